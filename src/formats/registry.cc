@@ -1,0 +1,4 @@
+#include "formats/registry.h"
+namespace plimsoll::formats {
+const std::vector<Writer>& writers() { static const std::vector<Writer> all; return all; }
+}

@@ -1,0 +1,26 @@
+// profile/filter.h: the part of a profile that a question is about.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// Conditions that a sample must meet, all of them. Empty texts match everything. Texts are matched as substrings
+// without regard to ASCII case.
+struct Filter {
+  std::string thread;    // in the thread's name, or equal to its kernel id in decimal
+  std::string function;  // in the name of any function on the stack
+  std::string file;      // in the file of any function on the stack
+  std::int64_t from_ns = 0;  // time since the start of the profile: from_ns <= time < to_ns
+  std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
+};
+
+// Keeps the samples of `profile` that match, with all tables as they are. Totals of the session
+// (process_cpu_ns, drops) are not changed: they describe the session, not the selection.
+void filter(Profile& profile, const Filter& conditions);
+
+}  // namespace plimsoll::profile

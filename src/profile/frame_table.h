@@ -1,0 +1,70 @@
+// profile/frame_table.h: functions, and the places inside functions that were seen on a stack.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace plimsoll::profile {
+
+// What sort of code a function is. The numbers are part of the file format.
+enum class FunctionKind : std::uint8_t {
+  kPython = 0,     // has a source file and lines
+  kNative = 1,     // machine code: C, C++, Rust, ...
+  kSynthetic = 2,  // made by the profiler, named in brackets: [truncated stack], [no Python frame]
+};
+
+// A function. Two code objects with equal fields are one Function.
+struct Function {
+  StringId name;  // the qualified name where the interpreter knows it (3.11+), else the plain name
+  StringId file;  // as the interpreter knows it; none if unknown
+  std::uint32_t first_line = 0;  // of the definition; 0 = unknown
+  FunctionKind kind = FunctionKind::kPython;
+  bool operator==(const Function&) const = default;
+};
+
+// A function at a position of its source. Lines and columns count from 1; 0 = unknown. Columns count UTF-8 bytes.
+struct Frame {
+  FunctionId function;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  bool operator==(const Frame&) const = default;
+};
+
+inline std::size_t hash_value(const Function& function) {
+  std::size_t seed = function.name.index();
+  for (const std::size_t part : {std::size_t{function.file.index()}, std::size_t{function.first_line},
+                                 static_cast<std::size_t>(function.kind)})
+    seed = seed * 0x9e3779b97f4a7c15U + part;
+  return seed;
+}
+inline std::size_t hash_value(const Frame& frame) {
+  std::size_t seed = frame.function.index();
+  for (const std::size_t part : {std::size_t{frame.line}, std::size_t{frame.column}})
+    seed = seed * 0x9e3779b97f4a7c15U + part;
+  return seed;
+}
+
+// Rows of one kind, each stored once and named by an Id in order of first appearance. Row needs == and hash_value.
+template <typename Row, typename RowId>
+class InternTable {
+ public:
+  RowId intern(const Row& row) {
+    const auto [position, inserted] = index_.try_emplace(row, RowId{rows_.size()});
+    if (inserted) rows_.push_back(row);
+    return position->second;
+  }
+  [[nodiscard]] const Row& operator[](RowId id) const { return rows_[id.index()]; }
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;
+  boost::unordered_flat_map<Row, RowId> index_;
+};
+
+using FunctionTable = InternTable<Function, FunctionId>;
+using FrameTable = InternTable<Frame, FrameId>;
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,21 @@
+// profile/plim_reader.h: .plim bytes -> Profile. The format is specified in docs/format.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// Reads the bytes of a .plim file. A file that is cut anywhere after its header gives the profile up to the last
+// whole chunk, with complete == false; a damaged chunk ends the reading likewise. Bytes that are not a .plim file,
+// or one of a newer major version, are an error (kBadInput). The bytes may be hostile: sizes are checked before
+// anything is allocated.
+Result<Profile> read_plim(std::string_view bytes);
+
+// Opens and reads a file. Errors name the path.
+Result<Profile> read_plim_file(const std::string& path);
+
+}  // namespace plimsoll::profile

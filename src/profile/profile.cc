@@ -1,0 +1,29 @@
+#include "profile/profile.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plimsoll::profile {
+
+std::string_view Profile::meta_value(std::string_view name) const {
+  const auto found = std::find_if(meta.begin(), meta.end(), [&](const auto& entry) { return entry.first == name; });
+  return found == meta.end() ? std::string_view{} : std::string_view{found->second};
+}
+
+void Profile::set_meta(std::string_view name, std::string_view value) {
+  const auto found = std::find_if(meta.begin(), meta.end(), [&](const auto& entry) { return entry.first == name; });
+  if (found == meta.end())
+    meta.emplace_back(name, value);
+  else
+    found->second = value;
+}
+
+std::int64_t Profile::sampled_cpu_ns() const {
+  return std::accumulate(samples.cpu_ns.begin(), samples.cpu_ns.end(), std::int64_t{0});
+}
+
+FunctionId Profile::leaf_function(StackId stack) const {
+  return stack.is_none() ? FunctionId{} : frames[stacks[stack].frame].function;
+}
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,82 @@
+// profile/profile.h: a whole profile in memory. Plain tables; everything else is a pure function of one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profile/frame_table.h"
+#include "profile/sample_table.h"
+#include "profile/stack_table.h"
+#include "profile/string_table.h"
+#include "profile/thread_table.h"
+
+namespace plimsoll::profile {
+
+// A quantity over time, for example the resident set size ("rss", unit "bytes"). Values are absolute, not deltas.
+struct Counter {
+  ProcessId process;
+  std::string name;
+  std::string unit;
+  std::vector<std::int64_t> time_ns;  // since the start of the profile
+  std::vector<std::int64_t> value;
+};
+
+// Something that happened, for a while (duration_ns > 0) or at an instant, for example a garbage collection:
+// name "GC", fields {"generation", "2"}, {"collected", "17"}.
+struct Marker {
+  std::int64_t time_ns = 0;  // since the start of the profile
+  std::int64_t duration_ns = 0;
+  ThreadId thread;  // none = the whole process
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+// Samples that were due and are not in the table, and frames that are missing from samples that are: by reason.
+struct Drop {
+  std::string reason;        // a short phrase, for example "ring full"
+  std::uint64_t count = 0;   // samples
+  std::int64_t cpu_ns = 0;   // CPU time that they stood for
+};
+
+// The text of a profiled source file as it was while it ran.
+struct Source {
+  std::string file;  // as in Function::file
+  std::string text;
+};
+
+// What a .plim file holds. Movable, not copyable (StringTable).
+struct Profile {
+  // Facts about the session as name/value texts: "engine", "rate_hz", "python", "argv", "plimsoll", "platform", ...
+  // docs/format.md lists the names. In order of first appearance; a name occurs once.
+  std::vector<std::pair<std::string, std::string>> meta;
+  std::int64_t start_monotonic_ns = 0;  // CLOCK_MONOTONIC at the start; the zero of all times in the tables
+  std::int64_t start_realtime_ns = 0;   // time of day at the same instant, since 1970 UTC
+  std::int64_t end_ns = 0;              // when recording ended or the file was last written, since the start
+  std::int64_t process_cpu_ns = 0;      // CPU time of all profiled threads over the session, by the process clock
+  bool complete = false;                // false: the program was killed, or is still running
+
+  StringTable strings;
+  FunctionTable functions;
+  FrameTable frames;
+  StackTable stacks;
+  std::vector<Process> processes;
+  std::vector<Thread> threads;
+  SampleTable samples;
+  std::vector<Counter> counters;
+  std::vector<Marker> markers;
+  std::vector<Drop> drops;
+  std::vector<Source> sources;
+
+  // The value of a meta entry; empty if there is none.
+  [[nodiscard]] std::string_view meta_value(std::string_view name) const;
+  // Adds or replaces a meta entry.
+  void set_meta(std::string_view name, std::string_view value);
+  // The sum of the cpu_ns column.
+  [[nodiscard]] std::int64_t sampled_cpu_ns() const;
+  // The function of the innermost frame; none for the empty stack.
+  [[nodiscard]] FunctionId leaf_function(StackId stack) const;
+};
+
+}  // namespace plimsoll::profile

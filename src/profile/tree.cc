@@ -1,0 +1,80 @@
+#include "profile/tree.h"
+
+#include <algorithm>
+
+namespace plimsoll::profile {
+namespace {
+
+// Finds or makes the child of `parent` for (function, line).
+class ChildIndex {
+ public:
+  explicit ChildIndex(Tree& tree) : tree_(tree) {}
+
+  std::size_t child(std::size_t parent, FunctionId function, std::uint32_t line) {
+    const Key key{parent, function.index(), line};
+    const auto [position, inserted] = index_.try_emplace(key, tree_.nodes.size());
+    if (inserted) {
+      TreeNode& node = tree_.nodes.emplace_back();
+      node.function = function;
+      node.line = line;
+      tree_.nodes[parent].children.push_back(position->second);
+    }
+    return position->second;
+  }
+
+ private:
+  struct Key {
+    std::size_t parent;
+    std::uint32_t function;
+    std::uint32_t line;
+    bool operator==(const Key&) const = default;
+    friend std::size_t hash_value(const Key& key) {
+      return (key.parent * 0x9e3779b97f4a7c15U + key.function) * 0x9e3779b97f4a7c15U + key.line;
+    }
+  };
+  Tree& tree_;
+  boost::unordered_flat_map<Key, std::size_t> index_;
+};
+
+}  // namespace
+
+Tree tree(const Profile& profile, Granularity granularity) {
+  Tree result;
+  result.nodes.emplace_back();
+  ChildIndex index(result);
+
+  // A parent's id is smaller than its children's, so one pass in id order gives every stack its node.
+  std::vector<std::size_t> node_of_stack(profile.stacks.size());
+  for (std::size_t i = 0; i < profile.stacks.size(); ++i) {
+    const StackNode& stack = profile.stacks.rows()[i];
+    const Frame& frame = profile.frames[stack.frame];
+    const std::size_t parent = stack.parent.is_none() ? 0 : node_of_stack[stack.parent.index()];
+    const std::uint32_t line = granularity == Granularity::kLine ? frame.line : 0;
+    node_of_stack[i] = index.child(parent, frame.function, line);
+  }
+  for (std::size_t row = 0; row < profile.samples.size(); ++row) {
+    const StackId stack = profile.samples.stack[row];
+    TreeNode& node = result.nodes[stack.is_none() ? 0 : node_of_stack[stack.index()]];
+    node.self_ns += profile.samples.cpu_ns[row];
+    ++node.self_samples;
+  }
+
+  // Children have larger indices than their parent: totals add up from the end.
+  for (TreeNode& node : result.nodes) {
+    node.total_ns = node.self_ns;
+    node.samples = node.self_samples;
+  }
+  for (std::size_t i = result.nodes.size(); i-- > 0;) {
+    for (const std::size_t child : result.nodes[i].children) {
+      result.nodes[i].total_ns += result.nodes[child].total_ns;
+      result.nodes[i].samples += result.nodes[child].samples;
+    }
+  }
+  for (TreeNode& node : result.nodes)
+    std::stable_sort(node.children.begin(), node.children.end(), [&](std::size_t a, std::size_t b) {
+      return result.nodes[a].total_ns > result.nodes[b].total_ns;
+    });
+  return result;
+}
+
+}  // namespace plimsoll::profile

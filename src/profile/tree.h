@@ -1,0 +1,37 @@
+// profile/tree.h: the call tree of a profile, callers above callees, weighted by CPU time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// What makes two frames the same node of a tree.
+enum class Granularity {
+  kFunction,  // calls from and positions at different lines of a function are one node
+  kLine,      // a function at each of its lines
+};
+
+// One node. Children are ordered by total weight, heaviest first.
+struct TreeNode {
+  FunctionId function;      // none for the root, which stands for the whole profile
+  std::uint32_t line = 0;   // with Granularity::kLine; else 0
+  std::int64_t total_ns = 0;  // CPU time of the samples through this node
+  std::int64_t self_ns = 0;   // of the samples that end here
+  std::uint64_t samples = 0;  // number of samples through this node
+  std::uint64_t self_samples = 0;
+  std::vector<std::size_t> children;  // indices into Tree::nodes
+};
+
+// nodes[0] is the root; there always is one.
+struct Tree {
+  std::vector<TreeNode> nodes;
+};
+
+// Aggregates all samples of a profile; linear in samples plus stacks. A stack id maps to one node whatever the number
+// of samples, so ten million samples cost one addition each.
+Tree tree(const Profile& profile, Granularity granularity);
+
+}  // namespace plimsoll::profile
