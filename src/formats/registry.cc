@@ -1,4 +1,114 @@
+// formats/registry.cc: the list of formats, and the rules of file names.
 #include "formats/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "formats/collapsed/writer.h"
+#include "formats/firefox/writer.h"
+#include "formats/gzip.h"
+#include "formats/pprof/writer.h"
+#include "formats/speedscope/writer.h"
+
 namespace plimsoll::formats {
-const std::vector<Writer>& writers() { static const std::vector<Writer> all; return all; }
+namespace {
+
+constexpr std::string_view kGzipEnding = ".gz";
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+
+// A file name ending and the format that it stands for.
+struct Ending {
+  std::string_view text;
+  std::string_view writer;
+};
+
+// What users of these formats, and their viewers, expect. The longest match is not needed: no ending is a tail of
+// another one's.
+constexpr std::array<Ending, 12> kEndings = {{{".speedscope.json", "speedscope"},
+                                              {".speedscope", "speedscope"},
+                                              {".firefox.json", "firefox"},
+                                              {".firefox", "firefox"},
+                                              {".pb", "pprof"},
+                                              {".pprof", "pprof"},
+                                              {".collapsed", "collapsed"},
+                                              {".folded", "collapsed"},
+                                              {".collapsed.txt", "collapsed"},
+                                              {".folded.txt", "collapsed"},
+                                              {".collapsedstack.txt", "collapsed"},
+                                              {"/profile.json", "firefox"}}};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
 }
+
+std::optional<Writer> writer_called(std::string_view name) {
+  const std::vector<Writer>& all = writers();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Writer& writer) { return writer.name == name; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+// "speedscope, firefox, pprof, collapsed", or what `text_of` makes of each writer.
+template <typename TextOf>
+std::string list_of_writers(TextOf text_of) {
+  std::string list;
+  for (const Writer& writer : writers()) {
+    if (!list.empty()) list += ", ";
+    list += text_of(writer);
+  }
+  return list;
+}
+
+Error unknown_name(std::string_view name) {
+  return {ErrorKind::kUsage,
+          "there is no format \"" + std::string(name) + "\"; the formats are " +
+              list_of_writers([](const Writer& writer) { return std::string(writer.name); })};
+}
+
+Error unknown_ending(std::string_view path, std::string_view lower_path) {
+  std::string message = "the name \"" + std::string(path) + "\" does not say which format to write";
+  if (lower_path.ends_with(".json"))
+    message += ": speedscope and firefox are both JSON; give -f speedscope or -f firefox, or end the name with "
+               ".speedscope.json or .firefox.json";
+  else
+    message += "; give one with -f, or end the name with " + list_of_writers([](const Writer& writer) {
+                 return std::string(writer.extension) + " (" + std::string(writer.name) + ")";
+               });
+  return {ErrorKind::kUsage, message};
+}
+
+}  // namespace
+
+const std::vector<Writer>& writers() {
+  static const std::vector<Writer> all = {
+      {"speedscope", ".speedscope.json", "speedscope.app: time order, left heavy and sandwich views", speedscope::write},
+      {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines", firefox::write},
+      {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", pprof::write},
+      {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",
+       collapsed::write},
+  };
+  return all;
+}
+
+Result<Writer> find_writer(std::string_view name, std::string_view path) {
+  if (!name.empty()) {
+    const std::optional<Writer> writer = writer_called(name);
+    return writer ? Result<Writer>(*writer) : Result<Writer>(unknown_name(name));
+  }
+  std::string lower = "/" + lower_case(path);  // so that a whole name can be told from an ending
+  if (lower.ends_with(kGzipEnding)) lower.resize(lower.size() - kGzipEnding.size());
+  for (const Ending& ending : kEndings)
+    if (lower.ends_with(ending.text)) return *writer_called(ending.writer);
+  return unknown_ending(path, lower);
+}
+
+Result<std::string> write_as(const Writer& writer, const profile::Profile& profile, std::string_view path) {
+  std::string bytes = writer.write(profile);
+  if (!lower_case(path).ends_with(kGzipEnding) || bytes.starts_with(kGzipMagic)) return bytes;
+  return gzip(bytes);
+}
+
+}  // namespace plimsoll::formats

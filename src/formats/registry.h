@@ -13,7 +13,7 @@ namespace plimsoll::formats {
 // A format that Plimsoll can write.
 struct Writer {
   std::string_view name;       // as given to -f: "speedscope", "collapsed", "firefox", "pprof"
-  std::string_view extension;  // the file name ending that selects it: ".speedscope.json", ".collapsed", ...
+  std::string_view extension;  // the usual file name ending: ".speedscope.json", ".collapsed", ...
   std::string_view summary;    // one line for --help
   // The file's bytes. Never fails: a Profile that can be read can be written.
   std::string (*write)(const profile::Profile& profile);
@@ -22,7 +22,16 @@ struct Writer {
 // All writers, in the order of --help.
 const std::vector<Writer>& writers();
 
-// The writer called `name`; with an empty name, the one whose extension `path` ends with. An error lists the names.
+// The writer called `name`; with an empty name, the one that `path` ends for, without regard to ASCII case:
+//   speedscope  .speedscope.json  .speedscope
+//   firefox     .firefox.json  .firefox  profile.json (that whole name)
+//   pprof       .pb  .pprof
+//   collapsed   .collapsed  .folded  also with .txt after it, .collapsedstack.txt
+// each also with ".gz" after it. Errors (kUsage) say what can be asked for.
 Result<Writer> find_writer(std::string_view name, std::string_view path);
+
+// The bytes to put into the file `path`: what `writer` writes, gzipped if the path ends with ".gz" and the format is
+// not compressed by itself. Fails only without memory to compress.
+Result<std::string> write_as(const Writer& writer, const profile::Profile& profile, std::string_view path);
 
 }  // namespace plimsoll::formats

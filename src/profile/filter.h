@@ -12,9 +12,9 @@ namespace plimsoll::profile {
 // Conditions that a sample must meet, all of them. Empty texts match everything. Texts are matched as substrings
 // without regard to ASCII case.
 struct Filter {
-  std::string thread;    // in the thread's name, or equal to its kernel id in decimal
-  std::string function;  // in the name of any function on the stack
-  std::string file;      // in the file of any function on the stack
+  std::string thread = {};    // in the thread's name, or equal to its kernel id in decimal
+  std::string function = {};  // in the name of any function on the stack
+  std::string file = {};      // in the file of any function on the stack
   std::int64_t from_ns = 0;  // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };

@@ -1,4 +1,184 @@
+// formats/pprof/writer.cc: the tables of a Profile, which are nearly those of profile.proto.
+//
+// Ids there start at 1, so function, frame and mapping ids are our indices plus one. The row after the last function
+// (frame) stands for the empty stack.
 #include "formats/pprof/writer.h"
+
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
+#include <protozero/pbf_builder.hpp>
+
+#include "formats/gzip.h"
+#include "formats/labels.h"
+#include "formats/pprof/fields.h"
+
 namespace plimsoll::formats::pprof {
-std::string write(const profile::Profile&) { return {}; }
+namespace {
+
+using ProfileBuilder = protozero::pbf_builder<ProfileField>;
+using protozero::pbf_builder;
+
+constexpr std::uint64_t kMappingId = 1;
+
+// Everything measured for one thread on one stack.
+struct StackTotal {
+  ThreadId thread;
+  StackId stack;
+  std::int64_t samples = 0;
+  std::int64_t cpu_ns = 0;
+};
+
+std::vector<StackTotal> aggregate(const profile::Profile& profile) {
+  std::vector<StackTotal> totals;
+  boost::unordered_flat_map<std::uint64_t, std::size_t> index;
+  const profile::SampleTable& samples = profile.samples;
+  for (std::size_t row = 0; row < samples.size(); ++row) {
+    const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | samples.stack[row].index();
+    const auto [position, inserted] = index.try_emplace(key, totals.size());
+    if (inserted) totals.push_back({samples.thread[row], samples.stack[row], 0, 0});
+    ++totals[position->second].samples;
+    totals[position->second].cpu_ns += samples.cpu_ns[row];
+  }
+  return totals;
 }
+
+// Writes one file. Its parts may come in any order; the string table comes last, when all texts are known.
+class FileWriter {
+ public:
+  explicit FileWriter(const profile::Profile& profile) : profile_(profile) { texts_.intern(""); }
+
+  std::string write() {
+    write_value_types();
+    write_mapping();
+    write_functions();
+    write_locations();
+    write_samples();
+    write_session();
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      const std::string_view text = texts_[StringId{i}];
+      file_.add_string(ProfileField::kStringTable, text.data(), text.size());
+    }
+    return std::move(bytes_);
+  }
+
+ private:
+  std::int64_t text(std::string_view value) { return texts_.intern(valid_utf8(value)).index(); }
+
+  void write_value_type(ProfileField field, std::string_view type, std::string_view unit) {
+    pbf_builder<ValueTypeField> message{file_, field};
+    message.add_int64(ValueTypeField::kType, text(type));
+    message.add_int64(ValueTypeField::kUnit, text(unit));
+  }
+  void write_value_types() {
+    write_value_type(ProfileField::kSampleType, "samples", "count");
+    write_value_type(ProfileField::kSampleType, "cpu", "nanoseconds");
+    file_.add_int64(ProfileField::kDefaultSampleType, text("cpu"));
+  }
+
+  void write_mapping() {
+    pbf_builder<MappingField> mapping{file_, ProfileField::kMapping};
+    mapping.add_uint64(MappingField::kId, kMappingId);
+    if (!profile_.processes.empty())
+      mapping.add_int64(MappingField::kFilename, text(shortened(profile_.processes[0].name, 100)));
+    for (const auto flag : {MappingField::kHasFunctions, MappingField::kHasFilenames, MappingField::kHasLineNumbers,
+                            MappingField::kHasInlineFrames})
+      mapping.add_bool(flag, true);
+  }
+
+  void write_function(std::uint64_t id, std::string_view name, std::string_view file, std::uint32_t first_line) {
+    pbf_builder<FunctionField> message{file_, ProfileField::kFunction};
+    message.add_uint64(FunctionField::kId, id);
+    message.add_int64(FunctionField::kName, text(name));
+    message.add_int64(FunctionField::kSystemName, text(name));
+    message.add_int64(FunctionField::kFilename, text(file));
+    message.add_int64(FunctionField::kStartLine, first_line);
+  }
+  void write_functions() {
+    std::uint64_t id = 0;
+    for (const profile::Function& function : profile_.functions.rows()) {
+      const std::string_view name = profile_.strings[function.name];
+      write_function(++id, name.empty() ? "?" : name, profile_.strings[function.file], function.first_line);
+    }
+    if (has_empty_stack(profile_)) write_function(++id, kNoStack, {}, 0);
+  }
+
+  void write_location(std::uint64_t id, std::uint64_t function_id, const profile::Frame& frame) {
+    pbf_builder<LocationField> location{file_, ProfileField::kLocation};
+    location.add_uint64(LocationField::kId, id);
+    location.add_uint64(LocationField::kMappingId, kMappingId);
+    pbf_builder<LineField> line{location, LocationField::kLine};
+    line.add_uint64(LineField::kFunctionId, function_id);
+    line.add_int64(LineField::kLine, frame.line);
+    line.add_int64(LineField::kColumn, frame.column);
+  }
+  void write_locations() {
+    std::uint64_t id = 0;
+    for (const profile::Frame& frame : profile_.frames.rows())
+      write_location(++id, frame.function.index() + std::uint64_t{1}, frame);
+    if (has_empty_stack(profile_)) write_location(++id, profile_.functions.size() + 1, {});
+  }
+
+  void write_samples() {
+    std::vector<std::uint64_t> location_ids;
+    for (const StackTotal& total : aggregate(profile_)) {
+      location_ids.clear();
+      for (StackId at = total.stack; !at.is_none(); at = profile_.stacks[at].parent)
+        location_ids.push_back(profile_.stacks[at].frame.index() + std::uint64_t{1});
+      if (location_ids.empty()) location_ids.push_back(profile_.frames.size() + 1);
+      const std::array values{total.samples, total.cpu_ns};
+
+      pbf_builder<SampleField> sample{file_, ProfileField::kSample};
+      sample.add_packed_uint64(SampleField::kLocationId, location_ids.begin(), location_ids.end());
+      sample.add_packed_int64(SampleField::kValue, values.begin(), values.end());
+      write_labels(sample, profile_.threads[total.thread.index()]);
+    }
+  }
+  void write_label(pbf_builder<SampleField>& sample, std::string_view key, std::string_view value) {
+    pbf_builder<LabelField> label{sample, SampleField::kLabel};
+    label.add_int64(LabelField::kKey, text(key));
+    label.add_int64(LabelField::kText, text(value));
+  }
+  void write_labels(pbf_builder<SampleField>& sample, const profile::Thread& thread) {
+    if (!thread.name.empty()) write_label(sample, "thread_name", thread.name);
+    write_label(sample, "thread_id", std::to_string(thread.os_tid));
+    write_label(sample, "pid", std::to_string(profile_.processes[thread.process.index()].pid));
+  }
+
+  void write_session() {
+    file_.add_int64(ProfileField::kTimeNanos, profile_.start_realtime_ns);
+    file_.add_int64(ProfileField::kDurationNanos, profile_.end_ns);
+    if (const std::int64_t period = period_ns(); period > 0) {
+      write_value_type(ProfileField::kPeriodType, "cpu", "nanoseconds");
+      file_.add_int64(ProfileField::kPeriod, period);
+    }
+    std::vector<std::int64_t> comments{text(kProductAndVersion)};
+    for (const auto& [name, value] : profile_.meta) comments.push_back(text(name + ": " + value));
+    for (const profile::Drop& drop : profile_.drops)
+      comments.push_back(text("dropped: " + drop.reason + ": " + std::to_string(drop.count) + " samples, " +
+                              std::to_string(drop.cpu_ns) + " ns"));
+    file_.add_packed_int64(ProfileField::kComment, comments.begin(), comments.end());
+  }
+  // The asked time between samples; 0 if unknown.
+  [[nodiscard]] std::int64_t period_ns() const {
+    const std::string_view digits = profile_.meta_value("rate_hz");
+    double rate_hz = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), rate_hz);
+    return rate_hz >= 1e-3 ? static_cast<std::int64_t>(1e9 / rate_hz) : 0;
+  }
+
+  const profile::Profile& profile_;
+  profile::StringTable texts_;
+  std::string bytes_;
+  ProfileBuilder file_{bytes_};
+};
+
+}  // namespace
+
+std::string write(const profile::Profile& profile) {
+  std::string plain = FileWriter(profile).write();
+  Result<std::string> compressed = gzip(plain);
+  return compressed.ok() ? compressed.take() : std::move(plain);
+}
+
+}  // namespace plimsoll::formats::pprof

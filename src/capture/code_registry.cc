@@ -1,0 +1,82 @@
+#include "capture/code_registry.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+
+void CodeRegistry::on_destroy(Address code) {
+  if (!seen_.may_contain(code)) return;
+  cpython::CodeInfo info;
+  if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
+  auto copy = std::make_shared<const cpython::CodeInfo>(std::move(info));
+  const std::lock_guard guard(mutex_);
+  reported_.push_back(Death{monotonic_ns(), code, std::move(copy)});
+  has_reported_.store(true, std::memory_order_release);
+}
+
+void CodeRegistry::take_deaths() {
+  if (!has_reported_.load(std::memory_order_acquire)) return;
+  std::vector<Death> deaths;
+  {
+    const std::lock_guard guard(mutex_);
+    deaths.swap(reported_);
+    has_reported_.store(false, std::memory_order_relaxed);
+  }
+  for (Death& death : deaths) {
+    DeadEntry dead{death.time_ns, {CodeId{}, std::move(death.info), death.time_ns}};
+    const auto living = living_.find(raw(death.code));
+    // The living entry is this object unless the filter let a successor's death pass for it: names must agree.
+    if (living != living_.end()) {
+      if (*living->second.info == *dead.entry.info) dead.entry = std::move(living->second);
+      living_.erase(living);
+    }
+    dead_[raw(death.code)].push_back(std::move(dead));
+  }
+}
+
+const CodeRegistry::Entry* CodeRegistry::find_dead(Address code, std::int64_t time_ns) {
+  const auto found = dead_.find(raw(code));
+  if (found == dead_.end()) return nullptr;
+  for (DeadEntry& dead : found->second) {
+    if (dead.death_ns < time_ns) continue;
+    if (dead.entry.id.is_none()) dead.entry.id = next_id();
+    return &dead.entry;
+  }
+  return nullptr;
+}
+
+const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns) {
+  take_deaths();
+  if (const Entry* dead = find_dead(code, time_ns)) return dead;
+  if (const auto living = living_.find(raw(code)); living != living_.end()) return &living->second;
+  cpython::CodeInfo info;
+  const bool was_read = cpython::read_code(memory::LocalReader{}, layout_, code, info);
+  // If the object died while it was read, its death has been reported with a copy by now, as the report comes before
+  // the memory is freed; if no death is there, what was read is good.
+  take_deaths();
+  if (const Entry* dead = find_dead(code, time_ns)) return dead;
+  if (!was_read) return nullptr;
+  Entry& entry = living_[raw(code)];
+  entry = Entry{next_id(), std::make_shared<const cpython::CodeInfo>(std::move(info)), monotonic_ns()};
+  return &entry;
+}
+
+std::vector<CodeId> CodeRegistry::forget_deaths_before(std::int64_t time_ns) {
+  std::vector<CodeId> forgotten;
+  for (auto at = dead_.begin(); at != dead_.end();) {
+    auto& deaths = at->second;
+    const auto keep = std::find_if(deaths.begin(), deaths.end(),
+                                   [&](const DeadEntry& dead) { return dead.death_ns >= time_ns; });
+    for (auto dead = deaths.begin(); dead != keep; ++dead)
+      if (!dead->entry.id.is_none()) forgotten.push_back(dead->entry.id);
+    deaths.erase(deaths.begin(), keep);
+    const auto here = at++;
+    if (deaths.empty()) dead_.erase(here);
+  }
+  return forgotten;
+}
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,101 @@
+// capture/code_registry.h: which code object an address meant at the time of a sample.
+//
+// Code objects die and their addresses are used again, so an address is not an identity. The registry knows a code
+// object by a CodeId of ours. A frame holds its code object alive, so a sample taken at time t proves that the object
+// was alive at t; and a hook on the destruction of code objects (python/code_hook.cc) reports every death of an object
+// that a sampler has seen, with a copy of its names, before its memory is freed. Together:
+//
+//   address at time t  =  the object whose death is the first at or after t;  with no such death, the living one.
+//
+// The hook costs one look into a small filter for objects that no sample has seen, which is nearly all of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "capture/raw_sample.h"
+#include "cpython/code_object.h"
+
+namespace plimsoll::capture {
+
+// A set of addresses that may answer yes by mistake, never no. mark is async-signal-safe and costs one load when the
+// address is there already.
+class SeenFilter {
+ public:
+  void mark(Address code) {
+    std::atomic<std::uint64_t>& word = words_[word_of(code)];
+    const std::uint64_t bit = bit_of(code);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) word.fetch_or(bit, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool may_contain(Address code) const {
+    return (words_[word_of(code)].load(std::memory_order_relaxed) & bit_of(code)) != 0;
+  }
+
+ private:
+  static constexpr std::size_t kWords = 2048;  // 16 KiB, 128 Ki bits
+  static std::uint64_t hash(Address code) { return (raw(code) >> 4U) * 0x9e3779b97f4a7c15U; }
+  static std::size_t word_of(Address code) { return hash(code) >> 53U; }
+  static std::uint64_t bit_of(Address code) { return std::uint64_t{1} << ((hash(code) >> 47U) & 63U); }
+  static_assert(kWords == std::size_t{1} << (64U - 53U));
+
+  std::array<std::atomic<std::uint64_t>, kWords> words_{};
+};
+
+// The registry. on_destroy runs on any thread (it allocates: never in a signal handler); all other members but seen()
+// belong to the drain thread.
+class CodeRegistry {
+ public:
+  explicit CodeRegistry(const cpython::Layout& layout) : layout_(layout) {}
+
+  // The filter that the sampler marks with every code object it records.
+  SeenFilter& seen() { return seen_; }
+
+  // A code object is about to be freed. Copies it if a sample may have seen it.
+  void on_destroy(Address code);
+
+  // What an address meant at a time. known_since_ns is when the registry read the object first.
+  struct Entry {
+    CodeId id;
+    std::shared_ptr<const cpython::CodeInfo> info;
+    std::int64_t known_since_ns = 0;
+  };
+  // Finds or reads the object; nullptr if it cannot be read. The pointer is good until the next call.
+  const Entry* find(Address code, std::int64_t time_ns);
+
+  // All samples taken before `time_ns` have been resolved: forgets the objects that died before it.
+  // Returns the ids that will not occur again.
+  std::vector<CodeId> forget_deaths_before(std::int64_t time_ns);
+
+  // For the fork handlers: no thread is inside on_destroy while the lock is held.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+
+ private:
+  struct Death {
+    std::int64_t time_ns = 0;
+    Address code{};
+    std::shared_ptr<const cpython::CodeInfo> info;
+  };
+  struct DeadEntry {
+    std::int64_t death_ns = 0;
+    Entry entry;
+  };
+
+  void take_deaths();
+  const Entry* find_dead(Address code, std::int64_t time_ns);
+  CodeId next_id() { return CodeId{next_id_++}; }
+
+  const cpython::Layout layout_;
+  SeenFilter seen_;
+  std::mutex mutex_;
+  std::vector<Death> reported_;            // guarded by mutex_
+  std::atomic<bool> has_reported_{false};  // spares the drain thread the lock
+  boost::unordered_flat_map<std::uint64_t, Entry> living_;
+  boost::unordered_flat_map<std::uint64_t, std::vector<DeadEntry>> dead_;  // per address, in order of death
+  std::size_t next_id_ = 0;
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,523 @@
+#include "capture/cpu_sampler.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <limits>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+// The engine that handlers feed, and how many handlers are running. The handler stays installed for the life of the
+// process once it was needed: a tick that is still pending when the engine stops must not meet the default action.
+std::atomic<CpuSampler*> active_sampler{nullptr};
+std::atomic<int> running_handlers{0};
+std::atomic<int> installed_signal{0};
+
+void on_tick(int, siginfo_t* info, void*) {
+  const int saved_errno = errno;
+  running_handlers.fetch_add(1, std::memory_order_acq_rel);
+  if (CpuSampler* sampler = active_sampler.load(std::memory_order_acquire)) sampler->tick(*info);
+  running_handlers.fetch_sub(1, std::memory_order_acq_rel);
+  errno = saved_errno;
+}
+
+// Installs the handler for a signal that nobody uses; the same one for all sessions of a process.
+Result<int> install_handler() {
+  if (const int signal = installed_signal.load()) return signal;
+  Result<int> signal = os::unused_realtime_signal();
+  if (!signal.ok()) return signal;
+  struct sigaction action {};
+  action.sa_sigaction = on_tick;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  if (::sigaction(signal.value(), &action, nullptr) != 0)
+    return system_error("cannot install the sampling signal's handler", errno);
+  installed_signal.store(signal.value());
+  return signal;
+}
+
+constexpr std::int64_t kShortestPeriod = 10'000;  // 100 kHz: beyond that a signal costs more than the period
+constexpr std::int64_t kLongestPeriod = 1'000'000'000;
+constexpr std::uint32_t kJitterTicks = 8;  // ticks between changes of the period
+
+Result<std::int64_t> period_of(double rate_hz) {
+  constexpr double kSecond = 1e9;
+  if (!(rate_hz >= kSecond / static_cast<double>(kLongestPeriod) &&
+        rate_hz <= kSecond / static_cast<double>(kShortestPeriod)))
+    return Error{ErrorKind::kUsage, "the sampling rate must be between 1 and 100000 Hz"};
+  return static_cast<std::int64_t>(std::llround(kSecond / rate_hz));
+}
+
+// Marsaglia's xorshift64: good enough for jitter, and safe anywhere.
+std::uint64_t next_random(std::uint64_t& state) {
+  state ^= state << 13U;
+  state ^= state >> 7U;
+  state ^= state << 17U;
+  return state;
+}
+
+// A tick on the calling thread shows whether the kernel allows the clock here.
+Status try_clock(os::TickClock clock, int signal) {
+  const Result<os::ThreadTick> tick =
+      os::ThreadTick::create(clock, {os::current_tid(), signal, 0, kLongestPeriod, kLongestPeriod});
+  if (!tick.ok()) return tick.error();
+  return Ok{};
+}
+
+Result<os::TickClock> choose_clock(const TickSettings& settings, int signal) {
+  if (settings.clock) {
+    PLIMSOLL_TRY(try_clock(*settings.clock, signal));
+    return *settings.clock;
+  }
+  if (try_clock(os::TickClock::kPerf, signal).ok()) return os::TickClock::kPerf;
+  // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread; above that rate only a
+  // monotonic timer ticks often enough.
+  const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
+  const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kMonotonic;
+  PLIMSOLL_TRY(try_clock(clock, signal));
+  return clock;
+}
+
+DropReason reason_of(cpython::WalkStop stop) {
+  switch (stop) {
+    case cpython::WalkStop::kMisaligned: return DropReason::kMisaligned;
+    case cpython::WalkStop::kBadOwner: return DropReason::kBadOwner;
+    case cpython::WalkStop::kNotCode: return DropReason::kNotCode;
+    case cpython::WalkStop::kCycle: return DropReason::kCycle;
+    default: return DropReason::kUnreadable;
+  }
+}
+
+// True while the scope holds the slot's guard; false if a handler on the same thread holds it already.
+class ReentryGuard {
+ public:
+  explicit ReentryGuard(std::atomic<bool>& flag)
+      : flag_(flag), entered_(!flag.exchange(true, std::memory_order_acquire)) {}
+  ReentryGuard(const ReentryGuard&) = delete;
+  ReentryGuard& operator=(const ReentryGuard&) = delete;
+  ~ReentryGuard() {
+    if (entered_) flag_.store(false, std::memory_order_release);
+  }
+  [[nodiscard]] bool entered() const { return entered_; }
+
+ private:
+  std::atomic<bool>& flag_;
+  const bool entered_;
+};
+
+}  // namespace
+
+const char* text(DropReason reason) {
+  switch (reason) {
+    case DropReason::kRingFull: return "ring full";
+    case DropReason::kUnreadable: return cpython::text(cpython::WalkStop::kUnreadable);
+    case DropReason::kMisaligned: return cpython::text(cpython::WalkStop::kMisaligned);
+    case DropReason::kBadOwner: return cpython::text(cpython::WalkStop::kBadOwner);
+    case DropReason::kNotCode: return cpython::text(cpython::WalkStop::kNotCode);
+    case DropReason::kCycle: return cpython::text(cpython::WalkStop::kCycle);
+    case DropReason::kUnknownCode: return "code object not known";
+    case DropReason::kReentered: return "handler re-entered";
+    case DropReason::kForeignSignal: return "signal not ours";
+    case DropReason::kSignalBlocked: return "thread blocks the signal";
+    case DropReason::kThreadEnded: return "end of thread";
+    case DropReason::kTooManyThreads: return "too many threads";
+    case DropReason::kCount: break;
+  }
+  return "?";
+}
+
+Result<std::unique_ptr<CpuSampler>> CpuSampler::create(const TickSettings& settings, const Interpreter& interpreter,
+                                                       SampleRing& ring, SeenFilter& seen) {
+  const Result<std::int64_t> period = period_of(settings.rate_hz);
+  if (!period.ok()) return period.error();
+  const Result<int> signal = install_handler();
+  if (!signal.ok()) return signal.error();
+  PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
+  const Result<os::TickClock> clock = choose_clock(settings, signal.value());
+  if (!clock.ok()) return clock.error();
+  return std::unique_ptr<CpuSampler>(
+      new CpuSampler(settings, interpreter, ring, seen, clock.value(), signal.value()));
+}
+
+CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring,
+                       SeenFilter& seen, os::TickClock clock, int signal)
+    : interpreter_(interpreter),
+      max_depth_(settings.max_depth),
+      clock_(clock),
+      signal_(signal),
+      ring_(ring),
+      seen_(seen),
+      period_ns_(period_of(settings.rate_hz).value()),
+      random_(os::random_seed()) {}
+
+CpuSampler::~CpuSampler() { stop(); }
+
+void CpuSampler::start(Tid except) {
+  const std::lock_guard guard(mutex_);
+  except_ = except;
+  is_running_ = true;
+  active_sampler.store(this, std::memory_order_release);
+  find_new_threads();
+}
+
+void CpuSampler::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!is_running_) return;
+    is_running_ = false;
+    std::vector<ThreadSlot*> all;
+    slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
+    for (ThreadSlot* slot : all) {
+      const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
+      retire(*slot, cpu_ns, DropReason::kThreadEnded);
+    }
+    count_drop(DropReason::kThreadEnded, carried_ns_.exchange(0));
+    if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
+    pauses_ = 0;
+  }
+  active_sampler.store(nullptr, std::memory_order_release);
+  // A handler takes microseconds; only a preempted one is waited for.
+  while (running_handlers.load(std::memory_order_acquire) != 0) ::sched_yield();
+}
+
+void CpuSampler::abandon() {
+  active_sampler.store(nullptr, std::memory_order_release);
+  running_handlers.store(0, std::memory_order_release);
+  // Without the mutex: whoever may have held it does not exist in this process.
+  is_running_ = false;
+  slots_.for_each([](ThreadSlot& slot) {
+    slot.tick.forget();
+    slot.rest_tick.forget();
+  });
+}
+
+// ---- threads ----
+
+void CpuSampler::thread_started(const std::string& name) {
+  const std::lock_guard guard(mutex_);
+  if (!is_running_) return;
+  const Tid tid = os::current_tid();
+  // The kernel may reuse the id of a thread whose end nobody has told us.
+  if (const auto stale = by_tid_.find(static_cast<std::int32_t>(tid)); stale != by_tid_.end())
+    retire(*stale->second, 0, DropReason::kThreadEnded);
+  const std::int64_t carried = carried_ns_.exchange(0, std::memory_order_relaxed);
+  constexpr std::int64_t kSoonest = 1'000;
+  adopt(tid, std::max(period_ns_.load() - carried, kSoonest), carried);
+  if (const auto found = by_tid_.find(static_cast<std::int32_t>(tid)); found != by_tid_.end() && !name.empty())
+    found->second->info.name = name;
+}
+
+void CpuSampler::thread_ending(const std::string& name) {
+  const std::lock_guard guard(mutex_);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
+  if (!is_running_ || found == by_tid_.end()) return;
+  ThreadSlot& slot = *found->second;
+  slot.tick.disarm();
+  slot.rest_tick.disarm();
+  const std::int64_t cpu_ns = thread_cpu_ns();
+  if (!is_paused()) {
+    carried_ns_.fetch_add(cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+  }
+  if (!name.empty()) slot.info.name = name;
+  retire(slot, cpu_ns, DropReason::kThreadEnded);
+}
+
+void CpuSampler::name_thread(Tid tid, const std::string& name) {
+  const std::lock_guard guard(mutex_);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
+  if (found == by_tid_.end() || name.empty()) return;
+  found->second->info.name = name;
+  report(*found->second);
+}
+
+os::TickClock CpuSampler::clock_for_next_thread() const {
+  if (clock_ != os::TickClock::kPerf) return clock_;
+  // Each perf tick holds a descriptor; the program's own come first.
+  constexpr rlim_t kShare = 4;
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  const rlim_t allowed = known ? std::min<rlim_t>(limit.rlim_cur, 1U << 16U) / kShare : 64;
+  return perf_ticks_ < allowed ? clock_ : os::TickClock::kMonotonic;
+}
+
+void CpuSampler::adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns) {
+  ThreadSlot* slot = slots_.allocate();
+  if (slot == nullptr) {
+    count_drop(DropReason::kTooManyThreads, carried_ns);
+    return;
+  }
+  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(tid));
+  slot->tid = tid;
+  slot->serial = ThreadSerial{next_serial_++};
+  slot->random = next_random(random_) | 1U;
+  slot->accounted_cpu_ns.store(cpu_ns - carried_ns, std::memory_order_relaxed);
+  slot->start_cpu_ns = cpu_ns;
+  const std::int64_t now = monotonic_ns();
+  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0};
+  if (!arm(*slot, first_ns)) {
+    slots_.release(*slot);  // the thread has ended in the meantime
+    carried_ns_.fetch_add(carried_ns, std::memory_order_relaxed);
+    return;
+  }
+  by_tid_[static_cast<std::int32_t>(tid)] = slot;
+  report(*slot);
+}
+
+bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const os::ThreadTick::Settings settings{slot.tid, signal_, slot.number, first_ns, period};
+  Result<os::ThreadTick> tick = os::ThreadTick::create(clock_for_next_thread(), settings);
+  if (!tick.ok() && clock_ == os::TickClock::kPerf)  // out of descriptors, most likely
+    tick = os::ThreadTick::create(os::TickClock::kMonotonic, settings);
+  if (!tick.ok()) return false;
+  slot.tick = tick.take();
+  if (slot.tick.clock() == os::TickClock::kPerf) {
+    ++perf_ticks_;
+    slots_.bind_descriptor(slot.tick.descriptor(), slot.number);
+  }
+  if (slot.tick.clock() == os::TickClock::kMonotonic) {
+    Result<os::ThreadTick> rest = os::ThreadTick::create(os::TickClock::kThreadCpu, settings);
+    if (rest.ok()) slot.rest_tick = rest.take();
+  }
+  return is_paused() || slot.tick.restart(first_ns, period);
+}
+
+void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason) {
+  if (slot.tick.clock() == os::TickClock::kPerf && slot.tick.is_armed()) --perf_ticks_;
+  slot.tick.disarm();
+  slot.rest_tick.disarm();
+  const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  if (final_cpu_ns > accounted && !is_paused()) count_drop(reason, final_cpu_ns - accounted);
+  slot.info.end_ns = monotonic_ns();
+  slot.info.cpu_ns = std::max(final_cpu_ns, accounted) - slot.start_cpu_ns;
+  report(slot);
+  by_tid_.erase(static_cast<std::int32_t>(slot.tid));
+  slots_.release(slot);
+}
+
+void CpuSampler::report(ThreadSlot& slot) { changes_.push_back(slot.info); }
+
+std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(changes_, {});
+}
+
+void CpuSampler::find_new_threads() {
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  for (const Tid tid : os::list_threads()) {
+    if (tid == except_ || by_tid_.contains(static_cast<std::int32_t>(tid))) continue;
+    // A random phase, so that threads found together do not tick together.
+    adopt(tid, 1 + static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period)), 0);
+  }
+}
+
+void CpuSampler::poll() {
+  const std::lock_guard guard(mutex_);
+  if (!is_running_) return;
+  std::vector<ThreadSlot*> all;
+  slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
+  for (ThreadSlot* slot : all) poll_slot(*slot);
+  find_new_threads();
+}
+
+void CpuSampler::poll_slot(ThreadSlot& slot) {
+  constexpr std::int64_t kSilence = 256;  // periods of CPU time without a tick
+  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+  const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  // A clock that is gone, or runs behind what we know, belongs to a thread that has ended (its id may live again).
+  if (cpu_ns == 0 || cpu_ns < slot.info.cpu_ns + slot.start_cpu_ns) {
+    retire(slot, slot.info.cpu_ns + slot.start_cpu_ns, DropReason::kThreadEnded);
+    return;
+  }
+  slot.info.end_ns = monotonic_ns();
+  slot.info.cpu_ns = cpu_ns - slot.start_cpu_ns;
+  if (is_paused()) return;
+  const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
+  const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
+  if (is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed)) {
+    slot.tick.pause();
+    slot.is_blocked = true;
+    slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+    count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
+  } else if (slot.is_blocked && !is_silent) {
+    slot.is_blocked = false;  // the pending tick got through: the signal is no longer blocked
+    const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+    slot.tick.restart(period, period);
+  }
+}
+
+// ---- pause and rate ----
+
+void CpuSampler::pause() {
+  const std::lock_guard guard(mutex_);
+  if (pauses_++ > 0 || !is_running_) return;
+  pause_began_cpu_ns_ = process_cpu_ns();
+  paused_.store(true, std::memory_order_release);
+  slots_.for_each([&](ThreadSlot& slot) {
+    slot.tick.pause();
+    slot.rest_tick.pause();
+    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+    carried_ns_.fetch_add(std::max<std::int64_t>(0, cpu_ns - slot.accounted_cpu_ns.exchange(cpu_ns)),
+                          std::memory_order_relaxed);
+  });
+}
+
+void CpuSampler::resume() {
+  const std::lock_guard guard(mutex_);
+  if (pauses_ == 0 || --pauses_ > 0 || !is_running_) return;
+  paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  slots_.for_each([&](ThreadSlot& slot) {
+    slot.accounted_cpu_ns.store(clock_ns(os::thread_cpu_clock(slot.tid)), std::memory_order_relaxed);
+    slot.resting.store(false, std::memory_order_relaxed);
+    slot.tick.restart(1 + static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period)), period);
+  });
+  paused_.store(false, std::memory_order_release);
+}
+
+Status CpuSampler::set_rate(double rate_hz) {
+  const Result<std::int64_t> period = period_of(rate_hz);
+  if (!period.ok()) return period.error();
+  const std::lock_guard guard(mutex_);
+  period_ns_.store(period.value(), std::memory_order_relaxed);
+  if (!is_paused())
+    slots_.for_each([&](ThreadSlot& slot) { slot.tick.restart(period.value(), period.value()); });
+  return Ok{};
+}
+
+std::size_t CpuSampler::thread_count() const {
+  const std::lock_guard guard(mutex_);
+  return by_tid_.size();
+}
+
+double CpuSampler::rate_hz() const { return 1e9 / static_cast<double>(period_ns_.load(std::memory_order_relaxed)); }
+
+std::int64_t CpuSampler::paused_cpu_ns() const {
+  const std::lock_guard guard(mutex_);
+  return paused_cpu_ns_ + (pauses_ > 0 ? process_cpu_ns() - pause_began_cpu_ns_ : 0);
+}
+
+std::array<DropTotal, kDropReasonCount> CpuSampler::drops() const {
+  std::array<DropTotal, kDropReasonCount> totals{};
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    totals[i] = {drop_counts_[i].load(std::memory_order_relaxed), drop_cpu_ns_[i].load(std::memory_order_relaxed)};
+  return totals;
+}
+
+void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
+  drop_counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  drop_cpu_ns_[static_cast<std::size_t>(reason)].fetch_add(cpu_ns, std::memory_order_relaxed);
+}
+
+// ---- signal side ----
+
+ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const {
+  const os::TickOrigin origin = os::origin_of(info);
+  ThreadSlot* slot = nullptr;
+  if (origin.kind == os::TickOrigin::Kind::kSlot) slot = slots_.find(origin.value);
+  if (origin.kind == os::TickOrigin::Kind::kDescriptor) slot = slots_.find_by_descriptor(origin.value);
+  if (slot == nullptr) return nullptr;
+  const auto self = static_cast<std::uint64_t>(::pthread_self());
+  std::uint64_t owner = slot->pthread.load(std::memory_order_relaxed);
+  if (owner == 0 && slot->tid == os::current_tid()) {
+    slot->pthread.store(self, std::memory_order_relaxed);
+    owner = self;
+  }
+  return owner == self ? slot : nullptr;
+}
+
+void CpuSampler::tick(const siginfo_t& info) {
+  if (paused_.load(std::memory_order_acquire)) return;
+  ThreadSlot* slot = slot_of(info);
+  if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
+  const ReentryGuard guard(slot->busy);
+  if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
+  const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
+  take_sample(*slot);
+  if (ticks % kJitterTicks == 0) vary_period(*slot);
+}
+
+void CpuSampler::take_sample(ThreadSlot& slot) {
+  const std::int64_t cpu_ns = thread_cpu_ns();
+  const std::int64_t weight = cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  if (slot.tick.clock() == os::TickClock::kMonotonic) {
+    const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
+    if (was_resting) slot.tick.restart(period, period);
+    // Most of the period was spent waiting. What little CPU time there was joins the next sample's.
+    if (weight < period / 8 && !was_resting) return rest(slot);
+  }
+  slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+
+  const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
+  const SampleRing::Slot room = ring_.reserve(most);
+  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
+  auto* sample = new (room.bytes.data()) RawSample;
+  sample->time_ns = monotonic_ns();
+  sample->cpu_ns = weight;
+  sample->thread = slot.serial;
+  auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
+  const std::uint32_t written = walk_into(*sample, {frames, max_depth_});
+  if (sample->stop != cpython::WalkStop::kComplete && sample->stop != cpython::WalkStop::kTruncated)
+    count_drop(reason_of(sample->stop), weight);
+  ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
+               sizeof(RawSample) + written * sizeof(cpython::PyFrame));
+}
+
+std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const {
+  const memory::LocalReader memory;
+  const Address tstate = interpreter_.thread_state_of_caller();
+  if (is_null(tstate)) {
+    sample.python = RawSample::Python::kNoState;
+    return 0;
+  }
+  Address frame{};
+  if (!cpython::current_frame(memory, interpreter_.layout, tstate, frame)) {
+    sample.stop = cpython::WalkStop::kUnreadable;
+    return 0;
+  }
+  const cpython::Walk walk =
+      cpython::walk_frames(memory, interpreter_.layout, interpreter_.code_type, frame, frames);
+  sample.stop = walk.stop;
+  sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
+  const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
+  if (is_proven) {
+    sample.frame_count = walk.count;
+    for (const cpython::PyFrame& found : frames.first(walk.count)) seen_.mark(found.code);
+  }
+  return walk.count;
+}
+
+void CpuSampler::rest(ThreadSlot& slot) const {
+  // A monotonic timer interrupts whatever the thread sleeps in. So that a sleep is interrupted once at most, the tick
+  // stops here, and a timer on the thread's CPU clock, which stands still in a sleep, starts it again.
+  if (!slot.rest_tick.is_armed()) return;
+  slot.resting.store(true, std::memory_order_relaxed);
+  slot.tick.pause();
+  slot.rest_tick.restart(period_ns_.load(std::memory_order_relaxed), 0);
+}
+
+void CpuSampler::vary_period(ThreadSlot& slot) const {
+  // Periodic work must not be able to hide between ticks, or to be met by every one of them: the period wanders
+  // uniformly within a quarter of itself. Each step up is followed by the same step down, so that the number of ticks
+  // stays that of the rate that was asked for, and not only on average.
+  if (slot.resting.load(std::memory_order_relaxed) || slot.tick.clock() == os::TickClock::kThreadCpu) return;
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t range = std::max<std::int64_t>(period / 2, 1);
+  const bool is_return = slot.period_step_ns != 0;
+  const auto random = static_cast<std::int64_t>(next_random(slot.random) % static_cast<std::uint64_t>(range));
+  const std::int64_t step = is_return ? -slot.period_step_ns : random - range / 2;
+  slot.period_step_ns = is_return ? 0 : step;
+  slot.tick.set_period(period + step);
+}
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,136 @@
+// capture/cpu_sampler.h: the signal engine. Every thread gets a tick of its own on its own CPU time; the tick's signal
+// handler, running on that thread, walks the thread's own frames into the ring.
+//
+// A sample's weight is measured: the thread's CPU clock now, minus the clock up to which its time is accounted for
+// already. What a thread used between its last sample and its end is not lost either: it is carried over to the next
+// thread that starts, so that many short threads, laid end to end, get one sample for each period of CPU time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/sample_ring.h"
+#include "capture/code_registry.h"
+#include "capture/raw_sample.h"
+#include "capture/thread_slots.h"
+#include "cpython/layout.h"
+
+namespace plimsoll::capture {
+
+// What the engine must know of the interpreter it runs in.
+struct Interpreter {
+  cpython::Layout layout;
+  Address code_type{};  // PyCode_Type
+  // The thread state of the calling thread, attached or not, or null. Called in the signal handler: must be
+  // async-signal-safe and must never fail; python/thread_state.cc says why CPython's own function is.
+  Address (*thread_state_of_caller)() = nullptr;
+};
+
+// How often and by which clock.
+struct TickSettings {
+  double rate_hz = 1000;                  // ticks per second of a thread's CPU time
+  std::optional<os::TickClock> clock;     // none = the best that works here
+  std::size_t max_depth = 2048;           // frames kept of one stack, innermost first
+};
+
+// The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
+// tick() may be called from a signal handler.
+class CpuSampler {
+ public:
+  // Picks a clock and a signal and installs the handler. No thread is sampled yet.
+  static Result<std::unique_ptr<CpuSampler>> create(const TickSettings& settings, const Interpreter& interpreter,
+                                                    SampleRing& ring, SeenFilter& seen);
+  CpuSampler(const CpuSampler&) = delete;
+  CpuSampler& operator=(const CpuSampler&) = delete;
+  ~CpuSampler();  // stops
+
+  // Samples all threads of the process but `except`, from now on.
+  void start(Tid except);
+  // Ends all ticks and waits until no handler is running. The ring may still hold samples.
+  void stop();
+  // The child of a fork has none of our ticks, and its copies of the descriptors are closed: no syscalls on timers.
+  void abandon();
+
+  // The calling thread has just begun, or is about to end; `name` may be empty.
+  void thread_started(const std::string& name);
+  void thread_ending(const std::string& name);
+  void name_thread(Tid tid, const std::string& name);
+
+  // Ticks pause when `pause` has been called more often than `resume`. CPU time passed in a pause is not accounted.
+  void pause();
+  void resume();
+  Status set_rate(double rate_hz);
+
+  // The periodic look at all threads: finds new ones, retires ended ones, and holds the ticks of threads that block
+  // our signal, since a signal queue that overflows would kill the program. Costs about a microsecond a thread.
+  void poll();
+
+  // Threads that are new or have changed since the last call.
+  std::vector<ThreadInfo> take_thread_changes();
+  [[nodiscard]] std::array<DropTotal, kDropReasonCount> drops() const;
+  void count_drop(DropReason reason, std::int64_t cpu_ns);
+  // CPU time of the process that passed while paused.
+  [[nodiscard]] std::int64_t paused_cpu_ns() const;
+  [[nodiscard]] os::TickClock clock() const { return clock_; }
+  [[nodiscard]] std::size_t thread_count() const;
+  [[nodiscard]] double rate_hz() const;
+  [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
+
+  // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock and,
+  // every kJitterTicks ticks, the change of the period.
+  void tick(const siginfo_t& info);
+
+ private:
+  CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
+             os::TickClock clock, int signal);
+
+  // Signal side.
+  ThreadSlot* slot_of(const siginfo_t& info) const;
+  void take_sample(ThreadSlot& slot);
+  std::uint32_t walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const;
+  void rest(ThreadSlot& slot) const;
+  void vary_period(ThreadSlot& slot) const;
+
+  // With mutex_ held.
+  void adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns);
+  bool arm(ThreadSlot& slot, std::int64_t first_ns);
+  void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
+  void poll_slot(ThreadSlot& slot);
+  void find_new_threads();
+  void report(ThreadSlot& slot);
+  [[nodiscard]] os::TickClock clock_for_next_thread() const;
+
+  const Interpreter interpreter_;
+  const std::size_t max_depth_;
+  const os::TickClock clock_;
+  const int signal_;
+  SampleRing& ring_;
+  SeenFilter& seen_;
+  ThreadSlots slots_;
+  std::atomic<std::int64_t> period_ns_;
+  std::atomic<bool> paused_{false};
+  std::atomic<std::int64_t> carried_ns_{0};
+  std::array<std::atomic<std::uint64_t>, kDropReasonCount> drop_counts_{};
+  std::array<std::atomic<std::int64_t>, kDropReasonCount> drop_cpu_ns_{};
+
+  mutable std::mutex mutex_;
+  Tid except_{};
+  bool is_running_ = false;
+  int pauses_ = 0;
+  std::int64_t pause_began_cpu_ns_ = 0;
+  std::int64_t paused_cpu_ns_ = 0;
+  std::size_t perf_ticks_ = 0;
+  std::size_t next_serial_ = 0;
+  boost::unordered_flat_map<std::int32_t, ThreadSlot*> by_tid_;
+  std::vector<ThreadInfo> changes_;
+  std::uint64_t random_;
+};
+
+}  // namespace plimsoll::capture

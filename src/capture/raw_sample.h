@@ -1,0 +1,88 @@
+// capture/raw_sample.h: the plain types of the pipeline. RawSample -> Sample -> (profile) Profile -> bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/ids.h"
+#include "cpython/line_table.h"
+#include "cpython/walk.h"
+
+namespace plimsoll::capture {
+
+// A thread as Plimsoll knows it: given at first sight, never reused within a session, unlike the kernel's id.
+using ThreadSerial = Id<struct ThreadSerialTag>;
+// A code object as Plimsoll knows it: an address may be reused by a later object, a CodeId never is.
+using CodeId = Id<struct CodeTag>;
+
+// What a tick found, as written by the signal handler into the ring: this header, then `frame_count` PyFrames,
+// innermost first.
+struct RawSample {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC, taken after the record was reserved
+  std::int64_t cpu_ns = 0;   // the thread's CPU time since its previous sample
+  ThreadSerial thread;
+  std::uint32_t frame_count = 0;
+  cpython::WalkStop stop = cpython::WalkStop::kComplete;  // anything but kComplete, kTruncated: no frames
+  enum class Python : std::uint8_t {
+    kFrames,    // the thread has a Python thread state
+    kNoState,   // it has none: a thread of native code
+  } python = Python::kFrames;
+  std::uint8_t leaf_skipped = 0;
+  std::uint8_t reserved[5] = {};
+};
+static_assert(sizeof(RawSample) == 32);
+
+// A frame with a name and a line, root first in a Sample.
+struct SampleFrame {
+  CodeId code;
+  cpython::Location at;
+  bool operator==(const SampleFrame&) const = default;
+};
+
+// A resolved sample. `frames` is valid during the call that passes it only.
+struct Sample {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t cpu_ns = 0;
+  ThreadSerial thread;
+  bool is_truncated = false;  // the outermost frames are missing
+  bool has_python = true;     // false: a thread of native code; no frames
+  std::span<const SampleFrame> frames;
+};
+
+// What is known of a thread. Reported when first seen and again when something has changed.
+struct ThreadInfo {
+  ThreadSerial serial;
+  Tid tid{};
+  std::string name;
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t end_ns = 0;    // last seen
+  std::int64_t cpu_ns = 0;    // used while profiled
+};
+
+// Why samples, or the time they stand for, are not in the profile.
+enum class DropReason : std::uint8_t {
+  kRingFull,
+  kUnreadable,
+  kMisaligned,
+  kBadOwner,
+  kNotCode,
+  kCycle,
+  kUnknownCode,     // a code object could not be read, or safe mode had not seen it before
+  kReentered,       // a tick arrived while the previous one was handled
+  kForeignSignal,   // a signal that no tick of ours sent
+  kSignalBlocked,   // the thread blocks our signal: its CPU time passed without samples
+  kThreadEnded,     // CPU time between a thread's last sample and its end
+  kTooManyThreads,  // no slot for the thread
+  kCount,
+};
+inline constexpr std::size_t kDropReasonCount = static_cast<std::size_t>(DropReason::kCount);
+const char* text(DropReason reason);
+
+// How often, and for how much CPU time, since the start of the session.
+struct DropTotal {
+  std::uint64_t count = 0;
+  std::int64_t cpu_ns = 0;
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,245 @@
+#include "capture/session.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "base/clock.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+constexpr std::int64_t kDrainInterval = 20'000'000;
+constexpr std::int64_t kPollInterval = 100'000'000;
+constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
+constexpr std::int64_t kGuardInterval = 1'000'000'000;
+
+// All signals are blocked for the scope: a thread created in it inherits that, so that no signal of the program is
+// ever delivered to a thread of ours.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Session::Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
+                 std::unique_ptr<SampleSink> sink)
+    : settings_(settings),
+      ring_(std::move(ring)),
+      registry_(interpreter.layout),
+      sink_(std::move(sink)),
+      resolver_(interpreter.layout, registry_, *sink_, settings.trust) {}
+
+Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings, const Interpreter& interpreter,
+                                                std::unique_ptr<SampleSink> sink) {
+  // Room for several samples of the greatest depth at once.
+  const std::size_t deepest = sizeof(RawSample) + settings.tick.max_depth * sizeof(cpython::PyFrame);
+  Result<SampleRing> ring = SampleRing::create(std::max(settings.ring_bytes, deepest * 8));
+  if (!ring.ok()) return ring.error();
+  std::unique_ptr<Session> session(new Session(settings, interpreter, ring.take(), std::move(sink)));
+  Result<std::unique_ptr<CpuSampler>> sampler =
+      CpuSampler::create(settings.tick, interpreter, session->ring_, session->registry_.seen());
+  if (!sampler.ok()) return sampler.error();
+  session->sampler_ = sampler.take();
+  session->start_ns_ = monotonic_ns();
+  session->start_cpu_ns_ = process_cpu_ns();
+  session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
+  // The first flush writes the facts of the session: the file is readable from now on.
+  const Status written = session->sink_->flush(session->totals(session->start_ns_));
+  if (!written.ok()) return written.error();
+
+  const SignalsBlocked blocked;
+  const int failed = ::pthread_create(
+      &session->drain_thread_, nullptr,
+      [](void* self) -> void* {
+        static_cast<Session*>(self)->run();
+        return nullptr;
+      },
+      session.get());
+  if (failed != 0) return system_error("cannot start the drain thread", failed);
+  session->drain_tid_.wait(0);
+  session->sampler_->start(Tid{session->drain_tid_.load()});
+  return session;
+}
+
+Session::~Session() { stop(); }
+
+void Session::run() {
+  ::pthread_setname_np(::pthread_self(), "plimsoll");
+  drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
+  drain_tid_.notify_all();
+  std::unique_lock lock(mutex_);
+  while (!stop_requested_) {
+    const std::uint64_t flushes = flushes_requested_;
+    const bool flush_now = flushes != flushes_done_;
+    lock.unlock();
+    if (!is_complete_.load()) {
+      const std::lock_guard working(work_mutex_);
+      drain_once();
+      if (flush_now) flush_sink(monotonic_ns());
+      profiler_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+    }
+    lock.lock();
+    flushes_done_ = flushes;
+    wake_.notify_all();
+    const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
+    if (!is_crowded)
+      wake_.wait_for(lock, std::chrono::nanoseconds(kDrainInterval),
+                     [this] { return stop_requested_ || flushes_requested_ != flushes_done_; });
+  }
+}
+
+void Session::drain_once() {
+  const std::int64_t now = monotonic_ns();
+  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  const bool was_empty = ring_.drain([this](std::span<const std::byte> record) { take(record); });
+  // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
+  // done with.
+  if (was_empty) resolver_.forget_deaths_before(now);
+  std::vector<MarkerEvent> markers;
+  {
+    const std::lock_guard guard(mutex_);
+    markers.swap(markers_);
+  }
+  for (const MarkerEvent& marker : markers) sink_->marker(marker);
+  housekeeping(now);
+}
+
+void Session::take(std::span<const std::byte> record) {
+  const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
+  if (raw.stop != cpython::WalkStop::kComplete && raw.stop != cpython::WalkStop::kTruncated) return;  // counted there
+  const auto* frames = reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof(RawSample));
+  // A thread may have ticked before the drain thread heard of it.
+  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  if (!resolver_.resolve(raw, {frames, raw.frame_count})) {
+    sampler_->count_drop(DropReason::kUnknownCode, raw.cpu_ns);
+    return;
+  }
+  samples_.fetch_add(1, std::memory_order_relaxed);
+  sampled_cpu_ns_.fetch_add(raw.cpu_ns, std::memory_order_relaxed);
+}
+
+void Session::housekeeping(std::int64_t now_ns) {
+  if (now_ns >= next_poll_ns_) {
+    sampler_->poll();
+    const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
+    next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
+  }
+  if (now_ns >= next_rss_ns_) {
+    sink_->counter("rss", "bytes", now_ns, os::resident_bytes());
+    next_rss_ns_ = now_ns + settings_.rss_interval_ns;
+  }
+  if (now_ns >= next_guard_ns_) {
+    // Another SIGSEGV handler may have been installed over ours, faulthandler's for example.
+    if (const Status guarded = memory::FaultGuard::ensure_installed(); !guarded.ok()) fail(guarded.error());
+    next_guard_ns_ = now_ns + kGuardInterval;
+  }
+  if (now_ns >= next_flush_ns_) flush_sink(now_ns);
+  if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
+}
+
+void Session::complete() {
+  if (is_complete_.exchange(true)) return;
+  sampler_->stop();
+  const std::int64_t end_cpu_ns = process_cpu_ns();
+  // No handler runs any more: what is in the ring now is all there will be.
+  drain_once();
+  end_ns_ = monotonic_ns();
+  SampleSink::Totals last = totals(end_ns_);
+  last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
+  final_process_cpu_ns_ = last.process_cpu_ns;
+  if (has_failed_.load()) return;
+  if (const Status finished = sink_->finish(last); !finished.ok()) fail(finished.error());
+}
+
+void Session::flush_sink(std::int64_t now_ns) {
+  if (!has_failed_.load(std::memory_order_relaxed))
+    if (const Status flushed = sink_->flush(totals(now_ns)); !flushed.ok()) fail(flushed.error());
+  next_flush_ns_ = now_ns + settings_.flush_interval_ns;
+}
+
+void Session::fail(const Error& error) {
+  const std::lock_guard guard(mutex_);
+  if (error_.empty()) error_ = error.message;
+  has_failed_.store(true, std::memory_order_relaxed);
+}
+
+SampleSink::Totals Session::totals(std::int64_t now_ns) const {
+  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_ - profiler_cpu_ns_.load(std::memory_order_relaxed) -
+                              sampler_->paused_cpu_ns();
+  return {now_ns, cpu_ns, sampler_->drops()};
+}
+
+void Session::add_marker(MarkerEvent marker) {
+  const std::lock_guard guard(mutex_);
+  markers_.push_back(std::move(marker));
+}
+
+void Session::flush() {
+  std::unique_lock lock(mutex_);
+  if (stop_requested_ || is_complete_.load()) return;
+  const std::uint64_t wanted = ++flushes_requested_;
+  wake_.notify_all();
+  wake_.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
+}
+
+SessionStats Session::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();
+    stop_requested_ = true;
+  }
+  wake_.notify_all();
+  ::pthread_join(drain_thread_, nullptr);
+  complete();
+  return stats();
+}
+
+void Session::abandon() { sampler_->abandon(); }
+
+void Session::hold_for_fork() {
+  work_mutex_.lock();
+  mutex_.lock();
+}
+
+void Session::release_after_fork() {
+  mutex_.unlock();
+  work_mutex_.unlock();
+}
+
+SessionStats Session::stats() const {
+  const std::lock_guard guard(mutex_);
+  return stats_locked();
+}
+
+SessionStats Session::stats_locked() const {
+  SessionStats stats;
+  stats.samples = samples_.load(std::memory_order_relaxed);
+  stats.sampled_cpu_ns = sampled_cpu_ns_.load(std::memory_order_relaxed);
+  stats.profiler_cpu_ns = profiler_cpu_ns_.load(std::memory_order_relaxed);
+  const bool has_ended = is_complete_.load() && final_process_cpu_ns_ >= 0;
+  stats.process_cpu_ns = has_ended ? final_process_cpu_ns_.load() : totals(monotonic_ns()).process_cpu_ns;
+  stats.duration_ns = (has_ended ? end_ns_.load() : monotonic_ns()) - start_ns_;
+  stats.rate_hz = sampler_->rate_hz();
+  stats.clock = sampler_->clock();
+  stats.is_paused = sampler_->is_paused();
+  stats.drops = sampler_->drops();
+  stats.error = error_;
+  return stats;
+}
+
+}  // namespace plimsoll::capture

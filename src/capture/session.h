@@ -1,0 +1,118 @@
+// capture/session.h: one recording of this process: the sampler, the ring, the drain thread and the sink.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/sample_ring.h"
+#include "capture/code_registry.h"
+#include "capture/cpu_sampler.h"
+#include "capture/resolve.h"
+#include "capture/sink.h"
+
+namespace plimsoll::capture {
+
+// What a session is asked to do.
+struct SessionSettings {
+  TickSettings tick;
+  Trust trust = Trust::kValidated;
+  std::size_t ring_bytes = std::size_t{4} << 20U;
+  std::int64_t duration_ns = 0;                // recording ends by itself after this; 0 = it does not
+  std::int64_t rss_interval_ns = 100'000'000;   // between readings of the resident set size
+  std::int64_t flush_interval_ns = 1'000'000'000;  // between chunks of the file
+};
+
+// A look at a running session.
+struct SessionStats {
+  std::uint64_t samples = 0;  // passed to the sink
+  std::int64_t sampled_cpu_ns = 0;
+  std::int64_t process_cpu_ns = 0;   // of the program, without the profiler's thread
+  std::int64_t profiler_cpu_ns = 0;  // of the profiler's own thread
+  std::int64_t duration_ns = 0;
+  double rate_hz = 0;
+  os::TickClock clock{};
+  bool is_paused = false;
+  std::array<DropTotal, kDropReasonCount> drops{};
+  std::string error;  // why recording ended early, for example a full disk; empty if it did not
+};
+
+// A recording. Members are thread-safe and may be called with or without the GIL held; none of them needs it.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> start(const SessionSettings& settings, const Interpreter& interpreter,
+                                                std::unique_ptr<SampleSink> sink);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();  // stops
+
+  // Ends the recording and completes the file. Idempotent.
+  SessionStats stop();
+  // In the child of a fork: forgets everything without touching the file, which is the parent's. The object must not
+  // be used or destroyed afterwards: parts of it belong to a thread that does not exist here.
+  void abandon();
+  // Around fork, in the parent: while held, no thread of ours holds a lock or is inside the sink.
+  void hold_for_fork();
+  void release_after_fork();
+
+  // Writes out all samples taken before the call; returns when they are in the file. Waits at most two seconds.
+  void flush();
+  [[nodiscard]] SessionStats stats() const;
+  // May be called from any thread; written with the next drain.
+  void add_marker(MarkerEvent marker);
+  // CPU engine: pause, resume, set_rate, threads.
+  CpuSampler& sampler() { return *sampler_; }
+  CodeRegistry& registry() { return registry_; }
+
+ private:
+  Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
+          std::unique_ptr<SampleSink> sink);
+
+  void run();           // the drain thread
+  void drain_once();
+  void take(std::span<const std::byte> record);
+  void housekeeping(std::int64_t now_ns);
+  void flush_sink(std::int64_t now_ns);
+  void complete();      // ends sampling and finishes the file, once
+  SampleSink::Totals totals(std::int64_t now_ns) const;
+  void fail(const Error& error);
+  [[nodiscard]] SessionStats stats_locked() const;
+
+  const SessionSettings settings_;
+  SampleRing ring_;
+  CodeRegistry registry_;
+  std::unique_ptr<SampleSink> sink_;
+  Resolver resolver_;
+  std::unique_ptr<CpuSampler> sampler_;
+  std::int64_t start_ns_ = 0;
+  std::int64_t start_cpu_ns_ = 0;
+  std::int64_t next_poll_ns_ = 0;
+  std::int64_t next_rss_ns_ = 0;
+  std::int64_t next_flush_ns_ = 0;
+  std::int64_t next_guard_ns_ = 0;
+
+  std::atomic<std::uint64_t> samples_{0};
+  std::atomic<std::int64_t> sampled_cpu_ns_{0};
+  std::atomic<std::int64_t> profiler_cpu_ns_{0};
+  std::atomic<bool> is_complete_{false};
+  std::atomic<std::int64_t> final_process_cpu_ns_{-1};
+  std::atomic<std::int64_t> end_ns_{0};
+
+  std::mutex work_mutex_;  // held by the drain thread while it works
+  mutable std::mutex mutex_;  // guards the members below
+  std::condition_variable wake_;
+  bool stop_requested_ = false;
+  std::uint64_t flushes_requested_ = 0;
+  std::uint64_t flushes_done_ = 0;
+  std::vector<MarkerEvent> markers_;
+  std::string error_;
+  std::atomic<bool> has_failed_{false};
+  std::atomic<std::int32_t> drain_tid_{0};
+  pthread_t drain_thread_{};
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,53 @@
+// capture/sink.h: where a session's results go. capture stands below profile, so it names what it needs.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "capture/raw_sample.h"
+#include "cpython/code_object.h"
+
+namespace plimsoll::capture {
+
+// A thing that happened, on the clock of the samples; see profile::Marker.
+struct MarkerEvent {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t duration_ns = 0;
+  ThreadSerial thread;
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+// Receives everything on the drain thread, one call at a time. A CodeId or ThreadSerial is described before its first
+// use in a sample.
+class SampleSink {
+ public:
+  SampleSink() = default;
+  SampleSink(const SampleSink&) = delete;
+  SampleSink& operator=(const SampleSink&) = delete;
+  virtual ~SampleSink() = default;
+
+  virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
+  // The code object is gone and its id will not occur again.
+  virtual void forget_code(CodeId id) = 0;
+  virtual void thread(const ThreadInfo& info) = 0;
+  virtual void sample(const Sample& sample) = 0;
+  virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
+  virtual void marker(const MarkerEvent& marker) = 0;
+
+  // The state of the session so far, before each flush.
+  struct Totals {
+    std::int64_t time_ns = 0;         // CLOCK_MONOTONIC
+    std::int64_t process_cpu_ns = 0;  // of the whole process since the start, without the profiler's own threads
+    std::array<DropTotal, kDropReasonCount> drops{};
+  };
+  // Makes everything so far readable by others. An error ends the recording, not the program.
+  virtual Status flush(const Totals& totals) = 0;
+  // The last call.
+  virtual Status finish(const Totals& totals) = 0;
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,83 @@
+// capture/thread_slots.h: one slot for each sampled thread, findable from a signal handler.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capture/raw_sample.h"
+#include "os/os.h"
+
+namespace plimsoll::capture {
+
+// What the sampler knows of one thread. The atomics are shared with the thread's own signal handler; everything else
+// is guarded by CpuSampler's mutex.
+struct alignas(128) ThreadSlot {
+  std::uint32_t number = 0;  // by which ticks name the slot; fixed
+  // Written before the tick is armed, read by the handler.
+  Tid tid{};
+  ThreadSerial serial;
+  os::ThreadTick tick;
+  // With TickClock::kMonotonic: wakes the tick up again once the thread has used CPU time; see CpuSampler::rest.
+  os::ThreadTick rest_tick;
+
+  std::atomic<bool> in_use{false};
+  // pthread_self() of the thread, set by its first tick: a signal that outlived its slot's former thread is not ours.
+  std::atomic<std::uint64_t> pthread{0};
+  std::atomic<bool> busy{false};  // the re-entrancy guard
+  // The thread's CPU clock up to which its time has been accounted for.
+  std::atomic<std::int64_t> accounted_cpu_ns{0};
+  std::atomic<std::uint32_t> ticks{0};
+  std::atomic<bool> resting{false};
+  std::uint64_t random = 0;          // the handler's, for jitter
+  std::int64_t period_step_ns = 0;  // likewise: the step of the period that is to be taken back
+
+  // Bookkeeping.
+  ThreadInfo info;
+  std::int64_t start_cpu_ns = 0;
+  std::uint32_t ticks_at_poll = 0;
+  bool is_blocked = false;  // blocks our signal: paused by the watchdog
+};
+
+// All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.
+class ThreadSlots {
+ public:
+  // A free slot, marked in use, with the atomics reset; nullptr when a million threads are being sampled.
+  ThreadSlot* allocate();
+  // The slot's thread is gone. Its tick must be disarmed.
+  void release(ThreadSlot& slot);
+  void bind_descriptor(int descriptor, std::uint32_t number);
+
+  [[nodiscard]] ThreadSlot* find(std::uint32_t number) const {
+    if (number >= kChunks * kChunkSlots) return nullptr;
+    ThreadSlot* chunk = chunks_[number / kChunkSlots].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    ThreadSlot* slot = chunk + number % kChunkSlots;
+    return slot->in_use.load(std::memory_order_acquire) ? slot : nullptr;
+  }
+  [[nodiscard]] ThreadSlot* find_by_descriptor(std::uint32_t descriptor) const {
+    return descriptor < kDescriptors ? find(by_descriptor_[descriptor].load(std::memory_order_acquire) - 1) : nullptr;
+  }
+
+  // Calls visit(ThreadSlot&) for every slot in use.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (const auto& chunk : owned_)
+      for (std::size_t i = 0; i < kChunkSlots; ++i)
+        if (chunk[i].in_use.load(std::memory_order_relaxed)) visit(chunk[i]);
+  }
+
+ private:
+  static constexpr std::uint32_t kChunkSlots = 64;
+  static constexpr std::uint32_t kChunks = 16384;
+  static constexpr std::uint32_t kDescriptors = 1U << 16U;
+
+  std::vector<std::unique_ptr<ThreadSlot[]>> owned_;
+  std::vector<std::uint32_t> free_;
+  std::array<std::atomic<ThreadSlot*>, kChunks> chunks_{};
+  std::array<std::atomic<std::uint32_t>, kDescriptors> by_descriptor_{};  // slot number + 1; 0 = none
+};
+
+}  // namespace plimsoll::capture

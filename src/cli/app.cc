@@ -1,0 +1,111 @@
+// cli/app.cc: parsing with CLI11, whose exceptions end here.
+#include "cli/app.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+
+#include "cli/exit_code.h"
+#include "cli/suggest.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr std::string_view kAbout = "Plimsoll: a profiler for Python that reads the load without weighing the program down.";
+constexpr std::string_view kExitCodes =
+    "Exit codes: 0 fine, 2 usage, 3 no permission, 4 no samples, 5 bad input file; run passes the program's own through.\n"
+    "'plimsoll COMMAND --help' has examples.";
+
+std::vector<std::string_view> names_of(const Commands& commands) {
+  std::vector<std::string_view> names;
+  std::transform(commands.begin(), commands.end(), std::back_inserter(names),
+                 [](const std::unique_ptr<Command>& command) { return command->name(); });
+  return names;
+}
+
+// `plimsoll help show` is `plimsoll show --help`.
+void rewrite_help(std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "help") return;
+  words.erase(words.begin());
+  words.insert(words.begin() + (words.empty() ? 0 : 1), "--help");
+}
+
+Status check_command(const Commands& commands, const std::vector<std::string>& words) {
+  const std::vector<std::string_view> names = names_of(commands);
+  if (words.empty() || words[0].starts_with('-')) return Ok{};
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return Ok{};
+  if (words[0].ends_with(".plim"))
+    return Error{ErrorKind::kUsage, fmt::format("a command comes first: plimsoll show {}", words[0])};
+  return Error{ErrorKind::kUsage, no_such("command", words[0], names)};
+}
+
+// What CLI11 did not expect, with the option that may have been meant.
+std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto chosen = app.get_subcommands();
+  if (error.get_name() != "ExtrasError" || extras.empty() || chosen.empty()) return error.what();
+  const std::string& word = extras[0];
+  if (!word.starts_with('-')) return fmt::format("\"{}\" is one argument too many", word);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : chosen[0]->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {names.begin(), names.end()}));
+}
+
+void add_commands(CLI::App& app, const Commands& commands) {
+  app.set_help_flag("-h,--help", "Show this and end");
+  app.set_version_flag("--version", fmt::format("plimsoll {}", PLIMSOLL_VERSION), "Show the version and end");
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(26);
+  app.footer(std::string(kExitCodes));
+  for (const std::unique_ptr<Command>& command : commands) {
+    CLI::App* verb = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
+    verb->footer("Examples:\n" + command->examples());
+    command->add_arguments(*verb);
+  }
+}
+
+int report(const Error& error, Console& console) {
+  console.notice(error.message);
+  return exit_code(error.kind);
+}
+
+int print(const std::string& text, Console& console) {
+  const Status printed = console.print(text);
+  return printed.ok() ? kFine : report(printed.error(), console);
+}
+
+}  // namespace
+
+int run_app(const Commands& commands, std::vector<std::string> words, Console& console) {
+  rewrite_help(words);
+  if (const Status known = check_command(commands, words); !known.ok()) return report(known.error(), console);
+
+  CLI::App app{std::string(kAbout), "plimsoll"};
+  add_commands(app, commands);
+  try {
+    std::reverse(words.begin(), words.end());  // as App::parse wants them
+    app.parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    return print(app.help(), console);
+  } catch (const CLI::CallForVersion& version) {
+    return print(fmt::format("{}\n", version.what()), console);
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    const std::string verb = chosen.empty() ? "" : chosen[0]->get_name() + " ";
+    return report({ErrorKind::kUsage, fmt::format("{} (plimsoll {}--help)", unexpected(app, error), verb)}, console);
+  }
+
+  for (const std::unique_ptr<Command>& command : commands) {
+    if (!app.got_subcommand(std::string(command->name()))) continue;
+    const Result<int> result = command->run(console);
+    return result.ok() ? result.value() : report(result.error(), console);
+  }
+  console.notice("a command is needed\n\n" + app.help());
+  return kUsage;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,34 @@
+// cli/command.h: a verb of the command line: `plimsoll <name> ...`.
+//
+// One class and one file per verb. A verb declares its arguments, and is run once after they have been parsed into its
+// members. main.cc lists the verbs; app.cc does the rest.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/console.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plimsoll::cli {
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  // As typed: "show".
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // One line for `plimsoll --help`.
+  [[nodiscard]] virtual std::string_view summary() const = 0;
+  // Lines of "  plimsoll show ...   what it does" for `plimsoll show --help`.
+  [[nodiscard]] virtual std::string examples() const = 0;
+  // Binds arguments to members; they must outlive `app`.
+  virtual void add_arguments(CLI::App& app) = 0;
+  // Does the work; the exit code (exit_code.h, or that of a profiled program) or an Error, which names its own.
+  virtual Result<int> run(Console& console) = 0;
+};
+
+}  // namespace plimsoll::cli

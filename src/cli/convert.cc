@@ -1,0 +1,87 @@
+// cli/convert.cc: a profile -> the bytes of a foreign format -> a file.
+#include "cli/convert.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/exit_code.h"
+#include "cli/suggest.h"
+#include "cli/units.h"
+#include "cli/write_file.h"
+#include "formats/registry.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> names;
+  for (const formats::Writer& writer : formats::writers()) names.push_back(writer.name);
+  return names;
+}
+
+class Convert final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "convert"; }
+  [[nodiscard]] std::string_view summary() const override { return "Write a profile in a format of another tool"; }
+  [[nodiscard]] std::string examples() const override {
+    std::string text =
+        "  plimsoll convert app.plim -o app.speedscope.json   the format follows from the name\n"
+        "  plimsoll convert app.plim -f collapsed -o -        to standard output\n"
+        "\nFormats:\n";
+    for (const formats::Writer& writer : formats::writers())
+      text += fmt::format("  {:<12} {:<18} {}\n", writer.name, writer.extension, writer.summary);
+    text.pop_back();
+    return text;
+  }
+
+  void add_arguments(CLI::App& app) override {
+    app.add_option("FILE", file_, "The profile; - reads standard input")->required();
+    app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
+    app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")
+        ->type_name("FORMAT");
+  }
+
+  Result<int> run(Console& console) override {
+    if (output_ == "-" && format_.empty())
+      return Error{ErrorKind::kUsage,
+                   fmt::format("standard output has no name that tells the format; add -f with one of {}",
+                               comma_list(format_names()))};
+    const Result<formats::Writer> writer = formats::find_writer(format_, output_);
+    if (!writer.ok()) return writer.error();
+    if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
+    const Result<Input> input = console.read_profile(file_);
+    if (!input.ok()) return input.error();
+    if (input.value().profile.samples.size() == 0) {
+      console.notice(fmt::format("{} holds no samples; nothing was written", file_));
+      return kNoSamples;
+    }
+    const Result<std::string> bytes = formats::write_as(writer.value(), input.value().profile, output_);
+    if (!bytes.ok()) return bytes.error();
+    return write(console, writer.value(), bytes.value());
+  }
+
+ private:
+  Result<int> write(Console& console, const formats::Writer& writer, const std::string& bytes) const {
+    if (output_ == "-") {
+      const bool is_binary = bytes.find('\0') != std::string::npos;
+      if (is_binary && console.environment().is_tty)
+        return Error{ErrorKind::kUsage,
+                     fmt::format("{} is binary and would garble the terminal; use -o FILE or a pipe", writer.name)};
+      PLIMSOLL_TRY(console.print(bytes));
+      return kFine;
+    }
+    PLIMSOLL_TRY(write_file(output_, bytes));
+    console.notice(fmt::format("wrote {} ({}, {})", output_, writer.name,
+                               format_bytes(static_cast<std::int64_t>(bytes.size()))));
+    return kFine;
+  }
+
+  std::string file_, output_, format_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_convert() { return std::make_unique<Convert>(); }
+
+}  // namespace plimsoll::cli

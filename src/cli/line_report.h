@@ -1,0 +1,46 @@
+// cli/line_report.h: CPU time by source line, file by file.
+//
+// profile::lines counts per (function, line). A line may hold several functions (a comprehension and the function around
+// it), so the sum over functions would count one sample twice. Here a sample counts once for each (file, line) on its
+// stack.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profile/filter.h"
+#include "profile/profile.h"
+
+namespace plimsoll::cli {
+
+// What a line (or a file) has to answer for.
+struct LineWeight {
+  std::uint32_t line = 0;
+  FunctionId function;  // the one with most self time here, else the one with most total
+  std::int64_t self_ns = 0;
+  std::int64_t total_ns = 0;
+  std::uint64_t self_samples = 0;
+  std::uint64_t total_samples = 0;
+  bool is_asked_for = true;  // else it has its numbers, but is shown only where it stands near a line that is
+};
+
+struct FileReport {
+  StringId file;
+  std::int64_t self_ns = 0;
+  std::int64_t total_ns = 0;
+  std::vector<LineWeight> lines;  // in order of the line number
+};
+
+struct LineReport {
+  std::vector<FileReport> files;     // those with the most self time first
+  std::int64_t without_line_ns = 0;  // self time of native code and of frames without a file or a line
+};
+
+LineReport line_report(const profile::Profile& profile);
+
+// Keeps the files, and asks for the lines, that the conditions on file and function name. (A filter keeps whole stacks,
+// so the callers of a function are still in the profile.)
+void keep_asked_for(LineReport& report, const profile::Profile& profile, const profile::Filter& conditions);
+
+}  // namespace plimsoll::cli

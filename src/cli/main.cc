@@ -1,0 +1,20 @@
+// cli/main.cc: the `plimsoll` program: the list of its commands.
+#include <string>
+#include <vector>
+
+#include "cli/app.h"
+#include "cli/console.h"
+#include "cli/convert.h"
+#include "cli/info.h"
+#include "cli/show.h"
+
+int main(int argc, char** argv) {
+  using namespace plimsoll::cli;
+  Commands commands;  // in the order of --help
+  commands.push_back(make_show());
+  commands.push_back(make_info());
+  commands.push_back(make_convert());
+
+  ProcessConsole console;
+  return run_app(commands, std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);
+}

@@ -1,0 +1,127 @@
+// cli/render_info.cc: the facts of a session as text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/session_facts.h"
+#include "cli/summary.h"
+#include "cli/units.h"
+#include "cli/utf8.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// Meta entries that have a line of their own.
+constexpr std::array<std::string_view, 5> kShownMeta = {"argv", "python", "plimsoll", "engine", "rate_hz"};
+
+std::string with_unit(std::int64_t value, std::string_view unit) {
+  if (unit == "bytes") return format_bytes(value);
+  if (unit == "ns") return format_time(value);
+  return unit.empty() ? std::to_string(value) : fmt::format("{} {}", value, printable(unit));
+}
+
+class InfoRenderer {
+ public:
+  InfoRenderer(const profile::Profile& profile, const SessionFacts& facts, const Page& page)
+      : profile_(profile), facts_(facts), page_(page) {}
+
+  std::string render(std::string_view path) {
+    out_ = page_.paint(Style::kStrong, cut_left(printable(path), page_.width)) + "\n\n";
+    add_session();
+    gap();
+    add_sampling();
+    gap();
+    add_events();
+    gap();
+    add_sizes();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t kNameCells = 14;
+
+  void add(std::string_view name, const std::string& value, Style style = Style::kPlain) {
+    if (value.empty()) return;
+    const std::string label = cut_right(printable(name), kNameCells - 1);
+    const std::string padding(kNameCells - display_width(label), ' ');
+    out_ += page_.paint(Style::kDim, label) + padding;
+    out_ += page_.paint(style, cut_right(value, page_.width - kNameCells)) + "\n";
+  }
+  void gap() {
+    if (!out_.ends_with("\n\n")) out_ += "\n";
+  }
+
+  void add_session() {
+    add("program", printable(profile_.meta_value("argv")));
+    add("python", python_of(profile_));
+    add("plimsoll", printable(profile_.meta_value("plimsoll")));
+    for (const auto& [name, value] : profile_.meta)
+      if (std::find(kShownMeta.begin(), kShownMeta.end(), name) == kShownMeta.end()) add(name, printable(value));
+    add("started", profile_.start_realtime_ns == 0 ? "" : format_date(profile_.start_realtime_ns));
+    add("elapsed", format_time(profile_.end_ns));
+    if (profile_.complete)
+      add("complete", "yes");
+    else
+      add("complete", "no: the program was killed or is still running", Style::kWarning);
+  }
+
+  void add_sampling() {
+    add("engine", printable(profile_.meta_value("engine")));
+    const std::string asked = printable(profile_.meta_value("rate_hz"));
+    const std::string delivered = facts_.delivered_hz > 0 ? format_rate(facts_.delivered_hz) : "nothing";
+    add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
+                              : fmt::format("{} Hz asked, {} delivered (per second of CPU time)", asked, delivered));
+    add("samples", format_count(profile_.samples.size()));
+    add("CPU time", profile_.process_cpu_ns > 0
+                        ? fmt::format("{} of the process, {} covered by samples ({} %)",
+                                      format_time(profile_.process_cpu_ns), format_time(facts_.sampled_cpu_ns),
+                                      format_percent(facts_.covered_percent))
+                        : format_time(facts_.sampled_cpu_ns) + " covered by samples");
+    if (facts_.dropped == 0) add("lost", "nothing");
+    for (const profile::Drop& drop : profile_.drops)
+      if (drop.count > 0) add("lost", in_words(drop), Style::kWarning);
+  }
+
+  void add_events() {
+    add("processes", format_count(profile_.processes.size()));
+    add("threads", format_count(profile_.threads.size()));
+    for (const CounterSum& counter : facts_.counters) {
+      const bool of_one = profile_.processes.size() > 1 && !counter.process.is_none();
+      const std::string pid = of_one ? fmt::format(" (pid {})", profile_.processes[counter.process.index()].pid) : "";
+      add(counter.name, fmt::format("peak {}, last {}, least {}{}", with_unit(counter.most, counter.unit),
+                                    with_unit(counter.last, counter.unit), with_unit(counter.least, counter.unit), pid));
+    }
+    for (const MarkerSum& marker : facts_.markers)
+      add(marker.name, marker.total_ns > 0
+                           ? fmt::format("{} times, {} together, longest {}", format_count(marker.count),
+                                         format_time(marker.total_ns), format_time(marker.longest_ns))
+                           : fmt::format("{} times", format_count(marker.count)));
+  }
+
+  void add_sizes() {
+    add("tables", fmt::format("{} strings, {} functions, {} frames, {} stacks", format_count(profile_.strings.size()),
+                              format_count(profile_.functions.size()), format_count(profile_.frames.size()),
+                              format_count(profile_.stacks.size())));
+    add("sources", profile_.sources.empty() ? "none held"
+                                            : fmt::format("{} files held", format_count(profile_.sources.size())));
+    const std::string size = format_bytes(static_cast<std::int64_t>(facts_.file_bytes));
+    add("file", profile_.samples.size() == 0
+                    ? size
+                    : fmt::format("{}, {:.2f} bytes per sample", size, facts_.bytes_per_sample));
+  }
+
+  const profile::Profile& profile_;
+  const SessionFacts& facts_;
+  const Page& page_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string render_info(const profile::Profile& profile, const SessionFacts& facts, std::string_view path,
+                        const Page& page) {
+  return InfoRenderer(profile, facts, page).render(path);
+}
+
+}  // namespace plimsoll::cli

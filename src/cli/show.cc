@@ -1,0 +1,250 @@
+// cli/show.cc: reads a profile, keeps what was asked for, and hands it to the view that was asked for.
+#include "cli/show.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/render_flat.h"
+#include "cli/render_lines.h"
+#include "cli/render_tree.h"
+#include "cli/suggest.h"
+#include "cli/units.h"
+#include "cli/utf8.h"
+
+namespace plimsoll::cli {
+namespace {
+
+const std::vector<std::string_view>& view_names() {
+  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads"};
+  return names;
+}
+
+// The arguments as typed.
+struct ShowArguments {
+  std::string file, view = "tree";
+  std::string thread, from, to, function, source_file;
+  std::string color = "auto", sort = "self";
+  std::optional<double> min_percent;
+  std::optional<std::size_t> depth, limit;
+  std::optional<std::uint32_t> context;
+  bool as_json = false, by_line = false, no_fold = false;
+};
+
+// What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told otherwise.
+struct ShowRequest {
+  ShowArguments arguments;
+  profile::Filter conditions;
+  ColorChoice color = ColorChoice::kAuto;
+  SortBy sort = SortBy::kSelf;
+};
+
+Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
+
+bool is_view(std::string_view word) {
+  return std::find(view_names().begin(), view_names().end(), word) != view_names().end();
+}
+
+Status check_view(const ShowArguments& arguments) {
+  if (is_view(arguments.view)) return Ok{};
+  if (is_view(arguments.file))
+    return usage(fmt::format("the file comes first: plimsoll show {} {}", arguments.view, arguments.file));
+  return usage(no_such("view", arguments.view, view_names()));
+}
+
+Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
+  if (!arguments.from.empty()) {
+    const Result<std::int64_t> from = parse_time(arguments.from, "--from");
+    if (!from.ok()) return from.error();
+    conditions.from_ns = from.value();
+  }
+  if (!arguments.to.empty()) {
+    const Result<std::int64_t> to = parse_time(arguments.to, "--to");
+    if (!to.ok()) return to.error();
+    conditions.to_ns = to.value();
+  }
+  if (conditions.from_ns >= conditions.to_ns)
+    return usage(fmt::format("--from {} is not before --to {}: no time is left", arguments.from, arguments.to));
+  return Ok{};
+}
+
+Result<ShowRequest> request_of(const ShowArguments& arguments) {
+  ShowRequest request;
+  request.arguments = arguments;
+  PLIMSOLL_TRY(check_view(arguments));
+  PLIMSOLL_TRY(read_times(arguments, request.conditions));
+  request.conditions.thread = arguments.thread;
+  request.conditions.function = arguments.function;
+  request.conditions.file = arguments.source_file;
+  const Result<ColorChoice> color = parse_color(arguments.color);
+  if (!color.ok()) return color.error();
+  request.color = color.value();
+  if (arguments.sort != "self" && arguments.sort != "total")
+    return usage(no_such("--sort order", arguments.sort, {"self", "total"}));
+  request.sort = arguments.sort == "self" ? SortBy::kSelf : SortBy::kTotal;
+  if (const double percent = arguments.min_percent.value_or(0); !(percent >= 0 && percent <= 100))
+    return usage("--min-percent: a percentage is a number from 0 to 100");
+  if (arguments.depth == std::size_t{0}) return usage("--depth: at least 1 call deep");
+  return request;
+}
+
+TreeOptions tree_options(const ShowArguments& arguments, double default_percent) {
+  TreeOptions options;
+  options.min_percent = arguments.min_percent.value_or(default_percent);
+  options.depth = arguments.depth.value_or(options.depth);
+  options.folding = arguments.no_fold ? Folding::kOff : Folding::kOn;
+  return options;
+}
+
+profile::Tree tree_of(const profile::Profile& profile, const ShowArguments& arguments) {
+  return profile::tree(profile,
+                       arguments.by_line ? profile::Granularity::kLine : profile::Granularity::kFunction);
+}
+
+LineReport lines_of(const profile::Profile& profile, const ShowRequest& request) {
+  LineReport report = line_report(profile);
+  keep_asked_for(report, profile, request.conditions);
+  return report;
+}
+
+std::vector<ThreadRow> threads_of(const profile::Profile& profile, const ShowRequest& request, std::size_t parts) {
+  std::vector<ThreadRow> rows = thread_report(profile, parts);
+  // A thread without samples is news in a whole session, and noise in a selection.
+  if (!is_everything(request.conditions)) std::erase_if(rows, [](const ThreadRow& row) { return row.samples == 0; });
+  return rows;
+}
+
+std::string as_json(const profile::Profile& profile, const Selection& selection, const ShowRequest& request) {
+  const ShowArguments& arguments = request.arguments;
+  if (arguments.view == "flat") {
+    std::vector<profile::FlatRow> rows = flat_rows(profile, request.sort);
+    const std::size_t limit = arguments.limit.value_or(0);
+    if (limit != 0 && limit < rows.size()) rows.resize(limit);
+    return flat_json(profile, selection, rows);
+  }
+  if (arguments.view == "lines") return lines_json(profile, selection, lines_of(profile, request));
+  if (arguments.view == "threads") return threads_json(profile, selection, threads_of(profile, request, 0));
+  return tree_json(profile, selection, tree_of(profile, arguments), tree_options(arguments, 0));
+}
+
+std::string view_as_text(const profile::Profile& profile, const ShowRequest& request, const Page& page) {
+  const ShowArguments& arguments = request.arguments;
+  if (arguments.view == "flat") {
+    FlatOptions options;
+    options.sort = request.sort;
+    options.limit = arguments.limit.value_or(options.limit);
+    return render_flat(profile, flat_rows(profile, request.sort), options, page);
+  }
+  if (arguments.view == "lines") {
+    LinesOptions options;
+    options.min_percent = arguments.min_percent.value_or(options.min_percent);
+    options.context = std::min(arguments.context.value_or(options.context), std::uint32_t{1000});
+    options.limit = arguments.limit.value_or(options.limit);
+    const auto find_source = [&](std::string_view file) { return source_of(profile, file); };
+    return render_lines(profile, lines_of(profile, request), find_source, options, page);
+  }
+  if (arguments.view == "threads")
+    return render_threads(profile, threads_of(profile, request, activity_parts(page)), page);
+  const TreeOptions options = tree_options(arguments, TreeOptions{}.min_percent);
+  const profile::Tree tree = tree_of(profile, arguments);
+  return render_tree(profile, tree, tree_view(profile, tree, options), options, page);
+}
+
+std::string as_text(const profile::Profile& profile, const Selection& selection, const ShowRequest& request,
+                    const Environment& environment) {
+  const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
+  const std::string notes = caveats(profile, selection, page);
+  return heading(profile, selection, page) + view_as_text(profile, request, page) +
+         (notes.empty() ? "" : "\n" + notes);
+}
+
+// Why there is nothing to show, with what a filter could have been.
+std::string nothing_to_show(const profile::Profile& profile, const Selection& selection, const std::string& file) {
+  if (selection.session_samples == 0) {
+    std::string message = fmt::format("{} holds no samples", file);
+    for (const profile::Drop& drop : profile.drops)
+      if (drop.count > 0) message += "; lost: " + in_words(drop);
+    return message;
+  }
+  std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));
+  if (!selection.conditions.thread.empty()) {
+    constexpr std::size_t kMostNames = 10;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(profile.threads.size(), kMostNames); ++i)
+      names.push_back(fmt::format("\"{}\"", printable(profile.threads[i].name)));
+    message += fmt::format("; its threads are {}{}", comma_list({names.begin(), names.end()}),
+                           profile.threads.size() > kMostNames ? ", ..." : "");
+  }
+  if (selection.conditions.from_ns >= profile.end_ns)
+    message += fmt::format("; it is {} long", format_time(profile.end_ns));
+  return message;
+}
+
+class Show final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "show"; }
+  [[nodiscard]] std::string_view summary() const override { return "Show where the time went, on the terminal"; }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll show app.plim                             the call tree, callers above callees\n"
+           "  plimsoll show app.plim flat --sort total           functions, with what they call\n"
+           "  plimsoll show app.plim lines --file model.py       annotated source\n"
+           "  plimsoll show app.plim threads                     who was busy when\n"
+           "  plimsoll show app.plim --from 1.5s --to 2s         half a second of it\n"
+           "  plimsoll show app.plim --function parse --lines    what leads through parse, line by line\n"
+           "  plimsoll show app.plim flat --json | jq '.flat[0].function'";
+  }
+
+  void add_arguments(CLI::App& app) override {
+    ShowArguments& to = arguments_;
+    app.add_option("FILE", to.file, "The profile; - reads standard input")->required();
+    app.add_option("VIEW", to.view, "tree (default), flat, lines or threads");
+    app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
+    app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
+    app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
+        ->type_name("TEXT");
+    app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
+        ->type_name("TIME");
+    app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
+    app.add_option("--min-percent", to.min_percent, "tree, lines: leave out what is below (default 1)")
+        ->type_name("P");
+    app.add_option("--depth", to.depth, "tree: at most N calls deep")->type_name("N");
+    app.add_flag("--lines", to.by_line, "tree: tell the lines of a function apart");
+    app.add_flag("--no-fold", to.no_fold, "tree: a line for every frame of recursion, libraries and imports");
+    app.add_option("--sort", to.sort, "flat: by self (default) or total time")->type_name("self|total");
+    app.add_option("--limit", to.limit, "flat, lines: at most N functions (30) or files (10); 0 = all")
+        ->type_name("N");
+    app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
+    app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");
+    app.add_option("--color", to.color, "auto (default), always or never")->type_name("WHEN");
+  }
+
+  Result<int> run(Console& console) override {
+    const Result<ShowRequest> request = request_of(arguments_);
+    if (!request.ok()) return request.error();
+    Result<Input> input = console.read_profile(arguments_.file);
+    if (!input.ok()) return input.error();
+    profile::Profile& profile = input.value().profile;
+    const Selection selection = select(profile, request.value().conditions);
+    if (selection.shown_samples == 0) {
+      console.notice(nothing_to_show(profile, selection, arguments_.file));
+      return kNoSamples;
+    }
+    PLIMSOLL_TRY(console.print(arguments_.as_json
+                                   ? as_json(profile, selection, request.value())
+                                   : as_text(profile, selection, request.value(), console.environment())));
+    return kFine;
+  }
+
+ private:
+  ShowArguments arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_show() { return std::make_unique<Show>(); }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,32 @@
+// cli/source_text.h: the source lines of a profiled file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace plimsoll::cli {
+
+// Where the lines come from; the report says so, because a file on disk may not be what ran.
+enum class SourceOrigin { kNone, kProfile, kDisk, kDiskChanged };
+
+struct SourceText {
+  SourceOrigin origin = SourceOrigin::kNone;
+  std::vector<std::string> lines;  // printable, tabs expanded; lines[0] is line 1
+
+  // The text of a line; empty where there is none.
+  [[nodiscard]] std::string_view line(std::uint32_t number) const {
+    return number >= 1 && number <= lines.size() ? std::string_view(lines[number - 1]) : std::string_view();
+  }
+};
+
+// The text that the profile holds; else the regular file of that name, if it can be read; else nothing.
+SourceText source_of(const profile::Profile& profile, std::string_view file);
+
+// Lines as Python counts them: ended by \n, \r\n or \r.
+std::vector<std::string> split_lines(std::string_view text);
+
+}  // namespace plimsoll::cli

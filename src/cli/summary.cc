@@ -1,0 +1,133 @@
+// cli/summary.cc: heading and caveats of a report.
+#include "cli/summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <vector>
+
+#include "cli/units.h"
+#include "cli/utf8.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+// Less than this percentage of the CPU time covered by samples is worth a line.
+constexpr double kGoodCoverage = 95;
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string samples_in_words(std::uint64_t count) {
+  return fmt::format("{} sample{}", format_count(count), count == 1 ? "" : "s");
+}
+
+// "asked 1000 Hz, got 998 Hz": two rates, because the second is the one that the numbers rest on.
+std::string rates(const profile::Profile& profile, const Selection& selection) {
+  const double delivered = delivered_hz(selection.session_samples, selection.session_cpu_ns);
+  const std::string asked = printable(profile.meta_value("rate_hz"));
+  if (asked.empty()) return delivered > 0 ? format_rate(delivered) : "";
+  return delivered > 0 ? fmt::format("asked {} Hz, got {}", asked, format_rate(delivered))
+                       : fmt::format("asked {} Hz", asked);
+}
+
+// As many of the facts as there is room for, in order of weight.
+std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
+  const std::string total = "CPU time " + format_time(selection.session_cpu_ns);
+  std::string rest;
+  for (const std::string& fact : {samples_in_words(selection.session_samples), rates(profile, selection),
+                                  python_of(profile), profile.end_ns > 0 ? format_time(profile.end_ns) + " elapsed" : ""}) {
+    const std::string more = " · " + fact;
+    if (!fact.empty() && display_width(total + rest + more) <= page.width) rest += more;
+  }
+  return page.paint(Style::kStrong, total) + rest + "\n";
+}
+
+std::string coverage_note(const profile::Profile& profile, const Selection& selection) {
+  const double covered = percent_of(selection.session_cpu_ns, profile.process_cpu_ns);
+  if (profile.process_cpu_ns <= 0 || covered >= kGoodCoverage) return {};
+  return fmt::format("not covered by samples: {} of the {} of CPU time that the process used ({} %)",
+                     format_time(profile.process_cpu_ns - selection.session_cpu_ns),
+                     format_time(profile.process_cpu_ns), format_percent(100 - covered));
+}
+
+}  // namespace
+
+Selection select(profile::Profile& profile, const profile::Filter& conditions) {
+  Selection selection;
+  selection.conditions = conditions;
+  selection.session_cpu_ns = profile.sampled_cpu_ns();
+  selection.session_samples = profile.samples.size();
+  if (!is_everything(conditions)) profile::filter(profile, conditions);
+  selection.shown_cpu_ns = profile.sampled_cpu_ns();
+  selection.shown_samples = profile.samples.size();
+  return selection;
+}
+
+bool is_everything(const profile::Filter& conditions) {
+  return conditions.thread.empty() && conditions.function.empty() && conditions.file.empty() &&
+         conditions.from_ns <= 0 && conditions.to_ns == kForever;
+}
+
+std::string in_words(const profile::Filter& conditions) {
+  std::vector<std::string> parts;
+  const auto add_text = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) parts.push_back(fmt::format("{} \"{}\"", name, printable(value)));
+  };
+  add_text("thread", conditions.thread);
+  add_text("function", conditions.function);
+  add_text("file", conditions.file);
+  if (conditions.from_ns > 0 && conditions.to_ns != kForever)
+    parts.push_back(fmt::format("from {} to {}", format_time(conditions.from_ns), format_time(conditions.to_ns)));
+  else if (conditions.from_ns > 0)
+    parts.push_back("from " + format_time(conditions.from_ns));
+  else if (conditions.to_ns != kForever)
+    parts.push_back("up to " + format_time(conditions.to_ns));
+  return join(parts, ", ");
+}
+
+double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns) {
+  return cpu_ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(cpu_ns) : 0;
+}
+
+std::string python_of(const profile::Profile& profile) {
+  const std::string value = printable(profile.meta_value("python"));
+  const bool bare_number = !value.empty() && value[0] >= '0' && value[0] <= '9';
+  return bare_number ? "Python " + value : value;
+}
+
+std::string in_words(const profile::Drop& drop) {
+  const std::string time = drop.cpu_ns > 0 ? fmt::format(", {} of CPU time", format_time(drop.cpu_ns)) : "";
+  return fmt::format("{} ({}){}", samples_in_words(drop.count), printable(drop.reason), time);
+}
+
+std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page) {
+  std::string out = session_line(profile, selection, page);
+  const std::string program = printable(profile.meta_value("argv"));
+  if (!program.empty()) out += cut_right(program, page.width) + "\n";
+  if (!is_everything(selection.conditions)) {
+    const std::string line = fmt::format(
+        "shown: {} ({} %), {}: {}", format_time(selection.shown_cpu_ns),
+        format_percent(percent_of(selection.shown_cpu_ns, selection.session_cpu_ns)),
+        samples_in_words(selection.shown_samples), in_words(selection.conditions));
+    out += page.paint(Style::kStrong, cut_right(line, page.width)) + "\n";
+  }
+  return out + "\n";
+}
+
+std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page) {
+  std::string out;
+  const auto add = [&](const std::string& line) {
+    if (!line.empty()) out += page.paint(Style::kWarning, cut_right(line, page.width)) + "\n";
+  };
+  for (const profile::Drop& drop : profile.drops)
+    if (drop.count > 0) add("lost: " + in_words(drop));
+  add(coverage_note(profile, selection));
+  if (!profile.complete) add("incomplete: the program was killed or is still running; this is what was recorded by then");
+  return out;
+}
+
+}  // namespace plimsoll::cli

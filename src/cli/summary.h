@@ -1,0 +1,42 @@
+// cli/summary.h: the lines above and below a report: what the numbers are, what was chosen, what is missing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/terminal.h"
+#include "profile/filter.h"
+#include "profile/profile.h"
+
+namespace plimsoll::cli {
+
+// What a filter left of a session.
+struct Selection {
+  profile::Filter conditions;
+  std::int64_t session_cpu_ns = 0;  // of all samples, before the filter
+  std::uint64_t session_samples = 0;
+  std::int64_t shown_cpu_ns = 0;  // of the samples that are left
+  std::uint64_t shown_samples = 0;
+};
+
+// Applies the conditions to the profile.
+Selection select(profile::Profile& profile, const profile::Filter& conditions);
+// Whether there is any condition.
+bool is_everything(const profile::Filter& conditions);
+// The conditions in words: `thread "worker", function "parse", from 1.5 s to 2 s`.
+std::string in_words(const profile::Filter& conditions);
+
+// Samples per second of CPU time, as far as samples cover it; 0 without samples.
+double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns);
+// "Python 3.12.4": the value of a meta entry with a word before it, unless it says so itself. Empty if there is none.
+std::string python_of(const profile::Profile& profile);
+// One drop: "12 samples (ring full), 12 ms of CPU time".
+std::string in_words(const profile::Drop& drop);
+
+// Two or three lines: session, program, and the selection if there is one.
+std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page);
+// A line for each thing that the numbers above do not show: drops, CPU time without samples, a file that ends early.
+// Empty for a perfect profile.
+std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page);
+
+}  // namespace plimsoll::cli

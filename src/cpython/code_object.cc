@@ -1,0 +1,25 @@
+#include "cpython/code_object.h"
+
+namespace plimsoll::cpython {
+
+void append_utf8(std::string& out, std::uint32_t code_point) {
+  const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if ((code_point >= 0xd800U && code_point <= 0xdfffU) || code_point > 0x10ffffU) code_point = 0xfffdU;
+  if (code_point < 0x80U) {
+    put(code_point);
+  } else if (code_point < 0x800U) {
+    put(0xc0U | (code_point >> 6U));
+    put(0x80U | (code_point & 0x3fU));
+  } else if (code_point < 0x10000U) {
+    put(0xe0U | (code_point >> 12U));
+    put(0x80U | ((code_point >> 6U) & 0x3fU));
+    put(0x80U | (code_point & 0x3fU));
+  } else {
+    put(0xf0U | (code_point >> 18U));
+    put(0x80U | ((code_point >> 12U) & 0x3fU));
+    put(0x80U | ((code_point >> 6U) & 0x3fU));
+    put(0x80U | (code_point & 0x3fU));
+  }
+}
+
+}  // namespace plimsoll::cpython

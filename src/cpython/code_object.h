@@ -1,0 +1,88 @@
+// cpython/code_object.h: what a code object says about itself, copied out of the target's memory.
+#pragma once
+
+#include <string>
+
+#include "cpython/layout.h"
+#include "cpython/line_table.h"
+#include "memory/reader.h"
+
+namespace plimsoll::cpython {
+
+// A copy, good for ever, of what we need of a code object.
+struct CodeInfo {
+  std::string name;  // the qualified name from 3.11, else the plain name; UTF-8
+  std::string file;  // co_filename; UTF-8
+  std::int32_t first_line = 0;
+  std::string line_table;  // raw bytes, for locate()
+  bool operator==(const CodeInfo&) const = default;
+};
+
+// No name is longer than this many characters, and no line table than this many bytes: more is damage.
+inline constexpr std::uint64_t kLongestText = 1U << 16U;
+inline constexpr std::uint64_t kLongestLineTable = 1U << 26U;
+
+// UTF-8 of one code point; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD.
+void append_utf8(std::string& out, std::uint32_t code_point);
+
+// Reads a str object as UTF-8. False if it is not readable, not compact, or too long.
+template <memory::Reader M>
+bool read_text(const M& memory, const Layout& layout, Address object, std::string& out) {
+  std::uint64_t length = 0;
+  std::uint32_t state = 0;
+  if (is_null(object) || !memory.load(offset_by(object, layout.unicode.length), length) ||
+      !memory.load(offset_by(object, layout.unicode.state), state) || length > kLongestText)
+    return false;
+  state >>= layout.unicode.kind_shift;
+  const std::uint32_t width = state & 7U;
+  const bool is_compact = (state & 8U) != 0;
+  const bool is_ascii = (state & 16U) != 0;
+  if (!is_compact || (width != 1 && width != 2 && width != 4)) return false;
+  const Address data = offset_by(object, is_ascii ? layout.unicode.ascii_size : layout.unicode.compact_size);
+  std::string raw_text(length * width, '\0');
+  if (!memory.read(data, raw_text.data(), raw_text.size())) return false;
+  if (is_ascii) {
+    out = std::move(raw_text);
+    return true;
+  }
+  out.clear();
+  for (std::size_t at = 0; at < raw_text.size(); at += width) {
+    std::uint32_t code_point = 0;
+    for (std::uint32_t i = 0; i < width; ++i)
+      code_point |= std::uint32_t{static_cast<unsigned char>(raw_text[at + i])} << (8 * i);
+    append_utf8(out, code_point);
+  }
+  return true;
+}
+
+// Reads a bytes object. False if it is not readable or too long.
+template <memory::Reader M>
+bool read_bytes(const M& memory, const Layout& layout, Address object, std::string& out) {
+  std::uint64_t size = 0;
+  if (is_null(object) || !memory.load(offset_by(object, layout.object.var_size), size) || size > kLongestLineTable)
+    return false;
+  out.resize(size);
+  return memory.read(offset_by(object, layout.bytes.data), out.data(), out.size());
+}
+
+// Copies a code object. False if any part of it is not readable; `out` is then unspecified. The caller must know that
+// the object was alive during the call, or check afterwards that it was.
+template <memory::Reader M>
+bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& out) {
+  const auto field = [&](std::uint32_t offset, Address& value) {
+    return memory::load_address(memory, offset_by(code, offset), value);
+  };
+  Address name{};
+  Address file{};
+  Address table{};
+  std::uint32_t first_line = 0;
+  const std::uint32_t name_field = layout.code.qualname != kNoField ? layout.code.qualname : layout.code.name;
+  if (!field(name_field, name) || !field(layout.code.filename, file) || !field(layout.code.line_table, table) ||
+      !memory.load(offset_by(code, layout.code.first_line), first_line))
+    return false;
+  out.first_line = static_cast<std::int32_t>(first_line);
+  return read_text(memory, layout, name, out.name) && read_text(memory, layout, file, out.file) &&
+         read_bytes(memory, layout, table, out.line_table);
+}
+
+}  // namespace plimsoll::cpython

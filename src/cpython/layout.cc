@@ -1,0 +1,100 @@
+#include "cpython/layout.h"
+
+namespace plimsoll::cpython {
+
+Version Version::from_hex(std::uint32_t hex, Threading threading) {
+  return Version{hex >> 24U, (hex >> 16U) & 0xffU, (hex >> 8U) & 0xffU, threading};
+}
+
+std::string Version::text() const {
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(micro) +
+         (threading == Threading::kFree ? "t" : "");
+}
+
+namespace {
+
+// What 3.9 and 3.10 have in common: frames are objects, and unicode objects still hold a wchar_t pointer.
+Layout frame_object_layout() {
+  Layout layout;
+  layout.frame_style = FrameStyle::kFrameObject;
+  layout.tstate = {.current_frame = 24, .thread_id = 176};
+  layout.frame = {.executable = 32, .previous = 24, .position = 0, .owner = kNoField, .tlbc_index = kNoField};
+  layout.code = {.filename = 104, .name = 112, .qualname = kNoField, .first_line = 40, .line_table = 120,
+                 .bytecode = 48, .tlbc = kNoField};
+  layout.object = {.type = 8, .var_size = 16};
+  layout.bytes = {.data = 32};
+  layout.unicode = {.state = 32, .length = 16, .ascii_size = 48, .compact_size = 72, .kind_shift = 2};
+  return layout;
+}
+
+// What 3.11 and 3.12 have in common: interpreter frames behind a _PyCFrame.
+Layout cframe_layout() {
+  Layout layout;
+  layout.frame_style = FrameStyle::kCFrame;
+  layout.position_style = PositionStyle::kInstruction;
+  layout.line_table_style = LineTableStyle::kLocations;
+  layout.tstate = {.current_frame = 56, .thread_id = 0};
+  layout.object = {.type = 8, .var_size = 16};
+  layout.bytes = {.data = 32};
+  layout.unicode = {.state = 32, .length = 16, .ascii_size = 48, .compact_size = 72, .kind_shift = 2};
+  return layout;
+}
+
+Layout layout_3_9() {
+  Layout layout = frame_object_layout();
+  layout.position_style = PositionStyle::kLastiBytes;
+  layout.line_table_style = LineTableStyle::kLnotab;
+  layout.frame.position = 104;
+  return layout;
+}
+
+Layout layout_3_10() {
+  Layout layout = frame_object_layout();
+  layout.position_style = PositionStyle::kLastiUnits;
+  layout.line_table_style = LineTableStyle::kDeltas;
+  layout.frame.position = 96;
+  return layout;
+}
+
+Layout layout_3_11() {
+  Layout layout = cframe_layout();
+  layout.tstate.thread_id = 152;
+  layout.cframe = {.current_frame = 8};
+  layout.frame = {.executable = 32, .previous = 48, .position = 56, .owner = 69, .tlbc_index = kNoField};
+  layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 72, .line_table = 136,
+                 .bytecode = 184, .tlbc = kNoField};
+  layout.first_shim_owner = 3;
+  return layout;
+}
+
+Layout layout_3_12() {
+  Layout layout = cframe_layout();
+  layout.tstate.thread_id = 136;
+  layout.cframe = {.current_frame = 0};
+  layout.frame = {.executable = 0, .previous = 8, .position = 56, .owner = 70, .tlbc_index = kNoField};
+  layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 68, .line_table = 136,
+                 .bytecode = 192, .tlbc = kNoField};
+  layout.unicode.ascii_size = 40;
+  layout.unicode.compact_size = 56;
+  layout.first_shim_owner = 3;
+  return layout;
+}
+
+}  // namespace
+
+Result<Layout> layout_from_table(const Version& version) {
+  Layout layout;
+  if (version.major != 3 || version.threading == Version::Threading::kFree || version.minor < 9 || version.minor > 12)
+    return Error{ErrorKind::kUnsupported,
+                 "Python " + version.text() + " is not supported: Plimsoll knows CPython 3.9 to 3.15"};
+  switch (version.minor) {
+    case 9: layout = layout_3_9(); break;
+    case 10: layout = layout_3_10(); break;
+    case 11: layout = layout_3_11(); break;
+    default: layout = layout_3_12(); break;
+  }
+  layout.version = version;
+  return layout;
+}
+
+}  // namespace plimsoll::cpython

@@ -1,0 +1,174 @@
+// cpython/walk.h: the frames of one thread, innermost first. The one frame walker of Plimsoll.
+//
+// It runs in a signal handler on its own thread's frames, and on another process's memory: it allocates nothing, takes
+// no lock, trusts nothing it reads, and says why it stopped. What it cannot prove to be a frame it does not report.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "cpython/layout.h"
+#include "memory/reader.h"
+
+namespace plimsoll::cpython {
+
+// A Python frame as found: which code object, and how far into its bytecode. 16 bytes, as it travels in a RawSample.
+struct PyFrame {
+  Address code{};
+  // Byte offset of the current instruction; negative before the first one; kNoPosition where it cannot be told.
+  std::int32_t position = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(PyFrame) == 16);
+inline constexpr std::int32_t kNoPosition = INT32_MIN;
+
+// Why a walk ended. Everything but kComplete and kTruncated means that the chain could not be proven: no stack.
+enum class WalkStop : std::uint8_t {
+  kComplete,    // reached the outermost frame
+  kTruncated,   // `out` is full: the outermost frames are missing
+  kUnreadable,  // an address could not be read
+  kMisaligned,  // a frame pointer is not a multiple of 8
+  kBadOwner,    // a frame's owner is no value of enum _frameowner
+  kNotCode,     // a frame's code object is not a code object
+  kCycle,       // the chain of frames comes back to itself
+};
+inline constexpr std::size_t kWalkStopCount = 7;
+
+// The reason in words, for drop counters and messages.
+constexpr const char* text(WalkStop stop) {
+  constexpr std::array<const char*, kWalkStopCount> kTexts{
+      "complete", "stack too deep", "frame unreadable", "frame misaligned", "frame owner invalid", "not a code object",
+      "frames form a cycle"};
+  return kTexts[static_cast<std::size_t>(stop)];
+}
+
+// How many frames are in `out`, and why there are no more.
+struct Walk {
+  std::uint32_t count = 0;
+  WalkStop stop = WalkStop::kComplete;
+  // The innermost frame was between two states (being pushed or popped) and is left out; the rest is proven.
+  bool leaf_skipped = false;
+};
+
+// Finds the innermost frame of a thread state; null when the thread runs no Python code. False if unreadable.
+template <memory::Reader M>
+bool current_frame(const M& memory, const Layout& layout, Address tstate, Address& frame) {
+  if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), frame)) return false;
+  if (layout.frame_style != FrameStyle::kCFrame || is_null(frame)) return true;
+  return memory::load_address(memory, offset_by(frame, layout.cframe.current_frame), frame);
+}
+
+namespace internal {
+
+// Offset of an instruction pointer into its code object's bytecode, or kNoPosition if it points elsewhere.
+template <memory::Reader M>
+std::int32_t instruction_offset(const M& memory, const Layout& layout, Address frame, Address code, Address instr) {
+  std::uint64_t units = 0;
+  if (!memory.load(offset_by(code, layout.object.var_size), units)) return kNoPosition;
+  Address start = offset_by(code, layout.code.bytecode);
+  if (layout.code.tlbc != kNoField) {
+    // Free-threaded: the frame says which of the code object's copies of the bytecode it runs.
+    Address copies{};
+    std::uint64_t count = 0;
+    std::uint32_t index = 0;
+    if (!memory::load_address(memory, offset_by(code, layout.code.tlbc), copies) || is_null(copies) ||
+        !memory.load(copies, count) || !memory.load(offset_by(frame, layout.frame.tlbc_index), index) ||
+        index >= count || !memory::load_address(memory, offset_by(copies, 8 + std::uint64_t{index} * 8), start))
+      return kNoPosition;
+  }
+  // One unit before the start is where a frame stands that has not run its first instruction yet (3.11, 3.12).
+  const std::int64_t offset = static_cast<std::int64_t>(raw(instr)) - static_cast<std::int64_t>(raw(start));
+  const bool inside = units < (1U << 30U) && offset >= -2 && offset < static_cast<std::int64_t>(units * 2);
+  return inside ? static_cast<std::int32_t>(offset) : kNoPosition;
+}
+
+template <memory::Reader M>
+std::int32_t position_of(const M& memory, const Layout& layout, Address frame, Address code) {
+  const Address at = offset_by(frame, layout.frame.position);
+  if (layout.position_style == PositionStyle::kInstruction) {
+    Address instr{};
+    return memory::load_address(memory, at, instr) ? instruction_offset(memory, layout, frame, code, instr)
+                                                   : kNoPosition;
+  }
+  std::uint32_t lasti = 0;
+  if (!memory.load(at, lasti)) return kNoPosition;
+  const auto offset = static_cast<std::int32_t>(lasti);
+  if (offset < 0) return -2;
+  if (layout.position_style == PositionStyle::kLastiBytes) return offset;
+  return offset < INT32_MAX / 2 ? offset * 2 : kNoPosition;
+}
+
+// One look at one frame. On kComplete, `previous` is the next frame out, and `found` says whether `out` was filled:
+// an entry from C (a shim) is a frame without code.
+struct FrameLook {
+  WalkStop stop = WalkStop::kComplete;
+  bool found = false;
+  Address previous{};
+};
+
+template <memory::Reader M>
+FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type, Address frame, PyFrame& out) {
+  FrameLook look;
+  if ((raw(frame) & 7U) != 0) return {WalkStop::kMisaligned};
+  if (!memory::load_address(memory, offset_by(frame, layout.frame.previous), look.previous))
+    return {WalkStop::kUnreadable};
+  if (layout.frame.owner != kNoField) {
+    constexpr std::uint8_t kLargestOwner = 4;
+    std::uint8_t owner = 0;
+    if (!memory.load(offset_by(frame, layout.frame.owner), owner)) return {WalkStop::kUnreadable};
+    if (owner > kLargestOwner) return {WalkStop::kBadOwner};
+    if (owner >= layout.first_shim_owner) return look;
+  }
+  std::uint64_t executable = 0;
+  if (!memory.load(offset_by(frame, layout.frame.executable), executable)) return {WalkStop::kUnreadable};
+  const Address code{executable & ~layout.executable_tag_mask};
+  Address type{};
+  if ((raw(code) & 7U) != 0 || !memory::load_address(memory, offset_by(code, layout.object.type), type) ||
+      type != code_type) {
+    look.stop = WalkStop::kNotCode;  // `previous` stays: the caller may skip an innermost frame
+    return look;
+  }
+  out = PyFrame{code, position_of(memory, layout, frame, code), 0};
+  look.found = true;
+  return look;
+}
+
+}  // namespace internal
+
+// Walks from `frame` (see current_frame) outwards into `out`. `code_type` is the address of PyCode_Type.
+// Async-signal-safe if `memory` is. When the stop reason is neither kComplete nor kTruncated, `out` must not be used.
+template <memory::Reader M>
+Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out) {
+  Walk walk;
+  // Cycle detection after Brent: remember a frame, twice as long each time, and meet it again in a cycle.
+  Address remembered{};
+  std::uint32_t steps = 0;
+  std::uint32_t next_mark = 64;
+  while (!is_null(frame)) {
+    if (walk.count == out.size()) {
+      walk.stop = WalkStop::kTruncated;
+      return walk;
+    }
+    const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, out[walk.count]);
+    if (look.stop == WalkStop::kNotCode && steps == 0) {
+      walk.leaf_skipped = true;
+    } else if (look.stop != WalkStop::kComplete) {
+      walk.stop = look.stop;
+      return walk;
+    }
+    if (look.found) ++walk.count;
+    frame = look.previous;
+    if (frame == remembered && !is_null(frame)) {
+      walk.stop = WalkStop::kCycle;
+      return walk;
+    }
+    if (++steps == next_mark) {
+      remembered = frame;
+      next_mark *= 2;
+    }
+  }
+  return walk;
+}
+
+}  // namespace plimsoll::cpython

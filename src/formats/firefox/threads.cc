@@ -1,0 +1,123 @@
+// formats/firefox/threads.cc: the sample table, thread by thread.
+#include "formats/firefox/threads.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <utility>
+
+namespace plimsoll::formats::firefox {
+namespace {
+
+// Sample times as differences, in whole microseconds: half the size of exact ones. It is the times that are rounded and
+// not the differences, so errors do not add up.
+class TimeDeltas {
+ public:
+  // The difference to the time before, in nanoseconds.
+  std::int64_t next(std::int64_t time_ns) {
+    constexpr std::int64_t kMicrosecond = 1000;
+    const std::int64_t rounded = (time_ns + kMicrosecond / 2) / kMicrosecond * kMicrosecond;
+    return rounded - std::exchange(before_ns_, rounded);
+  }
+
+ private:
+  std::int64_t before_ns_ = 0;
+};
+
+// When the CPU time of a thread's first sample began to count: when the thread was first seen, or at the latest as long
+// before the sample as it was busy.
+std::int64_t first_interval_start_ns(const FileLayout& layout, ThreadId thread) {
+  const profile::SampleTable& samples = layout.profile.samples;
+  const std::uint32_t first = layout.rows[thread.index()].front();
+  const std::int64_t seen_ns = layout.profile.threads[thread.index()].start_ns;
+  if (seen_ns < samples.time_ns[first]) return seen_ns;
+  return std::max<std::int64_t>(samples.time_ns[first] - samples.cpu_ns[first], 0);
+}
+
+// The viewer takes a CPU delta for the time since the sample before, and so ignores the first one. A sample without
+// stack and weight stands before it, to mark where its interval begins.
+void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) {
+  const profile::SampleTable& samples = layout.profile.samples;
+  const std::vector<std::uint32_t>& rows = layout.rows[thread.index()];
+  const auto no_stack = static_cast<std::int64_t>(layout.profile.stacks.size());
+  const auto column = [&](std::string_view name, auto write_start, auto write_row) {
+    json.key(name);
+    json.begin_array();
+    if (!rows.empty()) write_start();
+    for (const std::uint32_t row : rows) write_row(row);
+    json.end_array();
+  };
+  const auto write_zero = [&] { json.integer(0); };
+  TimeDeltas deltas;
+
+  json.key("samples");
+  json.begin_object();
+  column("stack", [&] { json.null(); }, [&](std::uint32_t row) {
+    json.integer(samples.stack[row].is_none() ? no_stack : samples.stack[row].index());
+  });
+  column("timeDeltas", [&] { json.milliseconds(deltas.next(first_interval_start_ns(layout, thread))); },
+         [&](std::uint32_t row) { json.milliseconds(deltas.next(samples.time_ns[row])); });
+  column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.cpu_ns[row]); });
+  json.member("weightType", "tracing-ms");
+  column("threadCPUDelta", write_zero, [&](std::uint32_t row) { json.integer(samples.cpu_ns[row]); });
+  json.member("length", static_cast<std::int64_t>(rows.size() + (rows.empty() ? 0 : 1)));
+  json.end_object();
+}
+
+// Kernel ids are reused; in the file each thread has one of its own: 1234, then "1234.1", "1234.2", ...
+class ThreadIds {
+ public:
+  void write(JsonWriter& json, std::int64_t os_tid) {
+    json.key("tid");
+    const std::string plain = std::to_string(os_tid);
+    if (used_.insert(plain).second) return json.integer(os_tid);
+    std::size_t number = 1;
+    while (!used_.insert(plain + "." + std::to_string(number)).second) ++number;
+    json.text(plain + "." + std::to_string(number));
+  }
+
+ private:
+  boost::unordered_flat_set<std::string> used_;
+};
+
+void write_identity(JsonWriter& json, const FileLayout& layout, ThreadId id, std::string_view name) {
+  const profile::Thread& thread = layout.profile.threads[id.index()];
+  const profile::Process& process = layout.profile.processes[thread.process.index()];
+  constexpr std::size_t kProcessNameLimit = 100;
+  json.member("name", name);
+  json.key("isMainThread");
+  json.boolean(thread.is_main);
+  json.member("processName", shortened(process.name, kProcessNameLimit));
+  json.member("processType", "default");
+  json.member("pid", std::to_string(process.pid));
+  json.key("processStartupTime");
+  json.milliseconds(0);
+  json.key("processShutdownTime");
+  json.null();
+  json.key("registerTime");
+  json.milliseconds(thread.start_ns);
+  json.key("unregisterTime");
+  json.milliseconds(thread.end_ns);
+  json.key("pausedRanges");
+  json.begin_array();
+  json.end_array();
+  json.key("showMarkersInTimeline");
+  json.boolean(true);
+}
+
+}  // namespace
+
+void write_threads(JsonWriter& json, const FileLayout& layout, const MarkerTypes& marker_types, Texts& texts) {
+  const std::vector<std::vector<const profile::Marker*>> markers = markers_by_thread(layout);
+  const std::vector<std::string> titles = thread_titles(layout.profile);
+  ThreadIds tids;
+  json.column("threads", layout.threads, [&](ThreadId id) {
+    json.begin_object();
+    write_identity(json, layout, id, titles[id.index()]);
+    tids.write(json, layout.profile.threads[id.index()].os_tid);
+    write_samples(json, layout, id);
+    write_markers(json, marker_types, markers[layout.index_of_thread[id.index()]], texts);
+    json.end_object();
+  });
+}
+
+}  // namespace plimsoll::formats::firefox

@@ -1,0 +1,209 @@
+// formats/pprof/writer_test.cc: drawn profiles as pprof files, read back with protozero.
+#include "formats/pprof/writer.h"
+
+#include <map>
+#include <protozero/pbf_message.hpp>
+
+#include "formats/pprof/fields.h"
+#include "formats/testing.h"
+#include "profile/testing.h"
+
+namespace plimsoll::formats::pprof {
+namespace {
+
+using profile::testing::draw_profile;
+using protozero::pbf_message;
+using Samples = std::vector<std::string>;
+
+// A file as its reader sees it.
+struct Decoded {
+  std::vector<std::string> strings;
+  std::map<std::uint64_t, std::string> functions;  // id -> "name file:start_line"
+  std::map<std::uint64_t, std::string> locations;  // id -> "function-id:line"
+  std::vector<std::string> samples;                // "location ids | values | labels"
+  std::map<ProfileField, std::int64_t> numbers;
+  std::vector<std::string> comments;
+  std::vector<std::string> value_types;
+  std::vector<bool> mapping_flags;
+
+  // The second pass: needs the strings of the first one.
+  void decode(const std::string& bytes);
+
+ private:
+  std::string function(pbf_message<FunctionField> message, std::uint64_t& id) const;
+  static std::string location(pbf_message<LocationField> message, std::uint64_t& id);
+  std::string sample(pbf_message<SampleField> message) const;
+  std::string label(pbf_message<LabelField> message) const;
+  std::string value_type(pbf_message<ValueTypeField> message) const;
+  [[nodiscard]] std::string text(std::int64_t index) const { return strings.at(static_cast<std::size_t>(index)); }
+};
+
+std::string Decoded::function(pbf_message<FunctionField> message, std::uint64_t& id) const {
+  std::string name, file;
+  std::int64_t line = 0;
+  while (message.next()) switch (message.tag()) {
+      case FunctionField::kId: id = message.get_uint64(); break;
+      case FunctionField::kName: name = text(message.get_int64()); break;
+      case FunctionField::kFilename: file = text(message.get_int64()); break;
+      case FunctionField::kStartLine: line = message.get_int64(); break;
+      default: message.skip();
+    }
+  return name + " " + file + ":" + std::to_string(line);
+}
+
+std::string Decoded::location(pbf_message<LocationField> message, std::uint64_t& id) {
+  std::string lines;
+  while (message.next()) {
+    if (message.tag() == LocationField::kId) {
+      id = message.get_uint64();
+    } else if (message.tag() == LocationField::kLine) {
+      pbf_message<LineField> line = message.get_message();
+      std::uint64_t function = 0;
+      std::int64_t number = 0;
+      while (line.next()) {
+        if (line.tag() == LineField::kFunctionId) function = line.get_uint64();
+        else if (line.tag() == LineField::kLine) number = line.get_int64();
+        else line.skip();
+      }
+      lines += std::to_string(function) + ":" + std::to_string(number);
+    } else {
+      message.skip();
+    }
+  }
+  return lines;
+}
+
+std::string Decoded::label(pbf_message<LabelField> message) const {
+  std::string key, value;
+  while (message.next()) (message.tag() == LabelField::kKey ? key : value) = text(message.get_int64());
+  return " " + key + "=" + value;
+}
+
+std::string Decoded::sample(pbf_message<SampleField> message) const {
+  std::string stack, values, labels;
+  while (message.next()) switch (message.tag()) {
+      case SampleField::kLocationId:
+        for (const auto id : message.get_packed_uint64()) stack += std::to_string(id) + " ";
+        break;
+      case SampleField::kValue:
+        for (const auto value : message.get_packed_int64()) values += " " + std::to_string(value);
+        break;
+      case SampleField::kLabel: labels += label(message.get_message()); break;
+    }
+  return stack + "|" + values + " |" + labels;
+}
+
+std::string Decoded::value_type(pbf_message<ValueTypeField> message) const {
+  std::string type, unit;
+  while (message.next()) (message.tag() == ValueTypeField::kType ? type : unit) = text(message.get_int64());
+  return type + "/" + unit;
+}
+
+void Decoded::decode(const std::string& bytes) {
+  for (pbf_message<ProfileField> file(bytes); file.next(ProfileField::kStringTable);)
+    strings.push_back(file.get_string());
+  pbf_message<ProfileField> file(bytes);
+  while (file.next()) {
+    std::uint64_t id = 0;
+    switch (file.tag()) {
+      case ProfileField::kFunction: {
+        const std::string row = function(file.get_message(), id);
+        functions[id] = row;
+        break;
+      }
+      case ProfileField::kLocation: {
+        const std::string row = location(file.get_message(), id);
+        locations[id] = row;
+        break;
+      }
+      case ProfileField::kSample: samples.push_back(sample(file.get_message())); break;
+      case ProfileField::kSampleType: value_types.push_back(value_type(file.get_message())); break;
+      case ProfileField::kComment:
+        for (const auto index : file.get_packed_int64()) comments.push_back(text(index));
+        break;
+      case ProfileField::kMapping: {
+        pbf_message<MappingField> mapping = file.get_message();
+        while (mapping.next()) {
+          if (mapping.tag() >= MappingField::kHasFunctions) mapping_flags.push_back(mapping.get_bool());
+          else mapping.skip();
+        }
+        break;
+      }
+      case ProfileField::kTimeNanos:
+      case ProfileField::kDurationNanos:
+      case ProfileField::kPeriod:
+      case ProfileField::kDefaultSampleType: numbers[file.tag()] = file.get_int64(); break;
+      default: file.skip();
+    }
+  }
+}
+
+Decoded decoded(const profile::Profile& profile) {
+  Decoded result;
+  result.decode(testing::gunzip(write(profile)));
+  return result;
+}
+
+TEST(Pprof, SumsSamplesPerStackInnermostCallFirst) {
+  // GIVEN samples of two stacks
+  const Decoded file = decoded(draw_profile(R"(
+    main(app.py:3 def 1);work(app.py:7 def 5)   1
+    main(app.py:4 def 1)                        2
+    main(app.py:3 def 1);work(app.py:7 def 5)   4
+  )"));
+  // WHEN they are written THEN there is a sample per stack with its count and its CPU nanoseconds
+  const std::string labels = " | thread_name=MainThread thread_id=100 pid=100";
+  EXPECT_EQ(file.samples, (Samples{"2 1 | 2 5000000" + labels, "3 | 1 2000000" + labels}));
+  // AND functions know where they are defined, locations where they were
+  EXPECT_EQ(file.functions.at(1), "main app.py:1");
+  EXPECT_EQ(file.functions.at(2), "work app.py:5");
+  EXPECT_EQ(file.locations.at(1), "1:3");
+  EXPECT_EQ(file.locations.at(2), "2:7");
+  EXPECT_EQ(file.locations.at(3), "1:4");
+}
+
+TEST(Pprof, ShowsCpuTimeByDefault) {
+  // GIVEN a profile WHEN it is written THEN it has counts and CPU time, and the latter is what pprof shows
+  const Decoded file = decoded(draw_profile("main  1"));
+  EXPECT_EQ(file.value_types, (Samples{"samples/count", "cpu/nanoseconds"}));
+  EXPECT_EQ(file.strings.at(static_cast<std::size_t>(file.numbers.at(ProfileField::kDefaultSampleType))), "cpu");
+  EXPECT_EQ(file.strings.at(0), "");
+}
+
+TEST(Pprof, TellsThreadsAndProcessesApartByLabels) {
+  // GIVEN one stack on two threads and in two processes WHEN it is written THEN each has a sample of its own
+  const Decoded file = decoded(draw_profile("main  1\n worker | main  2\n MainThread@200 | main  4"));
+  EXPECT_EQ(file.samples, (Samples{"1 | 1 1000000 | thread_name=MainThread thread_id=100 pid=100",
+                                   "1 | 1 2000000 | thread_name=worker thread_id=101 pid=100",
+                                   "1 | 1 4000000 | thread_name=MainThread thread_id=200 pid=200"}));
+}
+
+TEST(Pprof, LeavesNothingToSymbolise) {
+  // GIVEN a profile WHEN it is written THEN all flags of its mapping are set
+  EXPECT_EQ(decoded(draw_profile("main  1")).mapping_flags, (std::vector<bool>{true, true, true, true}));
+}
+
+TEST(Pprof, KeepsTheFactsOfTheSession) {
+  // GIVEN a recording of 2 s at 100 Hz that dropped samples
+  profile::Profile profile = draw_profile("main  1 @2000");
+  profile.set_meta("rate_hz", "100");
+  profile.drops.push_back({"ring full", 3, 30});
+  // WHEN it is written THEN start, duration, period and drops are in the file
+  const Decoded file = decoded(profile);
+  EXPECT_EQ(file.numbers.at(ProfileField::kTimeNanos), profile.start_realtime_ns);
+  EXPECT_EQ(file.numbers.at(ProfileField::kDurationNanos), 2'000'000'000);
+  EXPECT_EQ(file.numbers.at(ProfileField::kPeriod), 10'000'000);
+  EXPECT_EQ(file.comments,
+            (Samples{"Plimsoll " PLIMSOLL_VERSION, "rate_hz: 100", "dropped: ring full: 3 samples, 30 ns"}));
+}
+
+TEST(Pprof, KeepsTheTimeOfTheEmptyStack) {
+  // GIVEN a sample without frames WHEN it is written THEN a location stands for it
+  const Decoded file = decoded(draw_profile("main  1\n -  2"));
+  EXPECT_EQ(file.samples.at(1), "2 | 1 2000000 | thread_name=MainThread thread_id=100 pid=100");
+  EXPECT_EQ(file.locations.at(2), "2:0");
+  EXPECT_EQ(file.functions.at(2), "[no stack] :0");
+}
+
+}  // namespace
+}  // namespace plimsoll::formats::pprof

@@ -1,0 +1,92 @@
+#include "memory/local.h"
+
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+
+#include <ucontext.h>
+
+#if defined(__linux__) && defined(__x86_64__)
+static greg_t& program_counter(ucontext_t& context) { return context.uc_mcontext.gregs[REG_RIP]; }
+#elif defined(__linux__) && defined(__aarch64__)
+static unsigned long long& program_counter(ucontext_t& context) { return context.uc_mcontext.pc; }
+#else
+#error "say where the program counter is on this system"
+#endif
+
+namespace plimsoll::memory {
+namespace {
+
+// A row as the assembler wrote it: offsets from the field itself, so that the table needs no relocations.
+struct FaultRow {
+  std::int32_t instruction;
+  std::int32_t landing;
+};
+
+}  // namespace
+}  // namespace plimsoll::memory
+
+// The linker provides these for a section whose name is a C identifier.
+extern "C" const plimsoll::memory::FaultRow __start_plimsoll_fault_table[] __attribute__((visibility("hidden")));
+extern "C" const plimsoll::memory::FaultRow __stop_plimsoll_fault_table[] __attribute__((visibility("hidden")));
+
+namespace plimsoll::memory {
+namespace {
+
+std::uintptr_t target_of(const std::int32_t& field) {
+  return reinterpret_cast<std::uintptr_t>(&field) + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(field));
+}
+
+// The handlers that were there before ours. Written under the mutex while the signal's handler is not yet ours.
+struct Previous {
+  struct sigaction segv;
+  struct sigaction bus;
+};
+Previous previous;
+std::mutex install_mutex;
+
+// If a guarded load faulted, goes on at its landing place.
+bool redirect(ucontext_t& context) {
+  auto& pc = program_counter(context);
+  for (const FaultRow* row = __start_plimsoll_fault_table; row != __stop_plimsoll_fault_table; ++row) {
+    if (target_of(row->instruction) != static_cast<std::uintptr_t>(pc)) continue;
+    pc = static_cast<std::remove_reference_t<decltype(pc)>>(target_of(row->landing));
+    return true;
+  }
+  return false;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (redirect(*static_cast<ucontext_t*>(context))) return;
+  const struct sigaction& before = signal == SIGSEGV ? previous.segv : previous.bus;
+  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
+  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
+  // Nobody else wants it: with the default action back in place the faulting instruction runs again and the program
+  // dies of its own fault, with its own core file.
+  ::sigaction(signal, &before, nullptr);
+}
+
+Status install_one(int signal, struct sigaction& before) {
+  struct sigaction current {};
+  if (::sigaction(signal, nullptr, &current) != 0) return system_error("cannot ask for the fault handler", errno);
+  if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_fault) return Ok{};
+  before = current;
+  struct sigaction ours {};
+  ours.sa_sigaction = on_fault;
+  // On the alternate stack, as a stack overflow must still reach the program's own handler; and never blocked by
+  // itself, as the handler before us may rely on SA_NODEFER.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (current.sa_flags & SA_NODEFER);
+  ours.sa_mask = current.sa_mask;
+  if (::sigaction(signal, &ours, nullptr) != 0) return system_error("cannot install the fault handler", errno);
+  return Ok{};
+}
+
+}  // namespace
+
+Status FaultGuard::ensure_installed() {
+  const std::lock_guard lock(install_mutex);
+  PLIMSOLL_TRY(install_one(SIGSEGV, previous.segv));
+  return install_one(SIGBUS, previous.bus);
+}
+
+}  // namespace plimsoll::memory

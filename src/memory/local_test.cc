@@ -1,0 +1,103 @@
+#include "memory/local.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <csetjmp>
+#include <csignal>
+
+#include "memory/reader.h"
+
+namespace plimsoll::memory {
+namespace {
+
+static_assert(Reader<LocalReader>);
+
+// Two pages, of which the second is not readable.
+class HalfMapping {
+ public:
+  HalfMapping() : base_(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    ::mprotect(static_cast<char*>(base_) + 4096, 4096, PROT_NONE);
+  }
+  HalfMapping(const HalfMapping&) = delete;
+  HalfMapping& operator=(const HalfMapping&) = delete;
+  ~HalfMapping() { ::munmap(base_, 8192); }
+  [[nodiscard]] Address at(std::uint64_t offset) const { return Address{reinterpret_cast<std::uint64_t>(base_) + offset}; }
+
+ private:
+  void* base_;
+};
+
+TEST(LocalReader, ReadsWhatIsThere) {
+  // GIVEN
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  const std::uint64_t word = 0x1122334455667788U;
+  const Address at{reinterpret_cast<std::uint64_t>(&word)};
+  // WHEN
+  std::uint64_t as64 = 0;
+  std::uint32_t as32 = 0;
+  std::uint8_t as8 = 0;
+  // THEN
+  EXPECT_TRUE(LocalReader{}.load(at, as64));
+  EXPECT_TRUE(LocalReader{}.load(at, as32));
+  EXPECT_TRUE(LocalReader{}.load(offset_by(at, 7), as8));
+  EXPECT_EQ(as64, word);
+  EXPECT_EQ(as32, 0x55667788U);
+  EXPECT_EQ(as8, 0x11U);
+}
+
+TEST(LocalReader, SurvivesEveryKindOfBadAddress) {
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  const HalfMapping mapping;
+  std::uint64_t word = 0;
+  EXPECT_FALSE(LocalReader{}.load(Address{0}, word));
+  EXPECT_FALSE(LocalReader{}.load(Address{8}, word));
+  EXPECT_FALSE(LocalReader{}.load(Address{0xdead'beef'dead'beefU}, word)) << "not canonical";
+  EXPECT_FALSE(LocalReader{}.load(mapping.at(4096), word)) << "PROT_NONE";
+  EXPECT_FALSE(LocalReader{}.load(mapping.at(4092), word)) << "straddles the end of readable memory";
+}
+
+TEST(LocalReader, ReadsARunUpToTheLastReadableByteAndNotOneMore) {
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  const HalfMapping mapping;
+  char bytes[64];
+  EXPECT_TRUE(LocalReader{}.read(mapping.at(4096 - 61), bytes, 61));
+  EXPECT_FALSE(LocalReader{}.read(mapping.at(4096 - 61), bytes, 62));
+}
+
+sigjmp_buf after_fault;
+void programs_own_handler(int) { siglongjmp(after_fault, 1); }
+
+TEST(FaultGuard, PassesTheProgramsOwnFaultsToTheProgramsOwnHandler) {
+  // GIVEN a program with a SIGSEGV handler, and our guard in front of it
+  struct sigaction theirs {};
+  struct sigaction original {};
+  theirs.sa_handler = programs_own_handler;
+  ASSERT_EQ(::sigaction(SIGSEGV, &theirs, &original), 0);
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  // WHEN the program itself touches memory that is not there
+  const HalfMapping mapping;
+  volatile bool handled = false;
+  if (sigsetjmp(after_fault, 1) == 0)
+    *reinterpret_cast<volatile char*>(raw(mapping.at(4096))) = 1;
+  else
+    handled = true;
+  // THEN its handler ran
+  EXPECT_TRUE(handled);
+  ASSERT_EQ(::sigaction(SIGSEGV, &original, nullptr), 0);
+}
+
+TEST(FaultGuard, ComesBackToTheFrontAfterTheProgramInstalledAnotherHandler) {
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  struct sigaction theirs {};
+  struct sigaction ours {};
+  theirs.sa_handler = programs_own_handler;
+  ASSERT_EQ(::sigaction(SIGSEGV, &theirs, &ours), 0);
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  std::uint64_t word = 0;
+  EXPECT_FALSE(LocalReader{}.load(Address{8}, word));
+  ASSERT_EQ(::sigaction(SIGSEGV, &ours, nullptr), 0);
+}
+
+}  // namespace
+}  // namespace plimsoll::memory

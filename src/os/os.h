@@ -1,0 +1,107 @@
+// os/os.h: what Plimsoll needs of an operating system. One implementation file per system: os_linux.cc.
+#pragma once
+
+#include <signal.h>
+#include <time.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace plimsoll::os {
+
+// How a per-thread tick is made. Chosen once per session; the number of a slot's mechanism may differ only when the
+// session runs out of descriptors.
+enum class TickClock : std::uint8_t {
+  kPerf,       // perf_event task-clock: fires every N ns of the thread's own CPU time, in user and kernel mode
+  kMonotonic,  // timer on CLOCK_MONOTONIC; fires while the thread sleeps, too
+  kThreadCpu,  // timer on the thread's CPU clock; fires on scheduler ticks only (CONFIG_HZ), never in a sleep
+};
+
+// For example "perf task-clock"; as shown in a profile's "engine".
+const char* text(TickClock clock);
+
+// The kernel's id of the calling thread. Async-signal-safe.
+Tid current_tid();
+
+// Ids of all threads of this process, in no particular order. Empty if /proc is not readable.
+std::vector<Tid> list_threads();
+
+// The thread's name as the kernel knows it, at most 15 bytes; empty if the thread has ended.
+std::string thread_name(Tid tid);
+
+// The CPU clock of a thread of this process, for clock_ns(). Async-signal-safe. Reading it fails when the thread ends.
+clockid_t thread_cpu_clock(Tid tid);
+
+// The resident set size of this process in bytes; 0 if unknown.
+std::int64_t resident_bytes();
+
+// The scheduler tick in Hz (CONFIG_HZ), as far as the coarse clock's resolution tells.
+unsigned scheduler_hz();
+
+// A real-time signal whose action is the default, and so not one that the program uses. kUnsupported if all are taken.
+Result<int> unused_realtime_signal();
+
+// Random bits for phases and jitter; from the kernel, else from the clock.
+std::uint64_t random_seed();
+
+// A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
+class ThreadTick {
+ public:
+  struct Settings {
+    Tid tid{};
+    int signal = 0;
+    std::uint32_t slot = 0;  // comes back in the signal's siginfo; see slot_of
+    std::int64_t first_ns = 0;   // until the first tick
+    std::int64_t period_ns = 0;  // between ticks after it
+  };
+  ThreadTick() = default;
+  ThreadTick(ThreadTick&& other) noexcept;
+  ThreadTick& operator=(ThreadTick&& other) noexcept;
+  ThreadTick(const ThreadTick&) = delete;
+  ThreadTick& operator=(const ThreadTick&) = delete;
+  ~ThreadTick();
+
+  // Creates and starts a tick for a thread of this process. kPermission when the kernel forbids the clock.
+  static Result<ThreadTick> create(TickClock clock, const Settings& settings);
+
+  [[nodiscard]] bool is_armed() const { return kind_ != Kind::kNone; }
+  [[nodiscard]] TickClock clock() const { return clock_; }
+  // The descriptor behind a perf tick, else -1.
+  [[nodiscard]] int descriptor() const { return fd_.get(); }
+
+  // Starts over with the next tick in first_ns and then every period_ns. Async-signal-safe. False if it failed.
+  bool restart(std::int64_t first_ns, std::int64_t period_ns) const;
+  // Changes the period of a running tick as cheaply as the system allows. Async-signal-safe.
+  bool set_period(std::int64_t period_ns) const;
+  // Stops ticking without giving the tick up. Async-signal-safe.
+  bool pause() const;
+  // Drops the handle without a system call on a timer: in the child of a fork the timer does not exist, and its id may
+  // come to name another one. The descriptor is closed.
+  void forget();
+  // Gives the tick up. No signal is sent after this; one may still be pending on another thread.
+  void disarm();
+
+ private:
+  enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer };
+  Kind kind_ = Kind::kNone;
+  TickClock clock_{};
+  UniqueFd fd_;
+  timer_t timer_{};
+};
+
+// Which tick a signal came from.
+struct TickOrigin {
+  enum class Kind : std::uint8_t { kSlot, kDescriptor, kForeign } kind = Kind::kForeign;
+  std::uint32_t value = 0;   // the slot, or the perf descriptor
+  std::uint32_t missed = 0;  // further ticks that this signal stands for (timer overruns)
+};
+
+// Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.
+TickOrigin origin_of(const siginfo_t& info);
+
+}  // namespace plimsoll::os

@@ -1,0 +1,238 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "base/clock.h"
+#include "os/os.h"
+
+// glibc before 2.40 has the member of sigevent that SIGEV_THREAD_ID needs under its private name only.
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+namespace plimsoll::os {
+namespace {
+
+std::string proc_task_path(Tid tid, const char* file) {
+  return "/proc/self/task/" + std::to_string(static_cast<int>(tid)) + "/" + file;
+}
+
+// Reads a small file of /proc whole; empty if it cannot.
+std::string read_small_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return {};
+  char buffer[512];
+  const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
+  return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string{};
+}
+
+timespec to_timespec(std::int64_t ns) { return timespec{ns / 1'000'000'000, ns % 1'000'000'000}; }
+
+// Moves a descriptor to the high end of the table: programs expect the lowest free numbers for themselves, and those
+// that use select() cannot use numbers above 1023 at all.
+UniqueFd move_out_of_the_way(UniqueFd fd) {
+  constexpr rlim_t kShare = 4;  // at most the top quarter of the table is ours
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return fd;
+  const rlim_t top = std::min<rlim_t>(limit.rlim_cur, 1U << 16U);
+  const int moved = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(top - top / kShare));
+  return moved >= 0 ? UniqueFd(moved) : std::move(fd);
+}
+
+Result<UniqueFd> open_task_clock(const ThreadTick::Settings& settings) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.sample_period = static_cast<std::uint64_t>(settings.first_ns);
+  attr.disabled = 1;
+  attr.wakeup_events = 1;
+  // exclude_kernel stays 0: with it, ticks that fall into system calls would be lost and their time attributed to
+  // whatever runs next. Where only user-mode events are allowed, another clock is the better choice.
+  const long fd = ::syscall(SYS_perf_event_open, &attr, static_cast<pid_t>(settings.tid), -1, -1,
+                            static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC));
+  if (fd < 0) return system_error("perf_event_open (task-clock)", errno);
+  UniqueFd owned = move_out_of_the_way(UniqueFd(static_cast<int>(fd)));
+  const f_owner_ex owner{F_OWNER_TID, static_cast<pid_t>(settings.tid)};
+  if (::fcntl(owned.get(), F_SETFL, O_ASYNC | O_NONBLOCK) != 0 ||
+      ::fcntl(owned.get(), F_SETSIG, settings.signal) != 0 || ::fcntl(owned.get(), F_SETOWN_EX, &owner) != 0)
+    return system_error("cannot route a perf event to its thread", errno);
+  return owned;
+}
+
+Result<timer_t> create_timer(clockid_t clock, const ThreadTick::Settings& settings) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = settings.signal;
+  event.sigev_notify_thread_id = static_cast<pid_t>(settings.tid);
+  event.sigev_value.sival_int = static_cast<int>(settings.slot);
+  timer_t timer{};
+  if (::timer_create(clock, &event, &timer) != 0) return system_error("timer_create", errno);
+  return timer;
+}
+
+}  // namespace
+
+const char* text(TickClock clock) {
+  switch (clock) {
+    case TickClock::kPerf: return "perf task-clock";
+    case TickClock::kMonotonic: return "monotonic timer";
+    case TickClock::kThreadCpu: return "thread CPU timer";
+  }
+  return "?";
+}
+
+Tid current_tid() { return Tid{static_cast<std::int32_t>(::syscall(SYS_gettid))}; }
+
+std::vector<Tid> list_threads() {
+  std::vector<Tid> threads;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/task"), &::closedir);
+  if (!directory) return threads;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    std::int32_t tid = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, tid).ptr == end) threads.push_back(Tid{tid});
+  }
+  return threads;
+}
+
+std::string thread_name(Tid tid) {
+  std::string name = read_small_file(proc_task_path(tid, "comm"));
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
+clockid_t thread_cpu_clock(Tid tid) {
+  // The kernel's encoding of a dynamic clock: ~tid in the upper bits, "per thread" (4) and "CPUCLOCK_SCHED" (2) below.
+  return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3U) | 6U);
+}
+
+std::int64_t resident_bytes() {
+  const std::string statm = read_small_file("/proc/self/statm");
+  const std::size_t space = statm.find(' ');
+  std::int64_t pages = 0;
+  if (space == std::string::npos) return 0;
+  std::from_chars(statm.data() + space + 1, statm.data() + statm.size(), pages);
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+unsigned scheduler_hz() {
+  timespec resolution{};
+  if (::clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) != 0 || resolution.tv_nsec <= 0) return 100;
+  return static_cast<unsigned>(1'000'000'000 / resolution.tv_nsec);
+}
+
+Result<int> unused_realtime_signal() {
+  for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
+    struct sigaction current {};
+    if (::sigaction(signal, nullptr, &current) != 0) continue;
+    if ((current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_DFL) return signal;
+  }
+  return Error{ErrorKind::kUnsupported, "every real-time signal is in use by the program"};
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = static_cast<std::uint64_t>(monotonic_ns());
+  return seed | 1U;
+}
+
+ThreadTick::ThreadTick(ThreadTick&& other) noexcept
+    : kind_(std::exchange(other.kind_, Kind::kNone)), clock_(other.clock_), fd_(std::move(other.fd_)), timer_(other.timer_) {}
+
+ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
+  if (this != &other) {
+    disarm();
+    kind_ = std::exchange(other.kind_, Kind::kNone);
+    clock_ = other.clock_;
+    fd_ = std::move(other.fd_);
+    timer_ = other.timer_;
+  }
+  return *this;
+}
+
+ThreadTick::~ThreadTick() { disarm(); }
+
+Result<ThreadTick> ThreadTick::create(TickClock clock, const Settings& settings) {
+  ThreadTick tick;
+  tick.clock_ = clock;
+  if (clock == TickClock::kPerf) {
+    Result<UniqueFd> fd = open_task_clock(settings);
+    if (!fd.ok()) return fd.error();
+    tick.fd_ = fd.take();
+    tick.kind_ = Kind::kPerfEvent;
+    return tick;  // started by restart(), once the caller can be found by its descriptor
+  }
+  Result<timer_t> timer =
+      create_timer(clock == TickClock::kMonotonic ? CLOCK_MONOTONIC : thread_cpu_clock(settings.tid), settings);
+  if (!timer.ok()) return timer.error();
+  tick.timer_ = timer.value();
+  tick.kind_ = Kind::kPosixTimer;
+  return tick;
+}
+
+bool ThreadTick::restart(std::int64_t first_ns, std::int64_t period_ns) const {
+  if (kind_ == Kind::kPerfEvent) {
+    auto period = static_cast<std::uint64_t>(first_ns);
+    return ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period) == 0 &&
+           ::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0) == 0;
+  }
+  if (kind_ == Kind::kPosixTimer) {
+    const itimerspec when{to_timespec(period_ns), to_timespec(first_ns)};
+    return ::timer_settime(timer_, 0, &when, nullptr) == 0;
+  }
+  return false;
+}
+
+bool ThreadTick::set_period(std::int64_t period_ns) const {
+  if (kind_ == Kind::kPerfEvent) {
+    auto period = static_cast<std::uint64_t>(period_ns);
+    return ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period) == 0;
+  }
+  return restart(period_ns, period_ns);
+}
+
+bool ThreadTick::pause() const {
+  if (kind_ == Kind::kPerfEvent) return ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0) == 0;
+  if (kind_ == Kind::kPosixTimer) {
+    const itimerspec never{};
+    return ::timer_settime(timer_, 0, &never, nullptr) == 0;
+  }
+  return false;
+}
+
+void ThreadTick::disarm() {
+  const Kind kind = std::exchange(kind_, Kind::kNone);
+  if (kind == Kind::kPerfEvent) {
+    ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0);
+    fd_.reset();
+  } else if (kind == Kind::kPosixTimer) {
+    ::timer_delete(timer_);
+  }
+}
+
+void ThreadTick::forget() {
+  kind_ = Kind::kNone;
+  fd_.reset();
+}
+
+TickOrigin origin_of(const siginfo_t& info) {
+  if (info.si_code == SI_TIMER)
+    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int),
+            static_cast<std::uint32_t>(info.si_overrun)};
+  if (info.si_code == POLL_IN || info.si_code == POLL_HUP)
+    return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd), 0};
+  return {};
+}
+
+}  // namespace plimsoll::os

@@ -1,0 +1,83 @@
+// profile/filter_test.cc: which samples of drawn profiles a condition keeps.
+#include "profile/filter.h"
+
+#include <gtest/gtest.h>
+
+#include "profile/testing.h"
+
+namespace plimsoll::profile {
+namespace {
+
+using testing::draw_profile;
+using testing::kMillisecond;
+
+constexpr std::string_view kDrawing = R"(
+  main(app.py:1);Load(data/load.py:5)          1  @10
+  main(app.py:1);parse(json/decoder.py:7)      2  @20
+  worker | run(pool.py:3);parse(json/decoder.py:7)  4  @15
+  -                                            8  @30
+)";
+
+// The kept samples by their weights in milliseconds, which are distinct in kDrawing.
+std::vector<std::int64_t> weights_kept(const Filter& conditions) {
+  Profile profile = draw_profile(kDrawing);
+  filter(profile, conditions);
+  std::vector<std::int64_t> weights;
+  for (const std::int64_t cpu : profile.samples.cpu_ns) weights.push_back(cpu / kMillisecond);
+  return weights;
+}
+
+using Weights = std::vector<std::int64_t>;
+
+TEST(Filter, KeepsEverythingWithoutConditions) {
+  // GIVEN no conditions WHEN the profile is filtered THEN all samples stay, the empty stack too
+  EXPECT_EQ(weights_kept({}), (Weights{1, 2, 4, 8}));
+}
+
+TEST(Filter, SelectsThreadsByPartOfTheirName) {
+  // GIVEN a part of a thread's name in another case WHEN the profile is filtered THEN its samples stay
+  EXPECT_EQ(weights_kept({.thread = "WORK"}), (Weights{4}));
+}
+
+TEST(Filter, SelectsThreadsByTheirWholeKernelId) {
+  // GIVEN a kernel id WHEN the profile is filtered THEN that thread stays
+  EXPECT_EQ(weights_kept({.thread = "101"}), (Weights{4}));
+  // AND a part of the id matches nothing
+  EXPECT_EQ(weights_kept({.thread = "10"}), (Weights{}));
+}
+
+TEST(Filter, SelectsStacksThroughAFunction) {
+  // GIVEN a function's name WHEN the profile is filtered THEN stacks with it at any depth stay
+  EXPECT_EQ(weights_kept({.function = "main"}), (Weights{1, 2}));
+  EXPECT_EQ(weights_kept({.function = "load"}), (Weights{1}));
+}
+
+TEST(Filter, SelectsStacksThroughAFile) {
+  // GIVEN a part of a path WHEN the profile is filtered THEN stacks through that file stay
+  EXPECT_EQ(weights_kept({.file = "json/"}), (Weights{2, 4}));
+}
+
+TEST(Filter, NeedsAllConditionsAtOnce) {
+  // GIVEN two conditions WHEN the profile is filtered THEN samples that meet both stay, also in different frames
+  EXPECT_EQ(weights_kept({.function = "main", .file = "decoder"}), (Weights{2}));
+  EXPECT_EQ(weights_kept({.thread = "worker", .function = "main"}), (Weights{}));
+}
+
+TEST(Filter, TakesTheStartOfATimeRangeAndNotItsEnd) {
+  // GIVEN a time range WHEN the profile is filtered THEN from is inside and to is outside
+  EXPECT_EQ(weights_kept({.from_ns = 15 * kMillisecond, .to_ns = 30 * kMillisecond}), (Weights{2, 4}));
+}
+
+TEST(Filter, LeavesTheFactsOfTheSessionAlone) {
+  // GIVEN a profile with 15 ms of process time
+  Profile profile = draw_profile(kDrawing);
+  // WHEN one thread is selected
+  filter(profile, {.thread = "worker"});
+  // THEN the total of the session is what it was, and the tables are whole
+  EXPECT_EQ(profile.process_cpu_ns, 15 * kMillisecond);
+  EXPECT_EQ(profile.threads.size(), 2U);
+  EXPECT_FALSE(testing::function_named(profile, "Load").is_none());
+}
+
+}  // namespace
+}  // namespace plimsoll::profile

@@ -1,0 +1,387 @@
+#include "profile/plim_reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/unique_fd.h"
+#include "base/varint.h"
+#include "profile/plim_format.h"
+
+namespace plimsoll::profile {
+namespace {
+
+using plim::Section;
+
+std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  return value;
+}
+
+// The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut, and at
+// damage: reading stops there and keeps what came before.
+bool next_chunk(std::string_view& bytes, std::string& raw) {
+  if (bytes.size() < plim::kChunkHeaderSize) return false;
+  const std::uint32_t codec = u32_at(bytes, 0);
+  const std::uint32_t raw_size = u32_at(bytes, 4);
+  const std::uint32_t stored_size = u32_at(bytes, 8);
+  if (raw_size > plim::kLargestChunk || stored_size > bytes.size() - plim::kChunkHeaderSize) return false;
+  const std::string_view stored = bytes.substr(plim::kChunkHeaderSize, stored_size);
+  uLong crc = ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 12);
+  crc = ::crc32(crc, reinterpret_cast<const Bytef*>(stored.data()), static_cast<uInt>(stored.size()));
+  if (crc != u32_at(bytes, 12)) return false;
+  bytes.remove_prefix(plim::kChunkHeaderSize + stored_size);
+  if (codec == plim::kStoredRaw) {
+    raw.assign(stored);
+    return true;
+  }
+  raw.resize(raw_size);
+  return codec == plim::kStoredZstd &&
+         ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
+}
+
+// Reads sections into a Profile. Every index is checked against the table it points into.
+class Decoder {
+ public:
+  explicit Decoder(Profile& profile) : profile_(profile) {}
+
+  // False if a section makes no sense; the profile then holds what came before it.
+  bool chunk(std::string_view raw) {
+    VarintCursor cursor(raw);
+    while (!cursor.at_end()) {
+      const std::uint64_t kind = cursor.varint();
+      const std::string_view payload = cursor.bytes();
+      if (cursor.failed() || !section(kind, payload)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool section(std::uint64_t kind, std::string_view payload) {
+    VarintCursor cursor(payload);
+    switch (static_cast<Section>(kind)) {
+      case Section::kSession: return session(cursor);
+      case Section::kMeta: return meta(cursor);
+      case Section::kStrings: return strings(cursor);
+      case Section::kFunctions: return functions(cursor);
+      case Section::kFrames: return frames(cursor);
+      case Section::kStacks: return stacks(cursor);
+      case Section::kProcesses: return processes(cursor);
+      case Section::kThreads: return threads(cursor);
+      case Section::kSamples: return samples(cursor);
+      case Section::kCounter: return counter(cursor);
+      case Section::kMarkers: return markers(cursor);
+      case Section::kDrops: return drops(cursor);
+      case Section::kSource: return source(cursor);
+      case Section::kProgress: return progress(cursor);
+      case Section::kEnd: profile_.complete = true; return true;
+    }
+    return true;  // a section of a newer minor version
+  }
+
+  bool session(VarintCursor& cursor) {
+    constexpr std::int64_t kLargestUnit = 1'000'000'000;
+    profile_.start_monotonic_ns = cursor.signed_varint();
+    profile_.start_realtime_ns = cursor.signed_varint();
+    unit_ns_ = cursor.signed_varint();
+    return !cursor.failed() && unit_ns_ > 0 && unit_ns_ <= kLargestUnit;
+  }
+
+  bool meta(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::string_view name = cursor.bytes();
+      const std::string_view value = cursor.bytes();
+      if (cursor.failed()) return false;
+      profile_.set_meta(name, value);
+    }
+    return true;
+  }
+
+  bool strings(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::string_view text = cursor.bytes();
+      if (cursor.failed()) return false;
+      string_ids_.push_back(profile_.strings.intern(text));
+    }
+    return true;
+  }
+
+  // An optional reference: 0 = none, else index + 1 into a table of `size` rows.
+  template <typename IdType>
+  bool reference(VarintCursor& cursor, std::size_t size, IdType& id) {
+    const std::uint64_t value = cursor.bounded(size);
+    id = value == 0 ? IdType{} : IdType{static_cast<std::size_t>(value - 1)};
+    return !cursor.failed();
+  }
+  bool string_reference(VarintCursor& cursor, StringId& id) {
+    StringId written;
+    if (!reference(cursor, string_ids_.size(), written)) return false;
+    id = written.is_none() ? StringId{} : string_ids_[written.index()];
+    return true;
+  }
+
+  bool functions(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      Function function;
+      if (!string_reference(cursor, function.name) || !string_reference(cursor, function.file)) return false;
+      function.first_line = static_cast<std::uint32_t>(cursor.bounded(INT32_MAX));
+      function.kind = static_cast<FunctionKind>(cursor.bounded(static_cast<std::uint64_t>(FunctionKind::kSynthetic)));
+      if (cursor.failed()) return false;
+      function_ids_.push_back(profile_.functions.intern(function));
+    }
+    return true;
+  }
+
+  bool frames(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t function = cursor.varint();
+      const std::int64_t below_first = cursor.signed_varint();
+      const std::uint64_t column = cursor.bounded(INT32_MAX);
+      if (cursor.failed() || function >= function_ids_.size()) return false;
+      const FunctionId id = function_ids_[function];
+      if (below_first < INT32_MIN || below_first > INT32_MAX) return false;
+      const std::int64_t line = profile_.functions[id].first_line + below_first;
+      if (line < 0 || line > INT32_MAX) return false;
+      frame_ids_.push_back(
+          profile_.frames.intern(Frame{id, static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(column)}));
+    }
+    return true;
+  }
+
+  bool stacks(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t up = cursor.bounded(stack_ids_.size());
+      const std::uint64_t frame = cursor.varint();
+      if (cursor.failed() || frame >= frame_ids_.size()) return false;
+      const StackId parent = up == 0 ? StackId{} : stack_ids_[stack_ids_.size() - up];
+      stack_ids_.push_back(profile_.stacks.intern(StackNode{parent, frame_ids_[frame]}));
+    }
+    return true;
+  }
+
+  bool processes(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      Process process;
+      process.pid = cursor.signed_varint();
+      process.parent_pid = cursor.signed_varint();
+      process.name = cursor.bytes();
+      if (cursor.failed()) return false;
+      profile_.processes.push_back(std::move(process));
+    }
+    return true;
+  }
+
+  bool threads(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t index = cursor.varint();
+      Thread thread;
+      if (!reference(cursor, profile_.processes.size(), thread.process)) return false;
+      thread.os_tid = cursor.signed_varint();
+      thread.name = cursor.bytes();
+      thread.is_main = cursor.bounded(1) == 1;
+      thread.start_ns = cursor.signed_varint();
+      thread.end_ns = cursor.signed_varint();
+      thread.cpu_ns = cursor.signed_varint();
+      if (cursor.failed() || index > profile_.threads.size()) return false;
+      if (index == profile_.threads.size()) profile_.threads.emplace_back();
+      profile_.threads[index] = std::move(thread);
+    }
+    thread_states_.resize(profile_.threads.size());
+    return true;
+  }
+
+  // Nanoseconds of a number of units; false if it does not fit.
+  bool to_ns(std::int64_t count, std::int64_t& ns) const { return !__builtin_mul_overflow(count, unit_ns_, &ns); }
+
+  bool samples(VarintCursor& cursor) {
+    const std::size_t count = cursor.count();
+    VarintCursor threads(cursor.bytes());
+    VarintCursor stacks(cursor.bytes());
+    VarintCursor times(cursor.bytes());
+    VarintCursor weights(cursor.bytes());
+    if (cursor.failed()) return false;
+    std::uint64_t run = 0;
+    ThreadId thread;
+    for (std::size_t row = 0; row < count; ++row) {
+      if (run == 0) {
+        thread = ThreadId{static_cast<std::size_t>(threads.varint())};
+        run = threads.varint();
+        if (threads.failed() || thread.index() >= thread_states_.size() || run == 0) return false;
+      }
+      --run;
+      if (!sample(thread, stacks.signed_varint(), times.signed_varint(), weights.signed_varint())) return false;
+      if (stacks.failed() || times.failed() || weights.failed()) return false;
+    }
+    return true;
+  }
+
+  bool sample(ThreadId thread, std::int64_t stack_step, std::int64_t time_step, std::int64_t weight_step) {
+    ThreadState& state = thread_states_[thread.index()];
+    std::int64_t weight = 0;
+    if (__builtin_add_overflow(state.stack, stack_step, &state.stack) ||
+        __builtin_add_overflow(state.delta, time_step, &state.delta) ||
+        __builtin_add_overflow(state.time, state.delta, &state.time) ||
+        __builtin_add_overflow(state.delta, weight_step, &weight))
+      return false;
+    std::int64_t time_ns = 0;
+    std::int64_t cpu_ns = 0;
+    if (state.stack < 0 || static_cast<std::uint64_t>(state.stack) > stack_ids_.size() ||
+        !to_ns(state.time, time_ns) || !to_ns(weight, cpu_ns))
+      return false;
+    const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
+    profile_.samples.push_back(time_ns, thread, stack, cpu_ns);
+    return true;
+  }
+
+  bool counter(VarintCursor& cursor) {
+    ProcessId process;
+    if (!reference(cursor, profile_.processes.size(), process)) return false;
+    const std::string_view name = cursor.bytes();
+    const std::string_view unit = cursor.bytes();
+    const std::size_t count = cursor.count();
+    if (cursor.failed()) return false;
+    auto found = std::find_if(profile_.counters.begin(), profile_.counters.end(),
+                              [&](const Counter& known) { return known.process == process && known.name == name; });
+    if (found == profile_.counters.end())
+      found = profile_.counters.insert(found, Counter{process, std::string(name), std::string(unit), {}, {}});
+    std::int64_t time = 0;
+    std::int64_t value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::int64_t time_ns = 0;
+      if (__builtin_add_overflow(time, cursor.signed_varint(), &time) ||
+          __builtin_add_overflow(value, cursor.signed_varint(), &value) || !to_ns(time, time_ns) || cursor.failed())
+        return false;
+      found->time_ns.push_back(time_ns);
+      found->value.push_back(value);
+    }
+    return true;
+  }
+
+  bool markers(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      Marker marker;
+      marker.time_ns = cursor.signed_varint();
+      marker.duration_ns = cursor.signed_varint();
+      if (!reference(cursor, profile_.threads.size(), marker.thread)) return false;
+      marker.name = cursor.bytes();
+      const std::size_t fields = cursor.count();
+      for (std::size_t i = 0; i < fields && !cursor.failed(); ++i) {
+        const std::string_view name = cursor.bytes();
+        const std::string_view value = cursor.bytes();
+        marker.fields.emplace_back(name, value);
+      }
+      if (cursor.failed()) return false;
+      profile_.markers.push_back(std::move(marker));
+    }
+    return true;
+  }
+
+  bool drops(VarintCursor& cursor) {
+    std::vector<Drop> drops;
+    while (!cursor.at_end()) {
+      Drop drop;
+      drop.reason = cursor.bytes();
+      drop.count = cursor.varint();
+      drop.cpu_ns = cursor.signed_varint();
+      if (cursor.failed()) return false;
+      drops.push_back(std::move(drop));
+    }
+    profile_.drops = std::move(drops);
+    return true;
+  }
+
+  bool source(VarintCursor& cursor) {
+    Source source;
+    source.file = cursor.bytes();
+    source.text = cursor.bytes();
+    if (cursor.failed()) return false;
+    profile_.sources.push_back(std::move(source));
+    return true;
+  }
+
+  bool progress(VarintCursor& cursor) {
+    profile_.end_ns = cursor.signed_varint();
+    profile_.process_cpu_ns = cursor.signed_varint();
+    return !cursor.failed();
+  }
+
+  struct ThreadState {
+    std::int64_t time = 0, delta = 0, stack = 0;
+  };
+  Profile& profile_;
+  std::int64_t unit_ns_ = 1;
+  // A hostile file may repeat a row, which the tables store once: ids as written -> ids in the tables.
+  std::vector<StringId> string_ids_;
+  std::vector<FunctionId> function_ids_;
+  std::vector<FrameId> frame_ids_;
+  std::vector<StackId> stack_ids_;
+  std::vector<ThreadState> thread_states_;
+};
+
+// A file's bytes, mapped.
+class MappedBytes {
+ public:
+  MappedBytes(int fd, std::size_t size)
+      : memory_(size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
+  MappedBytes(const MappedBytes&) = delete;
+  MappedBytes& operator=(const MappedBytes&) = delete;
+  ~MappedBytes() {
+    if (is_valid() && size_ != 0) ::munmap(memory_, size_);
+  }
+  [[nodiscard]] bool is_valid() const { return memory_ != MAP_FAILED; }
+  [[nodiscard]] std::string_view view() const { return {static_cast<const char*>(memory_), size_}; }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+Result<Profile> read_plim(std::string_view bytes) {
+  if (bytes.size() < plim::kFileHeaderSize || bytes.substr(0, plim::kMagic.size()) != plim::kMagic)
+    return Error{ErrorKind::kBadInput, "not a .plim profile"};
+  const std::uint32_t version = u32_at(bytes, plim::kMagic.size());
+  if ((version & 0xffffU) != plim::kMajorVersion)
+    return Error{ErrorKind::kBadInput, "a .plim profile of version " + std::to_string(version & 0xffffU) +
+                                           ": this Plimsoll reads version " + std::to_string(plim::kMajorVersion)};
+  bytes.remove_prefix(plim::kFileHeaderSize);
+  Profile profile;
+  Decoder decoder(profile);
+  std::string raw;
+  std::uint64_t total = 0;
+  while (next_chunk(bytes, raw)) {
+    total += raw.size();
+    if (total > plim::kLargestProfile)
+      return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
+    if (!decoder.chunk(raw)) break;
+  }
+  if (!bytes.empty()) profile.complete = false;
+  return profile;
+}
+
+Result<Profile> read_plim_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0) {
+    Error error = system_error("cannot read " + path, errno);
+    if (error.kind != ErrorKind::kPermission) error.kind = ErrorKind::kBadInput;
+    return error;
+  }
+  if (!S_ISREG(facts.st_mode)) return Error{ErrorKind::kBadInput, "cannot read " + path + ": not a regular file"};
+  const MappedBytes mapped(fd.get(), static_cast<std::size_t>(facts.st_size));
+  if (!mapped.is_valid()) return system_error("cannot map " + path, errno);
+  Result<Profile> profile = read_plim(mapped.view());
+  if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};
+  return profile;
+}
+
+}  // namespace plimsoll::profile

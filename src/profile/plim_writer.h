@@ -1,0 +1,86 @@
+// profile/plim_writer.h: Profile -> .plim chunks, as often as there is something new.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// Encodes what a growing Profile has gained since the last call. Table rows are written once; samples, markers, counter
+// values and sources are written and then belong to the file: the caller clears them. Not thread-safe.
+class PlimEncoder {
+ public:
+  // `time_unit_ns`: the resolution of all times and weights in the file. Weights are rounded so that their sum over a
+  // thread is exact to one unit.
+  explicit PlimEncoder(std::int64_t time_unit_ns) : unit_ns_(time_unit_ns) {}
+
+  // The bytes that a file starts with, before the first chunk.
+  static std::string file_header();
+  // One chunk with everything new in `profile`, including its complete flag.
+  std::string encode(const Profile& profile);
+
+ private:
+  struct ThreadState {
+    std::int64_t time = 0;   // units, of the last sample
+    std::int64_t delta = 0;  // units, between the last two
+    std::int64_t remainder_ns = 0;
+    std::int64_t stack = 0;
+  };
+
+  void put_section(std::string& out, int kind, const std::string& payload);
+  [[nodiscard]] std::int64_t units(std::int64_t ns) const;
+  std::string session(const Profile& profile) const;
+  std::string strings(const Profile& profile);
+  std::string functions(const Profile& profile);
+  std::string frames(const Profile& profile);
+  std::string stacks(const Profile& profile);
+  std::string processes(const Profile& profile);
+  std::string threads(const Profile& profile) const;
+  std::string samples(const Profile& profile);
+  std::string counter(const Counter& counter) const;
+  std::string markers(const Profile& profile) const;
+
+  std::int64_t unit_ns_;
+  bool is_first_ = true;
+  std::size_t meta_ = 0, strings_ = 0, functions_ = 0, frames_ = 0, stacks_ = 0, processes_ = 0;
+  std::vector<ThreadState> thread_states_;
+};
+
+// The unit for PlimEncoder that keeps a sample at this rate near two bytes: a power of ten of microseconds, at least
+// fifty units to a period.
+std::int64_t time_unit_for(double rate_hz);
+
+// A .plim file being written. The file has mode 0600 and grows by whole chunks only: if a chunk cannot be written in
+// full (a full disk), the file is cut back to the chunk before it.
+class PlimFile {
+ public:
+  // Creates or empties the file at `path`; symbolic links are not followed.
+  static Result<PlimFile> create(const std::string& path);
+
+  // Appends bytes. If the program has closed or reused our descriptor behind our back, the file is opened again; what
+  // the program has made of the descriptor is never written to.
+  Status append(const std::string& bytes);
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  PlimFile(std::string path, UniqueFd fd, std::uint64_t device, std::uint64_t inode)
+      : path_(std::move(path)), fd_(std::move(fd)), device_(device), inode_(inode) {}
+  [[nodiscard]] bool is_ours(int fd) const;
+  Status reopen_if_lost();
+
+  std::string path_;
+  UniqueFd fd_;
+  std::uint64_t device_;
+  std::uint64_t inode_;
+  std::int64_t size_ = 0;
+};
+
+// Writes a whole Profile as one file: what read_plim_file reads back. For profiles that are in memory.
+Status write_plim_file(const Profile& profile, const std::string& path);
+
+}  // namespace plimsoll::profile

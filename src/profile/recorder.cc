@@ -1,0 +1,187 @@
+#include "profile/recorder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "base/clock.h"
+
+namespace plimsoll::profile {
+namespace {
+
+constexpr std::size_t kLargestSource = std::size_t{1} << 20U;
+constexpr std::size_t kAllSources = std::size_t{32} << 20U;
+
+std::string current_directory() {
+  char path[PATH_MAX];
+  return ::getcwd(path, sizeof path) != nullptr ? std::string(path) + "/" : std::string{};
+}
+
+// The text of a regular file of at most kLargestSource bytes; empty if there is none.
+std::string read_source(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
+      facts.st_size > static_cast<off_t>(kLargestSource))
+    return {};
+  std::string text(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + done, text.size() - done);
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Recorder>> Recorder::create(RecorderSettings settings) {
+  Result<PlimFile> file = PlimFile::create(settings.path);
+  if (!file.ok()) return file.error();
+  return std::unique_ptr<Recorder>(new Recorder(std::move(settings), file.take()));
+}
+
+Recorder::Recorder(RecorderSettings settings, PlimFile file)
+    : settings_(std::move(settings)),
+      directory_(current_directory()),
+      file_(std::move(file)),
+      encoder_(time_unit_for(settings_.rate_hz)) {
+  profile_.start_monotonic_ns = monotonic_ns();
+  profile_.start_realtime_ns = realtime_ns();
+  profile_.meta = settings_.meta;
+  profile_.processes.push_back(settings_.process);
+}
+
+void Recorder::code(capture::CodeId id, const cpython::CodeInfo& info) {
+  Function function;
+  function.name = profile_.strings.intern(info.name);
+  function.file = profile_.strings.intern(info.file);
+  function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
+  if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
+  functions_[id.index()] = profile_.functions.intern(function);
+  want_source(function.file);
+}
+
+void Recorder::forget_code(capture::CodeId) {
+  // A CodeId is four bytes of functions_; the Function stays, as samples in the file refer to it.
+}
+
+void Recorder::thread(const capture::ThreadInfo& info) {
+  const std::size_t row = info.serial.index();
+  if (row >= profile_.threads.size()) {
+    profile_.threads.resize(row + 1);
+    last_stacks_.resize(row + 1);
+  }
+  Thread& thread = profile_.threads[row];
+  thread.process = ProcessId{0};
+  thread.os_tid = static_cast<std::int64_t>(info.tid);
+  thread.name = info.name;
+  thread.is_main = info.tid == settings_.main_thread;
+  thread.start_ns = std::max<std::int64_t>(0, since_start(info.start_ns));
+  thread.end_ns = std::max<std::int64_t>(0, since_start(info.end_ns));
+  thread.cpu_ns = info.cpu_ns;
+}
+
+FrameId Recorder::frame_of(const capture::SampleFrame& frame) {
+  return profile_.frames.intern(Frame{functions_[frame.code.index()], frame.at.line, frame.at.column});
+}
+
+StackId Recorder::synthetic_root(const char* name) {
+  Function function;
+  function.name = profile_.strings.intern(name);
+  function.kind = FunctionKind::kSynthetic;
+  const FrameId frame = profile_.frames.intern(Frame{profile_.functions.intern(function), 0, 0});
+  return profile_.stacks.intern(StackNode{StackId{}, frame});
+}
+
+StackId Recorder::stack_of(const capture::Sample& sample) {
+  if (!sample.has_python) return synthetic_root("[native thread]");
+  if (sample.frames.empty()) return synthetic_root("[no Python frame]");
+  const StackId root = sample.is_truncated ? synthetic_root("[stack too deep: outer frames missing]") : StackId{};
+  LastStack& last = last_stacks_[sample.thread.index()];
+  std::size_t common = 0;
+  if (last.root == root)
+    while (common < last.frames.size() && common < sample.frames.size() && last.frames[common] == sample.frames[common])
+      ++common;
+  last.root = root;
+  last.frames.assign(sample.frames.begin(), sample.frames.end());
+  last.stacks.resize(sample.frames.size());
+  StackId stack = common == 0 ? root : last.stacks[common - 1];
+  for (std::size_t i = common; i < sample.frames.size(); ++i) {
+    stack = profile_.stacks.intern(StackNode{stack, frame_of(sample.frames[i])});
+    last.stacks[i] = stack;
+  }
+  return stack;
+}
+
+void Recorder::sample(const capture::Sample& sample) {
+  profile_.samples.push_back(since_start(sample.time_ns), ThreadId{sample.thread.index()}, stack_of(sample),
+                             sample.cpu_ns);
+}
+
+void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) {
+  auto found = std::find_if(profile_.counters.begin(), profile_.counters.end(),
+                            [&](const Counter& known) { return known.name == name; });
+  if (found == profile_.counters.end())
+    found = profile_.counters.insert(found, Counter{ProcessId{0}, name, unit, {}, {}});
+  found->time_ns.push_back(since_start(time_ns));
+  found->value.push_back(value);
+}
+
+void Recorder::marker(const capture::MarkerEvent& marker) {
+  const bool is_known = !marker.thread.is_none() && marker.thread.index() < profile_.threads.size();
+  profile_.markers.push_back(Marker{since_start(marker.time_ns), marker.duration_ns,
+                                    is_known ? ThreadId{marker.thread.index()} : ThreadId{}, marker.name,
+                                    marker.fields});
+}
+
+void Recorder::want_source(StringId file) {
+  const std::string_view name = profile_.strings[file];
+  const bool is_made_up = name.empty() || name.front() == '<';
+  if (settings_.sources == RecorderSettings::Sources::kOmit || is_made_up) return;
+  if (known_sources_.insert(file.index()).second) wanted_sources_.push_back(file);
+}
+
+void Recorder::read_wanted_sources() {
+  for (const StringId file : std::exchange(wanted_sources_, {})) {
+    const std::string name(profile_.strings[file]);
+    std::string text = read_source(name.front() == '/' ? name : directory_ + name);
+    if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
+    source_bytes_ += text.size();
+    profile_.sources.push_back(Source{name, std::move(text)});
+  }
+}
+
+Status Recorder::flush(const Totals& totals) {
+  profile_.end_ns = since_start(totals.time_ns);
+  profile_.process_cpu_ns = totals.process_cpu_ns;
+  profile_.drops.clear();
+  for (std::size_t i = 0; i < totals.drops.size(); ++i)
+    if (totals.drops[i].count != 0)
+      profile_.drops.push_back(Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count,
+                                    totals.drops[i].cpu_ns});
+  read_wanted_sources();
+  std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
+  bytes += encoder_.encode(profile_);
+  // Whether or not it could be written: a recording that has failed must not grow in memory instead.
+  profile_.samples.clear();
+  profile_.markers.clear();
+  profile_.sources.clear();
+  for (Counter& counter : profile_.counters) {
+    counter.time_ns.clear();
+    counter.value.clear();
+  }
+  return file_.append(bytes);
+}
+
+Status Recorder::finish(const Totals& totals) {
+  profile_.complete = true;
+  return flush(totals);
+}
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,70 @@
+// profile/recorder.h: a session's results -> a growing .plim file.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/sink.h"
+#include "profile/plim_writer.h"
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// What the recorder must know before the first sample.
+struct RecorderSettings {
+  std::string path;
+  double rate_hz = 1000;  // determines the resolution of times in the file
+  std::vector<std::pair<std::string, std::string>> meta;
+  Process process;
+  Tid main_thread{};
+  enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
+};
+
+// The SampleSink that builds a Profile and appends it to a file, chunk by chunk. Keeps tables in memory, not samples.
+class Recorder final : public capture::SampleSink {
+ public:
+  static Result<std::unique_ptr<Recorder>> create(RecorderSettings settings);
+
+  void code(capture::CodeId id, const cpython::CodeInfo& info) override;
+  void forget_code(capture::CodeId id) override;
+  void thread(const capture::ThreadInfo& info) override;
+  void sample(const capture::Sample& sample) override;
+  void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
+  void marker(const capture::MarkerEvent& marker) override;
+  Status flush(const Totals& totals) override;
+  Status finish(const Totals& totals) override;
+
+ private:
+  Recorder(RecorderSettings settings, PlimFile file);
+  StackId stack_of(const capture::Sample& sample);
+  StackId synthetic_root(const char* name);
+  FrameId frame_of(const capture::SampleFrame& frame);
+  void want_source(StringId file);
+  void read_wanted_sources();
+  [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const { return time_ns - profile_.start_monotonic_ns; }
+
+  // What a thread's previous sample looked like: most of a stack is the same from one tick to the next.
+  struct LastStack {
+    std::vector<capture::SampleFrame> frames;
+    std::vector<StackId> stacks;  // of each prefix of `frames`
+    StackId root;
+  };
+
+  const RecorderSettings settings_;
+  const std::string directory_;  // against which relative file names are read, wherever the program goes later
+  PlimFile file_;
+  PlimEncoder encoder_;
+  Profile profile_;
+  bool has_header_ = false;
+  std::vector<FunctionId> functions_;  // by CodeId
+  std::vector<LastStack> last_stacks_;  // by ThreadSerial
+  boost::unordered_flat_set<std::uint32_t> known_sources_;  // StringIds of file names
+  std::vector<StringId> wanted_sources_;
+  std::size_t source_bytes_ = 0;
+};
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,28 @@
+// python/bindings.h: the parts of the extension module, one function a file.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "base/result.h"
+
+namespace plimsoll::python {
+
+void bind_errors(nanobind::module_& module);   // exceptions
+void bind_session(nanobind::module_& module);  // Session: record this process
+void bind_threads(nanobind::module_& module);  // ThreadBody: threads from their first instruction
+void bind_profile(nanobind::module_& module);  // Profile: read, ask, write
+
+// Raises the Python exception for an Error: PermissionError, ValueError (usage), plimsoll.ProfileError (bad input),
+// plimsoll.UnsupportedError, or OSError.
+[[noreturn]] void raise(const Error& error);
+
+template <typename T>
+T value_or_raise(Result<T> result) {
+  if (!result.ok()) raise(result.error());
+  return result.take();
+}
+inline void check(const Status& status) {
+  if (!status.ok()) raise(status.error());
+}
+
+}  // namespace plimsoll::python

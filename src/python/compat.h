@@ -1,0 +1,34 @@
+// python/compat.h: C-API twins, for the few calls whose name differs between CPython versions. The only place, with
+// cpython/compat.h should it ever be needed, where a version may be tested.
+#pragma once
+
+#include <Python.h>
+
+namespace plimsoll::python {
+
+// The attached thread state or null; up to 3.11 that of whichever thread holds the GIL. Async-signal-safe: one load.
+inline PyThreadState* attached_thread_state() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#else
+  return _PyThreadState_UncheckedGet();
+#endif
+}
+
+// PY_VERSION_HEX of the running interpreter.
+inline unsigned long running_version() {
+#if PY_VERSION_HEX >= 0x030B0000
+  return Py_Version;
+#else
+  return PyLong_AsUnsignedLong(PySys_GetObject("hexversion"));
+#endif
+}
+
+// Whether this build has no GIL.
+#ifdef Py_GIL_DISABLED
+inline constexpr bool kIsFreeThreaded = true;
+#else
+inline constexpr bool kIsFreeThreaded = false;
+#endif
+
+}  // namespace plimsoll::python

@@ -1,0 +1,138 @@
+#include "python/interpreter.h"
+
+#include <Python.h>
+#include <dlfcn.h>
+#include <frameobject.h>
+#include <pthread.h>
+
+#include <vector>
+
+#include "cpython/code_object.h"
+#include "cpython/walk.h"
+#include "memory/local.h"
+#include "python/compat.h"
+
+namespace plimsoll::python {
+namespace {
+
+Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
+
+// The thread state of the calling thread, also while it is detached (in C code that released the GIL).
+//
+// We ask CPython rather than keep a pointer of our own: CPython clears its answer in the thread itself before it frees
+// the state, so it never dangles. The attached state comes first because a thread may switch between the states of
+// several interpreters; up to 3.11 that one is global, and is only believed if it names this thread. Both calls are a
+// load or two (pthread_getspecific for the second up to 3.14): async-signal-safe in every released version.
+Address thread_state_of_caller() {
+  PyThreadState* attached = attached_thread_state();
+  if (attached != nullptr) {
+    std::uint64_t thread_id = 0;
+    const bool is_readable = memory::LocalReader{}.load(address_of(&attached->thread_id), thread_id);
+    if (is_readable && thread_id == static_cast<std::uint64_t>(::pthread_self())) return address_of(attached);
+  }
+  return address_of(PyGILState_GetThisThreadState());
+}
+
+// A strong reference.
+class Ref {
+ public:
+  explicit Ref(PyObject* object) : object_(object) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_XDECREF(object_); }
+  [[nodiscard]] PyObject* get() const { return object_; }
+  [[nodiscard]] bool is_null() const { return object_ == nullptr; }
+
+ private:
+  PyObject* object_;
+};
+
+std::string utf8(PyObject* text) {
+  const char* bytes = text != nullptr ? PyUnicode_AsUTF8(text) : nullptr;
+  if (bytes == nullptr) PyErr_Clear();
+  return bytes != nullptr ? bytes : "";
+}
+
+Error layout_error(const cpython::Version& version, const std::string& difference) {
+  return Error{ErrorKind::kUnsupported, "this build of Python " + version.text() +
+                                            " does not keep its data where Plimsoll expects it (" + difference +
+                                            "): it cannot be profiled"};
+}
+
+Status check_strings(const cpython::Layout& layout) {
+  for (const char* text : {"plain", "M\xc3\xbcller", "\xe2\x88\x91 x", "\xf0\x9f\x9a\xa2 ship"}) {
+    const Ref object(PyUnicode_FromString(text));
+    std::string found;
+    const bool is_read = cpython::read_text(memory::LocalReader{}, layout, address_of(object.get()), found);
+    if (!is_read || found != text) return layout_error(layout.version, std::string("string \"") + text + "\"");
+  }
+  return Ok{};
+}
+
+// Compares one frame of ours with CPython's view of it.
+Status check_frame(const cpython::Layout& layout, const cpython::PyFrame& ours, PyFrameObject* theirs) {
+  const Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(theirs)));
+  if (address_of(code.get()) != ours.code) return layout_error(layout.version, "code object of a frame");
+  cpython::CodeInfo info;
+  if (!cpython::read_code(memory::LocalReader{}, layout, ours.code, info))
+    return layout_error(layout.version, "unreadable code object");
+  const char* name_attribute = layout.code.qualname == cpython::kNoField ? "co_name" : "co_qualname";
+  const Ref name(PyObject_GetAttrString(code.get(), name_attribute));
+  const Ref file(PyObject_GetAttrString(code.get(), "co_filename"));
+  if (info.name != utf8(name.get()) || info.file != utf8(file.get()))
+    return layout_error(layout.version, "names of " + utf8(name.get()));
+  const auto line = static_cast<std::uint32_t>(std::max(PyFrame_GetLineNumber(theirs), 0));
+  const cpython::Location location =
+      cpython::locate(layout.line_table_style, info.line_table, info.first_line, ours.position);
+  if (ours.position == cpython::kNoPosition || location.line != line)
+    return layout_error(layout.version, "line of " + info.name + ": " + std::to_string(location.line) + ", not " +
+                                            std::to_string(line));
+  return Ok{};
+}
+
+Status check_stack(const capture::Interpreter& interpreter) {
+  const cpython::Layout& layout = interpreter.layout;
+  const memory::LocalReader memory;
+  if (thread_state_of_caller() != address_of(PyThreadState_Get()))
+    return layout_error(layout.version, "thread state of the calling thread");
+  Address frame{};
+  std::vector<cpython::PyFrame> ours(4096);
+  if (!cpython::current_frame(memory, layout, thread_state_of_caller(), frame))
+    return layout_error(layout.version, "current frame");
+  const cpython::Walk walk = cpython::walk_frames(memory, layout, interpreter.code_type, frame, ours);
+  if (walk.stop != cpython::WalkStop::kComplete && walk.stop != cpython::WalkStop::kTruncated)
+    return layout_error(layout.version, cpython::text(walk.stop));
+  Ref theirs(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  std::uint32_t count = 0;
+  for (; count < walk.count && !theirs.is_null(); ++count) {
+    auto* at = reinterpret_cast<PyFrameObject*>(theirs.get());
+    PLIMSOLL_TRY(check_frame(layout, ours[count], at));
+    theirs = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
+  }
+  const bool agree = count == walk.count && (theirs.is_null() || walk.stop == cpython::WalkStop::kTruncated);
+  if (count == 0 || !agree) return layout_error(layout.version, "depth of the stack");
+  return Ok{};
+}
+
+}  // namespace
+
+Result<capture::Interpreter> find_interpreter() {
+  PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
+  const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
+  const cpython::Version version =
+      cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
+  const Result<cpython::Layout> layout =
+      cpython::find_layout(memory::LocalReader{}, version, address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
+  if (!layout.ok()) return layout.error();
+  const capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), &thread_state_of_caller};
+  PLIMSOLL_TRY(check_strings(interpreter.layout));
+  PLIMSOLL_TRY(check_stack(interpreter));
+  return interpreter;
+}
+
+}  // namespace plimsoll::python

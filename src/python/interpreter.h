@@ -1,0 +1,14 @@
+// python/interpreter.h: the interpreter that we run in, as the capture engine wants it.
+#pragma once
+
+#include "base/result.h"
+#include "capture/cpu_sampler.h"
+
+namespace plimsoll::python {
+
+// Finds the layout of this interpreter and proves it: our walker must see the caller's own Python stack exactly as
+// CPython's API does, names, lines and all, and must read strings of every width. A difference is an error that names
+// it. Needs an attached thread state and at least one Python frame.
+Result<capture::Interpreter> find_interpreter();
+
+}  // namespace plimsoll::python

@@ -1,0 +1,13 @@
+// python/module.cc: the extension module plimsoll._core. Thin: convert, call, convert back.
+#include <nanobind/nanobind.h>
+
+#include "python/bindings.h"
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ half of Plimsoll. Use the package plimsoll, not this module.";
+  module.attr("version") = PLIMSOLL_VERSION;
+  plimsoll::python::bind_errors(module);
+  plimsoll::python::bind_session(module);
+  plimsoll::python::bind_threads(module);
+  plimsoll::python::bind_profile(module);
+}

@@ -1,0 +1,210 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "formats/registry.h"
+#include "profile/filter.h"
+#include "profile/flat.h"
+#include "profile/plim_reader.h"
+#include "profile/plim_writer.h"
+#include "profile/profile.h"
+#include "profile/tree.h"
+#include "python/bindings.h"
+
+namespace nb = nanobind;
+
+namespace plimsoll::python {
+namespace {
+
+using profile::Profile;
+
+// A read-only view of a column, without a copy; `owner` keeps the profile alive.
+template <typename T>
+nb::object column(const std::vector<T>& values, nb::handle owner) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  using Element = std::conditional_t<sizeof(T) == 4, const std::uint32_t, const std::int64_t>;
+  return nb::cast(nb::ndarray<nb::memview, Element, nb::ndim<1>>(reinterpret_cast<Element*>(values.data()),
+                                                                 {values.size()}, owner));
+}
+
+nb::str text(const Profile& profile, StringId id) {
+  const std::string_view view = profile.strings[id];
+  return nb::str(view.data(), view.size());
+}
+
+const char* kind_name(profile::FunctionKind kind) {
+  switch (kind) {
+    case profile::FunctionKind::kPython: return "python";
+    case profile::FunctionKind::kNative: return "native";
+    case profile::FunctionKind::kSynthetic: return "synthetic";
+  }
+  return "?";
+}
+
+nb::list functions(const Profile& profile) {
+  nb::list rows;
+  for (const profile::Function& function : profile.functions.rows())
+    rows.append(nb::make_tuple(text(profile, function.name), text(profile, function.file), function.first_line,
+                               kind_name(function.kind)));
+  return rows;
+}
+
+nb::list frames(const Profile& profile) {
+  nb::list rows;
+  for (const profile::Frame& frame : profile.frames.rows())
+    rows.append(nb::make_tuple(frame.function.index(), frame.line, frame.column));
+  return rows;
+}
+
+nb::list threads(const Profile& profile) {
+  nb::list rows;
+  for (const profile::Thread& thread : profile.threads) {
+    const std::int64_t pid = thread.process.is_none() ? 0 : profile.processes[thread.process.index()].pid;
+    rows.append(nb::make_tuple(thread.os_tid, thread.name, thread.is_main, pid, thread.start_ns, thread.end_ns,
+                               thread.cpu_ns));
+  }
+  return rows;
+}
+
+nb::list markers(const Profile& profile) {
+  nb::list rows;
+  for (const profile::Marker& marker : profile.markers) {
+    nb::dict fields;
+    for (const auto& [name, value] : marker.fields) fields[name.c_str()] = value;
+    rows.append(nb::make_tuple(marker.name, marker.time_ns, marker.duration_ns, fields));
+  }
+  return rows;
+}
+
+nb::dict counters(const Profile& profile, nb::handle owner) {
+  nb::dict result;
+  for (const profile::Counter& counter : profile.counters)
+    result[counter.name.c_str()] =
+        nb::make_tuple(counter.unit, column(counter.time_ns, owner), column(counter.value, owner));
+  return result;
+}
+
+nb::list drops(const Profile& profile) {
+  nb::list rows;
+  for (const profile::Drop& drop : profile.drops) rows.append(nb::make_tuple(drop.reason, drop.count, drop.cpu_ns));
+  return rows;
+}
+
+nb::list flat_rows(const std::vector<profile::FlatRow>& rows) {
+  nb::list result;
+  for (const profile::FlatRow& row : rows)
+    result.append(nb::make_tuple(row.function.index(), row.line, row.self_ns, row.total_ns, row.self_samples,
+                                 row.total_samples));
+  return result;
+}
+
+nb::list tree_nodes(const Profile& profile, bool by_line) {
+  const profile::Tree tree =
+      profile::tree(profile, by_line ? profile::Granularity::kLine : profile::Granularity::kFunction);
+  nb::list nodes;
+  for (const profile::TreeNode& node : tree.nodes) {
+    nb::list children;
+    for (const std::size_t child : node.children) children.append(child);
+    const nb::object function = node.function.is_none() ? nb::none() : nb::cast(node.function.index());
+    nodes.append(nb::make_tuple(function, node.line, node.total_ns, node.self_ns, node.samples, children));
+  }
+  return nodes;
+}
+
+nb::object stack_frames(const Profile& profile, std::uint32_t stack) {
+  if (stack >= profile.stacks.size()) throw nb::index_error("no such stack");
+  nb::list ids;
+  for (const FrameId frame : profile::frames_of(profile.stacks, StackId{stack})) ids.append(frame.index());
+  return ids;
+}
+
+// A copy without the samples that do not match. The tables are re-read from the encoded profile: a StringTable has
+// no copy, and a filtered profile is rare.
+std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter& conditions) {
+  profile::PlimEncoder encoder(1);
+  auto copy = std::make_shared<Profile>(
+      value_or_raise(profile::read_plim(profile::PlimEncoder::file_header() + encoder.encode(profile))));
+  profile::filter(*copy, conditions);
+  return copy;
+}
+
+nb::bytes converted(const Profile& profile, const std::string& format, const std::string& path) {
+  const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
+  std::string bytes;
+  {
+    const nb::gil_scoped_release release;
+    bytes = writer.write(profile);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::dict meta(const Profile& profile) {
+  nb::dict result;
+  for (const auto& [name, value] : profile.meta) result[name.c_str()] = value;
+  return result;
+}
+
+nb::dict sources(const Profile& profile) {
+  nb::dict result;
+  for (const profile::Source& source : profile.sources)
+    result[source.file.c_str()] = nb::bytes(source.text.data(), source.text.size());
+  return result;
+}
+
+}  // namespace
+
+void bind_profile(nb::module_& module) {
+  nb::class_<Profile>(module, "ProfileData", "A profile's tables; see plimsoll.Profile.")
+      .def_static("open",
+                  [](const std::string& path) {
+                    Result<Profile> profile = [&] {
+                      const nb::gil_scoped_release release;
+                      return profile::read_plim_file(path);
+                    }();
+                    return std::make_shared<Profile>(value_or_raise(std::move(profile)));
+                  })
+      .def_prop_ro("meta", &meta)
+      .def_prop_ro("start_realtime_ns", [](const Profile& self) { return self.start_realtime_ns; })
+      .def_prop_ro("end_ns", [](const Profile& self) { return self.end_ns; })
+      .def_prop_ro("process_cpu_ns", [](const Profile& self) { return self.process_cpu_ns; })
+      .def_prop_ro("sampled_cpu_ns", &Profile::sampled_cpu_ns)
+      .def_prop_ro("complete", [](const Profile& self) { return self.complete; })
+      .def_prop_ro("sample_count", [](const Profile& self) { return self.samples.size(); })
+      .def_prop_ro("stack_count", [](const Profile& self) { return self.stacks.size(); })
+      .def("time_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.time_ns, self); })
+      .def("thread", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.thread, self); })
+      .def("stack", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.stack, self); })
+      .def("cpu_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.cpu_ns, self); })
+      .def("functions", &functions)
+      .def("frames", &frames)
+      .def("threads", &threads)
+      .def("markers", &markers)
+      .def("counters", [](nb::handle self) { return counters(nb::cast<const Profile&>(self), self); })
+      .def("drops", &drops)
+      .def("sources", &sources)
+      .def("stack_frames", &stack_frames)
+      .def("tree", &tree_nodes, nb::arg("by_line"))
+      .def("flat", [](const Profile& self) { return flat_rows(profile::flat(self)); })
+      .def("lines", [](const Profile& self) { return flat_rows(profile::lines(self)); })
+      .def(
+          "filter",
+          [](const Profile& self, std::string thread, std::string function, std::string file, std::int64_t from_ns,
+             std::int64_t to_ns) {
+            return filtered(self, {std::move(thread), std::move(function), std::move(file), from_ns, to_ns});
+          },
+          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("from_ns"),
+          nb::arg("to_ns"))
+      .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
+      .def("convert", &converted, nb::arg("format"), nb::arg("path"));
+  module.def("formats", [] {
+    nb::list names;
+    for (const formats::Writer& writer : formats::writers())
+      names.append(nb::make_tuple(std::string(writer.name), std::string(writer.extension), std::string(writer.summary)));
+    return names;
+  });
+}
+
+}  // namespace plimsoll::python

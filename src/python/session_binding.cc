@@ -1,0 +1,166 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "capture/session.h"
+#include "profile/recorder.h"
+#include "python/bindings.h"
+#include "python/code_hook.h"
+#include "python/interpreter.h"
+#include "python/recording.h"
+
+namespace nb = nanobind;
+
+namespace plimsoll::python {
+namespace {
+
+std::optional<os::TickClock> clock_named(const std::string& engine) {
+  if (engine == "auto" || engine == "signal") return std::nullopt;
+  if (engine == "perf") return os::TickClock::kPerf;
+  if (engine == "timer") return os::TickClock::kMonotonic;
+  if (engine == "cpu-timer") return os::TickClock::kThreadCpu;
+  raise(Error{ErrorKind::kUsage, "unknown engine \"" + engine + "\": choose auto, perf, timer or cpu-timer"});
+}
+
+std::string rate_text(double rate_hz) {
+  std::string text = std::to_string(rate_hz);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+// The one recording of the process. The pointers outlive the Python object on purpose: hooks that run late in the
+// interpreter's life (thread ends, deaths of code objects) must not meet a destroyed session.
+class Recording {
+ public:
+  Recording(const std::string& path, double rate_hz, const std::string& engine, bool safe_mode, std::size_t memory_mb,
+            std::size_t max_depth, double duration_s, double rss_interval_s, bool sources,
+            std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
+    if (current_recording() != nullptr)
+      raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
+    const capture::Interpreter interpreter = value_or_raise(find_interpreter());
+    capture::SessionSettings settings;
+    settings.tick.rate_hz = rate_hz;
+    settings.tick.clock = clock_named(engine);
+    settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
+    settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
+    settings.ring_bytes = std::max<std::size_t>(memory_mb, 1) << 18U;  // a quarter; tables need the rest
+    settings.duration_ns = static_cast<std::int64_t>(duration_s * 1e9);
+    settings.rss_interval_ns = static_cast<std::int64_t>(rss_interval_s * 1e9);
+
+    profile::RecorderSettings recorder;
+    recorder.path = path;
+    recorder.rate_hz = rate_hz;
+    recorder.meta = std::move(meta);
+    recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));
+    recorder.process = {::getpid(), ::getppid(), process_name};
+    recorder.main_thread = Tid{::getpid()};
+    recorder.sources = sources ? profile::RecorderSettings::Sources::kEmbed : profile::RecorderSettings::Sources::kOmit;
+    auto sink = value_or_raise(profile::Recorder::create(std::move(recorder)));
+    session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
+    watch_code_deaths(&session_->registry());
+    set_current_recording(session_.get());
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { stop(); }
+
+  void stop() {
+    if (session_ == nullptr || is_stopped_) return;
+    is_stopped_ = true;
+    if (current_recording() == session_.get()) {
+      set_current_recording(nullptr);
+      // After this no hook reaches the registry: only then may the last samples be resolved without it.
+      final_ = session_->stop();
+      watch_code_deaths(nullptr);
+    }
+  }
+
+  // In the child of a fork. The session is leaked: half of it is a thread that does not exist here.
+  void abandon() {
+    if (session_ == nullptr) return;
+    set_current_recording(nullptr);
+    watch_code_deaths_after_fork();
+    session_->abandon();
+    (void)session_.release();
+    is_stopped_ = true;
+  }
+
+  capture::Session& session() {
+    if (session_ == nullptr || is_stopped_) raise(Error{ErrorKind::kUsage, "this recording has ended"});
+    return *session_;
+  }
+  [[nodiscard]] bool is_active() const { return session_ != nullptr && !is_stopped_; }
+  capture::SessionStats stats() { return is_stopped_ ? final_ : session_->stats(); }
+
+ private:
+  std::unique_ptr<capture::Session> session_;
+  capture::SessionStats final_;
+  bool is_stopped_ = false;
+};
+
+namespace {
+
+nb::dict stats_dict(const capture::SessionStats& stats) {
+  nb::dict result;
+  result["samples"] = stats.samples;
+  result["sampled_cpu_ns"] = stats.sampled_cpu_ns;
+  result["process_cpu_ns"] = stats.process_cpu_ns;
+  result["profiler_cpu_ns"] = stats.profiler_cpu_ns;
+  result["duration_ns"] = stats.duration_ns;
+  result["rate_hz"] = stats.rate_hz;
+  result["engine"] = os::text(stats.clock);
+  result["is_paused"] = stats.is_paused;
+  result["error"] = stats.error;
+  nb::dict drops;
+  for (std::size_t i = 0; i < stats.drops.size(); ++i)
+    if (stats.drops[i].count != 0)
+      drops[capture::text(static_cast<capture::DropReason>(i))] =
+          nb::make_tuple(stats.drops[i].count, stats.drops[i].cpu_ns);
+  result["drops"] = drops;
+  return result;
+}
+
+}  // namespace
+
+void bind_session(nb::module_& module) {
+  nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
+      .def(nb::init<const std::string&, double, const std::string&, bool, std::size_t, std::size_t, double, double,
+                    bool, std::vector<std::pair<std::string, std::string>>, const std::string&>(),
+           nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("engine"), nb::arg("safe_mode"),
+           nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"), nb::arg("rss_interval_s"),
+           nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
+      .def("stop", &Recording::stop)
+      .def("abandon", &Recording::abandon)
+      .def_prop_ro("is_active", &Recording::is_active)
+      .def("stats", [](Recording& self) { return stats_dict(self.stats()); })
+      .def("pause", [](Recording& self) { self.session().sampler().pause(); })
+      .def("resume", [](Recording& self) { self.session().sampler().resume(); })
+      .def("set_rate", [](Recording& self, double rate_hz) { check(self.session().sampler().set_rate(rate_hz)); })
+      .def("flush",
+           [](Recording& self) {
+             capture::Session& session = self.session();
+             const nb::gil_scoped_release release;
+             session.flush();
+           })
+      .def("hold_for_fork", [](Recording& self) { self.session().hold_for_fork(); })
+      .def("release_after_fork", [](Recording& self) { self.session().release_after_fork(); })
+      .def("name_thread",
+           [](Recording& self, int tid, const std::string& name) { self.session().sampler().name_thread(Tid{tid}, name); })
+      .def("add_marker", [](Recording& self, const std::string& name, std::int64_t start_ns, std::int64_t duration_ns,
+                            std::vector<std::pair<std::string, std::string>> fields) {
+        self.session().add_marker({start_ns, duration_ns, capture::ThreadSerial{}, name, std::move(fields)});
+      });
+  module.def("monotonic_ns", &monotonic_ns);
+}
+
+}  // namespace plimsoll::python
