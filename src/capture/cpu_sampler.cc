@@ -179,7 +179,7 @@ void CpuSampler::stop() {
       const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
       retire(*slot, cpu_ns, DropReason::kThreadEnded);
     }
-    count_drop(DropReason::kThreadEnded, carried_ns_.exchange(0));
+    if (const std::int64_t carried = carried_ns_.exchange(0); carried > 0) count_drop(DropReason::kThreadEnded, carried);
     if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
     pauses_ = 0;
   }
@@ -237,6 +237,17 @@ void CpuSampler::name_thread(Tid tid, const std::string& name) {
   if (found == by_tid_.end() || name.empty()) return;
   found->second->info.name = name;
   report(*found->second);
+}
+
+void CpuSampler::silence_caller() {
+  constexpr std::int64_t kSilence = 1'000'000'000;
+  const std::lock_guard guard(mutex_);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
+  if (found == by_tid_.end()) return;
+  ThreadSlot& slot = *found->second;
+  slot.tick.pause();  // a tick that is pending arrives on the way back from this system call
+  slot.rest_tick.pause();
+  slot.silent_until_ns = monotonic_ns() + kSilence;
 }
 
 os::TickClock CpuSampler::clock_for_next_thread() const {
@@ -341,6 +352,12 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   slot.info.end_ns = monotonic_ns();
   slot.info.cpu_ns = cpu_ns - slot.start_cpu_ns;
   if (is_paused()) return;
+  if (slot.silent_until_ns != 0) {
+    if (slot.info.end_ns < slot.silent_until_ns) return;
+    slot.silent_until_ns = 0;
+    slot.tick.restart(period_ns_.load(std::memory_order_relaxed), period_ns_.load(std::memory_order_relaxed));
+    return;
+  }
   const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
   const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
   if (is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed)) {

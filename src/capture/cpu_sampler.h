@@ -63,6 +63,9 @@ class CpuSampler {
   void thread_ending(const std::string& name);
   void name_thread(Tid tid, const std::string& name);
 
+  // No tick of the calling thread is pending or comes in the next second.
+  void silence_caller();
+
   // Ticks pause when `pause` has been called more often than `resume`. CPU time passed in a pause is not accounted.
   void pause();
   void resume();

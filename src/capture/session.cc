@@ -58,8 +58,10 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
+  session->sink_->fact("engine", os::text(session->sampler_->clock()));
+  session->sink_->fact("trust", settings.trust == Trust::kKnown ? "known" : "validated");
   // The first flush writes the facts of the session: the file is readable from now on.
-  const Status written = session->sink_->flush(session->totals(session->start_ns_));
+  const Status written = session->sink_->flush(session->totals(session->start_ns_), SampleSink::Ending::kOpen);
   if (!written.ok()) return written.error();
 
   const SignalsBlocked blocked;
@@ -86,11 +88,12 @@ void Session::run() {
   while (!stop_requested_) {
     const std::uint64_t flushes = flushes_requested_;
     const bool flush_now = flushes != flushes_done_;
+    const SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
     lock.unlock();
     if (!is_complete_.load()) {
       const std::lock_guard working(work_mutex_);
       drain_once();
-      if (flush_now) flush_sink(monotonic_ns());
+      if (flush_now) flush_sink(monotonic_ns(), ending);
       profiler_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     }
     lock.lock();
@@ -148,7 +151,7 @@ void Session::housekeeping(std::int64_t now_ns) {
     if (const Status guarded = memory::FaultGuard::ensure_installed(); !guarded.ok()) fail(guarded.error());
     next_guard_ns_ = now_ns + kGuardInterval;
   }
-  if (now_ns >= next_flush_ns_) flush_sink(now_ns);
+  if (now_ns >= next_flush_ns_) flush_sink(now_ns, SampleSink::Ending::kOpen);
   if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
 }
 
@@ -163,12 +166,12 @@ void Session::complete() {
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
   if (has_failed_.load()) return;
-  if (const Status finished = sink_->finish(last); !finished.ok()) fail(finished.error());
+  if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
 }
 
-void Session::flush_sink(std::int64_t now_ns) {
+void Session::flush_sink(std::int64_t now_ns, SampleSink::Ending ending) {
   if (!has_failed_.load(std::memory_order_relaxed))
-    if (const Status flushed = sink_->flush(totals(now_ns)); !flushed.ok()) fail(flushed.error());
+    if (const Status flushed = sink_->flush(totals(now_ns), ending); !flushed.ok()) fail(flushed.error());
   next_flush_ns_ = now_ns + settings_.flush_interval_ns;
 }
 
@@ -189,9 +192,15 @@ void Session::add_marker(MarkerEvent marker) {
   markers_.push_back(std::move(marker));
 }
 
-void Session::flush() {
+void Session::prepare_exec() {
+  flush_as(SampleSink::Ending::kComplete);
+  sampler_->silence_caller();
+}
+
+void Session::flush_as(SampleSink::Ending ending) {
   std::unique_lock lock(mutex_);
   if (stop_requested_ || is_complete_.load()) return;
+  requested_ending_ = ending;
   const std::uint64_t wanted = ++flushes_requested_;
   wake_.notify_all();
   wake_.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });

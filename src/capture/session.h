@@ -60,7 +60,10 @@ class Session {
   void release_after_fork();
 
   // Writes out all samples taken before the call; returns when they are in the file. Waits at most two seconds.
-  void flush();
+  void flush() { flush_as(SampleSink::Ending::kOpen); }
+  // Before exec replaces the program: completes the file, and silences the calling thread, so that no tick is pending
+  // when the signal's action becomes the default again. If the exec fails, recording goes on by itself.
+  void prepare_exec();
   [[nodiscard]] SessionStats stats() const;
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
@@ -72,11 +75,12 @@ class Session {
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
           std::unique_ptr<SampleSink> sink);
 
+  void flush_as(SampleSink::Ending ending);
   void run();           // the drain thread
   void drain_once();
   void take(std::span<const std::byte> record);
   void housekeeping(std::int64_t now_ns);
-  void flush_sink(std::int64_t now_ns);
+  void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
   void complete();      // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
@@ -107,6 +111,7 @@ class Session {
   std::condition_variable wake_;
   bool stop_requested_ = false;
   std::uint64_t flushes_requested_ = 0;
+  SampleSink::Ending requested_ending_ = SampleSink::Ending::kOpen;
   std::uint64_t flushes_done_ = 0;
   std::vector<MarkerEvent> markers_;
   std::string error_;

@@ -30,6 +30,8 @@ class SampleSink {
   SampleSink& operator=(const SampleSink&) = delete;
   virtual ~SampleSink() = default;
 
+  // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush.
+  virtual void fact(const char* name, const std::string& value) = 0;
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
   // The code object is gone and its id will not occur again.
   virtual void forget_code(CodeId id) = 0;
@@ -44,10 +46,13 @@ class SampleSink {
     std::int64_t process_cpu_ns = 0;  // of the whole process since the start, without the profiler's own threads
     std::array<DropTotal, kDropReasonCount> drops{};
   };
+  // Whether anything will follow.
+  enum class Ending : std::uint8_t {
+    kOpen,      // the recording goes on
+    kComplete,  // it ends here, or may (an exec is about to replace the program, and may yet fail)
+  };
   // Makes everything so far readable by others. An error ends the recording, not the program.
-  virtual Status flush(const Totals& totals) = 0;
-  // The last call.
-  virtual Status finish(const Totals& totals) = 0;
+  virtual Status flush(const Totals& totals, Ending ending) = 0;
 };
 
 }  // namespace plimsoll::capture

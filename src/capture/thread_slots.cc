@@ -21,6 +21,7 @@ ThreadSlot* ThreadSlots::allocate() {
   slot.ticks_at_poll = 0;
   slot.period_step_ns = 0;
   slot.is_blocked = false;
+  slot.silent_until_ns = 0;
   slot.in_use.store(true, std::memory_order_release);
   return &slot;
 }

@@ -39,6 +39,7 @@ struct alignas(128) ThreadSlot {
   std::int64_t start_cpu_ns = 0;
   std::uint32_t ticks_at_poll = 0;
   bool is_blocked = false;  // blocks our signal: paused by the watchdog
+  std::int64_t silent_until_ns = 0;  // CLOCK_MONOTONIC; see CpuSampler::silence_caller
 };
 
 // All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.

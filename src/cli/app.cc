@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "cli/exit_code.h"
+#include "cli/program_words.h"
 #include "cli/suggest.h"
 
 namespace plimsoll::cli {
@@ -17,7 +18,7 @@ namespace {
 constexpr std::string_view kAbout = "Plimsoll: a profiler for Python that reads the load without weighing the program down.";
 constexpr std::string_view kExitCodes =
     "Exit codes: 0 fine, 2 usage, 3 no permission, 4 no samples, 5 bad input file; run passes the program's own through.\n"
-    "'plimsoll COMMAND --help' has examples.";
+    "plimsoll COMMAND --help has examples.";
 
 std::vector<std::string_view> names_of(const Commands& commands) {
   std::vector<std::string_view> names;
@@ -46,7 +47,8 @@ Status check_command(const Commands& commands, const std::vector<std::string>& w
 std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extras = app.remaining(true);
   const auto chosen = app.get_subcommands();
-  if (error.get_name() != "ExtrasError" || extras.empty() || chosen.empty()) return error.what();
+  const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (!is_extra || extras.empty() || chosen.empty()) return error.what();
   const std::string& word = extras[0];
   if (!word.starts_with('-')) return fmt::format("\"{}\" is one argument too many", word);
   std::vector<std::string> names;
@@ -59,13 +61,22 @@ void add_commands(CLI::App& app, const Commands& commands) {
   app.set_help_flag("-h,--help", "Show this and end");
   app.set_version_flag("--version", fmt::format("plimsoll {}", PLIMSOLL_VERSION), "Show the version and end");
   app.require_subcommand(0, 1);
-  app.get_formatter()->column_width(26);
+  app.get_formatter()->column_width(30);
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Subcommands", "Commands");
   app.footer(std::string(kExitCodes));
   for (const std::unique_ptr<Command>& command : commands) {
     CLI::App* verb = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
     verb->footer("Examples:\n" + command->examples());
     command->add_arguments(*verb);
   }
+}
+
+// The profiled program's own words are none of the parser's business.
+void hand_over_program(const CLI::App& app, const Commands& commands, std::vector<std::string>& words) {
+  for (const std::unique_ptr<Command>& command : commands)
+    if (!words.empty() && words[0] == command->name() && command->takes_program())
+      command->set_program(take_program(*app.get_subcommand(words[0]), words));
 }
 
 int report(const Error& error, Console& console) {
@@ -86,6 +97,7 @@ int run_app(const Commands& commands, std::vector<std::string> words, Console& c
 
   CLI::App app{std::string(kAbout), "plimsoll"};
   add_commands(app, commands);
+  hand_over_program(app, commands, words);
   try {
     std::reverse(words.begin(), words.end());  // as App::parse wants them
     app.parse(std::move(words));

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/console.h"
@@ -25,6 +26,9 @@ class Command {
   [[nodiscard]] virtual std::string_view summary() const = 0;
   // Lines of "  plimsoll show ...   what it does" for `plimsoll show --help`.
   [[nodiscard]] virtual std::string examples() const = 0;
+  // Whether a program with arguments of its own follows the verb's options; it is passed to set_program before run.
+  [[nodiscard]] virtual bool takes_program() const { return false; }
+  virtual void set_program(std::vector<std::string>) {}
   // Binds arguments to members; they must outlive `app`.
   virtual void add_arguments(CLI::App& app) = 0;
   // Does the work; the exit code (exit_code.h, or that of a profiled program) or an Error, which names its own.

@@ -36,7 +36,7 @@ class Convert final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The profile; - reads standard input")->required();
+    app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
     app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")
         ->type_name("FORMAT");

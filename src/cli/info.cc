@@ -19,7 +19,7 @@ class Info final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The profile; - reads standard input")->required();
+    app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }

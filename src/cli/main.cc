@@ -6,11 +6,13 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/info.h"
+#include "cli/run.h"
 #include "cli/show.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;
   Commands commands;  // in the order of --help
+  commands.push_back(make_run());
   commands.push_back(make_show());
   commands.push_back(make_info());
   commands.push_back(make_convert());

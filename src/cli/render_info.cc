@@ -92,11 +92,12 @@ class InfoRenderer {
       add(counter.name, fmt::format("peak {}, last {}, least {}{}", with_unit(counter.most, counter.unit),
                                     with_unit(counter.last, counter.unit), with_unit(counter.least, counter.unit), pid));
     }
-    for (const MarkerSum& marker : facts_.markers)
-      add(marker.name, marker.total_ns > 0
-                           ? fmt::format("{} times, {} together, longest {}", format_count(marker.count),
-                                         format_time(marker.total_ns), format_time(marker.longest_ns))
-                           : fmt::format("{} times", format_count(marker.count)));
+    for (const MarkerSum& marker : facts_.markers) {
+      const std::string count = marker.count == 1 ? "once" : format_count(marker.count) + " times";
+      const std::string times = fmt::format(", {} together, longest {}", format_time(marker.total_ns),
+                                            format_time(marker.longest_ns));
+      add(marker.name, marker.total_ns > 0 ? count + times : count);
+    }
   }
 
   void add_sizes() {

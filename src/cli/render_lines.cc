@@ -82,14 +82,16 @@ class LinesRenderer {
   // Heavy lines with their context, joined where they touch. Without source there is no context to show.
   [[nodiscard]] std::vector<Hunk> hunks(const FileReport& report, const SourceText& source) const {
     const bool has_source = source.origin != SourceOrigin::kNone;
-    const std::uint32_t context = has_source ? options_.context : 0;
     std::vector<Hunk> hunks;
     for (const LineWeight& line : report.lines) {
       if (!is_heavy(line)) continue;
+      // A line past the end of the text still is a fact; it has no context.
+      const bool has_context = line.line <= source.lines.size();
+      const std::uint32_t context = has_context ? options_.context : 0;
       const std::uint32_t first = line.line > context ? line.line - context : 1;
-      // A line past the end of the text still is a fact; its context is not.
-      const std::uint64_t end = std::max<std::uint64_t>(source.lines.size(), line.line);
-      const auto last = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, std::uint64_t{line.line} + context));
+      const auto last = has_context ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                          source.lines.size(), std::uint64_t{line.line} + context))
+                                    : line.line;
       // A gap of one line is no gap: the mark for it would take the line's place.
       const bool touches = has_source && !hunks.empty() && first <= std::uint64_t{hunks.back().last} + 2;
       if (touches)

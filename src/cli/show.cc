@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "cli/exit_code.h"
@@ -30,8 +31,8 @@ struct ShowArguments {
   std::string thread, from, to, function, source_file;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
-  std::optional<std::size_t> depth, limit;
-  std::optional<std::uint32_t> context;
+  // Signed, because CLI11 takes "-1" for a large unsigned number.
+  std::optional<std::int64_t> depth, limit, context;
   bool as_json = false, by_line = false, no_fold = false;
 };
 
@@ -72,6 +73,18 @@ Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
   return Ok{};
 }
 
+Status check_least(std::string_view option, const std::optional<std::int64_t>& value, std::int64_t least) {
+  if (value.value_or(least) >= least) return Ok{};
+  return usage(fmt::format("{}: {} is less than {}", option, *value, least));
+}
+
+// The value given, which is not negative, else the default.
+template <typename Number>
+Number given_or(const std::optional<std::int64_t>& value, Number otherwise) {
+  constexpr std::uint64_t kMost = std::numeric_limits<Number>::max();
+  return value ? static_cast<Number>(std::min(static_cast<std::uint64_t>(*value), kMost)) : otherwise;
+}
+
 Result<ShowRequest> request_of(const ShowArguments& arguments) {
   ShowRequest request;
   request.arguments = arguments;
@@ -88,14 +101,16 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.sort = arguments.sort == "self" ? SortBy::kSelf : SortBy::kTotal;
   if (const double percent = arguments.min_percent.value_or(0); !(percent >= 0 && percent <= 100))
     return usage("--min-percent: a percentage is a number from 0 to 100");
-  if (arguments.depth == std::size_t{0}) return usage("--depth: at least 1 call deep");
+  PLIMSOLL_TRY(check_least("--depth", arguments.depth, 1));
+  PLIMSOLL_TRY(check_least("--limit", arguments.limit, 0));
+  PLIMSOLL_TRY(check_least("--context", arguments.context, 0));
   return request;
 }
 
 TreeOptions tree_options(const ShowArguments& arguments, double default_percent) {
   TreeOptions options;
   options.min_percent = arguments.min_percent.value_or(default_percent);
-  options.depth = arguments.depth.value_or(options.depth);
+  options.depth = given_or(arguments.depth, options.depth);
   options.folding = arguments.no_fold ? Folding::kOff : Folding::kOn;
   return options;
 }
@@ -122,7 +137,7 @@ std::string as_json(const profile::Profile& profile, const Selection& selection,
   const ShowArguments& arguments = request.arguments;
   if (arguments.view == "flat") {
     std::vector<profile::FlatRow> rows = flat_rows(profile, request.sort);
-    const std::size_t limit = arguments.limit.value_or(0);
+    const std::size_t limit = given_or(arguments.limit, std::size_t{0});
     if (limit != 0 && limit < rows.size()) rows.resize(limit);
     return flat_json(profile, selection, rows);
   }
@@ -136,14 +151,14 @@ std::string view_as_text(const profile::Profile& profile, const ShowRequest& req
   if (arguments.view == "flat") {
     FlatOptions options;
     options.sort = request.sort;
-    options.limit = arguments.limit.value_or(options.limit);
+    options.limit = given_or(arguments.limit, options.limit);
     return render_flat(profile, flat_rows(profile, request.sort), options, page);
   }
   if (arguments.view == "lines") {
     LinesOptions options;
     options.min_percent = arguments.min_percent.value_or(options.min_percent);
-    options.context = std::min(arguments.context.value_or(options.context), std::uint32_t{1000});
-    options.limit = arguments.limit.value_or(options.limit);
+    options.context = given_or(arguments.context, options.context);
+    options.limit = given_or(arguments.limit, options.limit);
     const auto find_source = [&](std::string_view file) { return source_of(profile, file); };
     return render_lines(profile, lines_of(profile, request), find_source, options, page);
   }
@@ -200,8 +215,8 @@ class Show final : public Command {
 
   void add_arguments(CLI::App& app) override {
     ShowArguments& to = arguments_;
-    app.add_option("FILE", to.file, "The profile; - reads standard input")->required();
-    app.add_option("VIEW", to.view, "tree (default), flat, lines or threads");
+    app.add_option("FILE", to.file, "The profile; - reads standard input")->required()->type_name("");
+    app.add_option("VIEW", to.view, "tree (default), flat, lines or threads")->type_name("");
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")

@@ -1,9 +1,10 @@
-// formats/consumer_samples_test.cc: files for tests/consumers/check.mjs, which gives them to the programs that such files
-// are written for. Runs only where PLIMSOLL_CONSUMER_SAMPLES names a directory to write into.
+// formats/consumer_samples_test.cc: files for tests/consumers/check.mjs, which gives them to the programs that such
+// files are written for. Runs only where PLIMSOLL_CONSUMER_SAMPLES names a directory to write into.
 //
 // NAME.speedscope.json, .collapsed, .firefox.json.gz, .pb.gz, and NAME.expected.json with what a consumer must find.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -22,27 +23,31 @@ using profile::testing::kMillisecond;
 // Threads, processes, all kinds of frames, recursion, and names that are hard on a format.
 profile::Profile rich_profile() {
   profile::Profile profile = draw_profile(R"(
-    <module>(/srv/shop/app.py:9 def 1);handle(/srv/shop/app.py:2 def 1);parse(/srv/shop/parse.py:2 def 1)   10.25  @11
-    <module>(/srv/shop/app.py:9 def 1);handle(/srv/shop/app.py:2 def 1);parse(/srv/shop/parse.py:3 def 1)    9.750001 @22
-    <module>(/srv/shop/app.py:9 def 1);handle(/srv/shop/app.py:3 def 1);fib(/srv/shop/app.py:6 def 5);fib(/srv/shop/app.py:6 def 5)  5 @30
-    <module>(/srv/shop/app.py:9 def 1);handle(/srv/shop/app.py:3 def 1);Größe_漢字(/srv/shop/app.py:7 def 6);!memcpy(/lib/libc.so.6)  0.333333 @31
-    [truncated stack];a"b\c'd<e>&,__proto__(/srv/shop/app.py:8 def 8)   2  @40
-    -                                                      0.75  @41
-    pool-1 | run(/usr/lib/python3.11/threading.py:982 def 979);loads(/usr/lib/python3.11/json/__init__.py:346 def 299)  7  @12
-    pool-1 | run(/usr/lib/python3.11/threading.py:982 def 979);loads(/usr/lib/python3.11/json/__init__.py:346 def 299)  6.5  @25
-    MainThread@200 | <module>(/srv/shop/child.py:1 def 1)  3  @35
+    <module>(shop/app.py:9 def 1);handle(shop/app.py:2 def 1);parse(shop/parse.py:2 def 1)  10.25 @11
+    <module>(shop/app.py:9 def 1);handle(shop/app.py:2 def 1);parse(shop/parse.py:3 def 1)  9.750001 @22
+    <module>(shop/app.py:9 def 1);handle(shop/app.py:3 def 1);fib(shop/app.py:6 def 5);fib(shop/app.py:6 def 5)  5 @30
+    <module>(shop/app.py:9 def 1);handle(shop/app.py:3 def 1);Größe_漢字(shop/app.py:7 def 6);!memcpy(/lib/libc.so.6)  0.333333 @31
+    [truncated stack];a"b\c'd<e>&,__proto__(shop/app.py:8 def 8)  2 @40
+    -  0.75 @41
+    pool-1 | run(lib/python3.11/threading.py:982 def 979);loads(lib/python3.11/json/__init__.py:346 def 299)  7 @12
+    pool-1 | run(lib/python3.11/threading.py:982 def 979);loads(lib/python3.11/json/__init__.py:346 def 299)  6.5 @25
+    MainThread@200 | <module>(shop/child.py:1 def 1)  3 @35
   )");
-  profile.set_meta("argv", "python /srv/shop/app.py --port 80");
+  profile.set_meta("argv", "python shop/app.py --port 80");
   profile.set_meta("python", "3.11.2");
   profile.set_meta("engine", "cpu_timer");
   profile.set_meta("rate_hz", "100");
-  profile.sources.push_back({"/srv/shop/app.py", "def handle():\n  parse()\n  fib()\n\ndef fib():\n  fib()\n  pass\n  pass\n"});
-  profile.sources.push_back({"/srv/shop/parse.py", "def parse():\n  one = 1\n  two = 2\n"});
+  profile.sources.push_back(
+      {"shop/app.py", "def handle():\n  parse()\n  fib()\n\ndef fib():\n  fib()\n  pass\n  pass\n"});
+  profile.sources.push_back({"shop/parse.py", "def parse():\n  one = 1\n  two = 2\n"});
   profile.counters.push_back({ProcessId{0}, "rss", "bytes", {}, {}});
   for (std::int64_t i = 0; i < 5; ++i) {
     profile.counters[0].time_ns.push_back(i * 10 * kMillisecond);
     profile.counters[0].value.push_back(50'000'000 + (i % 3) * 4096);
-    profile.markers.push_back({i * 8 * kMillisecond, 100'000 * i, ThreadId{0}, "GC",
+    profile.markers.push_back({i * 8 * kMillisecond,
+                               100'000 * i,
+                               ThreadId{0},
+                               "GC",
                                {{"generation", std::to_string(i % 3)}, {"collected", std::to_string(i * 10)}}});
   }
   profile.drops.push_back({"ring full", 2, 2 * kMillisecond});
@@ -68,8 +73,13 @@ std::string expected(const profile::Profile& profile) {
   std::vector<profile::FlatRow> rows = flat(profile);
   rows.resize(std::min<std::size_t>(rows.size(), 5));
   json.column("functions", rows, [&](const profile::FlatRow& row) {
+    const profile::Function& function = profile.functions[row.function];
     json.begin_object();
-    json.member("name", profile.strings[profile.functions[row.function].name]);
+    json.member("name", profile.strings[function.name]);
+    if (!function.file.is_none()) json.member("file", profile.strings[function.file]);
+    json.key("is_unique_name");
+    json.boolean(std::count_if(profile.functions.rows().begin(), profile.functions.rows().end(),
+                               [&](const auto& other) { return other.name == function.name; }) == 1);
     json.member("self_ns", row.self_ns);
     json.member("total_ns", row.total_ns);
     json.end_object();
@@ -102,9 +112,14 @@ void write_samples(const std::string& name, const profile::Profile& profile) {
   }
 }
 
-TEST(ConsumerSamples, Small) { write_samples("small", draw_profile("main(app.py:1);work(app.py:7)  5\n main(app.py:2)  1")); }
+TEST(ConsumerSamples, Small) {
+  write_samples("small", draw_profile("main(app.py:1);work(app.py:7)  5\n main(app.py:2)  1"));
+}
 TEST(ConsumerSamples, Rich) { write_samples("rich", rich_profile()); }
-TEST(ConsumerSamples, Large) { write_samples("large", profile::testing::generated_profile(1'000'000, 20'000)); }
+// Gigabytes of memory in some consumers: run it by hand with --gtest_also_run_disabled_tests.
+TEST(ConsumerSamples, DISABLED_Large) {
+  write_samples("large", profile::testing::generated_profile(1'000'000, 20'000));
+}
 
 }  // namespace
 }  // namespace plimsoll::formats

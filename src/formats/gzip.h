@@ -8,7 +8,7 @@
 
 namespace plimsoll::formats {
 
-// Compresses at zlib's default level. Without name and time in the header: equal input gives equal output.
+// Compresses quickly rather than well. Without name and time in the header: equal input gives equal output.
 // Fails (kSystem) only where zlib cannot get its 256 KiB of memory.
 Result<std::string> gzip(std::string_view bytes);
 

@@ -52,9 +52,7 @@ TEST(JsonWriter, ReplacesBytesThatAreNotUtf8) {
 
 TEST(JsonWriter, WritesMillisecondsExactly) {
   // GIVEN nanoseconds WHEN they are written as milliseconds THEN no digit is lost or invented
-  const auto milliseconds = [](std::int64_t ns) {
-    return written([&](JsonWriter& out) { out.milliseconds(ns); });
-  };
+  const auto milliseconds = [](std::int64_t ns) { return written([&](JsonWriter& out) { out.milliseconds(ns); }); };
   EXPECT_EQ(milliseconds(0), "0");
   EXPECT_EQ(milliseconds(1'000'000), "1");
   EXPECT_EQ(milliseconds(1'500'000), "1.5");

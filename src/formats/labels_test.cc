@@ -13,7 +13,8 @@ using Titles = std::vector<std::string>;
 
 TEST(ThreadTitles, AreTheNamesWhereTheyAreClear) {
   // GIVEN threads of different names, and of one name in two processes WHEN titles are made THEN they are the names
-  EXPECT_EQ(thread_titles(draw_profile("f  1\n pool | f  1\n pool@200 | f  1")), (Titles{"MainThread", "pool", "pool"}));
+  EXPECT_EQ(thread_titles(draw_profile("f  1\n pool | f  1\n pool@200 | f  1")),
+            (Titles{"MainThread", "pool", "pool"}));
 }
 
 TEST(ThreadTitles, CarryTheKernelIdWhereNamesDoNotTell) {

@@ -63,16 +63,16 @@ std::string list_of_writers(TextOf text_of) {
 }
 
 Error unknown_name(std::string_view name) {
-  return {ErrorKind::kUsage,
-          "there is no format \"" + std::string(name) + "\"; the formats are " +
-              list_of_writers([](const Writer& writer) { return std::string(writer.name); })};
+  return {ErrorKind::kUsage, "there is no format \"" + std::string(name) + "\"; the formats are " +
+                                 list_of_writers([](const Writer& writer) { return std::string(writer.name); })};
 }
 
 Error unknown_ending(std::string_view path, std::string_view lower_path) {
   std::string message = "the name \"" + std::string(path) + "\" does not say which format to write";
   if (lower_path.ends_with(".json"))
-    message += ": speedscope and firefox are both JSON; give -f speedscope or -f firefox, or end the name with "
-               ".speedscope.json or .firefox.json";
+    message +=
+        ": speedscope and firefox are both JSON; give -f speedscope or -f firefox, or end the name with "
+        ".speedscope.json or .firefox.json";
   else
     message += "; give one with -f, or end the name with " + list_of_writers([](const Writer& writer) {
                  return std::string(writer.extension) + " (" + std::string(writer.name) + ")";
@@ -84,7 +84,8 @@ Error unknown_ending(std::string_view path, std::string_view lower_path) {
 
 const std::vector<Writer>& writers() {
   static const std::vector<Writer> all = {
-      {"speedscope", ".speedscope.json", "speedscope.app: time order, left heavy and sandwich views", speedscope::write},
+      {"speedscope", ".speedscope.json", "speedscope.app: time order, left heavy and sandwich views",
+       speedscope::write},
       {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines", firefox::write},
       {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", pprof::write},
       {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",

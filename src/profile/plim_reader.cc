@@ -55,6 +55,7 @@ class Decoder {
 
   // False if a section makes no sense; the profile then holds what came before it.
   bool chunk(std::string_view raw) {
+    profile_.complete = false;  // unless this chunk ends the recording, too: an exec that failed is followed by more
     VarintCursor cursor(raw);
     while (!cursor.at_end()) {
       const std::uint64_t kind = cursor.varint();

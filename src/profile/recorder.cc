@@ -57,6 +57,8 @@ Recorder::Recorder(RecorderSettings settings, PlimFile file)
   profile_.processes.push_back(settings_.process);
 }
 
+void Recorder::fact(const char* name, const std::string& value) { profile_.set_meta(name, value); }
+
 void Recorder::code(capture::CodeId id, const cpython::CodeInfo& info) {
   Function function;
   function.name = profile_.strings.intern(info.name);
@@ -157,7 +159,8 @@ void Recorder::read_wanted_sources() {
   }
 }
 
-Status Recorder::flush(const Totals& totals) {
+Status Recorder::flush(const Totals& totals, Ending ending) {
+  profile_.complete = ending == Ending::kComplete;
   profile_.end_ns = since_start(totals.time_ns);
   profile_.process_cpu_ns = totals.process_cpu_ns;
   profile_.drops.clear();
@@ -177,11 +180,6 @@ Status Recorder::flush(const Totals& totals) {
     counter.value.clear();
   }
   return file_.append(bytes);
-}
-
-Status Recorder::finish(const Totals& totals) {
-  profile_.complete = true;
-  return flush(totals);
 }
 
 }  // namespace plimsoll::profile

@@ -29,14 +29,14 @@ class Recorder final : public capture::SampleSink {
  public:
   static Result<std::unique_ptr<Recorder>> create(RecorderSettings settings);
 
+  void fact(const char* name, const std::string& value) override;
   void code(capture::CodeId id, const cpython::CodeInfo& info) override;
   void forget_code(capture::CodeId id) override;
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
-  Status flush(const Totals& totals) override;
-  Status finish(const Totals& totals) override;
+  Status flush(const Totals& totals, Ending ending) override;
 
  private:
   Recorder(RecorderSettings settings, PlimFile file);

@@ -19,8 +19,8 @@ struct CategoryLook {
   std::string_view name;
   std::string_view color;
 };
-inline constexpr std::array<CategoryLook, 4> kCategories = {{
-    {"Other", "grey"}, {"Python", "yellow"}, {"Native", "blue"}, {"Garbage collection", "orange"}}};
+inline constexpr std::array<CategoryLook, 4> kCategories = {
+    {{"Other", "grey"}, {"Python", "yellow"}, {"Native", "blue"}, {"Garbage collection", "orange"}}};
 
 // The texts of the file, each once.
 class Texts {
@@ -38,11 +38,11 @@ struct FileLayout {
   explicit FileLayout(const profile::Profile& of);
 
   const profile::Profile& profile;
-  std::vector<ThreadId> threads;               // by index in the file: grouped by process, main thread first
-  std::vector<std::size_t> index_of_thread;    // the inverse, by ThreadId
+  std::vector<ThreadId> threads;                 // by index in the file: grouped by process, main thread first
+  std::vector<std::size_t> index_of_thread;      // the inverse, by ThreadId
   std::vector<std::vector<std::uint32_t>> rows;  // of the sample table, by ThreadId, in order of time
-  std::vector<std::int64_t> thread_cpu_ns;     // sampled CPU time, by ThreadId
-  bool has_empty_stack = false;                // the tables then have one row more, for kNoStack
+  std::vector<std::int64_t> thread_cpu_ns;       // sampled CPU time, by ThreadId
+  bool has_empty_stack = false;                  // the tables then have one row more, for kNoStack
 
   // The index in the file of the first thread of a process; 0 if it has none.
   [[nodiscard]] std::size_t main_thread_of(ProcessId process) const;

@@ -80,9 +80,8 @@ MarkerTypes::MarkerTypes(const profile::Profile& profile) {
     if (inserted) types_.push_back({marker.name, {}});
     std::vector<MarkerField>& fields = types_[position->second].fields;
     for (const auto& [key, value] : marker.fields) {
-      auto field = std::find_if(fields.begin(), fields.end(), [&](const MarkerField& known) {
-        return known.key == key;
-      });
+      auto field =
+          std::find_if(fields.begin(), fields.end(), [&](const MarkerField& known) { return known.key == key; });
       if (field == fields.end()) field = fields.insert(fields.end(), MarkerField{key});
       field->is_integer = field->is_integer && as_integer(value).has_value();
     }

@@ -8,10 +8,10 @@ namespace plimsoll::formats::firefox {
 namespace {
 
 constexpr std::int64_t kProcessedVersion = 66;
-constexpr std::int64_t kGeckoVersion = 30;           // of the format before processing; required, not used
+constexpr std::int64_t kGeckoVersion = 30;  // of the format before processing; required, not used
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
-constexpr std::size_t kMostVisibleThreads = 15;      // that the viewer shows at first
-constexpr std::size_t kNameLimit = 100;              // characters
+constexpr std::size_t kMostVisibleThreads = 15;  // that the viewer shows at first
+constexpr std::size_t kNameLimit = 100;          // characters
 
 // The time between two samples: as asked for, else a millisecond.
 std::int64_t interval_ns(const profile::Profile& profile) {

@@ -51,11 +51,12 @@ void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) 
 
   json.key("samples");
   json.begin_object();
-  column("stack", [&] { json.null(); }, [&](std::uint32_t row) {
-    json.integer(samples.stack[row].is_none() ? no_stack : samples.stack[row].index());
-  });
-  column("timeDeltas", [&] { json.milliseconds(deltas.next(first_interval_start_ns(layout, thread))); },
-         [&](std::uint32_t row) { json.milliseconds(deltas.next(samples.time_ns[row])); });
+  column(
+      "stack", [&] { json.null(); },
+      [&](std::uint32_t row) { json.integer(samples.stack[row].is_none() ? no_stack : samples.stack[row].index()); });
+  column(
+      "timeDeltas", [&] { json.milliseconds(deltas.next(first_interval_start_ns(layout, thread))); },
+      [&](std::uint32_t row) { json.milliseconds(deltas.next(samples.time_ns[row])); });
   column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.cpu_ns[row]); });
   json.member("weightType", "tracing-ms");
   column("threadCPUDelta", write_zero, [&](std::uint32_t row) { json.integer(samples.cpu_ns[row]); });

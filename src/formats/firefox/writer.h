@@ -7,7 +7,8 @@
 // Sources travel inside the file. Counters become tracks, markers keep their fields, and the facts of the session with
 // the counts of dropped samples are under "More info".
 //
-// Version 66 is the newest one that a viewer of 2026 reads for certain: viewers upgrade old files and refuse newer ones.
+// Version 66 is the newest one that a viewer of 2026 reads for certain: viewers upgrade old files and refuse newer
+// ones.
 #pragma once
 
 #include <string>

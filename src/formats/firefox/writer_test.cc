@@ -112,7 +112,8 @@ TEST(Firefox, GivesThreadsOfOneKernelIdDifferentIds) {
 
 TEST(Firefox, TellsPythonNativeAndProfilerFramesApart) {
   // GIVEN a stack of all three kinds WHEN it is written THEN categories, stack types and resources differ
-  const value file = parse_json(write(draw_profile("[truncated stack];main(/a/shop/app.py:1);!memcpy(/lib/libc.so.6)  1")));
+  const value file =
+      parse_json(write(draw_profile("[truncated stack];main(/a/shop/app.py:1);!memcpy(/lib/libc.so.6)  1")));
   EXPECT_EQ(json_at(file, "/shared/frameTable/category"), "[0,1,2]");
   EXPECT_EQ(json_at(file, "/shared/funcTable/isJS"), "[false,true,false]");
   EXPECT_EQ(json_at(file, "/shared/funcTable/relevantForJS"), "[true,false,false]");
@@ -149,7 +150,10 @@ TEST(Firefox, WritesCountersAsDifferences) {
 TEST(Firefox, WritesMarkersWithASchemaOfTheirFields) {
   // GIVEN collections with numbers, one with a word, and an event of no thread
   profile::Profile profile = draw_profile("main  1\n worker | run  1");
-  profile.markers.push_back({5 * kMillisecond, kMillisecond, ThreadId{1}, "GC",
+  profile.markers.push_back({5 * kMillisecond,
+                             kMillisecond,
+                             ThreadId{1},
+                             "GC",
                              {{"generation", "2"}, {"reason", "7"}, {"freed_bytes", "4096"}}});
   profile.markers.push_back({3 * kMillisecond, 0, ThreadId{1}, "GC", {{"generation", "0"}, {"reason", "asked"}}});
   profile.markers.push_back({0, 0, ThreadId{}, "start", {{"type", "x"}}});
@@ -189,7 +193,8 @@ TEST(Firefox, TellsWhatWasDroppedAndHowTheSessionEnded) {
 }
 
 TEST(Firefox, KeepsTheTimeOfDay) {
-  // GIVEN the start of the session WHEN it is written THEN it is in milliseconds since 1970, and on the clock since boot
+  // GIVEN the start of the session WHEN it is written THEN it is in milliseconds since 1970, and on the clock since
+  // boot
   const value file = parse_json(write(draw_profile("main  1")));
   EXPECT_EQ(int_at(file, "/meta/startTime"), 1'767'323'045'000);
   EXPECT_EQ(int_at(file, "/meta/startTimeAsClockMonotonicNanosecondsSinceBoot"), 5'000'000'000);

@@ -54,7 +54,7 @@ enum class LineField : protozero::pbf_tag_type { kFunctionId = 1, kLine = 2, kCo
 enum class FunctionField : protozero::pbf_tag_type {
   kId = 1,
   kName = 2,
-  kSystemName = 3,
+  kSystemName = 3,  // before demangling
   kFilename = 4,
   kStartLine = 5
 };

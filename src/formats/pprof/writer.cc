@@ -86,11 +86,12 @@ class FileWriter {
       mapping.add_bool(flag, true);
   }
 
+  // Without system_name: pprof takes a name that equals it for a mangled C++ one, and "<module>" for its template
+  // arguments, of which nothing would be left.
   void write_function(std::uint64_t id, std::string_view name, std::string_view file, std::uint32_t first_line) {
     pbf_builder<FunctionField> message{file_, ProfileField::kFunction};
     message.add_uint64(FunctionField::kId, id);
     message.add_int64(FunctionField::kName, text(name));
-    message.add_int64(FunctionField::kSystemName, text(name));
     message.add_int64(FunctionField::kFilename, text(file));
     message.add_int64(FunctionField::kStartLine, first_line);
   }

@@ -42,11 +42,20 @@ std::string Decoded::function(pbf_message<FunctionField> message, std::uint64_t&
   std::string name, file;
   std::int64_t line = 0;
   while (message.next()) switch (message.tag()) {
-      case FunctionField::kId: id = message.get_uint64(); break;
-      case FunctionField::kName: name = text(message.get_int64()); break;
-      case FunctionField::kFilename: file = text(message.get_int64()); break;
-      case FunctionField::kStartLine: line = message.get_int64(); break;
-      default: message.skip();
+      case FunctionField::kId:
+        id = message.get_uint64();
+        break;
+      case FunctionField::kName:
+        name = text(message.get_int64());
+        break;
+      case FunctionField::kFilename:
+        file = text(message.get_int64());
+        break;
+      case FunctionField::kStartLine:
+        line = message.get_int64();
+        break;
+      default:
+        message.skip();
     }
   return name + " " + file + ":" + std::to_string(line);
 }
@@ -61,9 +70,12 @@ std::string Decoded::location(pbf_message<LocationField> message, std::uint64_t&
       std::uint64_t function = 0;
       std::int64_t number = 0;
       while (line.next()) {
-        if (line.tag() == LineField::kFunctionId) function = line.get_uint64();
-        else if (line.tag() == LineField::kLine) number = line.get_int64();
-        else line.skip();
+        if (line.tag() == LineField::kFunctionId)
+          function = line.get_uint64();
+        else if (line.tag() == LineField::kLine)
+          number = line.get_int64();
+        else
+          line.skip();
       }
       lines += std::to_string(function) + ":" + std::to_string(number);
     } else {
@@ -88,7 +100,9 @@ std::string Decoded::sample(pbf_message<SampleField> message) const {
       case SampleField::kValue:
         for (const auto value : message.get_packed_int64()) values += " " + std::to_string(value);
         break;
-      case SampleField::kLabel: labels += label(message.get_message()); break;
+      case SampleField::kLabel:
+        labels += label(message.get_message());
+        break;
     }
   return stack + "|" + values + " |" + labels;
 }
@@ -116,24 +130,33 @@ void Decoded::decode(const std::string& bytes) {
         locations[id] = row;
         break;
       }
-      case ProfileField::kSample: samples.push_back(sample(file.get_message())); break;
-      case ProfileField::kSampleType: value_types.push_back(value_type(file.get_message())); break;
+      case ProfileField::kSample:
+        samples.push_back(sample(file.get_message()));
+        break;
+      case ProfileField::kSampleType:
+        value_types.push_back(value_type(file.get_message()));
+        break;
       case ProfileField::kComment:
         for (const auto index : file.get_packed_int64()) comments.push_back(text(index));
         break;
       case ProfileField::kMapping: {
         pbf_message<MappingField> mapping = file.get_message();
         while (mapping.next()) {
-          if (mapping.tag() >= MappingField::kHasFunctions) mapping_flags.push_back(mapping.get_bool());
-          else mapping.skip();
+          if (mapping.tag() >= MappingField::kHasFunctions)
+            mapping_flags.push_back(mapping.get_bool());
+          else
+            mapping.skip();
         }
         break;
       }
       case ProfileField::kTimeNanos:
       case ProfileField::kDurationNanos:
       case ProfileField::kPeriod:
-      case ProfileField::kDefaultSampleType: numbers[file.tag()] = file.get_int64(); break;
-      default: file.skip();
+      case ProfileField::kDefaultSampleType:
+        numbers[file.tag()] = file.get_int64();
+        break;
+      default:
+        file.skip();
     }
   }
 }
@@ -168,6 +191,16 @@ TEST(Pprof, ShowsCpuTimeByDefault) {
   EXPECT_EQ(file.value_types, (Samples{"samples/count", "cpu/nanoseconds"}));
   EXPECT_EQ(file.strings.at(static_cast<std::size_t>(file.numbers.at(ProfileField::kDefaultSampleType))), "cpu");
   EXPECT_EQ(file.strings.at(0), "");
+}
+
+TEST(Pprof, DoesNotOfferNamesForDemangling) {
+  // GIVEN a Python name that looks like C++ template arguments WHEN it is written THEN there is no system_name: pprof
+  // cuts "<module>" away where it is the same
+  const std::string bytes = testing::gunzip(write(draw_profile("<module>(app.py:1)  1")));
+  pbf_message<ProfileField> file(bytes);
+  ASSERT_TRUE(file.next(ProfileField::kFunction));
+  pbf_message<FunctionField> function = file.get_message();
+  EXPECT_FALSE(function.next(FunctionField::kSystemName));
 }
 
 TEST(Pprof, TellsThreadsAndProcessesApartByLabels) {

@@ -142,9 +142,8 @@ std::string title(const profile::Profile& profile) {
 std::string write(const profile::Profile& profile) {
   const FunctionStacks stacks(profile);
   const std::vector<ThreadProfile> threads = thread_profiles(profile, stacks);
-  const auto busiest = std::max_element(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
-    return a.cpu_ns < b.cpu_ns;
-  });
+  const auto busiest = std::max_element(threads.begin(), threads.end(),
+                                        [](const auto& a, const auto& b) { return a.cpu_ns < b.cpu_ns; });
 
   std::string out;
   JsonWriter json(out);
@@ -155,9 +154,8 @@ std::string write(const profile::Profile& profile) {
   json.member("activeProfileIndex", busiest - threads.begin());
   write_shared(json, profile);
   const std::size_t no_stack_frame = profile.functions.size();
-  json.column("profiles", threads, [&](const ThreadProfile& thread) {
-    write_profile(json, stacks, thread, no_stack_frame);
-  });
+  json.column("profiles", threads,
+              [&](const ThreadProfile& thread) { write_profile(json, stacks, thread, no_stack_frame); });
   json.end_object();
   return out;
 }

@@ -1,4 +1,5 @@
-// formats/speedscope/writer.h: a Profile as a speedscope file (JSON, https://www.speedscope.app/file-format-schema.json).
+// formats/speedscope/writer.h: a Profile as a speedscope file (JSON,
+// https://www.speedscope.app/file-format-schema.json).
 //
 // One "sampled" profile per thread that has samples, weights in nanoseconds of measured CPU time. A speedscope frame is
 // known by its index, so one frame is made per function, at the line of its definition: were lines of execution frames

@@ -1,0 +1,247 @@
+"""The recording of this process: options, start and stop, and the hooks that keep it right.
+
+There is one recording at a time. Starting it installs hooks, and stopping it takes them out again: threads are
+registered as they start, forks are survived, profiles are completed before ``os._exit`` and ``exec``, and garbage
+collections leave markers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Literal, Optional
+
+from plimsoll import _core
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to record. ``plimsoll run --help`` and ``docs/recording.md`` explain each of them."""
+
+    path: str
+    rate_hz: float = 1000.0
+    engine: str = "auto"
+    safe_mode: bool = False
+    memory_mb: int = 16
+    max_depth: int = 2048
+    duration_s: float = 0.0
+    rss_interval_s: float = 0.1
+    sources: bool = True
+    after_fork: Literal["stop", "follow"] = "stop"
+    base_path: str = ""  # of the process that the recording began in, for the names of its children's profiles
+
+
+class _Active:
+    """What the hooks need of the active recording."""
+
+    def __init__(self, options: Options, recording: _core.Recording) -> None:
+        self.options = options
+        self.recording = recording
+        self.undo: list[Callable[[], None]] = []
+        self.is_registered_at_exit = False
+
+
+_lock = threading.RLock()
+_active: Optional[_Active] = None
+
+
+def path_with_pid(path: str) -> str:
+    """``app.plim`` in process 123 is ``app.123.plim``."""
+    stem, dot, extension = path.rpartition(".")
+    return f"{stem}.{os.getpid()}.{extension}" if dot and "/" not in extension else f"{path}.{os.getpid()}"
+
+
+def active() -> Optional[_core.Recording]:
+    """The active recording, or None."""
+    now = _active
+    return now.recording if now is not None and now.recording.is_active else None
+
+
+def _facts() -> list[tuple[str, str]]:
+    """The facts of a session that only Python knows; docs/format.md lists them."""
+    build = "free-threaded" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
+    return [
+        ("plimsoll", _core.version),
+        ("python", ".".join(map(str, sys.version_info[:3])) + ("t" if build else "")),
+        ("implementation", sys.implementation.name),
+        ("executable", sys.executable or ""),
+        ("argv", _process_name()),
+        ("platform", sys.platform + " " + os.uname().machine),
+        ("kernel", os.uname().release),
+        ("directory", _directory()),
+    ]
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _process_name() -> str:
+    """The command line. Not from sys.argv, which does not exist yet when a recording starts with the interpreter."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = os.fsdecode(file.read()).split("\0")[:-1]
+    except OSError:
+        words = [sys.executable or "python"]
+    return " ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words)
+
+
+def start(options: Options) -> _core.Recording:
+    """Starts recording this process into ``options.path``.
+
+    Raises ValueError if a recording is active or an option makes no sense, OSError if the file cannot be written, and
+    UnsupportedError if this Python or this system cannot be profiled.
+    """
+    global _active
+    with _lock:
+        if active() is not None:
+            raise ValueError("a recording is active already: stop it first")
+        core = _core.Recording(
+            path=options.path, rate_hz=options.rate_hz, engine=options.engine, safe_mode=options.safe_mode,
+            memory_mb=options.memory_mb, max_depth=options.max_depth, duration_s=options.duration_s,
+            rss_interval_s=options.rss_interval_s, sources=options.sources, meta=_facts(),
+            process_name=_process_name())
+        _active = _Active(options, core)
+        _install_hooks(_active)
+        _name_threads(core)
+        return core
+
+
+def stop() -> dict[str, Any]:
+    """Ends the active recording, completes its file, and returns its statistics. ValueError if there is none."""
+    global _active
+    with _lock:
+        if _active is None:
+            raise ValueError("no recording is active")
+        now, _active = _active, None
+        _name_threads(now.recording)
+        for undo in reversed(now.undo):
+            undo()
+        now.recording.stop()
+        return now.recording.stats()
+
+
+def _stop_at_exit() -> None:
+    """At the end of the process: whatever is wrong with the profile is said here, as nobody else will."""
+    if _active is None:
+        return
+    options = _active.options
+    stats = stop()
+    if stats["samples"] == 0 and options.base_path:  # a child that did nothing: nobody wants its file
+        os.unlink(options.path)
+    if stats["error"]:
+        print(f"plimsoll: {stats['error']}\nplimsoll: the profile ends there", file=sys.stderr)
+
+
+# ---- hooks ----
+
+
+def _install_hooks(now: _Active) -> None:
+    _install_once()
+    _wrap_thread_starts(now)
+    _mark_collections(now)
+
+
+_installed = False
+
+
+def _install_once() -> None:
+    """Hooks that cannot be taken out again. They look for the active recording when they are called."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    atexit.register(_stop_at_exit)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                        after_in_child=_after_fork_in_child)
+    _core.install_exec_hook()
+    _wrap_exit()
+
+
+def _wrap_exit() -> None:
+    """os._exit runs no exit handlers; multiprocessing's forked children end with it."""
+    import posix
+
+    exit_now = os._exit
+
+    def _exit(status: int) -> None:
+        _stop_at_exit()
+        exit_now(status)
+
+    _exit.__doc__ = exit_now.__doc__
+    _exit.__module__ = exit_now.__module__
+    os._exit = posix._exit = _exit  # type: ignore[assignment]
+
+
+def _wrap_thread_starts(now: _Active) -> None:
+    """Binds the ways to start a thread to callables that register it; see src/python/thread_binding.cc."""
+    import _thread
+
+    for module, name in ((_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
+                         (threading, "_start_new_thread"), (threading, "_start_joinable_thread")):
+        original = getattr(module, name, None)
+        if original is None:
+            continue
+        setattr(module, name, _core.ThreadStarter(original))
+        now.undo.append(lambda module=module, name=name, original=original: setattr(module, name, original))
+
+
+def _mark_collections(now: _Active) -> None:
+    """Garbage collections become markers."""
+    marker = _core.CollectionMarker()
+    gc.callbacks.append(marker)
+
+    def undo() -> None:
+        if marker in gc.callbacks:
+            gc.callbacks.remove(marker)
+
+    now.undo.append(undo)
+
+
+def _name_threads(recording: _core.Recording) -> None:
+    """Tells the recording what threading calls the living threads. Reads attributes only: runs no code of others."""
+    if not recording.is_active:
+        return
+    for thread in list(getattr(threading, "_active", {}).values()):
+        native_id = getattr(thread, "_native_id", None)
+        name = thread.__dict__.get("_name")
+        if native_id is not None and isinstance(name, str):
+            recording.name_thread(native_id, name)
+
+
+def _before_fork() -> None:
+    _lock.acquire()
+    now = active()
+    if now is not None:
+        now.hold_for_fork()
+
+
+def _after_fork_in_parent() -> None:
+    now = active()
+    if now is not None:
+        now.release_after_fork()
+    _lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _active
+    now, _active = _active, None
+    _lock.release()
+    if now is None or not now.recording.is_active:
+        return
+    for undo in reversed(now.undo):
+        undo()
+    now.recording.abandon()
+    if now.options.after_fork == "follow":
+        try:
+            base_path = now.options.base_path or now.options.path
+            start(replace(now.options, path=path_with_pid(base_path), base_path=base_path))
+        except Exception as error:
+            print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)

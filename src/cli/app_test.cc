@@ -1,0 +1,127 @@
+// cli/app_test.cc: command lines, right and wrong.
+#include "cli/app.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/convert.h"
+#include "cli/exit_code.h"
+#include "cli/info.h"
+#include "cli/show.h"
+#include "cli/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::FakeConsole;
+
+// A command that does what a test tells it to.
+class Echo final : public Command {
+ public:
+  explicit Echo(Result<int> result) : result_(std::move(result)) {}
+  [[nodiscard]] std::string_view name() const override { return "echo"; }
+  [[nodiscard]] std::string_view summary() const override { return "Say it again"; }
+  [[nodiscard]] std::string examples() const override { return "  plimsoll echo WORD"; }
+  void add_arguments(CLI::App& app) override { app.add_option("--word", word_); }
+  Result<int> run(Console& console) override {
+    PLIMSOLL_TRY(console.print(word_));
+    return result_;
+  }
+
+ private:
+  Result<int> result_;
+  std::string word_;
+};
+
+int run_all(std::vector<std::string> words, Console& console) {
+  Commands commands;
+  commands.push_back(make_show());
+  commands.push_back(make_info());
+  commands.push_back(make_convert());
+  return run_app(commands, std::move(words), console);
+}
+
+TEST(App, ShowsTheVersion) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"--version"}, console), kFine);
+  EXPECT_EQ(console.out, "plimsoll " PLIMSOLL_VERSION "\n");
+}
+
+TEST(App, ListsItsCommandsInHelp) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"--help"}, console), kFine);
+  for (const char* name : {"show", "info", "convert", "Exit codes: 0 fine, 2 usage"})
+    EXPECT_NE(console.out.find(name), std::string::npos) << console.out;
+}
+
+TEST(App, HasExamplesForEveryCommand) {
+  for (const char* name : {"show", "info", "convert"}) {
+    FakeConsole console;
+    EXPECT_EQ(run_all({name, "--help"}, console), kFine);
+    EXPECT_NE(console.out.find(std::string("Examples:\n  plimsoll ") + name), std::string::npos) << console.out;
+    FakeConsole other;
+    EXPECT_EQ(run_all({"help", name}, other), kFine);
+    EXPECT_EQ(other.out, console.out);
+  }
+}
+
+TEST(App, SuggestsACommandForASlip) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"shwo", "app.plim"}, console), kUsage);
+  EXPECT_EQ(console.err, "there is no command \"shwo\" (did you mean \"show\"?); there are show, info, convert\n");
+  EXPECT_EQ(console.out, "");
+}
+
+TEST(App, TellsWhereACommandBelongs) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"app.plim"}, console), kUsage);
+  EXPECT_EQ(console.err, "a command comes first: plimsoll show app.plim\n");
+}
+
+TEST(App, SuggestsAnOptionForASlip) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"show", "app.plim", "--min-precent", "3"}, console), kUsage);
+  EXPECT_EQ(console.err,
+            "there is no option \"--min-precent\"; did you mean \"--min-percent\"? (plimsoll show --help)\n");
+}
+
+TEST(App, RefusesAnArgumentTooMany) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"info", "a.plim", "b.plim"}, console), kUsage);
+  EXPECT_EQ(console.err, "\"b.plim\" is one argument too many (plimsoll info --help)\n");
+}
+
+TEST(App, NamesAMissingArgument) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"show"}, console), kUsage);
+  EXPECT_NE(console.err.find("FILE is required"), std::string::npos) << console.err;
+}
+
+TEST(App, ShowsHelpWithoutACommand) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({}, console), kUsage);
+  EXPECT_NE(console.err.find("convert"), std::string::npos);
+}
+
+TEST(App, PassesACommandsExitCodeThrough) {
+  FakeConsole console;
+  EXPECT_EQ(testing::run_words(std::make_unique<Echo>(139), {"echo", "--word", "hello"}, console), 139);
+  EXPECT_EQ(console.out, "hello");
+}
+
+TEST(App, GivesEveryKindOfErrorItsExitCode) {
+  const std::pair<ErrorKind, int> codes[] = {{ErrorKind::kUsage, 2},
+                                             {ErrorKind::kPermission, 3},
+                                             {ErrorKind::kBadInput, 5},
+                                             {ErrorKind::kUnsupported, 1},
+                                             {ErrorKind::kSystem, 1}};
+  for (const auto& [kind, code] : codes) {
+    FakeConsole console;
+    EXPECT_EQ(testing::run_words(std::make_unique<Echo>(Error{kind, "words"}), {"echo"}, console), code);
+    EXPECT_EQ(console.err, "words\n");
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

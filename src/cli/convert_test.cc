@@ -1,0 +1,95 @@
+// cli/convert_test.cc: `plimsoll convert` from the words to the file.
+#include "cli/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/exit_code.h"
+#include "cli/testing.h"
+#include "profile/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::FakeConsole;
+
+std::string temporary(std::string_view name) { return ::testing::TempDir() + "convert_test_" + std::string(name); }
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+FakeConsole console_with_profile() {
+  FakeConsole console;
+  console.files["app.plim"] = [] { return profile::testing::draw_profile("main;work 10"); };
+  console.files["empty.plim"] = [] { return profile::testing::draw_profile(""); };
+  return console;
+}
+
+TEST(Convert, TakesTheFormatFromTheName) {
+  FakeConsole console = console_with_profile();
+  const std::string out = temporary("a.collapsed");
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", out}, console), kFine) << console.err;
+  EXPECT_NE(content(out).find("main;work"), std::string::npos) << content(out);
+  EXPECT_EQ(console.out, "");
+  EXPECT_TRUE(console.err.starts_with("wrote " + out + " (collapsed, ")) << console.err;
+  std::filesystem::remove(out);
+}
+
+TEST(Convert, WritesToStandardOutput) {
+  FakeConsole console = console_with_profile();
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-f", "collapsed", "-o", "-"}, console), kFine);
+  EXPECT_NE(console.out.find("main;work"), std::string::npos) << console.out;
+  EXPECT_EQ(console.err, "");
+}
+
+TEST(Convert, NeedsAFormatForStandardOutput) {
+  FakeConsole console = console_with_profile();
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "-"}, console), kUsage);
+  EXPECT_NE(console.err.find("add -f with one of speedscope"), std::string::npos) << console.err;
+}
+
+TEST(Convert, DoesNotGarbleATerminal) {
+  FakeConsole console = console_with_profile();
+  console.surroundings.is_tty = true;
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-f", "pprof", "-o", "-"}, console), kUsage);
+  EXPECT_EQ(console.out, "");
+}
+
+TEST(Convert, RefusesToWriteOverItsInput) {
+  // GIVEN a profile on disk
+  FakeConsole console = console_with_profile();
+  const std::string path = temporary("in.plim");
+  std::ofstream(path) << "profile";
+  console.files[path] = console.files["app.plim"];
+  // WHEN it is to be converted into itself, THEN nothing is written
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", path, "-f", "collapsed", "-o", path}, console), kUsage);
+  EXPECT_EQ(content(path), "profile");
+  std::filesystem::remove(path);
+}
+
+TEST(Convert, RefusesAnUnknownFormat) {
+  FakeConsole console = console_with_profile();
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "x", "-f", "svg"}, console), kUsage);
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "x.svg"}, console), kUsage);
+}
+
+TEST(Convert, WritesNothingForAProfileWithoutSamples) {
+  FakeConsole console = console_with_profile();
+  const std::string out = temporary("empty.collapsed");
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "empty.plim", "-o", out}, console), kNoSamples);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Convert, NeedsAnOutput) {
+  FakeConsole console = console_with_profile();
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim"}, console), kUsage);
+  EXPECT_NE(console.err.find("--output is required"), std::string::npos) << console.err;
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

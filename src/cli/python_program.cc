@@ -1,0 +1,217 @@
+#include "cli/python_program.h"
+
+#include <fmt/format.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/unique_fd.h"
+
+extern char** environ;
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_executable(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string on_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "";
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view directory = rest.substr(0, colon);
+    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    const fs::path candidate = fs::path(directory.empty() ? "." : directory) / name;
+    if (is_executable(candidate)) return candidate.string();
+  }
+  return {};
+}
+
+std::vector<std::string> paths_matching(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (std::size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  return paths;
+}
+
+// What a command prints, with its standard error thrown away; empty if it fails.
+std::string output_of(const std::vector<std::string>& argv) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, words[0], &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return {};
+  writing.reset();
+  std::string output;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
+    output.append(buffer, static_cast<std::size_t>(got));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string{};
+}
+
+std::string boot_in(const std::string& directory) {
+  const fs::path boot = fs::path(directory) / "plimsoll" / "_boot";
+  std::error_code error;
+  return fs::is_regular_file(boot / "sitecustomize.py", error) ? boot.string() : std::string{};
+}
+
+// The program that is running, for the signal handler that passes signals on.
+std::atomic<pid_t> running_child{0};
+
+void pass_on(int signal) {
+  const int saved_errno = errno;
+  if (const pid_t child = running_child.load()) ::kill(child, signal);
+  errno = saved_errno;
+}
+
+// For the scope: keyboard signals are left to the program, termination is passed on to it.
+class SignalsForTheProgram {
+ public:
+  SignalsForTheProgram() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+      struct sigaction action {};
+      action.sa_handler = kSignals[i] == SIGINT || kSignals[i] == SIGQUIT ? SIG_IGN : pass_on;
+      action.sa_flags = SA_RESTART;
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      // A signal that our caller ignores (nohup) stays ignored, for the program, too.
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+    }
+  }
+  SignalsForTheProgram(const SignalsForTheProgram&) = delete;
+  SignalsForTheProgram& operator=(const SignalsForTheProgram&) = delete;
+  ~SignalsForTheProgram() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+
+  // The signals that the program starts with in their default action, as without us.
+  [[nodiscard]] sigset_t defaults() const {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      if (before_[i].sa_handler != SIG_IGN) ::sigaddset(&set, kSignals[i]);
+    return set;
+  }
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)] {};
+};
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool is_replaced = std::any_of(variables.begin(), variables.end(),
+                                         [&](const auto& variable) { return variable.first == name; });
+    if (!is_replaced) result.emplace_back(text);
+  }
+  for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Result<std::string> find_interpreter(const std::string& asked) {
+  if (!asked.empty()) {
+    const std::string found = asked.find('/') != std::string::npos ? (is_executable(asked) ? asked : "") : on_path(asked);
+    if (found.empty()) return Error{ErrorKind::kUsage, fmt::format("no Python interpreter '{}'", asked)};
+    return found;
+  }
+  std::error_code error;
+  const fs::path ours = fs::read_symlink("/proc/self/exe", error);
+  if (!error)
+    for (const char* name : {"python", "python3"})
+      if (const fs::path beside = ours.parent_path() / name; is_executable(beside)) return beside.string();
+  if (const char* venv = std::getenv("VIRTUAL_ENV"))
+    if (const fs::path python = fs::path(venv) / "bin" / "python"; is_executable(python)) return python.string();
+  const std::string found = on_path("python3");
+  if (found.empty()) return Error{ErrorKind::kUsage, "no python3 on PATH: say which with --python"};
+  return found;
+}
+
+Result<std::string> find_boot_directory(const std::string& interpreter) {
+  // PYTHONPATH comes first for Python, too.
+  if (const char* path = std::getenv("PYTHONPATH")) {
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      const std::size_t colon = rest.find(':');
+      if (const std::string boot = boot_in(std::string(rest.substr(0, colon))); !boot.empty())
+        return fs::absolute(boot).string();
+      rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    }
+  }
+  // In a virtual environment the place is known without starting Python twice.
+  const std::string library = fs::absolute(interpreter).parent_path().parent_path().string() + "/lib/python3*";
+  const std::vector<std::string> boots = paths_matching(library + "/site-packages/plimsoll/_boot/sitecustomize.py");
+  if (boots.size() == 1) return fs::path(boots[0]).parent_path().string();
+  std::string place = output_of({interpreter, "-c",
+                                 "import importlib.util as u; s = u.find_spec('plimsoll'); "
+                                 "print(s.submodule_search_locations[0], end='')"});
+  if (place.empty())
+    return Error{ErrorKind::kUnsupported, fmt::format("plimsoll is not installed for {0}; install it with: {0} -m pip "
+                                                      "install plimsoll",
+                                                      interpreter)};
+  return place + "/_boot";
+}
+
+Result<Ending> run_and_wait(const std::vector<std::string>& argv,
+                            const std::vector<std::pair<std::string, std::string>>& variables) {
+  const std::vector<std::string> environment = environment_with(variables);
+  const SignalsForTheProgram signals;
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  const sigset_t defaults = signals.defaults();
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, argv[0].c_str(), nullptr, &attributes, pointers_to(argv).data(),
+                                   pointers_to(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
+  if (failed != 0) return system_error("cannot start " + argv[0], failed);
+  running_child.store(child);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return system_error("cannot wait for the program", errno);
+  running_child.store(0);
+  if (WIFSIGNALED(status)) return Ending{0, WTERMSIG(status)};
+  return Ending{WEXITSTATUS(status), 0};
+}
+
+}  // namespace plimsoll::cli

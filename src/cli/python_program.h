@@ -1,0 +1,32 @@
+// cli/python_program.h: a Python interpreter and a program for it, started so that it records itself.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace plimsoll::cli {
+
+// The interpreter to run: `asked` if it is not empty; else the one beside this binary (a virtual environment has both);
+// else the active virtual environment's; else python3 on PATH.
+Result<std::string> find_interpreter(const std::string& asked);
+
+// The directory whose sitecustomize.py starts a recording in that interpreter; an error says how to install the
+// package there.
+Result<std::string> find_boot_directory(const std::string& interpreter);
+
+// How a child process ended, as its parent passes it on.
+struct Ending {
+  int exit_code = 0;  // if it was not killed
+  int signal = 0;     // that killed it, or 0
+};
+
+// Runs argv[0] with the given variables added to the environment, standard streams shared, and waits for it.
+// Meanwhile Ctrl-C and the like reach the program, which is in the same process group, and do not end this process;
+// SIGTERM and SIGHUP sent to this process alone are passed on.
+Result<Ending> run_and_wait(const std::vector<std::string>& argv,
+                            const std::vector<std::pair<std::string, std::string>>& variables);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,197 @@
+// cli/run.cc: start the program with a recording in it, wait, say what came of it, and end as the program ended.
+#include "cli/run.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "cli/exit_code.h"
+#include "cli/python_program.h"
+#include "cli/run_report.h"
+#include "cli/run_settings.h"
+#include "cli/write_file.h"
+#include "formats/registry.h"
+#include "profile/plim_reader.h"
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "app" for app.py, -m app.main and the like: the name that a profile is called after.
+std::string name_of_program(const std::vector<std::string>& program) {
+  if (program[0] == "-m" && program.size() > 1) return program[1].substr(program[1].rfind('.') + 1);
+  if (program[0] == "-c") return "command";
+  if (program[0] == "-") return "stdin";
+  const fs::path path(program[0]);
+  const std::string stem = path.stem().string();
+  return stem == "__main__" ? path.parent_path().filename().string() : stem;
+}
+
+std::string default_output(const std::vector<std::string>& program) {
+  const std::string name = name_of_program(program);
+  const std::string stem =
+      fmt::format("{}-{:%Y%m%d-%H%M%S}", name.empty() ? "program" : name, fmt::localtime(std::time(nullptr)));
+  std::string path = stem + ".plim";
+  std::error_code error;
+  for (int number = 2; fs::exists(path, error); ++number) path = fmt::format("{}-{}.plim", stem, number);
+  return path;
+}
+
+class Run final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "run"; }
+  [[nodiscard]] std::string_view summary() const override { return "Run a Python program and record it"; }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll run app.py --port 80             as python app.py --port 80\n"
+           "  plimsoll run -m pytest tests              as python -m pytest tests\n"
+           "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
+           "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
+           "  plimsoll run -f firefox -o app.json app.py\n"
+           "\n"
+           "Options come before the program; all that follows it is the program's. Its exit code is passed on.\n"
+           "Settings are also read from plimsoll.ini, [plimsoll], or pyproject.toml, [tool.plimsoll].";
+  }
+  [[nodiscard]] bool takes_program() const override { return true; }
+  void set_program(std::vector<std::string> words) override { program_ = std::move(words); }
+
+  void add_arguments(CLI::App& app) override {
+    app.add_option("-o,--output", settings_.output, "The profile's file; by default NAME-DATE-TIME.plim")
+        ->type_name("FILE");
+    app.add_option("-r,--rate", settings_.rate, "Samples per second of CPU time of each thread; 1000 by default")
+        ->type_name("HZ");
+    app.add_option("-d,--duration", settings_.duration, "Stop recording, not the program, after so many seconds")
+        ->type_name("SECONDS");
+    app.add_option("--engine", settings_.engine, "auto, perf, timer or cpu-timer: what makes the ticks")
+        ->type_name("ENGINE");
+    app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
+    app.add_flag("--children", settings_.children, "Record child processes, too");
+    app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
+        ->type_name("FORMAT");
+    app.add_option("--config", config_, "Read settings from this file only")->type_name("FILE");
+    app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
+        ->type_name("PYTHON");
+    app.add_flag("--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
+    app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
+    app.add_option("--memory-limit", settings_.memory_limit, "Memory for the profiler's buffers; 16 by default")
+        ->type_name("MIB");
+    app.add_option("--max-depth", settings_.max_depth, "Frames kept of a stack, innermost first; 2048 by default")
+        ->type_name("N");
+  }
+
+  Result<int> run(Console& console) override {
+    if (program_.empty())
+      return Error{ErrorKind::kUsage, "which program? For example: plimsoll run app.py (plimsoll run --help has more)"};
+    const std::string here = fs::current_path().string();
+    const Result<RunSettings> file = config_.empty() ? find_settings(here) : read_settings(config_);
+    if (!file.ok()) return file.error();
+    if (no_sources_) settings_.sources = false;
+    fill_in(settings_, file.value());
+    PLIMSOLL_TRY(check_settings());
+    const Result<std::string> interpreter = find_interpreter(python_);
+    if (!interpreter.ok()) return interpreter.error();
+    const Result<std::string> boot = find_boot_directory(interpreter.value());
+    if (!boot.ok()) return boot.error();
+
+    const std::string output = settings_.output.value_or(default_output(program_));
+    const std::string plim = is_plim() ? output : output + ".plim";
+    std::vector<std::string> argv{interpreter.value()};
+    argv.insert(argv.end(), program_.begin(), program_.end());
+    const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), fs::absolute(plim).string()));
+    if (!ending.ok()) return ending.error();
+    if (is_plim())
+      report_recording(plim, output, console);
+    else
+      convert(plim, output, console);
+    report_children(plim, console);
+    return pass_on(ending.value());
+  }
+
+ private:
+  [[nodiscard]] bool is_plim() const { return settings_.format.value_or("plim") == "plim"; }
+
+  // What can be said before the program has started is said before.
+  [[nodiscard]] Status check_settings() const {
+    if (const double rate = settings_.rate.value_or(1000); !(rate >= 1 && rate <= 100000))
+      return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate)};
+    if (settings_.duration.value_or(1) <= 0)
+      return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
+    const std::string engine = settings_.engine.value_or("auto");
+    if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer")
+      return Error{ErrorKind::kUsage, fmt::format("no engine '{}': choose auto, perf, timer or cpu-timer", engine)};
+    if (is_plim()) return Ok{};
+    const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
+    if (!writer.ok()) return writer.error();
+    return Ok{};
+  }
+
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,
+                                                                           const std::string& path) const {
+    const char* before = std::getenv("PYTHONPATH");
+    constexpr double kOften = 0.01;
+    constexpr double kSeldom = 0.1;
+    const boost::json::object options{
+        {"rate_hz", settings_.rate.value_or(1000)},
+        {"engine", settings_.engine.value_or("auto")},
+        {"safe_mode", settings_.safe_mode.value_or(false)},
+        {"memory_mb", settings_.memory_limit.value_or(16)},
+        {"max_depth", settings_.max_depth.value_or(2048)},
+        {"duration_s", settings_.duration.value_or(0)},
+        {"rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom},
+        {"sources", settings_.sources.value_or(true)},
+    };
+    const boost::json::object run{
+        {"path", path},
+        {"children", settings_.children.value_or(false)},
+        {"pythonpath", before != nullptr ? boost::json::value(before) : boost::json::value(nullptr)},
+        {"options", options},
+    };
+    const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};
+    return {{"PLIMSOLL_RUN", boost::json::serialize(run)}, {"PYTHONPATH", boot + rest}};
+  }
+
+  void convert(const std::string& plim, const std::string& output, Console& console) const {
+    report_recording(plim, "", console);
+    const Result<profile::Profile> profile = profile::read_plim_file(plim);
+    if (!profile.ok()) return;  // the report has said so
+    const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
+    const Result<std::string> bytes = formats::write_as(writer.value(), profile.value(), output);
+    const Status written = bytes.ok() ? write_file(output, bytes.value()) : Status(bytes.error());
+    if (!written.ok()) {
+      console.notice(written.error().message);
+      console.notice(fmt::format("the recording itself is in {}", plim));
+      return;
+    }
+    ::unlink(plim.c_str());
+    console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
+  }
+
+  // Ends this process as the program ended, so that callers see no difference.
+  static int pass_on(const Ending& ending) {
+    if (ending.signal == 0) return ending.exit_code;
+    const rlimit no_core{};  // the program has left its own core file, if any
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(ending.signal, SIG_DFL);
+    ::raise(ending.signal);
+    return 128 + ending.signal;
+  }
+
+  RunSettings settings_;
+  bool no_sources_ = false;
+  std::string config_, python_;
+  std::vector<std::string> program_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run() { return std::make_unique<Run>(); }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,58 @@
+#include "cli/run_report.h"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/session_facts.h"
+#include "cli/summary.h"
+#include "cli/units.h"
+#include "profile/plim_reader.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::string counted(std::size_t count, const std::string& one, const std::string& many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace
+
+void report_recording(const std::string& plim, const std::string& shown_as, Console& console) {
+  std::error_code error;
+  if (!std::filesystem::exists(plim, error)) return console.notice("nothing was recorded");
+  const Result<profile::Profile> result = profile::read_plim_file(plim);
+  if (!result.ok()) return console.notice(result.error().message);
+  const profile::Profile& profile = result.value();
+  const SessionFacts facts = session_facts(profile, std::filesystem::file_size(plim, error));
+  console.notice(fmt::format("{} of {} of CPU time ({} of the program's) in {}, {}, by {}",
+                             counted(profile.samples.size(), "sample", "samples"), format_time(facts.sampled_cpu_ns),
+                             format_percent(facts.covered_percent), format_time(profile.end_ns),
+                             counted(profile.threads.size(), "thread", "threads"), profile.meta_value("engine")));
+  for (const profile::Drop& drop : profile.drops)
+    if (drop.reason != "end of thread") console.notice(fmt::format("not in it: {}", in_words(drop)));
+  if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");
+  if (shown_as.empty()) return;
+  console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,
+                             format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));
+}
+
+void report_children(const std::string& plim, Console& console) {
+  const std::size_t dot = plim.rfind('.');
+  glob_t found{};
+  const std::string pattern = plim.substr(0, dot) + ".[0-9]*" + plim.substr(dot);
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    constexpr std::size_t kNamed = 4;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(found.gl_pathc, kNamed); ++i) names += std::string(" ") + found.gl_pathv[i];
+    if (found.gl_pathc > kNamed) names += " ...";
+    console.notice(fmt::format("{}:{}", counted(found.gl_pathc, "child process has a profile of its own",
+                                                "child processes have profiles of their own"),
+                               names));
+  }
+  ::globfree(&found);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,141 @@
+#include "cli/run_settings.h"
+
+#include <fmt/format.h>
+
+#include <boost/property_tree/ini_parser.hpp>
+#include <boost/property_tree/ptree.hpp>
+#include <charconv>
+#include <filesystem>
+#include <toml++/toml.h>
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool parse(const std::string& text, std::string& value) {
+  value = text;
+  return true;
+}
+bool parse(const std::string& text, bool& value) {
+  value = text == "true" || text == "yes" || text == "on" || text == "1";
+  return value || text == "false" || text == "no" || text == "off" || text == "0";
+}
+template <typename Number>
+bool parse(const std::string& text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && stop == end;
+}
+
+template <typename T>
+Status assign(std::optional<T>& setting, const std::string& name, const std::string& text, const std::string& path) {
+  T value{};
+  if (!parse(text, value))
+    return Error{ErrorKind::kUsage, fmt::format("{}: '{}' is no value for {}", path, text, name)};
+  setting = std::move(value);
+  return Ok{};
+}
+
+Status set_by_name(RunSettings& settings, std::string name, const std::string& text, const std::string& path) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (name == "output") return assign(settings.output, name, text, path);
+  if (name == "rate") return assign(settings.rate, name, text, path);
+  if (name == "duration") return assign(settings.duration, name, text, path);
+  if (name == "engine") return assign(settings.engine, name, text, path);
+  if (name == "mem") return assign(settings.mem, name, text, path);
+  if (name == "children") return assign(settings.children, name, text, path);
+  if (name == "format") return assign(settings.format, name, text, path);
+  if (name == "safe_mode") return assign(settings.safe_mode, name, text, path);
+  if (name == "sources") return assign(settings.sources, name, text, path);
+  if (name == "memory_limit") return assign(settings.memory_limit, name, text, path);
+  if (name == "max_depth") return assign(settings.max_depth, name, text, path);
+  return Error{ErrorKind::kUsage,
+               fmt::format("{}: no setting '{}'; there are output, rate, duration, engine, mem, children, format, "
+                           "safe_mode, sources, memory_limit, max_depth",
+                           path, name)};
+}
+
+std::string as_text(const toml::node& value) {
+  if (const auto* text = value.as_string()) return text->get();
+  if (const auto* number = value.as_integer()) return std::to_string(number->get());
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = value.as_boolean()) return flag->get() ? "true" : "false";
+  return "(not a plain value)";
+}
+
+// The settings of a TOML file; nothing if it has no table for us.
+Result<std::optional<RunSettings>> read_toml(const std::string& path) {
+  try {
+    const toml::table file = toml::parse_file(path);
+    const toml::table* ours = file.at_path("tool.plimsoll").as_table();
+    if (ours == nullptr) return std::optional<RunSettings>{};
+    RunSettings settings;
+    for (const auto& [key, value] : *ours)
+      PLIMSOLL_TRY(set_by_name(settings, std::string(key.str()), as_text(value), path));
+    return std::optional(settings);
+  } catch (const toml::parse_error& error) {
+    return Error{ErrorKind::kBadInput, fmt::format("{}: line {}: {}", path, error.source().begin.line,
+                                                   std::string(error.description()))};
+  }
+}
+
+Result<RunSettings> read_ini(const std::string& path) {
+  try {
+    boost::property_tree::ptree file;
+    boost::property_tree::ini_parser::read_ini(path, file);
+    RunSettings settings;
+    if (const auto ours = file.get_child_optional("plimsoll"))
+      for (const auto& [key, value] : *ours) PLIMSOLL_TRY(set_by_name(settings, key, value.data(), path));
+    return settings;
+  } catch (const boost::property_tree::ini_parser_error& error) {
+    return Error{ErrorKind::kBadInput, error.what()};
+  }
+}
+
+template <typename T>
+void fill(std::optional<T>& setting, const std::optional<T>& other) {
+  if (!setting) setting = other;
+}
+
+}  // namespace
+
+void fill_in(RunSettings& settings, const RunSettings& other) {
+  fill(settings.output, other.output);
+  fill(settings.rate, other.rate);
+  fill(settings.duration, other.duration);
+  fill(settings.engine, other.engine);
+  fill(settings.mem, other.mem);
+  fill(settings.children, other.children);
+  fill(settings.format, other.format);
+  fill(settings.safe_mode, other.safe_mode);
+  fill(settings.sources, other.sources);
+  fill(settings.memory_limit, other.memory_limit);
+  fill(settings.max_depth, other.max_depth);
+}
+
+Result<RunSettings> read_settings(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    return Error{ErrorKind::kBadInput, fmt::format("cannot read the settings file {}: no such file", path)};
+  if (!path.ends_with(".toml")) return read_ini(path);
+  Result<std::optional<RunSettings>> settings = read_toml(path);
+  if (!settings.ok()) return settings.error();
+  return settings.value().value_or(RunSettings{});
+}
+
+Result<RunSettings> find_settings(const std::string& directory) {
+  std::error_code error;
+  const fs::path start(directory);
+  if (const fs::path ini = start / "plimsoll.ini"; fs::is_regular_file(ini, error)) return read_ini(ini.string());
+  for (fs::path at = start;; at = at.parent_path()) {
+    if (const fs::path toml = at / "pyproject.toml"; fs::is_regular_file(toml, error)) {
+      Result<std::optional<RunSettings>> settings = read_toml(toml.string());
+      if (!settings.ok()) return settings.error();
+      if (settings.value()) return *settings.value();
+    }
+    if (at == at.parent_path()) return RunSettings{};
+  }
+}
+
+}  // namespace plimsoll::cli

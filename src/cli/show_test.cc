@@ -1,0 +1,146 @@
+// cli/show_test.cc: `plimsoll show` from the words to the page.
+#include "cli/show.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "cli/exit_code.h"
+#include "cli/testing.h"
+#include "profile/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::FakeConsole;
+
+FakeConsole console_with_profile() {
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    return profile::testing::draw_profile(R"(
+               main(app.py:9 def 8);parse(app.py:31 def 30)   60 @100
+               main(app.py:9 def 8)                           10 @1500
+      worker | run(work.py:3 def 2)                           30 @2000
+    )");
+  };
+  console.files["empty.plim"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("");
+    profile.drops.push_back({"ring full", 7, 0});
+    return profile;
+  };
+  return console;
+}
+
+// What `plimsoll show <words>` does.
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+Outcome show(std::vector<std::string> words) {
+  FakeConsole console = console_with_profile();
+  words.insert(words.begin(), "show");
+  const int code = testing::run_words(make_show(), std::move(words), console);
+  return {code, console.out, console.err};
+}
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(Show, IsATreeUnlessToldOtherwise) {
+  const Outcome outcome = show({"app.plim"});
+  EXPECT_EQ(outcome.code, kFine);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_TRUE(contains(outcome.out, "CPU time 100 ms · 3 samples")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "↳ parse")) << outcome.out;
+  EXPECT_EQ(show({"app.plim", "tree"}).out, outcome.out);
+}
+
+TEST(Show, HasFourViews) {
+  EXPECT_TRUE(contains(show({"app.plim", "flat"}).out, "samples  function  where"));
+  EXPECT_TRUE(contains(show({"app.plim", "lines"}).out, "app.py  self 70.0 ms"));
+  EXPECT_TRUE(contains(show({"app.plim", "threads"}).out, "activity"));
+}
+
+TEST(Show, FiltersByThreadFunctionFileAndTime) {
+  EXPECT_FALSE(contains(show({"app.plim", "--thread", "worker"}).out, "main"));
+  EXPECT_FALSE(contains(show({"app.plim", "--thread", "101"}).out, "main"));
+  EXPECT_FALSE(contains(show({"app.plim", "--function", "PARSE"}).out, "run"));
+  EXPECT_FALSE(contains(show({"app.plim", "--file", "work.py"}).out, "main"));
+  EXPECT_TRUE(contains(show({"app.plim", "--from", "1s", "--to", "1800ms"}).out,
+                       "shown: 10.0 ms (10.0 %), 1 sample: from 1.00 s to 1.80 s"));
+}
+
+TEST(Show, ShowsOnlyTheFileAskedForInLines) {
+  EXPECT_FALSE(contains(show({"app.plim", "lines", "--file", "work.py"}).out, "app.py"));
+}
+
+TEST(Show, HasColorsOnlyWhereAskedFor) {
+  EXPECT_FALSE(contains(show({"app.plim"}).out, "\x1b"));
+  EXPECT_TRUE(contains(show({"app.plim", "--color", "always"}).out, "\x1b["));
+  EXPECT_TRUE(contains(show({"app.plim", "--color=never"}).out, "parse"));
+}
+
+TEST(Show, WritesJsonForEveryView) {
+  for (const char* view : {"tree", "flat", "lines", "threads"}) {
+    const Outcome outcome = show({"app.plim", view, "--json", "--color", "always"});
+    EXPECT_EQ(outcome.code, kFine);
+    EXPECT_TRUE(outcome.out.starts_with("{\"schema\":1,")) << outcome.out;
+    EXPECT_TRUE(contains(outcome.out, std::string("\"view\":\"") + view + "\""));
+  }
+}
+
+TEST(Show, CutsJsonOnlyWhenAskedTo) {
+  EXPECT_TRUE(contains(show({"app.plim", "flat", "--json"}).out, "\"run\""));
+  EXPECT_FALSE(contains(show({"app.plim", "flat", "--json", "--limit", "1"}).out, "\"run\""));
+  EXPECT_FALSE(contains(show({"app.plim", "--json", "--min-percent", "50"}).out, "\"run\""));
+}
+
+TEST(Show, SaysThatThereIsNoSuchView) {
+  const Outcome outcome = show({"app.plim", "flatt"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_EQ(outcome.err, "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads\n");
+}
+
+TEST(Show, SaysThatTheFileComesFirst) {
+  const Outcome outcome = show({"flat", "app.plim"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_EQ(outcome.err, "the file comes first: plimsoll show app.plim flat\n");
+}
+
+TEST(Show, RefusesOptionsThatMakeNoSense) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--from", "soon"},
+                                                                                    {"--from", "2", "--to", "1"},
+                                                                                    {"--sort", "name"},
+                                                                                    {"--color", "red"},
+                                                                                    {"--min-percent", "101"},
+                                                                                    {"--min-percent", "nan"},
+                                                                                    {"--depth", "0"},
+                                                                                    {"--limit", "-1"}}) {
+    std::vector<std::string> all = {"app.plim"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome outcome = show(all);
+    EXPECT_EQ(outcome.code, kUsage) << words[0] << " " << words[1];
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(contains(outcome.err, words[0])) << outcome.err;
+  }
+}
+
+TEST(Show, NamesAFileThatIsNotThere) {
+  const Outcome outcome = show({"no.plim"});
+  EXPECT_EQ(outcome.code, kBadInput);
+  EXPECT_TRUE(contains(outcome.err, "no.plim")) << outcome.err;
+}
+
+TEST(Show, SaysWhyThereIsNothingToShow) {
+  const Outcome empty = show({"empty.plim"});
+  EXPECT_EQ(empty.code, kNoSamples);
+  EXPECT_EQ(empty.err, "empty.plim holds no samples; lost: 7 samples (ring full)\n");
+  const Outcome thread = show({"app.plim", "--thread", "nobody"});
+  EXPECT_EQ(thread.code, kNoSamples);
+  EXPECT_EQ(thread.err,
+            "no sample of app.plim matches thread \"nobody\"; its threads are \"MainThread\", \"worker\"\n");
+  const Outcome late = show({"app.plim", "--from", "1h"});
+  EXPECT_EQ(late.code, kNoSamples);
+  EXPECT_EQ(late.err, "no sample of app.plim matches from 1 h 00 min; it is 2.00 s long\n");
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

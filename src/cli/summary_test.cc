@@ -1,0 +1,83 @@
+// cli/summary_test.cc: heading and caveats.
+#include "cli/summary.h"
+
+#include <gtest/gtest.h>
+
+#include "profile/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+profile::Profile sample() {
+  profile::Profile profile = profile::testing::draw_profile(R"(
+             main;parse   600 @700
+             main          50 @750
+    worker | run          350 @900
+  )");
+  profile.set_meta("python", "3.12.4");
+  profile.set_meta("rate_hz", "1000");
+  profile.set_meta("argv", "python3 app.py --fast");
+  return profile;
+}
+
+Page page_of(std::size_t width) {
+  Page page;
+  page.width = width;
+  return page;
+}
+
+TEST(Heading, TellsWhatTheNumbersAre) {
+  profile::Profile profile = sample();
+  EXPECT_EQ(heading(profile, select(profile, {}), Page{}),
+            "CPU time 1.00 s · 3 samples · asked 1000 Hz, got 3 Hz · Python 3.12.4 · 900 ms elapsed\n"
+            "python3 app.py --fast\n"
+            "\n");
+}
+
+TEST(Heading, LeavesOutWhatANarrowPageHasNoRoomFor) {
+  profile::Profile profile = sample();
+  EXPECT_EQ(heading(profile, select(profile, {}), page_of(60)),
+            "CPU time 1.00 s · 3 samples · asked 1000 Hz, got 3 Hz\n"
+            "python3 app.py --fast\n"
+            "\n");
+}
+
+TEST(Heading, TellsWhatWasSelectedAndHowMuchThatIs) {
+  profile::Profile profile = sample();
+  const Selection selection = select(profile, {.thread = "main", .from_ns = 0, .to_ns = 720'000'000});
+  EXPECT_NE(heading(profile, selection, Page{})
+                .find("shown: 600 ms (60.0 %), 1 sample: thread \"main\", up to 720 ms\n"),
+            std::string::npos)
+      << heading(profile, selection, Page{});
+}
+
+TEST(Caveats, AreNoneForAPerfectProfile) {
+  profile::Profile profile = sample();
+  EXPECT_EQ(caveats(profile, select(profile, {}), Page{}), "");
+}
+
+TEST(Caveats, NameLossesGapsAndAnEarlyEnd) {
+  // GIVEN a profile that lost samples, misses CPU time and was cut
+  profile::Profile profile = sample();
+  profile.drops.push_back({"ring full", 12, 12'000'000});
+  profile.drops.push_back({"torn", 0, 0});
+  profile.process_cpu_ns = 2'000'000'000;
+  profile.complete = false;
+  // WHEN it is shown, THEN each has its line
+  EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
+            "lost: 12 samples (ring full), 12.0 ms of CPU time\n"
+            "not covered by samples: 1.00 s of the 2.00 s of CPU time that the process used (50.0 %)\n"
+            "incomplete: the program was killed or is still running; this is what was recorded by then\n");
+}
+
+TEST(PythonOf, PutsAWordBeforeABareVersion) {
+  profile::Profile profile = profile::testing::draw_profile("");
+  EXPECT_EQ(python_of(profile), "");
+  profile.set_meta("python", "3.14.0");
+  EXPECT_EQ(python_of(profile), "Python 3.14.0");
+  profile.set_meta("python", "CPython 3.14.0 free-threaded");
+  EXPECT_EQ(python_of(profile), "CPython 3.14.0 free-threaded");
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

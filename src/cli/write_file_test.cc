@@ -1,0 +1,81 @@
+// cli/write_file_test.cc: whole files or none.
+#include "cli/write_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An empty directory of the test's own.
+class WriteFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "write_file.XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] std::string path(std::string_view name) const { return (directory_ / name).string(); }
+  static std::string content(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(WriteFile, MakesAFileForItsOwnerOnly) {
+  ASSERT_TRUE(write_file(path("a"), "bytes").ok());
+  EXPECT_EQ(content(path("a")), "bytes");
+  EXPECT_EQ(fs::status(path("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(WriteFile, ReplacesAFileAndLeavesNothingBeside) {
+  std::ofstream(path("a")) << "old and longer";
+  ASSERT_TRUE(write_file(path("a"), "new").ok());
+  EXPECT_EQ(content(path("a")), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1);
+}
+
+TEST_F(WriteFile, FollowsASymbolicLink) {
+  fs::create_symlink(path("target"), path("link"));
+  std::ofstream(path("target")) << "old";
+  ASSERT_TRUE(write_file(path("link"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(content(path("target")), "new");
+}
+
+TEST_F(WriteFile, DoesNotReplaceADevice) {
+  ASSERT_TRUE(write_file("/dev/null", "bytes").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(WriteFile, NamesThePathThatCannotBeWritten) {
+  const Status missing = write_file(path("no/such/file"), "x");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message, "cannot write " + path("no/such/file") + ": No such file or directory");
+  const Status directory = write_file(directory_.string(), "x");
+  ASSERT_FALSE(directory.ok());
+  EXPECT_EQ(directory.error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(WriteFile, KnowsTheInputByAnyName) {
+  std::ofstream(path("in.plim")) << "profile";
+  fs::create_symlink(path("in.plim"), path("link"));
+  EXPECT_FALSE(check_not_input(path("link"), path("in.plim")).ok());
+  EXPECT_FALSE(check_not_input(directory_.string() + "/./in.plim", path("in.plim")).ok());
+  EXPECT_TRUE(check_not_input(path("out"), path("in.plim")).ok());
+  EXPECT_TRUE(check_not_input(path("in.plim"), "-").ok());
+}
+
+}  // namespace
+}  // namespace plimsoll::cli
