@@ -1,1 +1,62 @@
+"""Plimsoll: one profiler for time, memory and objects of Python programs.
 
+Record a block, a function, or all that follows, and look at the result::
+
+    import plimsoll
+
+    with plimsoll.profile() as session:
+        work()
+    print(session.profile.tree())
+
+    @plimsoll.profile(path="parse.plim")
+    def parse(): ...
+
+    plimsoll.start("app.plim")
+    ...
+    profile = plimsoll.stop()
+
+From a shell, ``plimsoll run app.py`` records a whole program; ``plimsoll show app.plim`` shows what it found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
+    from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
+                                   Samples as Samples, Tree as Tree)
+    from plimsoll.profiler import (Profiler as Profiler, Statistics as Statistics, is_active as is_active,
+                                   pause as pause, profile as profile, resume as resume, set_rate as set_rate, start as start,
+                                   stats as stats, stop as stop)
+
+__all__ = [
+    "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
+    "UnsupportedError", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop",
+]
+
+# Names are imported at first use, so that `import plimsoll` costs a program next to nothing.
+_HOMES = {
+    **dict.fromkeys(("ProfileError", "UnsupportedError"), "plimsoll._core"),
+    **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
+    **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop"),
+                    "plimsoll.profiler"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from plimsoll._core import version
+        return version
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'plimsoll' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

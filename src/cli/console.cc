@@ -19,7 +19,7 @@ namespace {
 class BrokenPipeAsError {
  public:
   BrokenPipeAsError() {
-    struct sigaction ignore{};
+    struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &ignore, &previous_);
   }
@@ -28,7 +28,7 @@ class BrokenPipeAsError {
   ~BrokenPipeAsError() { ::sigaction(SIGPIPE, &previous_, nullptr); }
 
  private:
-  struct sigaction previous_{};
+  struct sigaction previous_ {};
 };
 
 void wait_until_writable(int fd) {
@@ -86,7 +86,7 @@ void ProcessConsole::notice(std::string_view line) {
 
 Result<Input> ProcessConsole::read_profile(const std::string& path) {
   if (path == "-") return read_standard_input();
-  struct stat facts{};
+  struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     return Error{ErrorKind::kBadInput, path + " is a directory, not a profile"};
   Result<profile::Profile> read = profile::read_plim_file(path);

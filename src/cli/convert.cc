@@ -38,8 +38,7 @@ class Convert final : public Command {
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
-    app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")
-        ->type_name("FORMAT");
+    app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")->type_name("FORMAT");
   }
 
   Result<int> run(Console& console) override {
@@ -72,8 +71,8 @@ class Convert final : public Command {
       return kFine;
     }
     PLIMSOLL_TRY(write_file(output_, bytes));
-    console.notice(fmt::format("wrote {} ({}, {})", output_, writer.name,
-                               format_bytes(static_cast<std::int64_t>(bytes.size()))));
+    console.notice(
+        fmt::format("wrote {} ({}, {})", output_, writer.name, format_bytes(static_cast<std::int64_t>(bytes.size()))));
     return kFine;
   }
 

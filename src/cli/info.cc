@@ -33,8 +33,7 @@ class Info final : public Command {
     const SessionFacts facts = session_facts(profile, input.value().file_bytes);
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
-    PLIMSOLL_TRY(console.print(as_json_ ? info_json(profile, facts, file_)
-                                        : render_info(profile, facts, file_, page)));
+    PLIMSOLL_TRY(console.print(as_json_ ? info_json(profile, facts, file_) : render_info(profile, facts, file_, page)));
     return kFine;
   }
 

@@ -31,9 +31,12 @@ void put_boolean(JsonWriter& json, std::string_view name, bool value) {
 
 std::string_view kind_name(profile::FunctionKind kind) {
   switch (kind) {
-    case profile::FunctionKind::kPython: return "python";
-    case profile::FunctionKind::kNative: return "native";
-    case profile::FunctionKind::kSynthetic: break;
+    case profile::FunctionKind::kPython:
+      return "python";
+    case profile::FunctionKind::kNative:
+      return "native";
+    case profile::FunctionKind::kSynthetic:
+      break;
   }
   return "synthetic";
 }
@@ -201,9 +204,8 @@ void put_sizes(JsonWriter& json, const Profile& profile) {
   json.key("tables");
   json.begin_object();
   const std::pair<std::string_view, std::size_t> sizes[] = {
-      {"strings", profile.strings.size()},     {"functions", profile.functions.size()},
-      {"frames", profile.frames.size()},       {"stacks", profile.stacks.size()},
-      {"processes", profile.processes.size()}, {"threads", profile.threads.size()},
+      {"strings", profile.strings.size()}, {"functions", profile.functions.size()}, {"frames", profile.frames.size()},
+      {"stacks", profile.stacks.size()},   {"processes", profile.processes.size()}, {"threads", profile.threads.size()},
       {"sources", profile.sources.size()}};
   for (const auto& [name, size] : sizes) json.member(name, as_integer(size));
   json.end_object();
@@ -213,8 +215,7 @@ void put_sizes(JsonWriter& json, const Profile& profile) {
 
 std::string tree_json(const Profile& profile, const Selection& selection, const profile::Tree& tree,
                       const TreeOptions& options) {
-  return document(profile, selection, "tree",
-                  [&](JsonWriter& json) { put_tree(json, profile, tree, options); });
+  return document(profile, selection, "tree", [&](JsonWriter& json) { put_tree(json, profile, tree, options); });
 }
 
 std::string flat_json(const Profile& profile, const Selection& selection, const std::vector<profile::FlatRow>& rows) {

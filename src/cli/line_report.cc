@@ -148,8 +148,8 @@ void keep_asked_for(LineReport& report, const Profile& profile, const profile::F
     for (LineWeight& line : file.lines)
       line.is_asked_for = matches(profile.strings[profile.functions[line.function].name], conditions.function);
   std::erase_if(report.files, [&](const FileReport& file) {
-    const bool no_line = std::none_of(file.lines.begin(), file.lines.end(),
-                                      [](const LineWeight& line) { return line.is_asked_for; });
+    const bool no_line =
+        std::none_of(file.lines.begin(), file.lines.end(), [](const LineWeight& line) { return line.is_asked_for; });
     return no_line || !matches(profile.strings[file.file], conditions.file);
   });
 }

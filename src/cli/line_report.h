@@ -1,8 +1,8 @@
 // cli/line_report.h: CPU time by source line, file by file.
 //
-// profile::lines counts per (function, line). A line may hold several functions (a comprehension and the function around
-// it), so the sum over functions would count one sample twice. Here a sample counts once for each (file, line) on its
-// stack.
+// profile::lines counts per (function, line). A line may hold several functions (a comprehension and the function
+// around it), so the sum over functions would count one sample twice. Here a sample counts once for each (file, line)
+// on its stack.
 #pragma once
 
 #include <cstdint>

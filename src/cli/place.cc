@@ -40,7 +40,8 @@ ShownPath shown_path(std::string_view file, std::string_view directory) {
   for (const std::string_view packages : {"/site-packages/", "/dist-packages/"})
     if (const std::string_view rest = after_last(file, packages); !rest.empty()) return {printable(rest), true};
   if (const std::string_view rest = below_standard_library(file); !rest.empty()) return {printable(rest), true};
-  const bool below = directory.size() > 1 && file.starts_with(directory) && file.substr(directory.size()).starts_with('/');
+  const bool below =
+      directory.size() > 1 && file.starts_with(directory) && file.substr(directory.size()).starts_with('/');
   return {printable(below ? file.substr(directory.size() + 1) : file), false};
 }
 

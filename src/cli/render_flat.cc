@@ -21,10 +21,9 @@ std::string left_out(const std::vector<profile::FlatRow>& rows, std::size_t show
   std::int64_t self_ns = 0;
   for (std::size_t i = shown; i < rows.size(); ++i) self_ns += rows[i].self_ns;
   const std::size_t count = rows.size() - shown;
-  const std::string line =
-      fmt::format("not shown: {} function{} with {} self time together, {} % (--limit 0 shows all)",
-                  format_count(count), count == 1 ? "" : "s", format_time(self_ns),
-                  format_percent(percent_of(self_ns, all_ns)));
+  const std::string line = fmt::format(
+      "not shown: {} function{} with {} self time together, {} % (--limit 0 shows all)", format_count(count),
+      count == 1 ? "" : "s", format_time(self_ns), format_percent(percent_of(self_ns, all_ns)));
   return "\n" + page.paint(Style::kDim, cut_right(line, page.width)) + "\n";
 }
 

@@ -73,11 +73,11 @@ class InfoRenderer {
     add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
                               : fmt::format("{} Hz asked, {} delivered (per second of CPU time)", asked, delivered));
     add("samples", format_count(profile_.samples.size()));
-    add("CPU time", profile_.process_cpu_ns > 0
-                        ? fmt::format("{} of the process, {} covered by samples ({} %)",
-                                      format_time(profile_.process_cpu_ns), format_time(facts_.sampled_cpu_ns),
-                                      format_percent(facts_.covered_percent))
-                        : format_time(facts_.sampled_cpu_ns) + " covered by samples");
+    add("CPU time",
+        profile_.process_cpu_ns > 0
+            ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
+                          format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))
+            : format_time(facts_.sampled_cpu_ns) + " covered by samples");
     if (facts_.dropped == 0) add("lost", "nothing");
     for (const profile::Drop& drop : profile_.drops)
       if (drop.count > 0) add("lost", in_words(drop), Style::kWarning);
@@ -89,13 +89,14 @@ class InfoRenderer {
     for (const CounterSum& counter : facts_.counters) {
       const bool of_one = profile_.processes.size() > 1 && !counter.process.is_none();
       const std::string pid = of_one ? fmt::format(" (pid {})", profile_.processes[counter.process.index()].pid) : "";
-      add(counter.name, fmt::format("peak {}, last {}, least {}{}", with_unit(counter.most, counter.unit),
-                                    with_unit(counter.last, counter.unit), with_unit(counter.least, counter.unit), pid));
+      add(counter.name,
+          fmt::format("peak {}, last {}, least {}{}", with_unit(counter.most, counter.unit),
+                      with_unit(counter.last, counter.unit), with_unit(counter.least, counter.unit), pid));
     }
     for (const MarkerSum& marker : facts_.markers) {
       const std::string count = marker.count == 1 ? "once" : format_count(marker.count) + " times";
-      const std::string times = fmt::format(", {} together, longest {}", format_time(marker.total_ns),
-                                            format_time(marker.longest_ns));
+      const std::string times =
+          fmt::format(", {} together, longest {}", format_time(marker.total_ns), format_time(marker.longest_ns));
       add(marker.name, marker.total_ns > 0 ? count + times : count);
     }
   }
@@ -104,8 +105,8 @@ class InfoRenderer {
     add("tables", fmt::format("{} strings, {} functions, {} frames, {} stacks", format_count(profile_.strings.size()),
                               format_count(profile_.functions.size()), format_count(profile_.frames.size()),
                               format_count(profile_.stacks.size())));
-    add("sources", profile_.sources.empty() ? "none held"
-                                            : fmt::format("{} files held", format_count(profile_.sources.size())));
+    add("sources",
+        profile_.sources.empty() ? "none held" : fmt::format("{} files held", format_count(profile_.sources.size())));
     const std::string size = format_bytes(static_cast<std::int64_t>(facts_.file_bytes));
     add("file", profile_.samples.size() == 0
                     ? size

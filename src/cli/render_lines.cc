@@ -22,10 +22,14 @@ struct Hunk {
 
 std::string_view origin_note(SourceOrigin origin) {
   switch (origin) {
-    case SourceOrigin::kNone: return "source not available";
-    case SourceOrigin::kProfile: return "";
-    case SourceOrigin::kDisk: return "source from disk";
-    case SourceOrigin::kDiskChanged: return "source from disk, CHANGED since the profile was made: lines may be off";
+    case SourceOrigin::kNone:
+      return "source not available";
+    case SourceOrigin::kProfile:
+      return "";
+    case SourceOrigin::kDisk:
+      return "source from disk";
+    case SourceOrigin::kDiskChanged:
+      return "source from disk, CHANGED since the profile was made: lines may be off";
   }
   return "";
 }
@@ -43,7 +47,8 @@ class LinesRenderer {
     return line.is_asked_for && percent_of(line.total_ns, all_ns_) >= options_.min_percent;
   }
   [[nodiscard]] bool has_heavy_line(const FileReport& report) const {
-    return std::any_of(report.lines.begin(), report.lines.end(), [&](const LineWeight& line) { return is_heavy(line); });
+    return std::any_of(report.lines.begin(), report.lines.end(),
+                       [&](const LineWeight& line) { return is_heavy(line); });
   }
 
   [[nodiscard]] std::string section(const FileReport& report, const SourceText& source) const {

@@ -13,7 +13,8 @@ using profile::testing::draw_profile;
 SourceText text_of(SourceOrigin origin, std::string_view text) { return {origin, split_lines(text)}; }
 
 std::string shown(const profile::Profile& profile, const SourceText& source, const LinesOptions& options = {}) {
-  return "\n" + render_lines(profile, line_report(profile), [&](std::string_view) { return source; }, options, Page{});
+  return "\n" + render_lines(
+                    profile, line_report(profile), [&](std::string_view) { return source; }, options, Page{});
 }
 
 TEST(LineReport, CountsASampleOnceForALineHoweverOftenItIsOnTheStack) {
@@ -63,7 +64,8 @@ TEST(RenderLines, ShowsLinesWithTimeInTheirContext) {
     main(app.py:9 def 8);work(app.py:3 def 1)   75
     main(app.py:9 def 8)                        25
   )");
-  const std::string_view source = "def work():\n    x = 0\n    while x < 9: x += 1\n    return x\n\n\n\ndef main():\n    work()\n";
+  const std::string_view source =
+      "def work():\n    x = 0\n    while x < 9: x += 1\n    return x\n\n\n\ndef main():\n    work()\n";
   LinesOptions options;
   options.context = 1;
   EXPECT_EQ(shown(profile, text_of(SourceOrigin::kProfile, source), options), R"(

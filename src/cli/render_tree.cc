@@ -20,16 +20,19 @@ struct Indent {
   std::string_view open, closed, below_only_callee;  // rails
   std::string_view only_callee, middle, last;        // joints
 };
-constexpr std::array<Indent, 3> kIndents = {{{"│  ", "   ", "  ", "↳ ", "├─ ", "└─ "},
-                                             {"│ ", "  ", " ", "↳ ", "├ ", "└ "},
-                                             {"│", " ", "", "↳ ", "├ ", "└ "}}};
+constexpr std::array<Indent, 3> kIndents = {
+    {{"│  ", "   ", "  ", "↳ ", "├─ ", "└─ "}, {"│ ", "  ", " ", "↳ ", "├ ", "└ "}, {"│", " ", "", "↳ ", "├ ", "└ "}}};
 
 std::string_view joint_text(Joint joint, const Indent& indent) {
   switch (joint) {
-    case Joint::kRoot: return "";
-    case Joint::kOnlyCallee: return indent.only_callee;
-    case Joint::kMiddle: return indent.middle;
-    case Joint::kLast: return indent.last;
+    case Joint::kRoot:
+      return "";
+    case Joint::kOnlyCallee:
+      return indent.only_callee;
+    case Joint::kMiddle:
+      return indent.middle;
+    case Joint::kLast:
+      return indent.last;
   }
   return "";
 }

@@ -26,8 +26,8 @@ std::vector<CounterSum> sum_counters(const profile::Profile& profile) {
   for (const profile::Counter& counter : profile.counters) {
     if (counter.value.empty()) continue;
     const auto [least, most] = std::minmax_element(counter.value.begin(), counter.value.end());
-    sums.push_back({counter.name, counter.unit, counter.process, counter.value.size(), *least, *most,
-                    counter.value.back()});
+    sums.push_back(
+        {counter.name, counter.unit, counter.process, counter.value.size(), *least, *most, counter.value.back()});
   }
   return sums;
 }

@@ -36,7 +36,8 @@ struct ShowArguments {
   bool as_json = false, by_line = false, no_fold = false;
 };
 
-// What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told otherwise.
+// What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
+// otherwise.
 struct ShowRequest {
   ShowArguments arguments;
   profile::Filter conditions;
@@ -116,8 +117,7 @@ TreeOptions tree_options(const ShowArguments& arguments, double default_percent)
 }
 
 profile::Tree tree_of(const profile::Profile& profile, const ShowArguments& arguments) {
-  return profile::tree(profile,
-                       arguments.by_line ? profile::Granularity::kLine : profile::Granularity::kFunction);
+  return profile::tree(profile, arguments.by_line ? profile::Granularity::kLine : profile::Granularity::kFunction);
 }
 
 LineReport lines_of(const profile::Profile& profile, const ShowRequest& request) {
@@ -173,8 +173,7 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
                     const Environment& environment) {
   const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
   const std::string notes = caveats(profile, selection, page);
-  return heading(profile, selection, page) + view_as_text(profile, request, page) +
-         (notes.empty() ? "" : "\n" + notes);
+  return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
 }
 
 // Why there is nothing to show, with what a filter could have been.
@@ -224,14 +223,12 @@ class Show final : public Command {
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
-    app.add_option("--min-percent", to.min_percent, "tree, lines: leave out what is below (default 1)")
-        ->type_name("P");
+    app.add_option("--min-percent", to.min_percent, "tree, lines: leave out what is below (default 1)")->type_name("P");
     app.add_option("--depth", to.depth, "tree: at most N calls deep")->type_name("N");
     app.add_flag("--lines", to.by_line, "tree: tell the lines of a function apart");
     app.add_flag("--no-fold", to.no_fold, "tree: a line for every frame of recursion, libraries and imports");
     app.add_option("--sort", to.sort, "flat: by self (default) or total time")->type_name("self|total");
-    app.add_option("--limit", to.limit, "flat, lines: at most N functions (30) or files (10); 0 = all")
-        ->type_name("N");
+    app.add_option("--limit", to.limit, "flat, lines: at most N functions (30) or files (10); 0 = all")->type_name("N");
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
     app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");
     app.add_option("--color", to.color, "auto (default), always or never")->type_name("WHEN");

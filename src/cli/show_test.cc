@@ -107,13 +107,13 @@ TEST(Show, SaysThatTheFileComesFirst) {
 
 TEST(Show, RefusesOptionsThatMakeNoSense) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--from", "soon"},
-                                                                                    {"--from", "2", "--to", "1"},
-                                                                                    {"--sort", "name"},
-                                                                                    {"--color", "red"},
-                                                                                    {"--min-percent", "101"},
-                                                                                    {"--min-percent", "nan"},
-                                                                                    {"--depth", "0"},
-                                                                                    {"--limit", "-1"}}) {
+                                                                                     {"--from", "2", "--to", "1"},
+                                                                                     {"--sort", "name"},
+                                                                                     {"--color", "red"},
+                                                                                     {"--min-percent", "101"},
+                                                                                     {"--min-percent", "nan"},
+                                                                                     {"--depth", "0"},
+                                                                                     {"--limit", "-1"}}) {
     std::vector<std::string> all = {"app.plim"};
     all.insert(all.end(), words.begin(), words.end());
     const Outcome outcome = show(all);

@@ -36,7 +36,7 @@ struct DiskFile {
 // The names come from the profile and may be anything: no FIFO is waited for, no device is read.
 std::optional<DiskFile> read_regular_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat facts{};
+  struct stat facts {};
   if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0) return std::nullopt;
   if (!S_ISREG(facts.st_mode) || facts.st_size > kLargestSource) return std::nullopt;
   DiskFile file;

@@ -38,8 +38,9 @@ std::string rates(const profile::Profile& profile, const Selection& selection) {
 std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
   const std::string total = "CPU time " + format_time(selection.session_cpu_ns);
   std::string rest;
-  for (const std::string& fact : {samples_in_words(selection.session_samples), rates(profile, selection),
-                                  python_of(profile), profile.end_ns > 0 ? format_time(profile.end_ns) + " elapsed" : ""}) {
+  for (const std::string& fact :
+       {samples_in_words(selection.session_samples), rates(profile, selection), python_of(profile),
+        profile.end_ns > 0 ? format_time(profile.end_ns) + " elapsed" : ""}) {
     const std::string more = " · " + fact;
     if (!fact.empty() && display_width(total + rest + more) <= page.width) rest += more;
   }
@@ -109,10 +110,9 @@ std::string heading(const profile::Profile& profile, const Selection& selection,
   const std::string program = printable(profile.meta_value("argv"));
   if (!program.empty()) out += cut_right(program, page.width) + "\n";
   if (!is_everything(selection.conditions)) {
-    const std::string line = fmt::format(
-        "shown: {} ({} %), {}: {}", format_time(selection.shown_cpu_ns),
-        format_percent(percent_of(selection.shown_cpu_ns, selection.session_cpu_ns)),
-        samples_in_words(selection.shown_samples), in_words(selection.conditions));
+    const std::string line = fmt::format("shown: {} ({} %), {}: {}", format_time(selection.shown_cpu_ns),
+                                         format_percent(percent_of(selection.shown_cpu_ns, selection.session_cpu_ns)),
+                                         samples_in_words(selection.shown_samples), in_words(selection.conditions));
     out += page.paint(Style::kStrong, cut_right(line, page.width)) + "\n";
   }
   return out + "\n";
@@ -126,7 +126,8 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   for (const profile::Drop& drop : profile.drops)
     if (drop.count > 0) add("lost: " + in_words(drop));
   add(coverage_note(profile, selection));
-  if (!profile.complete) add("incomplete: the program was killed or is still running; this is what was recorded by then");
+  if (!profile.complete)
+    add("incomplete: the program was killed or is still running; this is what was recorded by then");
   return out;
 }
 

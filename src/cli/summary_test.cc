@@ -45,9 +45,9 @@ TEST(Heading, LeavesOutWhatANarrowPageHasNoRoomFor) {
 TEST(Heading, TellsWhatWasSelectedAndHowMuchThatIs) {
   profile::Profile profile = sample();
   const Selection selection = select(profile, {.thread = "main", .from_ns = 0, .to_ns = 720'000'000});
-  EXPECT_NE(heading(profile, selection, Page{})
-                .find("shown: 600 ms (60.0 %), 1 sample: thread \"main\", up to 720 ms\n"),
-            std::string::npos)
+  EXPECT_NE(
+      heading(profile, selection, Page{}).find("shown: 600 ms (60.0 %), 1 sample: thread \"main\", up to 720 ms\n"),
+      std::string::npos)
       << heading(profile, selection, Page{});
 }
 

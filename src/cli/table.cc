@@ -9,7 +9,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr std::size_t kGap = 2;      // between columns
+constexpr std::size_t kGap = 2;       // between columns
 constexpr std::size_t kShortest = 8;  // what a column that may be cut keeps
 
 std::size_t width_of(const Cell& cell) {

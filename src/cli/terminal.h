@@ -18,7 +18,7 @@ Result<ColorChoice> parse_color(std::string_view word);
 
 // What the outside says about the output. Texts are environment variables, nullopt = not set.
 struct Environment {
-  bool is_tty = false;         // standard output is a terminal
+  bool is_tty = false;          // standard output is a terminal
   std::size_t tty_columns = 0;  // as the terminal says; 0 = unknown
   std::optional<std::string> no_color, force_color, python_colors, term, columns;
   std::string directory;  // the current one; paths below it are shown relative to it
@@ -27,8 +27,8 @@ struct Environment {
 // The real one, of this process.
 Environment process_environment();
 
-// --color decides; else PYTHON_COLORS, NO_COLOR, FORCE_COLOR, TERM=dumb, in the order of Python's own rule; else whether
-// a person is watching.
+// --color decides; else PYTHON_COLORS, NO_COLOR, FORCE_COLOR, TERM=dumb, in the order of Python's own rule; else
+// whether a person is watching.
 bool wants_color(ColorChoice choice, const Environment& environment);
 
 // COLUMNS, else what the terminal says, else 80 on a terminal and 120 in a pipe. Never less than 40.

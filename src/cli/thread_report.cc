@@ -28,7 +28,8 @@ void add_sample(ThreadRow& row, std::int64_t time_ns, std::int64_t cpu_ns, std::
 // One cell per part: blank = no sample, full = the thread had a CPU for itself.
 std::string strip(const ThreadRow& row, std::int64_t end_ns) {
   constexpr std::array<std::string_view, 8> kLevels = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const double part_ns = static_cast<double>(end_ns) / static_cast<double>(std::max<std::size_t>(1, row.activity_ns.size()));
+  const double part_ns =
+      static_cast<double>(end_ns) / static_cast<double>(std::max<std::size_t>(1, row.activity_ns.size()));
   std::string out;
   for (const std::int64_t ns : row.activity_ns) {
     const double busy = part_ns > 0 ? static_cast<double>(ns) / part_ns : 0;

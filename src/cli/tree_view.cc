@@ -1,4 +1,5 @@
-// cli/tree_view.cc: selection, folding and joining of tree lines. Iterative: a hostile file can be a million calls deep.
+// cli/tree_view.cc: selection, folding and joining of tree lines. Iterative: a hostile file can be a million calls
+// deep.
 #include "cli/tree_view.h"
 
 #include "cli/place.h"
@@ -122,7 +123,8 @@ class TreeViewMaker {
     push_callees(run.last, run.depth + 1, rails_below(due), Joint::kOnlyCallee);
   }
 
-  // An only callee stands right under its caller; a fork below an only callee moves in far enough to hang from its name.
+  // An only callee stands right under its caller; a fork below an only callee moves in far enough to hang from its
+  // name.
   static RailsBelow rails_below(const Due& due) {
     RailsBelow below{due.rails, due.rails};
     if (due.joint == Joint::kRoot || due.rails.size() >= kMostRails) return below;

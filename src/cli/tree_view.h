@@ -2,7 +2,8 @@
 //
 // A call tree of a real program is deep and mostly trivial: one call in one call in one call. Drawn the usual way, one
 // step of indentation per call, it runs off the page before it says anything. So here a line is indented only at a
-// fork, where time goes different ways. A function that is the only one called (of those shown) stands under its caller:
+// fork, where time goes different ways. A function that is the only one called (of those shown) stands under its
+// caller:
 //
 //   main
 //   ↳ run                      run is what main calls
@@ -30,7 +31,7 @@ namespace plimsoll::cli {
 enum class Folding { kOn, kOff };
 
 struct TreeOptions {
-  double min_percent = 1;  // of the total, below which a node has no line
+  double min_percent = 1;                                       // of the total, below which a node has no line
   std::size_t depth = std::numeric_limits<std::size_t>::max();  // of calls
   Folding folding = Folding::kOn;
 };
@@ -46,14 +47,15 @@ enum class RowKind {
 
 struct TreeRow {
   RowKind kind = RowKind::kCall;
-  std::size_t node = 0;   // in Tree::nodes; of kHidden, the caller
+  std::size_t node = 0;  // in Tree::nodes; of kHidden, the caller
   std::uint64_t count = 1;
   std::string library;
   std::uint64_t via = 0;  // of kCall: frames of `library` between the line above and this function
   std::int64_t total_ns = 0;
   std::int64_t self_ns = 0;
   Joint joint = Joint::kRoot;
-  std::string rails;  // a char per level left of the joint: '|' the fork goes on below, ' ' not, '.' below an only callee
+  std::string
+      rails;  // a char per level left of the joint: '|' the fork goes on below, ' ' not, '.' below an only callee
 };
 
 struct TreeView {

@@ -37,8 +37,15 @@ std::string in_best_unit(double value, const std::array<Unit, N>& units) {
 
 constexpr std::array<Unit, 4> kTimes = {{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 constexpr std::array<Unit, 5> kBytes = {{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
-constexpr std::array<Unit, 9> kTyped = {{{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"µs", 1e3}, {"ns", 1},
-                                         {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}}};
+constexpr std::array<Unit, 9> kTyped = {{{"", 1e9},
+                                         {"s", 1e9},
+                                         {"ms", 1e6},
+                                         {"us", 1e3},
+                                         {"µs", 1e3},
+                                         {"ns", 1},
+                                         {"min", 60e9},
+                                         {"m", 60e9},
+                                         {"h", 3600e9}}};
 
 }  // namespace
 
@@ -114,9 +121,10 @@ Result<std::int64_t> parse_time(std::string_view text, std::string_view option) 
   const auto found = std::find_if(kTyped.begin(), kTyped.end(), [&](const Unit& typed) { return typed.name == unit; });
   const bool fits = error == std::errc{} && found != kTyped.end() && value >= 0 && value * found->factor < 9e18;
   if (!fits)
-    return Error{ErrorKind::kUsage,
-                 fmt::format("{}: \"{}\" is not a time; write seconds (1.5) or a number with a unit (200ms, 1.5s, 2min)",
-                             option, text)};
+    return Error{
+        ErrorKind::kUsage,
+        fmt::format("{}: \"{}\" is not a time; write seconds (1.5) or a number with a unit (200ms, 1.5s, 2min)", option,
+                    text)};
   return static_cast<std::int64_t>(std::llround(value * found->factor));
 }
 

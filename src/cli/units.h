@@ -9,7 +9,8 @@
 
 namespace plimsoll::cli {
 
-// For sentences, three digits with the unit that fits: "812 ns", "45.3 µs", "1.23 ms", "12.3 s", "2 min 05 s", "3 h 20 min".
+// For sentences, three digits with the unit that fits: "812 ns", "45.3 µs", "1.23 ms", "12.3 s", "2 min 05 s", "3 h 20
+// min".
 std::string format_time(std::int64_t ns);
 // "0 B", "812 B", "12.3 kB", "1.95 GB": powers of 1000.
 std::string format_bytes(std::int64_t bytes);

@@ -43,10 +43,21 @@ bool within(const std::array<Range, N>& ranges, char32_t point) {
 }
 
 // The blocks that matter in identifiers and comments; a full table of Unicode would not change a report that is read.
-constexpr std::array<Range, 7> kCombining = {{{0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x610, 0x61a},
-                                              {0x64b, 0x65f}, {0x200b, 0x200f}, {0xfe00, 0xfe0f}}};
-constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3},
-                                         {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0x1f300, 0x1faff},
+constexpr std::array<Range, 7> kCombining = {{{0x300, 0x36f},
+                                              {0x483, 0x489},
+                                              {0x591, 0x5bd},
+                                              {0x610, 0x61a},
+                                              {0x64b, 0x65f},
+                                              {0x200b, 0x200f},
+                                              {0xfe00, 0xfe0f}}};
+constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f},
+                                         {0x2e80, 0x303e},
+                                         {0x3041, 0xa4cf},
+                                         {0xac00, 0xd7a3},
+                                         {0xf900, 0xfaff},
+                                         {0xfe30, 0xfe6f},
+                                         {0xff00, 0xff60},
+                                         {0x1f300, 0x1faff},
                                          {0x20000, 0x3fffd}}};
 // Marks, embeddings, overrides and isolates of writing direction.
 constexpr std::array<Range, 4> kDirection = {{{0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069}, {0x61c, 0x61c}}};

@@ -11,19 +11,28 @@ TEST(Printable, LeavesOrdinaryTextAlone) { EXPECT_EQ(printable("größe = λ(x) 
 TEST(Printable, LetsNoEscapeSequenceThrough) {
   EXPECT_EQ(printable("\x1b[31mred"), "␛[31mred");
   EXPECT_EQ(printable("a\nb\rc\td\x7f"), "a␊b␍c d␡");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\xef\xbf\xbd" "31m");  // the one-character form of ESC [
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\xef\xbf\xbd"
+            "31m");  // the one-character form of ESC [
 }
 
 TEST(Printable, LetsNoDirectionOverrideThrough) {
-  EXPECT_EQ(printable("a\u202eb\u2066c"), "a\xef\xbf\xbd" "b\xef\xbf\xbd" "c");
+  EXPECT_EQ(printable("a\u202eb\u2066c"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd"
+            "c");
 }
 
 TEST(Printable, ReplacesEveryInvalidByte) {
-  EXPECT_EQ(printable("\xff" "a"), "\xef\xbf\xbd" "a");
-  EXPECT_EQ(printable("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");          // cut short
-  EXPECT_EQ(printable("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd");          // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80").size(), 9U);                       // a surrogate
-  EXPECT_EQ(printable("\xf4\x90\x80\x80").size(), 12U);                  // past the last character
+  EXPECT_EQ(printable("\xff"
+                      "a"),
+            "\xef\xbf\xbd"
+            "a");
+  EXPECT_EQ(printable("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");  // cut short
+  EXPECT_EQ(printable("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd");  // overlong
+  EXPECT_EQ(printable("\xed\xa0\x80").size(), 9U);               // a surrogate
+  EXPECT_EQ(printable("\xf4\x90\x80\x80").size(), 12U);          // past the last character
 }
 
 TEST(DisplayWidth, CountsCells) {

@@ -61,7 +61,7 @@ Status write_in_place(const std::string& path, std::string_view bytes) {
 }  // namespace
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  struct stat facts{};
+  struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0) {
     if (S_ISDIR(facts.st_mode)) return Error{ErrorKind::kUsage, path + " is a directory; name a file in it"};
     if (!S_ISREG(facts.st_mode)) return write_in_place(path, bytes);
@@ -80,7 +80,8 @@ Status write_file(const std::string& path, std::string_view bytes) {
 }
 
 Status check_not_input(const std::string& output, const std::string& input) {
-  struct stat out{}, in{};
+  struct stat out {
+  }, in{};
   if (input == "-" || ::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0) return Ok{};
   if (out.st_dev != in.st_dev || out.st_ino != in.st_ino) return Ok{};
   return Error{ErrorKind::kUsage, fmt::format("{} is the profile itself; name another file", output)};

@@ -8,9 +8,9 @@
 
 namespace plimsoll::cli {
 
-// Replaces the file at `path`, or makes it, readable for its owner only: a profile tells much about a program. The bytes
-// go to a temporary file beside it, which is renamed when it is complete. A symbolic link keeps pointing where it does; a
-// pipe or a device is written to.
+// Replaces the file at `path`, or makes it, readable for its owner only: a profile tells much about a program. The
+// bytes go to a temporary file beside it, which is renamed when it is complete. A symbolic link keeps pointing where it
+// does; a pipe or a device is written to.
 Status write_file(const std::string& path, std::string_view bytes);
 
 // An error if both are the same file, by whatever names.

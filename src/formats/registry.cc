@@ -23,8 +23,7 @@ struct Ending {
   std::string_view writer;
 };
 
-// What users of these formats, and their viewers, expect. The longest match is not needed: no ending is a tail of
-// another one's.
+// What users of these formats, and their viewers, expect. No ending is the end of another one, so their order is free.
 constexpr std::array<Ending, 12> kEndings = {{{".speedscope.json", "speedscope"},
                                               {".speedscope", "speedscope"},
                                               {".firefox.json", "firefox"},

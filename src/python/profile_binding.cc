@@ -115,8 +115,9 @@ nb::list tree_nodes(const Profile& profile, bool by_line) {
 }
 
 nb::object stack_frames(const Profile& profile, std::uint32_t stack) {
-  if (stack >= profile.stacks.size()) throw nb::index_error("no such stack");
   nb::list ids;
+  if (StackId{} == StackId{stack}) return ids;  // the empty stack
+  if (stack >= profile.stacks.size()) throw nb::index_error("no such stack");
   for (const FrameId frame : profile::frames_of(profile.stacks, StackId{stack})) ids.append(frame.index());
   return ids;
 }
@@ -133,11 +134,10 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
 
 nb::bytes converted(const Profile& profile, const std::string& format, const std::string& path) {
   const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
-  std::string bytes;
-  {
+  const std::string bytes = value_or_raise([&] {
     const nb::gil_scoped_release release;
-    bytes = writer.write(profile);
-  }
+    return formats::write_as(writer, profile, path);
+  }());
   return nb::bytes(bytes.data(), bytes.size());
 }
 
@@ -170,7 +170,7 @@ void bind_profile(nb::module_& module) {
       .def_prop_ro("start_realtime_ns", [](const Profile& self) { return self.start_realtime_ns; })
       .def_prop_ro("end_ns", [](const Profile& self) { return self.end_ns; })
       .def_prop_ro("process_cpu_ns", [](const Profile& self) { return self.process_cpu_ns; })
-      .def_prop_ro("sampled_cpu_ns", &Profile::sampled_cpu_ns)
+      .def("sampled_cpu_ns", &Profile::sampled_cpu_ns)
       .def_prop_ro("complete", [](const Profile& self) { return self.complete; })
       .def_prop_ro("sample_count", [](const Profile& self) { return self.samples.size(); })
       .def_prop_ro("stack_count", [](const Profile& self) { return self.stacks.size(); })

@@ -155,12 +155,9 @@ void bind_session(nb::module_& module) {
       .def("hold_for_fork", [](Recording& self) { self.session().hold_for_fork(); })
       .def("release_after_fork", [](Recording& self) { self.session().release_after_fork(); })
       .def("name_thread",
-           [](Recording& self, int tid, const std::string& name) { self.session().sampler().name_thread(Tid{tid}, name); })
-      .def("add_marker", [](Recording& self, const std::string& name, std::int64_t start_ns, std::int64_t duration_ns,
-                            std::vector<std::pair<std::string, std::string>> fields) {
-        self.session().add_marker({start_ns, duration_ns, capture::ThreadSerial{}, name, std::move(fields)});
-      });
-  module.def("monotonic_ns", &monotonic_ns);
+           [](Recording& self, int tid, const std::string& name) {
+             self.session().sampler().name_thread(Tid{tid}, name);
+           });
 }
 
 }  // namespace plimsoll::python

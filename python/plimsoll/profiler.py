@@ -1,0 +1,270 @@
+"""Recording from within a program: :class:`Profiler`, :func:`profile`, and functions for the one active recording.
+
+There is one recording at a time in a process, as there is one set of timers and one signal. All functions may be
+called from any thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import tempfile
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Mapping, Optional, TypeVar, Union
+
+from plimsoll import _recording
+from plimsoll.profiles import Profile
+
+F = TypeVar("F", bound=Callable[..., Any])
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A look at a recording. Times are in seconds."""
+
+    samples: int
+    #: CPU time that the samples stand for.
+    sampled_cpu: float
+    #: CPU time of the whole process while it was recorded, without the profiler's own thread.
+    process_cpu: float
+    #: CPU time of the profiler's own thread.
+    profiler_cpu: float
+    duration: float
+    rate_hz: float
+    #: What makes the ticks, for example ``perf task-clock``.
+    engine: str
+    is_paused: bool
+    #: By reason: how many samples, and how many seconds of CPU time, are not in the profile.
+    drops: Mapping[str, tuple[int, float]]
+    #: Why recording ended early, for example a full disk; empty if it did not.
+    error: str
+
+
+def _statistics(raw: Mapping[str, Any]) -> Statistics:
+    drops = {reason: (count, cpu_ns / 1e9) for reason, (count, cpu_ns) in raw["drops"].items()}
+    return Statistics(raw["samples"], raw["sampled_cpu_ns"] / 1e9, raw["process_cpu_ns"] / 1e9,
+                      raw["profiler_cpu_ns"] / 1e9, raw["duration_ns"] / 1e9, raw["rate_hz"], raw["engine"],
+                      raw["is_paused"], drops, raw["error"])
+
+
+class Profiler:
+    """Records this process between :meth:`start` and :meth:`stop`, or in a ``with`` block.
+
+    :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
+    :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
+    :param engine: ``auto``, ``perf`` (perf task-clock), ``timer`` (monotonic timer) or ``cpu-timer`` (thread CPU timer).
+    :param safe_mode: keep only stacks whose code objects were all known before the sample was taken.
+    :param memory_mb: memory budget of the profiler's buffers.
+    :param max_depth: frames kept of a stack, innermost first.
+    :param sources: keep the text of the profiled files in the profile.
+    :param after_fork: in a child made by fork, ``stop`` recording, or ``follow`` into a file of the child's own.
+    """
+
+    def __init__(self, path: Optional[PathLike] = None, *, rate_hz: float = 1000.0, engine: str = "auto",
+                 safe_mode: bool = False, memory_mb: int = 16, max_depth: int = 2048, sources: bool = True,
+                 after_fork: str = "stop") -> None:
+        if after_fork not in ("stop", "follow"):
+            raise ValueError(f"after_fork must be 'stop' or 'follow', not {after_fork!r}")
+        self._path = None if path is None else os.fspath(path)
+        self._options: dict[str, Any] = dict(rate_hz=rate_hz, engine=engine, safe_mode=safe_mode, memory_mb=memory_mb,
+                                             max_depth=max_depth, sources=sources, after_fork=after_fork)
+        self._temporary: Optional[str] = None
+        self._recording: Optional[Any] = None
+        self._profile: Optional[Profile] = None
+        self._statistics: Optional[Statistics] = None
+
+    def start(self) -> "Profiler":
+        """Starts recording. ValueError if a recording is active; OSError if the file cannot be written."""
+        path = self._path
+        if path is None:
+            descriptor, path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
+            os.close(descriptor)
+            self._temporary = path
+        try:
+            self._recording = _recording.start(_recording.Options(path=path, **self._options))
+        except BaseException:
+            self._forget_temporary()
+            raise
+        self._profile = None
+        self._file = path
+        return self
+
+    def stop(self) -> Profile:
+        """Ends the recording and returns the profile. ValueError if it is not active."""
+        if self._recording is None or not self.is_active:
+            raise ValueError("this profiler is not recording")
+        self._statistics = _statistics(_recording.stop())
+        self._recording = None
+        try:
+            self._profile = Profile.open(self._file)
+        finally:
+            self._forget_temporary()
+        return self._profile
+
+    def _forget_temporary(self) -> None:
+        if self._temporary is not None:
+            os.unlink(self._temporary)
+            self._temporary = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this profiler is recording, paused or not."""
+        return self._recording is not None and _recording.active() is self._recording
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the recording that was stopped last. ValueError if there is none."""
+        if self._profile is None:
+            raise ValueError("there is no profile before stop()")
+        return self._profile
+
+    @property
+    def statistics(self) -> Statistics:
+        """The statistics so far, or of the recording that was stopped last. ValueError if there was none."""
+        if self.is_active and self._recording is not None:
+            return _statistics(self._recording.stats())
+        if self._statistics is None:
+            raise ValueError("this profiler has not recorded anything")
+        return self._statistics
+
+    def __enter__(self) -> "Profiler":
+        return self.start()
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if self.is_active:
+            self.stop()
+
+    def __repr__(self) -> str:
+        state = "recording" if self.is_active else "stopped" if self._profile is not None else "not started"
+        return f"<plimsoll.Profiler {state}, {self._options['rate_hz']:g} Hz{f', {self._path}' if self._path else ''}>"
+
+
+class profile(Profiler):
+    """Records a ``with`` block, or, as a decorator, each call of a function.
+
+    ::
+
+        with plimsoll.profile() as session:
+            work()
+        session.profile.tree()
+
+        @plimsoll.profile("parse.plim")
+        def parse(text): ...
+
+    Coroutine functions are recorded until they return, generators until they are exhausted or closed. A call that
+    begins while a recording is active becomes part of it. The profile of the last call is ``parse.profiler.profile``.
+    Takes the same arguments as :class:`Profiler`.
+    """
+
+    def __call__(self, function: F) -> F:
+        recorder = self
+
+        if inspect.iscoroutinefunction(function):
+            @functools.wraps(function)
+            async def record_coroutine(*args: Any, **kwargs: Any) -> Any:
+                with _Call(recorder):
+                    return await function(*args, **kwargs)
+            wrapper: Any = record_coroutine
+        elif inspect.isasyncgenfunction(function):
+            @functools.wraps(function)
+            async def record_async_generator(*args: Any, **kwargs: Any) -> Any:
+                with _Call(recorder):
+                    async for item in function(*args, **kwargs):
+                        yield item
+            wrapper = record_async_generator
+        elif inspect.isgeneratorfunction(function):
+            @functools.wraps(function)
+            def record_generator(*args: Any, **kwargs: Any) -> Any:
+                with _Call(recorder):
+                    return (yield from function(*args, **kwargs))
+            wrapper = record_generator
+        else:
+            @functools.wraps(function)
+            def record_call(*args: Any, **kwargs: Any) -> Any:
+                with _Call(recorder):
+                    return function(*args, **kwargs)
+            wrapper = record_call
+        wrapper.profiler = recorder
+        return wrapper  # type: ignore[no-any-return]
+
+
+class _Call:
+    """One call of a decorated function: starts the recorder unless something is being recorded already."""
+
+    _deciding = threading.Lock()
+
+    def __init__(self, recorder: Profiler) -> None:
+        self._recorder = recorder
+        self._is_ours = False
+
+    def __enter__(self) -> None:
+        with self._deciding:
+            if _recording.active() is None:
+                self._recorder.start()
+                self._is_ours = True
+
+    def __exit__(self, *_: Any) -> None:
+        if self._is_ours and self._recorder.is_active:
+            self._recorder.stop()
+
+
+# ---- the one active recording ----
+
+_started: Optional[Profiler] = None
+
+
+def start(path: Optional[PathLike] = None, **options: Any) -> Profiler:
+    """Starts recording until :func:`stop` or the end of the process. Takes the arguments of :class:`Profiler`."""
+    global _started
+    profiler = Profiler(path, **options).start()
+    _started = profiler
+    return profiler
+
+
+def stop() -> Profile:
+    """Ends what :func:`start` began and returns the profile. ValueError if nothing was started."""
+    global _started
+    if _started is None:
+        raise ValueError("no recording was started with plimsoll.start()")
+    profiler, _started = _started, None
+    return profiler.stop()
+
+
+def is_active() -> bool:
+    """Whether this process is being recorded, paused or not, by whomever."""
+    return _recording.active() is not None
+
+
+def pause() -> None:
+    """Stops sampling until :func:`resume` has been called as often. Without an active recording, does nothing."""
+    recording = _recording.active()
+    if recording is not None:
+        recording.pause()
+
+
+def resume() -> None:
+    """Takes back one :func:`pause`."""
+    recording = _recording.active()
+    if recording is not None:
+        recording.resume()
+
+
+def set_rate(rate_hz: float) -> None:
+    """Changes the rate of the active recording. ValueError if it is not 1 to 100000 or nothing is being recorded."""
+    recording = _recording.active()
+    if recording is None:
+        raise ValueError("no recording is active")
+    recording.set_rate(rate_hz)
+
+
+def stats() -> Statistics:
+    """The statistics of the active recording so far. ValueError if there is none."""
+    recording = _recording.active()
+    if recording is None:
+        raise ValueError("no recording is active")
+    return _statistics(recording.stats())

@@ -1,0 +1,395 @@
+"""Profiles: open one, ask it, show it, save it in other formats. All times are CPU time in seconds unless named _ns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
+
+from plimsoll import _core
+
+if TYPE_CHECKING:
+    PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function as it was seen on stacks."""
+
+    name: str
+    file: str
+    first_line: int
+    #: ``python``, ``native`` or ``synthetic`` (made by the profiler).
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({os.path.basename(self.file)}:{self.first_line})" if self.file else self.name
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function at a place in its source. Line and column count from 1; 0 is unknown."""
+
+    function: Function
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        file = os.path.basename(self.function.file)
+        return f"{self.function.name} ({file}:{self.line})" if file else self.function.name
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A sampled thread. Times in nanoseconds since the start of the profile; CPU time by the thread's own clock."""
+
+    os_tid: int
+    name: str
+    is_main: bool
+    pid: int
+    start_ns: int
+    end_ns: int
+    cpu_ns: int
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Something that happened, for example a garbage collection (``GC``)."""
+
+    name: str
+    time_ns: int
+    duration_ns: int
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A quantity over time, as columns; values in ``unit``."""
+
+    unit: str
+    time_ns: "memoryview"
+    value: "memoryview"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Samples that are not in the profile, for one reason."""
+
+    reason: str
+    count: int
+    cpu_ns: int
+
+
+class Samples:
+    """The samples as columns of equal length: read-only memoryviews, which ``numpy.asarray`` takes without a copy.
+
+    ``time_ns`` since the start of the profile; ``thread``: index into :attr:`Profile.threads`; ``stack``: id for
+    :meth:`Profile.frames_of`, 0xffffffff for none; ``cpu_ns``: the CPU time that the sample stands for.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    @cached_property
+    def time_ns(self) -> memoryview:
+        return memoryview(self._data.time_ns())
+
+    @cached_property
+    def thread(self) -> memoryview:
+        return memoryview(self._data.thread())
+
+    @cached_property
+    def stack(self) -> memoryview:
+        return memoryview(self._data.stack())
+
+    @cached_property
+    def cpu_ns(self) -> memoryview:
+        return memoryview(self._data.cpu_ns())
+
+    def __len__(self) -> int:
+        return int(self._data.sample_count)
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, cpu_ns>"
+
+
+@dataclass(frozen=True)
+class FlatRow:
+    """A function, or a line of one, whoever called it. Recursion counts once."""
+
+    function: Function
+    #: 0 in a function table.
+    line: int
+    self_time: float
+    total_time: float
+    self_samples: int
+    total_samples: int
+
+
+class _Table(Sequence[FlatRow]):
+    """Rows ordered by self time that print as a table."""
+
+    _place = "function"
+
+    def __init__(self, rows: "list[FlatRow]", all_time: float) -> None:
+        self._rows = rows
+        self._all_time = all_time
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __str__(self) -> str:
+        shown = [f"{'self %':>7}  {'self s':>9}  {'total s':>9}  {self._place}"]
+        for row in self._rows[:20]:
+            share = 100 * row.self_time / self._all_time if self._all_time else 0.0
+            line = row.line or row.function.first_line
+            place = f"{row.function.name}  {row.function.file}:{line}" if row.function.file else row.function.name
+            shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {place}")
+        if len(self._rows) > 20:
+            shown.append(f"... and {len(self._rows) - 20} more")
+        return "\n".join(shown)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{row.self_time:.4f}</td><td>{row.total_time:.4f}</td><td style='text-align:left'>"
+            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(row.function.file)}:"
+            f"{row.line or row.function.first_line}</td></tr>" for row in self._rows[:50])
+        return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>")
+
+
+class Flat(_Table):
+    """CPU time per function, heaviest first."""
+
+
+class Lines(_Table):
+    """CPU time per line, heaviest first."""
+
+    _place = "line of"
+
+
+class Node:
+    """A node of a call tree: a function called along one path. Children are ordered heaviest first."""
+
+    __slots__ = ("_tree", "_index")
+
+    def __init__(self, tree: "Tree", index: int) -> None:
+        self._tree = tree
+        self._index = index
+
+    @property
+    def _row(self) -> "tuple[Any, ...]":
+        return self._tree._nodes[self._index]
+
+    @property
+    def function(self) -> Optional[Function]:
+        """None for the root, which stands for the whole profile."""
+        number = self._row[0]
+        return None if number is None else self._tree._functions[number]
+
+    @property
+    def line(self) -> int:
+        """The line, in a tree by line; else 0."""
+        return int(self._row[1])
+
+    @property
+    def total_time(self) -> float:
+        return float(self._row[2]) / 1e9
+
+    @property
+    def self_time(self) -> float:
+        return float(self._row[3]) / 1e9
+
+    @property
+    def samples(self) -> int:
+        return int(self._row[4])
+
+    @property
+    def children(self) -> "list[Node]":
+        return [Node(self._tree, index) for index in self._row[5]]
+
+    def walk(self) -> "Iterator[tuple[int, Node]]":
+        """This node and all below, depth first, each with its depth below this one."""
+        pending = [(0, self)]
+        while pending:
+            depth, node = pending.pop()
+            yield depth, node
+            pending.extend((depth + 1, child) for child in reversed(node.children))
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.Node {self.function or 'all'}: total {self.total_time:.4f} s, self {self.self_time:.4f} s>"
+
+
+class Tree:
+    """The call tree. ``root`` is the whole profile; printing shows what takes at least one percent."""
+
+    def __init__(self, nodes: "list[tuple[Any, ...]]", functions: "list[Function]") -> None:
+        self._nodes = nodes
+        self._functions = functions
+
+    @property
+    def root(self) -> Node:
+        return Node(self, 0)
+
+    def _visible(self) -> "Iterator[tuple[int, Node]]":
+        least = self.root.total_time / 100
+        return ((depth, node) for depth, node in self.root.walk() if depth > 0 and node.total_time >= least)
+
+    def __str__(self) -> str:
+        everything = self.root.total_time
+        shown = [f"{'total %':>7}  {'total s':>9}  {'self s':>9}  function"]
+        for depth, node in self._visible():
+            share = 100 * node.total_time / everything if everything else 0.0
+            place = f":{node.line}" if node.line else ""
+            shown.append(f"{share:7.1f}  {node.total_time:9.4f}  {node.self_time:9.4f}  {'  ' * (depth - 1)}"
+                         f"{node.function}{place}")
+        return "\n".join(shown)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+class Profile:
+    """A profile in memory. Open one with :meth:`open`; a recording returns one from ``stop``."""
+
+    def __init__(self, data: Any, path: str = "") -> None:
+        self._data = data
+        self._path = path
+
+    @classmethod
+    def open(cls, path: "PathLike") -> "Profile":
+        """Reads a .plim file, also one that is still being written or was cut short.
+
+        ProfileError if it is not a profile.
+        """
+        return cls(_core.ProfileData.open(os.fspath(path)), os.fspath(path))
+
+    @cached_property
+    def meta(self) -> "dict[str, str]":
+        """Facts about the session: ``python``, ``engine``, ``rate_hz``, ``argv`` and more."""
+        return dict(self._data.meta)
+
+    @property
+    def complete(self) -> bool:
+        """False if the recording is still going on or was cut short."""
+        return bool(self._data.complete)
+
+    @property
+    def duration(self) -> float:
+        """From the start of the recording to its end, in seconds."""
+        return float(self._data.end_ns) / 1e9
+
+    @property
+    def process_cpu(self) -> float:
+        """CPU time of the process while it was recorded, in seconds."""
+        return float(self._data.process_cpu_ns) / 1e9
+
+    @property
+    def sampled_cpu(self) -> float:
+        """CPU time that the samples stand for, in seconds."""
+        return float(self._data.sampled_cpu_ns()) / 1e9
+
+    @cached_property
+    def samples(self) -> Samples:
+        return Samples(self._data)
+
+    @cached_property
+    def functions(self) -> "list[Function]":
+        return [Function(*row) for row in self._data.functions()]
+
+    @cached_property
+    def frames(self) -> "list[Frame]":
+        return [Frame(self.functions[function], line, column) for function, line, column in self._data.frames()]
+
+    @cached_property
+    def threads(self) -> "list[Thread]":
+        return [Thread(*row) for row in self._data.threads()]
+
+    @cached_property
+    def markers(self) -> "list[Marker]":
+        return [Marker(*row) for row in self._data.markers()]
+
+    @cached_property
+    def counters(self) -> "dict[str, Counter]":
+        return {name: Counter(unit, memoryview(times), memoryview(values))
+                for name, (unit, times, values) in self._data.counters().items()}
+
+    @cached_property
+    def drops(self) -> "list[Drop]":
+        return [Drop(*row) for row in self._data.drops()]
+
+    @cached_property
+    def sources(self) -> "dict[str, str]":
+        """The text of profiled files, by name, as they were while the program ran."""
+        return {name: text.decode("utf-8", "replace") for name, text in self._data.sources().items()}
+
+    def frames_of(self, stack: int) -> "list[Frame]":
+        """The frames of a stack id, outermost call first. IndexError if there is no such stack."""
+        return [self.frames[number] for number in self._data.stack_frames(stack)]
+
+    def tree(self, *, by_line: bool = False) -> Tree:
+        """The call tree; with ``by_line`` a function is one node for each of its lines."""
+        return Tree(self._data.tree(by_line=by_line), self.functions)
+
+    def _rows(self, raw: Any) -> "list[FlatRow]":
+        return [FlatRow(self.functions[function], line, self_ns / 1e9, total_ns / 1e9, self_samples, total_samples)
+                for function, line, self_ns, total_ns, self_samples, total_samples in raw]
+
+    def flat(self) -> Flat:
+        """CPU time per function."""
+        return Flat(self._rows(self._data.flat()), self.sampled_cpu)
+
+    def lines(self) -> Lines:
+        """CPU time per line."""
+        return Lines(self._rows(self._data.lines()), self.sampled_cpu)
+
+    def filter(self, *, thread: str = "", function: str = "", file: str = "", start: float = 0.0,
+               end: float = float("inf")) -> "Profile":
+        """The samples that meet all conditions, as a new profile.
+
+        ``thread``: part of its name, or its system id; ``function``, ``file``: part of a name on the stack, in any
+        case; ``start``, ``end``: seconds since the start of the profile.
+        """
+        last = 2**63 - 1 if end == float("inf") else int(end * 1e9)
+        return Profile(self._data.filter(thread=thread, function=function, file=file, from_ns=int(start * 1e9),
+                                         to_ns=last), self._path)
+
+    def save(self, path: "PathLike", format: str = "") -> None:
+        """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
+
+        ``plimsoll.profiles.formats()`` lists them. ValueError for an unknown one.
+        """
+        target = os.fspath(path)
+        if format == "plim" or (not format and target.endswith(".plim")):
+            self._data.save(target)
+            return
+        data = self._data.convert(format=format, path=target)
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+    def __repr__(self) -> str:
+        return (f"<plimsoll.Profile: {len(self.samples)} samples, {self.sampled_cpu:.3f} s of CPU time in "
+                f"{self.duration:.3f} s, {len(self.threads)} thread{'s' if len(self.threads) != 1 else ''}"
+                f"{'' if self.complete else ', incomplete'}>")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p><b>{escape(repr(self))}</b></p>{self.flat()._repr_html_()}"
+
+
+def formats() -> "list[tuple[str, str, str]]":
+    """The formats of other tools that :meth:`Profile.save` writes: name, file ending, description."""
+    return [tuple(row) for row in _core.formats()]
