@@ -46,7 +46,7 @@ Result<int> install_handler() {
 
 constexpr std::int64_t kShortestPeriod = 10'000;  // 100 kHz: beyond that a signal costs more than the period
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;
-constexpr std::uint32_t kJitterTicks = 8;  // ticks between changes of the period
+constexpr std::uint32_t kJitterTicks = 8;  // ticks of a perf event between changes of its period
 
 Result<std::int64_t> period_of(double rate_hz) {
   constexpr double kSecond = 1e9;
@@ -272,6 +272,8 @@ void CpuSampler::adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns) 
   slot->random = next_random(random_) | 1U;
   slot->accounted_cpu_ns.store(cpu_ns - carried_ns, std::memory_order_relaxed);
   slot->start_cpu_ns = cpu_ns;
+  slot->cpu_at_tick_ns = cpu_ns;
+  slot->due_cpu_ns = cpu_ns - carried_ns + period_ns_.load(std::memory_order_relaxed);
   const std::int64_t now = monotonic_ns();
   slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0};
   if (!arm(*slot, first_ns)) {
@@ -396,6 +398,7 @@ void CpuSampler::resume() {
   slots_.for_each([&](ThreadSlot& slot) {
     slot.accounted_cpu_ns.store(clock_ns(os::thread_cpu_clock(slot.tid)), std::memory_order_relaxed);
     slot.resting.store(false, std::memory_order_relaxed);
+    slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due
     slot.tick.restart(1 + static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period)), period);
   });
   paused_.store(false, std::memory_order_release);
@@ -460,19 +463,14 @@ void CpuSampler::tick(const siginfo_t& info) {
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   take_sample(*slot);
-  if (ticks % kJitterTicks == 0) vary_period(*slot);
+  const bool is_monotonic = slot->tick.clock() == os::TickClock::kMonotonic;
+  if (is_monotonic || ticks % kJitterTicks == 0) vary_period(*slot);
 }
 
 void CpuSampler::take_sample(ThreadSlot& slot) {
   const std::int64_t cpu_ns = thread_cpu_ns();
   const std::int64_t weight = cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
-  if (slot.tick.clock() == os::TickClock::kMonotonic) {
-    const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
-    if (was_resting) slot.tick.restart(period, period);
-    // Most of the period was spent waiting. What little CPU time there was joins the next sample's.
-    if (weight < period / 8 && !was_resting) return rest(slot);
-  }
+  if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
   slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
 
   const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
@@ -512,6 +510,20 @@ std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFram
     for (const cpython::PyFrame& found : frames.first(walk.count)) seen_.mark(found.code);
   }
   return walk.count;
+}
+
+bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const {
+  // A monotonic timer ticks while the thread waits or is preempted, too. One sample is due for each period of CPU
+  // time; ticks in between only look at the clock.
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
+  if (slot.resting.exchange(false, std::memory_order_relaxed))
+    slot.tick.restart(period, period);
+  else if (used < period / 8)
+    rest(slot);
+  if (cpu_ns < slot.due_cpu_ns - period / 2) return false;
+  slot.due_cpu_ns = std::max(slot.due_cpu_ns + period, cpu_ns - 2 * period);
+  return true;
 }
 
 void CpuSampler::rest(ThreadSlot& slot) const {

@@ -87,7 +87,7 @@ class CpuSampler {
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
 
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock and,
-  // every kJitterTicks ticks, the change of the period.
+  // every few ticks, the change of the period.
   void tick(const siginfo_t& info);
 
  private:
@@ -98,6 +98,7 @@ class CpuSampler {
   ThreadSlot* slot_of(const siginfo_t& info) const;
   void take_sample(ThreadSlot& slot);
   std::uint32_t walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const;
+  bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const;
   void rest(ThreadSlot& slot) const;
   void vary_period(ThreadSlot& slot) const;
 

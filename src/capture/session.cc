@@ -12,7 +12,7 @@
 namespace plimsoll::capture {
 namespace {
 
-constexpr std::int64_t kDrainInterval = 20'000'000;
+constexpr std::int64_t kDrainInterval = 50'000'000;
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 1'000'000'000;

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# tools/system_packages.sh: installs what building and testing Plimsoll needs from Debian's or Ubuntu's packages.
+# Installs only what is missing; asks for sudo only then. With --dev, also the tools of `make check` and `make fuzz`.
+set -euo pipefail
+
+packages=(
+  cmake ninja-build g++ ccache pkg-config git
+  python3 python3-venv python3-dev python3-pip
+  libzstd-dev zlib1g-dev libfmt-dev libcli11-dev libtomlplusplus-dev libprotozero-dev libgtest-dev patchelf
+)
+# Boost 1.81 or newer: Debian 12 has it beside its default 1.74.
+if apt-cache show libboost1.81-dev >/dev/null 2>&1; then packages+=(libboost1.81-dev); else packages+=(libboost-dev); fi
+if [ "${1:-}" = --dev ]; then
+  packages+=(clang clang-tidy clang-format lld libbenchmark-dev valgrind debootstrap protobuf-compiler golang-go)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "installing ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
