@@ -33,13 +33,20 @@ SampleRing::~SampleRing() {
 }
 
 SampleRing::Slot SampleRing::reserve(std::size_t size) {
-  const std::size_t total = round_up(size) + sizeof(Header);
-  if (total > capacity() / 2) return {};
+  if (size > capacity() / 2 - sizeof(Header)) return {};
+  // Never an empty slot: that would say that the ring is full.
+  const std::size_t total = round_up(std::max<std::size_t>(size, 1)) + sizeof(Header);
   std::uint64_t head = head_.load(std::memory_order_relaxed);
   while (true) {
     const std::size_t to_end = capacity() - (head & mask_);
     const std::size_t padding = total <= to_end ? 0 : to_end;
-    if (head + padding + total - tail_.load(std::memory_order_acquire) > capacity()) return {};
+    if (head + padding + total - tail_.load(std::memory_order_acquire) > capacity()) {
+      // Since `head` was read, both marks may have moved beyond it: only a head that still stands shows a full ring.
+      const std::uint64_t now = head_.load(std::memory_order_relaxed);
+      if (now == head) return {};
+      head = now;
+      continue;
+    }
     if (!head_.compare_exchange_weak(head, head + padding + total, std::memory_order_acq_rel,
                                      std::memory_order_relaxed))
       continue;

@@ -61,14 +61,13 @@ class VarintCursor {
     return value <= limit ? value : fail();
   }
   // A count of items that take at least one byte each: never more than the bytes that remain.
-  std::size_t count() { return static_cast<std::size_t>(bounded(remaining())); }
+  std::size_t count() {
+    const std::uint64_t value = varint();
+    return static_cast<std::size_t>(value <= remaining() ? value : fail());
+  }
 
   std::string_view bytes() {
     const std::size_t size = count();
-    if (failed_ || size > remaining()) {
-      fail();
-      return {};
-    }
     const std::string_view view = bytes_.substr(position_, size);
     position_ += size;
     return view;

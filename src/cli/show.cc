@@ -15,7 +15,6 @@
 #include "cli/render_tree.h"
 #include "cli/suggest.h"
 #include "cli/units.h"
-#include "cli/utf8.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -174,28 +173,6 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
   const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
   const std::string notes = caveats(profile, selection, page);
   return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
-}
-
-// Why there is nothing to show, with what a filter could have been.
-std::string nothing_to_show(const profile::Profile& profile, const Selection& selection, const std::string& file) {
-  if (selection.session_samples == 0) {
-    std::string message = fmt::format("{} holds no samples", file);
-    for (const profile::Drop& drop : profile.drops)
-      if (drop.count > 0) message += "; lost: " + in_words(drop);
-    return message;
-  }
-  std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));
-  if (!selection.conditions.thread.empty()) {
-    constexpr std::size_t kMostNames = 10;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(profile.threads.size(), kMostNames); ++i)
-      names.push_back(fmt::format("\"{}\"", printable(profile.threads[i].name)));
-    message += fmt::format("; its threads are {}{}", comma_list({names.begin(), names.end()}),
-                           profile.threads.size() > kMostNames ? ", ..." : "");
-  }
-  if (selection.conditions.from_ns >= profile.end_ns)
-    message += fmt::format("; it is {} long", format_time(profile.end_ns));
-  return message;
 }
 
 class Show final : public Command {

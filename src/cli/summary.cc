@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -129,6 +130,27 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   if (!profile.complete)
     add("incomplete: the program was killed or is still running; this is what was recorded by then");
   return out;
+}
+
+std::string nothing_to_show(const profile::Profile& profile, const Selection& selection, std::string_view file) {
+  if (selection.session_samples == 0) {
+    std::string message = fmt::format("{} holds no samples", file);
+    for (const profile::Drop& drop : profile.drops)
+      if (drop.count > 0) message += "; lost: " + in_words(drop);
+    return message;
+  }
+  std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));
+  if (!selection.conditions.thread.empty()) {
+    constexpr std::size_t kMostNames = 10;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(profile.threads.size(), kMostNames); ++i)
+      names.push_back(fmt::format("\"{}\"", printable(profile.threads[i].name)));
+    message +=
+        fmt::format("; its threads are {}{}", join(names, ", "), profile.threads.size() > kMostNames ? ", ..." : "");
+  }
+  if (selection.conditions.from_ns >= profile.end_ns)
+    message += fmt::format("; it is {} long", format_time(profile.end_ns));
+  return message;
 }
 
 }  // namespace plimsoll::cli

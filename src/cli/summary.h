@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cli/terminal.h"
 #include "profile/filter.h"
@@ -38,5 +39,8 @@ std::string heading(const profile::Profile& profile, const Selection& selection,
 // A line for each thing that the numbers above do not show: drops, CPU time without samples, a file that ends early.
 // Empty for a perfect profile.
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page);
+
+// Why a selection is empty, in a sentence: the profile is, or the filter does not match; then with what could have.
+std::string nothing_to_show(const profile::Profile& profile, const Selection& selection, std::string_view file);
 
 }  // namespace plimsoll::cli

@@ -26,7 +26,7 @@ profile::Profile rich_profile() {
     <module>(shop/app.py:9 def 1);handle(shop/app.py:2 def 1);parse(shop/parse.py:2 def 1)  10.25 @11
     <module>(shop/app.py:9 def 1);handle(shop/app.py:2 def 1);parse(shop/parse.py:3 def 1)  9.750001 @22
     <module>(shop/app.py:9 def 1);handle(shop/app.py:3 def 1);fib(shop/app.py:6 def 5);fib(shop/app.py:6 def 5)  5 @30
-    <module>(shop/app.py:9 def 1);handle(shop/app.py:3 def 1);Größe_漢字(shop/app.py:7);!memcpy(libc.so.6)  0.333333 @31
+    <module>(shop/app.py:9 def 1);handle(shop/app.py:3 def 1);Größe_漢字(app.py:7);!memcpy(libc.so)  0.333333 @31
     [truncated stack];a"b\c'd<e>&,__proto__(shop/app.py:8 def 8)  2 @40
     -  0.75 @41
     pool-1 | run(lib/python3.11/threading.py:982 def 979);loads(lib/python3.11/json/__init__.py:346 def 299)  7 @12

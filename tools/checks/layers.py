@@ -1,0 +1,70 @@
+"""Includes go downwards only: by the levels of the design, and by what each library of src/CMakeLists.txt links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from checks.report import Context, Report, read
+
+# A folder may include what stands on a lower level, never a neighbour.
+LEVELS = (
+    ("base",),
+    ("os", "memory", "nursery"),
+    ("cpython", "native"),
+    ("capture", "alloc", "heap"),
+    ("profile",),
+    ("formats",),
+    ("cli", "server", "python"),
+)
+LEVEL = {layer: number for number, layers in enumerate(LEVELS) for layer in layers}
+# The nursery can be taken out of Plimsoll and embedded in a language's runtime: it stands on base alone.
+ALONE = {"nursery": {"base"}}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+LINKS = re.compile(r"^plimsoll_layer\((\w+)(.*?)\)\s*$", re.MULTILINE | re.DOTALL)
+
+
+def linked_layers() -> dict[str, set[str]]:
+    """For each library in CMake's order, the libraries it links, directly or through others."""
+    text = re.sub(r"#.*", "", read(Path("src/CMakeLists.txt")))
+    linked: dict[str, set[str]] = {}
+    for name, body in LINKS.findall(text):
+        direct = set(re.findall(r"\bplimsoll_(\w+)", body))
+        linked[name] = direct.union(*(linked.get(other, set()) for other in direct))
+    return linked
+
+
+def includes_of(text: str) -> list[str]:
+    """The files of ours that a source includes, in order."""
+    return INCLUDE.findall(text)
+
+
+def check_layers(context: Context) -> Report:
+    report = Report()
+    linked = linked_layers()
+    for layer, others in linked.items():
+        for other in sorted(others):
+            if list(linked).index(other) > list(linked).index(layer) if other in linked else True:
+                report.fail(f"src/CMakeLists.txt: {layer} links {other}, which does not stand above it")
+    count = 0
+    for path in context.sources():
+        if len(path.parts) < 3:
+            continue
+        layer = path.parts[1]
+        if layer not in LEVEL:
+            report.fail(f"{path}: the folder {layer} has no level in tools/checks/layers.py")
+            continue
+        for include in includes_of(read(path)):
+            count += 1
+            target = include.split("/")[0]
+            if "/" not in include or not (Path("src") / include) in context.files:
+                report.fail(f'{path}: "{include}" is not a path below src/')
+            elif target == layer:
+                continue
+            elif LEVEL.get(target, len(LEVELS)) >= LEVEL[layer] or target not in ALONE.get(layer, {target}):
+                report.fail(f'{path}: {layer} must not include "{include}"')
+            elif layer in linked and target not in linked[layer]:
+                report.fail(f'{path}: includes "{include}", but plimsoll_{layer} does not link plimsoll_{target}')
+    report.summary = f"{count} includes in {len(linked)} libraries"
+    return report

@@ -1,0 +1,119 @@
+"""Runs tests/python on every interpreter of the matrix.
+
+For each interpreter that tools/pythons.py finds: a virtual environment under build/matrix/, `pip install .` into it
+(ccache makes all but the first cheap), and pytest. Says which interpreters of the matrix it did not find.
+
+    python3 tools/test_matrix.py            the interpreters that are there
+    python3 tools/test_matrix.py --all      fails if one of the matrix is missing
+    python3 tools/test_matrix.py --slow     the long tests, too
+    python3 tools/test_matrix.py --only cp311 cp313t -- -k fork
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import pythons  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "matrix"
+
+
+@dataclass
+class Outcome:
+    """What came of one interpreter."""
+
+    tag: str
+    ok: bool
+    summary: str
+    seconds: float
+
+
+def environment() -> dict[str, str]:
+    """ccache in front of the compiler; nothing of the caller's Python settings."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    variables.setdefault("CCACHE_BASEDIR", str(ROOT))
+    # Paths of one build directory must not keep another from using its objects.
+    variables.setdefault("CCACHE_NOHASHDIR", "1")
+    return variables
+
+
+def run(command: list[str], log: Path) -> tuple[bool, str]:
+    """Runs a command with its output in a file; whether it succeeded, and the output."""
+    result = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, errors="replace")
+    log.write_text(result.stdout)
+    return result.returncode == 0, result.stdout
+
+
+def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
+    """A virtual environment with this checkout and pytest installed."""
+    venv = WORK / tag
+    python = venv / "bin" / "python"
+    if not python.exists():
+        ok, output = run([interpreter, "-m", "venv", str(venv)], WORK / f"{tag}.venv.log")
+        if not ok:
+            return False, f"no virtual environment: {output.strip().splitlines()[-1:]}", python
+    for what in (["pytest"], ["."]):
+        ok, output = run([str(python), "-m", "pip", "install", "--quiet", *what], WORK / f"{tag}.install.log")
+        if not ok:
+            return False, f"pip install {what[0]} failed: see {WORK / f'{tag}.install.log'}", python
+    return True, "", python
+
+
+def test(tag: str, interpreter: str, arguments: list[str]) -> Outcome:
+    began = time.monotonic()
+    print(f"=== {tag}: {interpreter}", flush=True)
+    ok, reason, python = prepare(tag, interpreter)
+    if not ok:
+        return Outcome(tag, False, reason, time.monotonic() - began)
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    lines: list[str] = []
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.strip())
+    closing = next((line for line in reversed(lines) if re.search(r"\d+ (passed|failed|error)", line)), "no test ran")
+    return Outcome(tag, process.returncode == 0, closing.strip("= "), time.monotonic() - began)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the Python tests on every interpreter of the matrix.")
+    parser.add_argument("--all", action="store_true", help="fail if an interpreter of the matrix is missing")
+    parser.add_argument("--slow", action="store_true", help="run the long tests, too")
+    parser.add_argument("--only", nargs="+", metavar="TAG", help="for example cp311 cp313t")
+    parser.add_argument("arguments", nargs="*", help="for pytest, after --")
+    options = parser.parse_args()
+    arguments = (["-m", "slow or not slow"] if options.slow else []) + options.arguments
+
+    WORK.mkdir(parents=True, exist_ok=True)
+    found = {one.tag: one.path for one in pythons.find_interpreters() if one.tag.startswith("cp")}
+    missing = [tag for tag in pythons.MATRIX if tag.startswith("cp") and tag not in found]
+    chosen = [tag for tag in pythons.MATRIX if tag in found and (not options.only or tag in options.only)]
+    if not chosen:
+        print("no interpreter of the matrix was found; tools/provide_pythons.sh provides them")
+        return 1
+    outcomes = [test(tag, found[tag], arguments) for tag in chosen]
+
+    print("\n=== summary")
+    for outcome in outcomes:
+        print(f"{outcome.tag:8} {'ok    ' if outcome.ok else 'FAILED'} {outcome.seconds:6.0f} s  {outcome.summary}")
+    if missing:
+        print(f"not found: {' '.join(missing)} (tools/provide_pythons.sh provides them)")
+    failed = [outcome for outcome in outcomes if not outcome.ok]
+    return 1 if failed or (options.all and missing) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
