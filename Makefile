@@ -45,6 +45,7 @@ test-all:
 	for preset in release asan ubsan tsan; do \
 	  cmake --preset $$preset -DCMAKE_CXX_COMPILER_LAUNCHER=ccache && cmake --build --preset $$preset --parallel $(JOBS) && \
 	  ctest --test-dir build/$$preset --output-on-failure --parallel $(JOBS) || exit 1; done
+	tools/test_aarch64.sh
 	$(PYTHON) tools/test_matrix.py --all --slow
 	$(MAKE) wheel
 

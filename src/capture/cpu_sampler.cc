@@ -434,7 +434,8 @@ std::array<DropTotal, kDropReasonCount> CpuSampler::drops() const {
 }
 
 void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
-  drop_counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  // The tail of a thread is time without a sample, not a sample that was lost.
+  if (reason != DropReason::kThreadEnded) drop_counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   drop_cpu_ns_[static_cast<std::size_t>(reason)].fetch_add(cpu_ns, std::memory_order_relaxed);
 }
 

@@ -93,10 +93,13 @@ class LinesRenderer {
       // A line past the end of the text still is a fact; it has no context.
       const bool has_context = line.line <= source.lines.size();
       const std::uint32_t context = has_context ? options_.context : 0;
-      const std::uint32_t first = line.line > context ? line.line - context : 1;
-      const auto last = has_context ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                                          source.lines.size(), std::uint64_t{line.line} + context))
-                                    : line.line;
+      std::uint32_t first = line.line > context ? line.line - context : 1;
+      std::uint32_t last = line.line;
+      if (has_context)
+        last = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(source.lines.size(), std::uint64_t{line.line} + context));
+      while (first < line.line && source.line(first).empty()) ++first;
+      while (last > line.line && source.line(last).empty()) --last;
       // A gap of one line is no gap: the mark for it would take the line's place.
       const bool touches = has_source && !hunks.empty() && first <= std::uint64_t{hunks.back().last} + 2;
       if (touches)

@@ -78,20 +78,27 @@ class OffsetReader {
   std::uint32_t field(const char* name, std::size_t size_place, std::size_t place, std::uint64_t width) {
     const std::uint64_t size = word(size_place);
     const std::uint64_t offset = word(place);
-    if (size > kLargestStructure || offset > size || size - offset < width) {
-      if (bad_field_ == nullptr) bad_field_ = name;
-      return 0;
-    }
+    if (size > kLargestStructure || offset > size || size - offset < width) return fail(name);
     return static_cast<std::uint32_t>(offset);
+  }
+  // The size of a structure, at `place`.
+  std::uint32_t size(const char* name, std::size_t place) {
+    return word(place) > kLargestStructure ? fail(name) : static_cast<std::uint32_t>(word(place));
   }
   [[nodiscard]] const char* bad_field() const { return bad_field_; }
 
  private:
+  std::uint32_t fail(const char* name) {
+    if (bad_field_ == nullptr) bad_field_ = name;
+    return 0;
+  }
+
   const unsigned char* bytes_;
   const char* bad_field_ = nullptr;
 };
 
 Layout read_fields(OffsetReader& read, const Places& at, const Version& version) {
+  const std::uint32_t ascii_size = read.size("unicode_object.asciiobject_size", at.ascii_size);
   const bool per_thread_bytecode = version.threading == Version::Threading::kFree && at.tlbc != kAbsent;
   Layout layout;
   layout.version = version;
@@ -120,9 +127,9 @@ Layout read_fields(OffsetReader& read, const Places& at, const Version& version)
   layout.bytes = {.data = read.field("bytes_object.ob_sval", at.bytes, at.bytes_data, 1)};
   layout.unicode = {.state = read.field("unicode_object.state", at.unicode, at.state, 4),
                     .length = read.field("unicode_object.length", at.unicode, at.length, 8),
-                    .ascii_size = static_cast<std::uint32_t>(read.word(at.ascii_size)),
+                    .ascii_size = ascii_size,
                     // A compact object adds utf8_length and utf8 to an ASCII one, since 3.12.
-                    .compact_size = static_cast<std::uint32_t>(read.word(at.ascii_size)) + 16,
+                    .compact_size = ascii_size + 16,
                     // Free-threaded 3.14 made `interned` a byte of its own in front of the bit-field.
                     .kind_shift = version.threading == Version::Threading::kFree && version.minor >= 14 ? 8U : 2U};
   layout.first_shim_owner = 3;
@@ -152,8 +159,6 @@ Result<Layout> layout_from_debug_offsets(const unsigned char* bytes, std::size_t
   if (read.bad_field() != nullptr)
     return Error{ErrorKind::kUnsupported, "Python " + version.text() + " publishes an impossible offset for " +
                                               read.bad_field() + ": this build is not supported"};
-  if (layout.unicode.ascii_size > kLargestStructure)
-    return Error{ErrorKind::kUnsupported, "Python " + version.text() + " publishes an impossible size of a string"};
   return layout;
 }
 

@@ -78,7 +78,7 @@ std::int32_t instruction_offset(const M& memory, const Layout& layout, Address f
       return kNoPosition;
   }
   // One unit before the start is where a frame stands that has not run its first instruction yet (3.11, 3.12).
-  const std::int64_t offset = static_cast<std::int64_t>(raw(instr)) - static_cast<std::int64_t>(raw(start));
+  const auto offset = static_cast<std::int64_t>(raw(instr) - raw(start));
   const bool inside = units < (1U << 30U) && offset >= -2 && offset < static_cast<std::int64_t>(units * 2);
   return inside ? static_cast<std::int32_t>(offset) : kNoPosition;
 }
@@ -146,18 +146,22 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
   std::uint32_t steps = 0;
   std::uint32_t next_mark = 64;
   while (!is_null(frame)) {
-    if (walk.count == out.size()) {
-      walk.stop = WalkStop::kTruncated;
-      return walk;
-    }
-    const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, out[walk.count]);
+    PyFrame found;
+    const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, found);
     if (look.stop == WalkStop::kNotCode && steps == 0) {
       walk.leaf_skipped = true;
     } else if (look.stop != WalkStop::kComplete) {
       walk.stop = look.stop;
       return walk;
     }
-    if (look.found) ++walk.count;
+    if (look.found) {
+      // Only now, as what follows the last frame that fits may be an entry from C and then nothing.
+      if (walk.count == out.size()) {
+        walk.stop = WalkStop::kTruncated;
+        return walk;
+      }
+      out[walk.count++] = found;
+    }
     frame = look.previous;
     if (frame == remembered && !is_null(frame)) {
       walk.stop = WalkStop::kCycle;

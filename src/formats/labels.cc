@@ -50,6 +50,12 @@ std::string shortened(std::string_view text, std::size_t limit) {
   return std::string(text);
 }
 
+std::string command_title(std::string_view command_line) {
+  constexpr std::size_t kLimit = 100;
+  const std::string_view program = command_line.substr(0, command_line.find(' '));
+  return shortened(command_line.substr(program.find_last_of('/') + 1), kLimit);
+}
+
 std::vector<std::string> thread_titles(const profile::Profile& profile) {
   boost::unordered_flat_map<std::string, std::size_t> uses;
   const auto key = [](const profile::Thread& thread) {

@@ -22,6 +22,9 @@ std::string valid_utf8(std::string_view text);
 // The first `limit` characters of a valid text, "..." after them if that is not all of it.
 std::string shortened(std::string_view text, std::size_t limit);
 
+// A command line as a title: without the directories of the program, at most 100 characters.
+std::string command_title(std::string_view command_line);
+
 // A name for each thread, by ThreadId: its own; with its kernel id where it has none, or shares it with another thread
 // of its process.
 std::vector<std::string> thread_titles(const profile::Profile& profile);

@@ -26,6 +26,14 @@ TEST(ThreadTitles, CarryTheKernelIdWhereNamesDoNotTell) {
   EXPECT_EQ(thread_titles(profile), (Titles{"MainThread", "a (tid 101)", "a (tid 102)", "thread (tid 103)"}));
 }
 
+TEST(CommandTitle, LeavesOutTheDirectoriesOfTheProgram) {
+  // GIVEN command lines WHEN they are made titles THEN the program has its plain name, and the arguments stay
+  EXPECT_EQ(command_title("/usr/bin/python3 /srv/app.py"), "python3 /srv/app.py");
+  EXPECT_EQ(command_title("app"), "app");
+  EXPECT_EQ(command_title(""), "");
+  EXPECT_EQ(command_title(std::string(200, 'x')).size(), 103U);
+}
+
 TEST(Shortened, CutsBetweenCharacters) {
   // GIVEN a text of two-byte characters WHEN it is cut THEN none is halved
   EXPECT_EQ(shortened("ééé", 2), "éé...");

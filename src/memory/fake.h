@@ -1,9 +1,12 @@
 // memory/fake.h: a drawing of memory for tests. Not part of the product.
 #pragma once
 
+#include <array>
+#include <bitset>
+#include <cstdint>
 #include <cstring>
-#include <map>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/ids.h"
 
@@ -15,13 +18,24 @@ class FakeMemory {
   // Writes an integer (little endian, as on every machine we support).
   template <typename T>
   void put(Address at, T value) {
-    unsigned char bytes[sizeof(T)];
+    char bytes[sizeof(T)];
     std::memcpy(bytes, &value, sizeof value);
-    for (std::size_t i = 0; i < sizeof(T); ++i) bytes_[raw(at) + i] = bytes[i];
+    put_bytes(at, {bytes, sizeof bytes});
   }
   void put(Address at, Address value) { put(at, raw(value)); }
   void put_bytes(Address at, std::string_view text) {
-    for (std::size_t i = 0; i < text.size(); ++i) bytes_[raw(at) + i] = static_cast<unsigned char>(text[i]);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::uint64_t address = raw(at) + i;
+      Page& page = pages_[address / kPageSize];
+      page.bytes[address % kPageSize] = static_cast<unsigned char>(text[i]);
+      page.exists.set(address % kPageSize);
+    }
+  }
+  // Makes bytes unreadable again.
+  void erase(Address at, std::size_t size) {
+    for (std::uint64_t address = raw(at); address != raw(at) + size; ++address)
+      if (const auto page = pages_.find(address / kPageSize); page != pages_.end())
+        page->second.exists.reset(address % kPageSize);
   }
 
   template <typename T>
@@ -30,16 +44,23 @@ class FakeMemory {
   }
   [[nodiscard]] bool read(Address at, void* out, std::size_t size) const {
     auto* to = static_cast<unsigned char*>(out);
+    auto page = pages_.end();
     for (std::size_t i = 0; i < size; ++i) {
-      const auto found = bytes_.find(raw(at) + i);
-      if (found == bytes_.end()) return false;
-      to[i] = found->second;
+      const std::uint64_t address = raw(at) + i;
+      if (i == 0 || address % kPageSize == 0) page = pages_.find(address / kPageSize);
+      if (page == pages_.end() || !page->second.exists[address % kPageSize]) return false;
+      to[i] = page->second.bytes[address % kPageSize];
     }
     return true;
   }
 
  private:
-  std::map<std::uint64_t, unsigned char> bytes_;
+  static constexpr std::uint64_t kPageSize = 4096;
+  struct Page {
+    std::array<unsigned char, kPageSize> bytes{};
+    std::bitset<kPageSize> exists;
+  };
+  std::unordered_map<std::uint64_t, Page> pages_;
 };
 
 }  // namespace plimsoll::memory

@@ -165,7 +165,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   profile_.process_cpu_ns = totals.process_cpu_ns;
   profile_.drops.clear();
   for (std::size_t i = 0; i < totals.drops.size(); ++i)
-    if (totals.drops[i].count != 0)
+    if (totals.drops[i].count != 0 || totals.drops[i].cpu_ns != 0)
       profile_.drops.push_back(Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count,
                                     totals.drops[i].cpu_ns});
   read_wanted_sources();

@@ -123,7 +123,7 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
   result["error"] = stats.error;
   nb::dict drops;
   for (std::size_t i = 0; i < stats.drops.size(); ++i)
-    if (stats.drops[i].count != 0)
+    if (stats.drops[i].count != 0 || stats.drops[i].cpu_ns != 0)
       drops[capture::text(static_cast<capture::DropReason>(i))] =
           nb::make_tuple(stats.drops[i].count, stats.drops[i].cpu_ns);
   result["drops"] = drops;

@@ -30,7 +30,7 @@ def linked_layers() -> dict[str, set[str]]:
     text = re.sub(r"#.*", "", read(Path("src/CMakeLists.txt")))
     linked: dict[str, set[str]] = {}
     for name, body in LINKS.findall(text):
-        direct = set(re.findall(r"\bplimsoll_(\w+)", body))
+        direct = {layer for layer in re.findall(r"\bplimsoll_(\w+)", body) if layer in LEVEL}
         linked[name] = direct.union(*(linked.get(other, set()) for other in direct))
     return linked
 

@@ -11,7 +11,6 @@ constexpr std::int64_t kProcessedVersion = 66;
 constexpr std::int64_t kGeckoVersion = 30;  // of the format before processing; required, not used
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr std::size_t kMostVisibleThreads = 15;  // that the viewer shows at first
-constexpr std::size_t kNameLimit = 100;          // characters
 
 // The time between two samples: as asked for, else a millisecond.
 std::int64_t interval_ns(const profile::Profile& profile) {
@@ -77,7 +76,7 @@ void write_times(JsonWriter& json, const profile::Profile& profile) {
 
 void write_program(JsonWriter& json, const profile::Profile& profile) {
   const bool has_name = !profile.processes.empty() && !profile.processes[0].name.empty();
-  json.member("product", has_name ? shortened(profile.processes[0].name, kNameLimit) : std::string("Python"));
+  json.member("product", has_name ? command_title(profile.processes[0].name) : std::string("Python"));
   if (const std::string_view argv = profile.meta_value("argv"); !argv.empty()) json.member("arguments", argv);
   if (const std::string_view platform = profile.meta_value("platform"); !platform.empty())
     json.member("oscpu", platform);

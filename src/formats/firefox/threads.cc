@@ -83,11 +83,10 @@ class ThreadIds {
 void write_identity(JsonWriter& json, const FileLayout& layout, ThreadId id, std::string_view name) {
   const profile::Thread& thread = layout.profile.threads[id.index()];
   const profile::Process& process = layout.profile.processes[thread.process.index()];
-  constexpr std::size_t kProcessNameLimit = 100;
   json.member("name", name);
   json.key("isMainThread");
   json.boolean(thread.is_main);
-  json.member("processName", shortened(process.name, kProcessNameLimit));
+  json.member("processName", command_title(process.name));
   json.member("processType", "default");
   json.member("pid", std::to_string(process.pid));
   json.key("processStartupTime");

@@ -80,7 +80,7 @@ class FileWriter {
     pbf_builder<MappingField> mapping{file_, ProfileField::kMapping};
     mapping.add_uint64(MappingField::kId, kMappingId);
     if (!profile_.processes.empty())
-      mapping.add_int64(MappingField::kFilename, text(shortened(profile_.processes[0].name, 100)));
+      mapping.add_int64(MappingField::kFilename, text(command_title(profile_.processes[0].name)));
     for (const auto flag : {MappingField::kHasFunctions, MappingField::kHasFilenames, MappingField::kHasLineNumbers,
                             MappingField::kHasInlineFrames})
       mapping.add_bool(flag, true);

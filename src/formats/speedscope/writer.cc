@@ -130,10 +130,8 @@ void write_profile(JsonWriter& json, const FunctionStacks& stacks, const ThreadP
 
 // What the file is called in the viewer: the command line of the program.
 std::string title(const profile::Profile& profile) {
-  constexpr std::size_t kLimit = 100;
-  if (const std::string_view argv = profile.meta_value("argv"); !argv.empty()) return shortened(argv, kLimit);
-  if (!profile.processes.empty() && !profile.processes[0].name.empty())
-    return shortened(profile.processes[0].name, kLimit);
+  if (const std::string_view argv = profile.meta_value("argv"); !argv.empty()) return command_title(argv);
+  if (!profile.processes.empty() && !profile.processes[0].name.empty()) return command_title(profile.processes[0].name);
   return std::string(kProductAndVersion);
 }
 

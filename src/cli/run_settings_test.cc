@@ -1,0 +1,90 @@
+#include "cli/run_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory of its own for each test.
+class RunSettingsFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+    fs::create_directories(directory_ / "src" / "deep");
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ / name) << text;
+    return (directory_ / name).string();
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(RunSettingsFiles, AreReadFromATomlTable) {
+  const auto path = write("pyproject.toml",
+                          "[project]\nname = 'x'\ndependencies = [\n  'a',\n]\n"
+                          "[tool.plimsoll]\nrate = 250\nchildren = true\nsafe-mode = false\noutput = 'a.plim'\n");
+  const Result<RunSettings> settings = read_settings(path);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings.value().rate, 250.0);
+  EXPECT_EQ(settings.value().children, true);
+  EXPECT_EQ(settings.value().safe_mode, false);
+  EXPECT_EQ(settings.value().output, "a.plim");
+  EXPECT_FALSE(settings.value().engine.has_value());
+}
+
+TEST_F(RunSettingsFiles, AreReadFromAnIniSection) {
+  const Result<RunSettings> settings =
+      read_settings(write("x.ini", "[other]\nrate=1\n[plimsoll]\nrate = 99.5\nmem = yes\n"));
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings.value().rate, 99.5);
+  EXPECT_EQ(settings.value().mem, true);
+}
+
+TEST_F(RunSettingsFiles, NameTheFileAndTheSettingThatMakesNoSense) {
+  const Result<RunSettings> unknown = read_settings(write("a.ini", "[plimsoll]\nrat = 5\n"));
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.error().message.find("a.ini: no setting 'rat'"), std::string::npos) << unknown.error().message;
+  const Result<RunSettings> wrong = read_settings(write("b.toml", "[tool.plimsoll]\nrate = 'fast'\n"));
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("'fast' is no value for rate"), std::string::npos) << wrong.error().message;
+  EXPECT_FALSE(read_settings(write("c.toml", "[tool.plimsoll\n")).ok());
+  EXPECT_FALSE(read_settings((directory_ / "none.ini").string()).ok());
+}
+
+TEST_F(RunSettingsFiles, AreFoundInAPyprojectAbove) {
+  write("pyproject.toml", "[tool.plimsoll]\nrate = 7\n");
+  write("src/pyproject.toml", "[tool.other]\nx = 1\n");
+  const Result<RunSettings> settings = find_settings((directory_ / "src" / "deep").string());
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings.value().rate, 7.0);
+}
+
+TEST_F(RunSettingsFiles, ComeFromTheIniFileOfTheDirectoryFirst) {
+  write("pyproject.toml", "[tool.plimsoll]\nrate = 7\n");
+  write("plimsoll.ini", "[plimsoll]\nrate = 8\n");
+  const Result<RunSettings> settings = find_settings(directory_.string());
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings.value().rate, 8.0);
+}
+
+TEST(RunSettings, OfTheCommandLineWin) {
+  RunSettings command_line;
+  command_line.rate = 100;
+  RunSettings file;
+  file.rate = 5;
+  file.engine = "timer";
+  fill_in(command_line, file);
+  EXPECT_EQ(command_line.rate, 100.0);
+  EXPECT_EQ(command_line.engine, "timer");
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

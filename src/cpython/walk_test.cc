@@ -1,0 +1,315 @@
+// cpython/walk_test.cc: the frame walker on drawings of every version's frames, sound ones and broken ones.
+#include "cpython/walk.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "cpython/testing.h"
+
+namespace plimsoll::cpython {
+namespace {
+
+using testing::DrawnInterpreter;
+
+// A walk and what it found, as a drawing.
+struct Seen {
+  Walk walk;
+  std::string frames;
+};
+
+Seen walk_from(const DrawnInterpreter& python, Address frame, std::size_t room = 64) {
+  std::vector<PyFrame> out(room);
+  Seen seen;
+  seen.walk = walk_frames(python.memory, python.layout, DrawnInterpreter::kCodeType, frame, out);
+  seen.frames = python.text(std::span(out).first(seen.walk.count));
+  return seen;
+}
+
+class WalkOf : public ::testing::TestWithParam<Layout> {
+ protected:
+  DrawnInterpreter python{GetParam()};
+
+  [[nodiscard]] Address field(Address frame, std::uint32_t offset) const { return offset_by(frame, offset); }
+  WalkStop stop_from(Address frame) const { return walk_from(python, frame).walk.stop; }
+};
+// Suites of the versions that have something: frames with an owner and an instruction pointer, plain or tagged
+// pointers, and bytecode per thread.
+class WalkOfInterpreterFrames : public WalkOf {};
+class WalkOfPlainPointers : public WalkOf {};
+class WalkOfTaggedPointers : public WalkOf {};
+class WalkOfBytecodePerThread : public WalkOf {};
+
+// ---- sound stacks ----
+
+TEST_P(WalkOf, AThreadFindsItsFramesInnermostFirst) {
+  // GIVEN a thread in a function called by a function
+  const Address tstate = python.thread_state(python.draw_stack("inner@6 worker@12 main@2 |"));
+  // WHEN its frames are walked
+  Address frame{};
+  ASSERT_TRUE(current_frame(python.memory, python.layout, tstate, frame));
+  const Seen seen = walk_from(python, frame);
+  // THEN they are all there, each at its instruction
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_FALSE(seen.walk.leaf_skipped);
+  EXPECT_EQ(seen.frames, "inner@6 worker@12 main@2");
+}
+
+TEST_P(WalkOf, AThreadWithoutPythonCodeFindsNone) {
+  const Address tstate = python.thread_state(Address{});
+  Address frame{1};
+  ASSERT_TRUE(current_frame(python.memory, python.layout, tstate, frame));
+  EXPECT_TRUE(is_null(frame));
+  const Seen seen = walk_from(python, frame);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_EQ(seen.walk.count, 0U);
+}
+
+TEST_P(WalkOf, EntriesFromCAreSteppedOver) {
+  const Seen seen = walk_from(python, python.draw_stack("| key@4 | sort@8 | | main@2 |"));
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_FALSE(seen.walk.leaf_skipped);
+  EXPECT_EQ(seen.frames, "key@4 sort@8 main@2");
+}
+
+TEST_P(WalkOf, GeneratorsAndFrameObjectsAreFramesLikeAnyOther) {
+  const Address outer = python.frame("main", 2, Address{}, 2);
+  const Address generator = python.frame("producer", 4, outer, 1);
+  EXPECT_EQ(walk_from(python, python.frame("inner", 6, generator)).frames, "inner@6 producer@4 main@2");
+  EXPECT_EQ(walk_from(python, python.draw_stack("send@6~ run@2~ main@0")).frames, "send@6 run@2 main@0");
+}
+
+TEST_P(WalkOf, RecursionIsAsDeepAsItIs) {
+  std::string drawing = "| main@0 |";
+  for (int depth = 0; depth < 500; ++depth) drawing = "recurse@8 " + drawing;
+  const Seen seen = walk_from(python, python.draw_stack(drawing), 1000);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_EQ(seen.walk.count, 501U);
+}
+
+TEST_P(WalkOf, AStackThatDoesNotFitKeepsItsInnermostFramesAndSaysSo) {
+  const Seen seen = walk_from(python, python.draw_stack("a@2 b@2 | c@2 d@2 |"), 3);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kTruncated);
+  EXPECT_EQ(seen.frames, "a@2 b@2 c@2");
+}
+
+TEST_P(WalkOf, AStackThatJustFitsIsComplete) {
+  const Seen seen = walk_from(python, python.draw_stack("a@2 b@2 | c@2 |"), 3);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_EQ(seen.frames, "a@2 b@2 c@2");
+}
+
+TEST_P(WalkOf, ThereMayBeNoRoomAtAll) {
+  EXPECT_EQ(walk_from(python, python.draw_stack("a@2"), 0).walk.stop, WalkStop::kTruncated);
+  EXPECT_EQ(walk_from(python, Address{}, 0).walk.stop, WalkStop::kComplete);
+}
+
+// ---- positions ----
+
+TEST_P(WalkOf, AFrameBeforeItsFirstInstructionIsAtMinusTwo) {
+  // 3.11 and 3.12 point one unit before the start, f_lasti is -1; from 3.13 a frame starts on its first instruction.
+  EXPECT_EQ(walk_from(python, python.draw_stack("main@-2")).frames, "main@-2");
+}
+
+TEST_P(WalkOf, ThePositionMayBeAnywhereInTheBytecodeAndNowhereElse) {
+  const std::int32_t end = static_cast<std::int32_t>(DrawnInterpreter::kUnits) * 2;
+  EXPECT_EQ(walk_from(python, python.draw_stack("main@0")).frames, "main@0");
+  EXPECT_EQ(walk_from(python, python.draw_stack("main@" + std::to_string(end - 2))).frames, "main@62");
+  if (python.layout.position_style != PositionStyle::kInstruction) return;
+  EXPECT_EQ(walk_from(python, python.draw_stack("main@" + std::to_string(end))).frames, "main@?");
+  EXPECT_EQ(walk_from(python, python.draw_stack("main@-4")).frames, "main@?");
+}
+
+TEST_P(WalkOf, AnAbsurdPositionIsNoPosition) {
+  const Address frame = python.draw_stack("main@4");
+  for (const std::uint64_t absurd : {std::uint64_t{0}, std::uint64_t{1} << 63U, (std::uint64_t{1} << 63U) - 1,
+                                     ~std::uint64_t{0}, std::uint64_t{0x7fffffff}}) {
+    python.memory.put(field(frame, python.layout.frame.position), absurd);
+    const Seen seen = walk_from(python, frame);
+    EXPECT_EQ(seen.walk.stop, WalkStop::kComplete) << "the frame itself is proven";
+    if (python.layout.position_style != PositionStyle::kInstruction) continue;
+    EXPECT_EQ(seen.frames, "main@?") << absurd;
+  }
+}
+
+TEST_P(WalkOf, APositionThatCannotBeReadIsNoPosition) {
+  const Address frame = python.draw_stack("main@4");
+  python.memory.erase(field(frame, python.layout.frame.position), 8);
+  EXPECT_EQ(walk_from(python, frame).frames, "main@?");
+}
+
+TEST_P(WalkOfInterpreterFrames, ACodeObjectOfUnknownOrAbsurdLengthGivesNoPosition) {
+  const Address frame = python.draw_stack("main@4");
+  const Address size = field(python.code("main"), python.layout.object.var_size);
+  python.memory.put(size, ~std::uint64_t{0});
+  EXPECT_EQ(walk_from(python, frame).frames, "main@?");
+  python.memory.erase(size, 8);
+  EXPECT_EQ(walk_from(python, frame).frames, "main@?");
+}
+
+TEST_P(WalkOfBytecodePerThread, BytecodePerThreadIsFoundByItsIndex) {
+  const Address frame = python.draw_stack("main@4");
+  const Address index = field(frame, python.layout.frame.tlbc_index);
+  // GIVEN a frame that runs copy 1 of two
+  EXPECT_EQ(walk_from(python, frame).frames, "main@4");
+  // WHEN it says another copy, or one that there is not THEN its instruction pointer means nothing
+  for (const std::uint32_t wrong : {0U, 2U, ~0U}) {
+    python.memory.put(index, wrong);
+    EXPECT_EQ(walk_from(python, frame).frames, "main@?") << wrong;
+  }
+}
+
+TEST_P(WalkOfBytecodePerThread, BytecodePerThreadThatCannotBeReadGivesNoPosition) {
+  const Address frame = python.draw_stack("main@4");
+  const Address copies = field(python.code("main"), python.layout.code.tlbc);
+  for (const Address wrong : {Address{}, Address{0x666}}) {
+    python.memory.put(copies, wrong);
+    EXPECT_EQ(walk_from(python, frame).frames, "main@?");
+  }
+}
+
+// ---- the innermost frame between two states ----
+
+TEST_P(WalkOf, ALeafThatIsHalfPushedIsLeftOut) {
+  const Address frame = python.draw_stack("leaf@0 worker@4 main@2 |");
+  for (const std::uint64_t garbage : {std::uint64_t{0}, std::uint64_t{0x666000}, raw(DrawnInterpreter::kNone) | 1U,
+                                      ~std::uint64_t{0}}) {
+    python.memory.put(field(frame, python.layout.frame.executable), garbage);
+    const Seen seen = walk_from(python, frame);
+    EXPECT_EQ(seen.walk.stop, WalkStop::kComplete) << garbage;
+    EXPECT_TRUE(seen.walk.leaf_skipped);
+    EXPECT_EQ(seen.frames, "worker@4 main@2");
+  }
+}
+
+TEST_P(WalkOf, OnlyTheLeafMayBeLeftOut) {
+  const Address main = python.draw_stack("main@2 |");
+  const Address broken = python.frame("broken", 0, main);
+  python.memory.put(field(broken, python.layout.frame.executable), Address{0x666000});
+  EXPECT_EQ(stop_from(python.frame("leaf", 0, broken)), WalkStop::kNotCode);
+}
+
+TEST_P(WalkOf, AnObjectOfAnotherTypeIsNotCode) {
+  const Address outer = python.frame("impostor", 0, Address{});
+  python.memory.put(field(python.code("impostor"), python.layout.object.type), DrawnInterpreter::kNone);
+  EXPECT_EQ(stop_from(python.frame("leaf", 0, outer)), WalkStop::kNotCode);
+}
+
+// ---- tagged pointers ----
+
+TEST_P(WalkOfTaggedPointers, TagsOfAStackReferenceAreNotPartOfIt) {
+  for (std::uint64_t tag = 0; tag <= python.layout.executable_tag_mask; ++tag) {
+    const Address outer = python.frame("main", 2, Address{});
+    python.memory.put(field(outer, python.layout.frame.executable), raw(python.code("main")) | tag);
+    EXPECT_EQ(walk_from(python, python.frame("leaf", 4, outer)).frames, "leaf@4 main@2") << tag;
+  }
+}
+
+TEST_P(WalkOfPlainPointers, WhereThereAreNoTagsLowBitsAreDamage) {
+  const Address outer = python.frame("main", 2, Address{});
+  python.memory.put(field(outer, python.layout.frame.executable), raw(python.code("main")) | 1U);
+  EXPECT_EQ(stop_from(python.frame("leaf", 4, outer)), WalkStop::kNotCode);
+}
+
+// ---- broken chains ----
+
+TEST_P(WalkOf, CyclesOfAnyLengthEnd) {
+  for (const bool of_shims : {false, true}) {
+    if (of_shims && !python.has_shims()) continue;
+    for (std::size_t length = 1; length <= 200; ++length) {
+      // GIVEN three frames that lead into a ring of frames
+      const Address last = of_shims ? python.shim(Address{}) : python.frame("ring", 2, Address{});
+      Address first = last;
+      for (std::size_t i = 1; i < length; ++i) first = of_shims ? python.shim(first) : python.frame("ring", 2, first);
+      python.memory.put(field(last, python.layout.frame.previous), first);
+      Address leaf = first;
+      for (int i = 0; i < 3; ++i) leaf = python.frame("tail", 2, leaf);
+      // WHEN they are walked THEN the ring is noticed
+      EXPECT_EQ(walk_from(python, leaf, 4096).walk.stop, WalkStop::kCycle) << length;
+    }
+  }
+}
+
+TEST_P(WalkOf, AMisalignedFrameIsNone) {
+  const Address main = python.draw_stack("main@2");
+  for (std::uint64_t shift = 1; shift < 8; ++shift) {
+    EXPECT_EQ(stop_from(offset_by(main, shift)), WalkStop::kMisaligned);
+    EXPECT_EQ(stop_from(python.frame("leaf", 2, offset_by(main, shift))), WalkStop::kMisaligned);
+  }
+}
+
+TEST_P(WalkOfInterpreterFrames, AnOwnerThatDoesNotExistIsDamage) {
+  for (const std::uint8_t owner : {std::uint8_t{5}, std::uint8_t{0x7f}, std::uint8_t{0xff}}) {
+    const Address main = python.frame("main", 2, Address{}, owner);
+    EXPECT_EQ(stop_from(main), WalkStop::kBadOwner);
+    EXPECT_EQ(stop_from(python.frame("leaf", 2, main)), WalkStop::kBadOwner);
+  }
+}
+
+TEST_P(WalkOfInterpreterFrames, EveryOwnerFromTheFirstShimOnIsAnEntry) {
+  for (std::uint8_t owner = python.layout.first_shim_owner; owner <= 4; ++owner) {
+    const Address entry = python.shim(python.draw_stack("main@2"));
+    python.memory.put(field(entry, python.layout.frame.owner), owner);
+    EXPECT_EQ(walk_from(python, entry).frames, "main@2");
+  }
+}
+
+TEST_P(WalkOf, AFrameThatCannotBeReadIsUnreadable) {
+  const Address nowhere{0x666000};
+  EXPECT_EQ(stop_from(nowhere), WalkStop::kUnreadable);
+  EXPECT_EQ(stop_from(python.frame("leaf", 2, nowhere)), WalkStop::kUnreadable);
+  EXPECT_EQ(stop_from(Address{~std::uint64_t{7}}), WalkStop::kUnreadable) << "the end of the address space";
+}
+
+TEST_P(WalkOf, EachFieldOfAFrameMayBeTheOneThatCannotBeRead) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> fields{{python.layout.frame.previous, 8},
+                                                            {python.layout.frame.executable, 8}};
+  if (python.layout.frame.owner != kNoField) fields.emplace_back(python.layout.frame.owner, 1);
+  for (const auto& [offset, size] : fields) {
+    const Address main = python.draw_stack("main@2");
+    python.memory.erase(field(main, offset), size);
+    EXPECT_EQ(stop_from(python.frame("leaf", 2, main)), WalkStop::kUnreadable) << offset;
+  }
+}
+
+TEST_P(WalkOf, AThreadStateThatCannotBeReadHasNoCurrentFrame) {
+  Address frame{};
+  EXPECT_FALSE(current_frame(python.memory, python.layout, Address{0x666000}, frame));
+  if (python.layout.frame_style != FrameStyle::kCFrame) return;
+  // A _PyCFrame on a C stack that is gone, and none at all.
+  const Address tstate = python.allocate();
+  python.memory.put(field(tstate, python.layout.tstate.current_frame), Address{0x666000});
+  EXPECT_FALSE(current_frame(python.memory, python.layout, tstate, frame));
+  python.memory.put(field(tstate, python.layout.tstate.current_frame), Address{});
+  EXPECT_TRUE(current_frame(python.memory, python.layout, tstate, frame));
+  EXPECT_TRUE(is_null(frame));
+}
+
+std::vector<Layout> layouts_with(bool (*has)(const Layout&)) {
+  std::vector<Layout> layouts = testing::all_layouts();
+  std::erase_if(layouts, [&](const Layout& layout) { return !has(layout); });
+  return layouts;
+}
+const auto name_of = [](const ::testing::TestParamInfo<Layout>& tested) { return testing::test_name(tested.param); };
+
+INSTANTIATE_TEST_SUITE_P(Python, WalkOf, ::testing::ValuesIn(testing::all_layouts()), name_of);
+INSTANTIATE_TEST_SUITE_P(Python, WalkOfInterpreterFrames, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
+                           return layout.frame.owner != kNoField;
+                         })), name_of);
+INSTANTIATE_TEST_SUITE_P(Python, WalkOfPlainPointers, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
+                           return layout.executable_tag_mask == 0;
+                         })), name_of);
+INSTANTIATE_TEST_SUITE_P(Python, WalkOfTaggedPointers, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
+                           return layout.executable_tag_mask != 0;
+                         })), name_of);
+INSTANTIATE_TEST_SUITE_P(Python, WalkOfBytecodePerThread, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
+                           return layout.code.tlbc != kNoField;
+                         })), name_of);
+
+TEST(WalkStop, EveryReasonHasWords) {
+  for (std::size_t i = 0; i < kWalkStopCount; ++i) EXPECT_STRNE(text(static_cast<WalkStop>(i)), "");
+  EXPECT_STREQ(text(WalkStop::kTruncated), "stack too deep");
+}
+
+}  // namespace
+}  // namespace plimsoll::cpython

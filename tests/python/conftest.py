@@ -1,0 +1,65 @@
+"""What all tests share: see harness.py for running programs and reading profiles."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+ENGINES = ("perf", "timer", "cpu-timer")
+#: As a profile names them.
+ENGINE_TEXTS = {"perf": "perf task-clock", "timer": "monotonic timer", "cpu-timer": "thread CPU timer"}
+
+
+def refusal(engine: str) -> str:
+    """Why an engine does not work on this machine; empty if it does."""
+    try:
+        with plimsoll.Profiler(engine=engine):
+            return ""
+    except (plimsoll.UnsupportedError, OSError) as error:
+        return str(error)
+
+
+@pytest.fixture(scope="session")
+def refusals() -> "dict[str, str]":
+    return {engine: refusal(engine) for engine in ENGINES}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, refusals: "dict[str, str]") -> str:
+    """Each engine in turn, if the machine has it."""
+    name = str(request.param)
+    if refusals[name]:
+        pytest.skip(f"engine {name} does not work here: {refusals[name]}")
+    return name
+
+
+@pytest.fixture
+def perf(refusals: "dict[str, str]") -> str:
+    """The engine perf, if the machine has it."""
+    if refusals["perf"]:
+        pytest.skip(f"engine perf does not work here: {refusals['perf']}")
+    return "perf"
+
+
+@pytest.fixture
+def program(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+    """Writes a program into a directory of its own and returns its path."""
+
+    def write(text: str, name: str = "program.py") -> pathlib.Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def target() -> Callable[[str], pathlib.Path]:
+    """The path of a program of tests/targets."""
+    return lambda name: harness.TARGETS / f"{name}.py"

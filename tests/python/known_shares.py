@@ -1,0 +1,33 @@
+"""How far shares of a profile may be from the truth."""
+
+from __future__ import annotations
+
+import math
+from typing import Mapping
+
+
+def shares(weights: Mapping[str, float]) -> "dict[str, float]":
+    """Weights as parts of their sum."""
+    total = sum(weights.values())
+    assert total > 0, "nothing was measured"
+    return {name: weight / total for name, weight in weights.items()}
+
+
+def distance(measured: Mapping[str, float], truth: Mapping[str, float]) -> float:
+    """The total variation distance of two distributions given as weights: 0 is equal, 1 has nothing in common."""
+    a, b = shares(measured), shares(truth)
+    return sum(abs(a.get(name, 0.0) - b.get(name, 0.0)) for name in {*a, *b}) / 2
+
+
+def floor(truth: Mapping[str, float], samples: int) -> float:
+    """The distance to expect if each of so many samples were drawn at random from the truth (multinomial)."""
+    assert samples > 0, "there are no samples"
+    return sum(math.sqrt(2 * p * (1 - p) / (math.pi * samples)) for p in shares(truth).values()) / 2
+
+
+def assert_shares(measured: Mapping[str, float], truth: Mapping[str, float], samples: int, slack: float = 0.01) -> None:
+    """Measured shares are the true ones, as well as so many samples can tell, and `slack`."""
+    found, allowed = distance(measured, truth), floor(truth, samples) + slack
+    told = "\n".join(f"  {name:24} measured {shares(measured).get(name, 0):7.2%}  true {part:7.2%}"
+                     for name, part in sorted(shares(truth).items()))
+    assert found <= allowed, f"distance {found:.4f}, allowed {allowed:.4f} with {samples} samples:\n{told}"

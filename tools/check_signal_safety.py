@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""What can the signal handlers call? Only what is on the lists below, or the check fails and prints the way there.
+
+Reads the machine code of the linked extension, so that it sees what the compiler made of the source: every function
+reachable from the sampling handler and the fault handler by calls and jumps. A function of another library must be on
+ALLOWED, with the reason why it is safe in a handler; a call through a pointer must be on KNOWN_INDIRECT, with where it
+leads. x86-64 only: the check is for the project's own machines, not for users'.
+
+    tools/check_signal_safety.py build/check/src/python/_core.cpython-311-x86_64-linux-gnu.so
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import re
+import subprocess
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+
+# The handlers, by the beginning of their names.
+ROOTS = {
+    "tick": r"plimsoll::capture::\(anonymous namespace\)::on_tick\(",
+    "fault": r"plimsoll::memory::\(anonymous namespace\)::on_fault\(",
+}
+
+# Functions of other libraries, and why a handler may call them. "POSIX": on its list of async-signal-safe functions.
+ALLOWED = {
+    "tick": {
+        "clock_gettime": "POSIX",
+        "timer_settime": "POSIX",
+        "memset": "POSIX",
+        "memcpy": "POSIX",
+        "pthread_self": "POSIX",
+        "ioctl": "a bare system call in every libc; on perf events, to change the period",
+        "syscall": "bare; gettid, at a thread's first tick",
+        "__errno_location": "an address in the thread's own block, which exists while the thread does",
+        "PyGILState_GetThisThreadState": "pthread_getspecific, or one load of a thread-local; see python/interpreter.cc",
+        "PyThreadState_GetUnchecked": "one load of a thread-local (3.13+)",
+        "_PyThreadState_UncheckedGet": "one load (up to 3.12)",
+    },
+    "fault": {
+        "sigaction": "POSIX",
+    },
+}
+
+# Calls through pointers: the source function that holds the call, and the functions that the pointer can name.
+KNOWN_INDIRECT = {
+    "plimsoll::capture::CpuSampler::walk_into": r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
+    # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
+    "plimsoll::memory::(anonymous namespace)::on_fault": "",
+}
+
+HEADER = re.compile(r"^([0-9a-f]+) <(.*)>:$")
+INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(?:notrack |bnd |lock |rep[nz]* )*(\w+)\s*(.*)$")
+DIRECT = re.compile(r"^([0-9a-f]+) <(.*)>$")
+THROUGH_SLOT = re.compile(r"^\*.*\(%rip\)\s+# ([0-9a-f]+) ")
+JUMPS_OF_SWITCH = 10  # instructions in front of an indirect jump in which the load from a jump table must stand
+
+
+@dataclass
+class Function:
+    """A function in the machine code: where it goes, by calls and by jumps."""
+
+    name: str
+    start: int
+    targets: list[int] = field(default_factory=list)  # addresses in this file
+    external: list[str] = field(default_factory=list)  # names in other files
+    indirect: list[int] = field(default_factory=list)  # addresses of calls through pointers
+
+
+def output_of(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
+
+
+def relocated_slots(library: str) -> dict[int, str]:
+    """What the dynamic linker puts into each slot: a name, or "*address" for a function of this file."""
+    slots = {}
+    for line in output_of(["objdump", "-R", library]).splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1].startswith("R_X86_64_"):
+            own = re.fullmatch(r"\*ABS\*\+0x([0-9a-f]+)", words[2])
+            slots[int(words[0], 16)] = f"*{own[1]}" if own else words[2].split("@")[0].split("+")[0]
+    return slots
+
+
+def is_switch(recent: list[str]) -> bool:
+    """Whether an indirect jump goes through a jump table of the function itself: its target was computed from one."""
+    return any(re.search(r"movs[xl]\w*\s.*\(%\w+,%\w+,4\)|\(,%\w+,8\)", line) for line in recent)
+
+
+def functions_of(library: str) -> dict[int, Function]:
+    """Every function of a library, by its address."""
+    slots = relocated_slots(library)
+    functions: dict[int, Function] = {}
+    current: Function | None = None
+    recent: list[str] = []
+    for line in output_of(["objdump", "-d", "-C", "-w", "--no-show-raw-insn", library]).splitlines():
+        if header := HEADER.match(line):
+            current = Function(header[2], int(header[1], 16))
+            functions[current.start] = current
+            recent = []
+            continue
+        instruction = INSTRUCTION.match(line)
+        if current is None or instruction is None:
+            continue
+        mnemonic, operand = instruction[2], instruction[3].strip()
+        if mnemonic.startswith(("call", "j")):
+            follow(current, int(instruction[1], 16), operand, slots, mnemonic == "jmp" and is_switch(recent))
+        recent = [*recent[-JUMPS_OF_SWITCH:], line]
+    return functions
+
+
+def follow(function: Function, at: int, operand: str, slots: dict[int, str], is_table: bool) -> None:
+    """Notes where a call or jump goes."""
+    if direct := DIRECT.match(operand):
+        name = direct[2]
+        if name.endswith("@plt"):
+            function.external.append(name[: -len("@plt")].split("@")[0])
+        else:
+            function.targets.append(int(direct[1], 16))
+    elif slot := THROUGH_SLOT.match(operand):
+        name = slots.get(int(slot[1], 16), "")
+        if name.startswith("*"):
+            function.targets.append(int(name[1:], 16))
+        elif name:
+            function.external.append(name)
+        else:
+            function.indirect.append(at)
+    elif operand.startswith("*") and not is_table:
+        function.indirect.append(at)
+
+
+def source_function(library: str, address: int) -> tuple[str, str]:
+    """The innermost function of the source, inlined or not, at an address; and its file and line."""
+    lines = output_of(["addr2line", "-f", "-i", "-C", "-e", library, hex(address)]).splitlines()
+    return re.sub(r"\(.*\).*$|\[clone.*$", "", lines[0].replace("(anonymous namespace)", "\0")).replace(
+        "\0", "(anonymous namespace)"), re.sub(r"^.*/src/", "src/", lines[1])
+
+
+@dataclass
+class Findings:
+    """What one handler can reach."""
+
+    reached: int = 0
+    external: set[str] = field(default_factory=set)
+    indirect: list[str] = field(default_factory=list)  # known ones, in words
+    problems: list[str] = field(default_factory=list)
+
+
+class Search:
+    """A walk from one handler through everything it can call."""
+
+    def __init__(self, library: str, functions: dict[int, Function], handler: str) -> None:
+        self._library = library
+        self._functions = functions
+        self._starts = sorted(functions)
+        self._handler = handler
+        self._came_from: dict[int, int | None] = {}
+        self._pending: deque[int] = deque()
+        self._findings = Findings()
+
+    def run(self) -> Findings:
+        if not self._enter_all(ROOTS[self._handler], None):
+            self._findings.problems.append(f"no function is named like {ROOTS[self._handler]}: was it renamed?")
+        while self._pending:
+            function = self._functions[self._pending.popleft()]
+            self._findings.reached += 1
+            for address in function.targets:
+                self._enter(self._containing(address), function.start)
+            for name in function.external:
+                self._findings.external.add(name)
+                if name not in ALLOWED[self._handler]:
+                    self._findings.problems.append(f"calls {name}, by way of {self._way_to(function)}")
+            for address in function.indirect:
+                self._indirect(function, address)
+        return self._findings
+
+    def _containing(self, address: int) -> int:
+        return self._starts[bisect.bisect_right(self._starts, address) - 1]
+
+    def _enter(self, start: int, origin: int | None) -> None:
+        if start not in self._came_from:
+            self._came_from[start] = origin
+            self._pending.append(start)
+
+    def _enter_all(self, pattern: str, origin: int | None) -> int:
+        found = [each.start for each in self._functions.values() if re.match(pattern, each.name)]
+        for start in found:
+            self._enter(start, origin)
+        return len(found)
+
+    def _indirect(self, function: Function, address: int) -> None:
+        name, place = source_function(self._library, address)
+        if name not in KNOWN_INDIRECT:
+            self._findings.problems.append(
+                f"calls through a pointer in {name} ({place}), by way of {self._way_to(function)}")
+            return
+        leads_to = KNOWN_INDIRECT[name]
+        if leads_to and not self._enter_all(leads_to, function.start):
+            self._findings.problems.append(f"the pointer in {name} was known to lead to {leads_to}, which is gone")
+        self._findings.indirect.append(f"{name} ({place})")
+
+    def _way_to(self, function: Function) -> str:
+        names = []
+        at: int | None = function.start
+        while at is not None:
+            names.append(re.sub(r"\(anonymous namespace\)::|plimsoll::", "", self._functions[at].name).split("(")[0])
+            at = self._came_from[at]
+        return " -> ".join(reversed(names))
+
+
+def check(library: str) -> dict[str, Findings]:
+    """The findings for each handler."""
+    functions = functions_of(library)
+    return {handler: Search(library, functions, handler).run() for handler in ROOTS}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check what the signal handlers of the extension can call.")
+    parser.add_argument("library", help="the extension, optimised, with symbols")
+    findings = check(parser.parse_args().library)
+    for handler, found in findings.items():
+        print(f"{handler}: {found.reached} functions; calls {', '.join(sorted(found.external)) or 'nothing'}")
+        for each in found.indirect:
+            print(f"  through a pointer, known: {each}")
+        for each in found.problems:
+            print(f"  NOT SAFE: {each}")
+    return 1 if any(found.problems for found in findings.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
