@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What can the signal handlers call? Only what is on the lists below, or the check fails and prints the way there.
 
-Reads the machine code of the linked extension, so that it sees what the compiler made of the source: every function
-reachable from the sampling handler and the fault handler by calls and jumps. A function of another library must be on
-ALLOWED, with the reason why it is safe in a handler; a call through a pointer must be on KNOWN_INDIRECT, with where it
-leads. x86-64 only: the check is for the project's own machines, not for users'.
+Reads the machine code of what is linked, so that it sees what the compiler made of the source: every function
+reachable from a handler by calls and jumps. A function of another library must be on ALLOWED, with the reason why it
+is safe in a handler; a call through a pointer must be on KNOWN_INDIRECT, with where it leads. x86-64 only: the check
+is for the project's own machines, not for users'.
 
-    tools/check_signal_safety.py build/check/src/python/_core.cpython-311-x86_64-linux-gnu.so
+    tools/check_signal_safety.py build/check/src/python/_core.*.so build/check/src/plimsoll
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 ROOTS = {
     "tick": r"plimsoll::capture::\(anonymous namespace\)::on_tick\(",
     "fault": r"plimsoll::memory::\(anonymous namespace\)::on_fault\(",
+    "pass on": r"plimsoll::cli::\(anonymous namespace\)::pass_on\(",
 }
 
 # Functions of other libraries, and why a handler may call them. "POSIX": on its list of async-signal-safe functions.
@@ -36,14 +37,22 @@ ALLOWED = {
         "ioctl": "a bare system call in every libc; on perf events, to change the period",
         "syscall": "bare; gettid, at a thread's first tick",
         "__errno_location": "an address in the thread's own block, which exists while the thread does",
-        "PyGILState_GetThisThreadState": "pthread_getspecific, or one load of a thread-local; see python/interpreter.cc",
+        "PyGILState_GetThisThreadState": "pthread_getspecific, or a load of a thread-local; see python/interpreter.cc",
         "PyThreadState_GetUnchecked": "one load of a thread-local (3.13+)",
         "_PyThreadState_UncheckedGet": "one load (up to 3.12)",
     },
     "fault": {
         "sigaction": "POSIX",
     },
+    "pass on": {
+        "kill": "POSIX",
+        "__errno_location": "as above",
+    },
 }
+
+# What an exception, or memory from the heap, looks like in machine code. Where one is reached there is no need to look
+# any further; most of these are linked in, so they would not show as calls of other libraries.
+FORBIDDEN = re.compile(r"_Unwind_|__cxa_|std::terminate|std::__throw_|operator (new|delete)")
 
 # Calls through pointers: the source function that holds the call, and the functions that the pointer can name.
 KNOWN_INDIRECT = {
@@ -162,17 +171,20 @@ class Search:
         self._findings = Findings()
 
     def run(self) -> Findings:
-        if not self._enter_all(ROOTS[self._handler], None):
-            self._findings.problems.append(f"no function is named like {ROOTS[self._handler]}: was it renamed?")
+        self._enter_all(ROOTS[self._handler], None)
         while self._pending:
             function = self._functions[self._pending.popleft()]
             self._findings.reached += 1
             for address in function.targets:
-                self._enter(self._containing(address), function.start)
+                target = self._functions[self._containing(address)]
+                if FORBIDDEN.match(target.name):
+                    self._problem(f"calls {target.name}", function)
+                else:
+                    self._enter(target.start, function.start)
             for name in function.external:
                 self._findings.external.add(name)
                 if name not in ALLOWED[self._handler]:
-                    self._findings.problems.append(f"calls {name}, by way of {self._way_to(function)}")
+                    self._problem(f"calls {name}", function)
             for address in function.indirect:
                 self._indirect(function, address)
         return self._findings
@@ -194,13 +206,17 @@ class Search:
     def _indirect(self, function: Function, address: int) -> None:
         name, place = source_function(self._library, address)
         if name not in KNOWN_INDIRECT:
-            self._findings.problems.append(
-                f"calls through a pointer in {name} ({place}), by way of {self._way_to(function)}")
+            self._problem(f"calls through a pointer in {name} ({place})", function)
             return
         leads_to = KNOWN_INDIRECT[name]
         if leads_to and not self._enter_all(leads_to, function.start):
             self._findings.problems.append(f"the pointer in {name} was known to lead to {leads_to}, which is gone")
         self._findings.indirect.append(f"{name} ({place})")
+
+    def _problem(self, what: str, function: Function) -> None:
+        text = f"{what}, by way of {self._way_to(function)}"
+        if text not in self._findings.problems:
+            self._findings.problems.append(text)
 
     def _way_to(self, function: Function) -> str:
         names = []
@@ -211,16 +227,23 @@ class Search:
         return " -> ".join(reversed(names))
 
 
-def check(library: str) -> dict[str, Findings]:
-    """The findings for each handler."""
-    functions = functions_of(library)
-    return {handler: Search(library, functions, handler).run() for handler in ROOTS}
+def check(files: list[str]) -> dict[str, Findings]:
+    """The findings for each handler, in the first of the files that has it."""
+    found: dict[str, Findings] = {}
+    machine_code = {file: functions_of(file) for file in files}
+    for handler, pattern in ROOTS.items():
+        homes = [file for file in files if any(re.match(pattern, each.name) for each in machine_code[file].values())]
+        if homes:
+            found[handler] = Search(homes[0], machine_code[homes[0]], handler).run()
+        else:
+            found[handler] = Findings(problems=[f"no function is named like {pattern}: was the handler renamed?"])
+    return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Check what the signal handlers of the extension can call.")
-    parser.add_argument("library", help="the extension, optimised, with symbols")
-    findings = check(parser.parse_args().library)
+    parser = argparse.ArgumentParser(description="Check what the signal handlers can call.")
+    parser.add_argument("files", nargs="+", help="the extension and the program, optimised, with symbols")
+    findings = check(parser.parse_args().files)
     for handler, found in findings.items():
         print(f"{handler}: {found.reached} functions; calls {', '.join(sorted(found.external)) or 'nothing'}")
         for each in found.indirect:

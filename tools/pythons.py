@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 # The matrix, in the order of the table.
 MATRIX = (

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
                                    Samples as Samples, Tree as Tree)
     from plimsoll.profiler import (Profiler as Profiler, Statistics as Statistics, is_active as is_active,
-                                   pause as pause, profile as profile, resume as resume, set_rate as set_rate, start as start,
-                                   stats as stats, stop as stop)
+                                   pause as pause, profile as profile, resume as resume, set_rate as set_rate,
+                                   start as start, stats as stats, stop as stop)
 
 __all__ = [
     "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
@@ -39,8 +39,8 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("ProfileError", "UnsupportedError"), "plimsoll._core"),
     **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
-    **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop"),
-                    "plimsoll.profiler"),
+    **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
+                     "stop"), "plimsoll.profiler"),
 }
 
 

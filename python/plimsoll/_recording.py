@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Callable, Literal, Optional
 
 from plimsoll import _core
@@ -190,7 +191,7 @@ def _wrap_thread_starts(now: _Active) -> None:
         if original is None:
             continue
         setattr(module, name, _core.ThreadStarter(original))
-        now.undo.append(lambda module=module, name=name, original=original: setattr(module, name, original))
+        now.undo.append(partial(setattr, module, name, original))
 
 
 def _mark_collections(now: _Active) -> None:

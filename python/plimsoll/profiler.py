@@ -56,7 +56,7 @@ class Profiler:
 
     :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
     :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
-    :param engine: ``auto``, ``perf`` (perf task-clock), ``timer`` (monotonic timer) or ``cpu-timer`` (thread CPU timer).
+    :param engine: ``auto``, ``perf`` (perf task-clock), ``timer`` (monotonic) or ``cpu-timer`` (thread CPU timer).
     :param safe_mode: keep only stacks whose code objects were all known before the sample was taken.
     :param memory_mb: memory budget of the profiler's buffers.
     :param max_depth: frames kept of a stack, innermost first.

@@ -392,4 +392,4 @@ class Profile:
 
 def formats() -> "list[tuple[str, str, str]]":
     """The formats of other tools that :meth:`Profile.save` writes: name, file ending, description."""
-    return [tuple(row) for row in _core.formats()]
+    return [(name, ending, summary) for name, ending, summary in _core.formats()]

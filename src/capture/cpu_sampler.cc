@@ -272,9 +272,11 @@ void CpuSampler::adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns) 
   slot->random = next_random(random_) | 1U;
   slot->accounted_cpu_ns.store(cpu_ns - carried_ns, std::memory_order_relaxed);
   slot->start_cpu_ns = cpu_ns;
-  slot->cpu_at_tick_ns = cpu_ns;
-  slot->due_cpu_ns = cpu_ns - carried_ns + period_ns_.load(std::memory_order_relaxed);
   const std::int64_t now = monotonic_ns();
+  slot->cpu_at_tick_ns = cpu_ns;
+  slot->due_cpu_ns = cpu_ns + first_ns;
+  slot->tick_set_ns = first_ns;
+  slot->tick_due_ns = now + first_ns;
   slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0};
   if (!arm(*slot, first_ns)) {
     slots_.release(*slot);  // the thread has ended in the meantime
@@ -362,13 +364,15 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   }
   const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
   const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
-  if (is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed)) {
+  // Silence alone proves nothing: on a crowded machine the scheduler's ticks, and CPU timers with them, come late.
+  const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed);
+  if (is_suspect && os::blocks_signal(slot.tid, signal_)) {
     slot.tick.pause();
     slot.is_blocked = true;
     slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
     count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
-  } else if (slot.is_blocked && !is_silent) {
-    slot.is_blocked = false;  // the pending tick got through: the signal is no longer blocked
+  } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_)) {
+    slot.is_blocked = false;
     const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
     slot.tick.restart(period, period);
   }
@@ -441,7 +445,7 @@ void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
 
 // ---- signal side ----
 
-ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const {
+ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
   const os::TickOrigin origin = os::origin_of(info);
   ThreadSlot* slot = nullptr;
   if (origin.kind == os::TickOrigin::Kind::kSlot) slot = slots_.find(origin.value);
@@ -456,7 +460,7 @@ ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const {
   return owner == self ? slot : nullptr;
 }
 
-void CpuSampler::tick(const siginfo_t& info) {
+void CpuSampler::tick(const siginfo_t& info) noexcept {
   if (paused_.load(std::memory_order_acquire)) return;
   ThreadSlot* slot = slot_of(info);
   if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
@@ -464,11 +468,10 @@ void CpuSampler::tick(const siginfo_t& info) {
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   take_sample(*slot);
-  const bool is_monotonic = slot->tick.clock() == os::TickClock::kMonotonic;
-  if (is_monotonic || ticks % kJitterTicks == 0) vary_period(*slot);
+  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) slot->tick.set_period(varied_period(*slot));
 }
 
-void CpuSampler::take_sample(ThreadSlot& slot) {
+void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   const std::int64_t cpu_ns = thread_cpu_ns();
   const std::int64_t weight = cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
@@ -489,20 +492,15 @@ void CpuSampler::take_sample(ThreadSlot& slot) {
                sizeof(RawSample) + written * sizeof(cpython::PyFrame));
 }
 
-std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const {
+std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const noexcept {
   const memory::LocalReader memory;
   const Address tstate = interpreter_.thread_state_of_caller();
   if (is_null(tstate)) {
     sample.python = RawSample::Python::kNoState;
     return 0;
   }
-  Address frame{};
-  if (!cpython::current_frame(memory, interpreter_.layout, tstate, frame)) {
-    sample.stop = cpython::WalkStop::kUnreadable;
-    return 0;
-  }
   const cpython::Walk walk =
-      cpython::walk_frames(memory, interpreter_.layout, interpreter_.code_type, frame, frames);
+      cpython::walk_thread(memory, interpreter_.layout, interpreter_.code_type, tstate, frames);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
   const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
@@ -513,41 +511,51 @@ std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFram
   return walk.count;
 }
 
-bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const {
-  // A monotonic timer ticks while the thread waits or is preempted, too. One sample is due for each period of CPU
-  // time; ticks in between only look at the clock.
+bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept {
+  // A monotonic timer ticks while the thread waits or is preempted, too, and such a tick is handled where the thread
+  // goes on: mostly in a system call, which would get the time of all that ran before it. So a sample is due only when
+  // its CPU time has come; until then the timer is set again for what is left of it. A thread that is never preempted
+  // is sampled at its first tick.
+  constexpr std::int64_t kClose = 20'000;
   const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t now = monotonic_ns();
   const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
-  if (slot.resting.exchange(false, std::memory_order_relaxed))
-    slot.tick.restart(period, period);
-  else if (used < period / 8)
-    rest(slot);
-  if (cpu_ns < slot.due_cpu_ns - period / 2) return false;
-  slot.due_cpu_ns = std::max(slot.due_cpu_ns + period, cpu_ns - 2 * period);
-  return true;
+  const std::int64_t late = now - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
+  const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
+  const bool is_waiting = !was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2;
+  slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
+  const bool is_due = cpu_ns >= slot.due_cpu_ns - kClose;
+  if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + varied_period(slot);
+  const std::int64_t left = std::max(slot.due_cpu_ns - cpu_ns, kShortestPeriod);
+  slot.tick_set_ns = left;
+  slot.tick_due_ns = now + left;
+  if (is_waiting)
+    rest(slot, left);
+  else
+    slot.tick.restart(left, period);
+  return is_due;
 }
 
-void CpuSampler::rest(ThreadSlot& slot) const {
+void CpuSampler::rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept {
   // A monotonic timer interrupts whatever the thread sleeps in. So that a sleep is interrupted once at most, the tick
   // stops here, and a timer on the thread's CPU clock, which stands still in a sleep, starts it again.
   if (!slot.rest_tick.is_armed()) return;
   slot.resting.store(true, std::memory_order_relaxed);
   slot.tick.pause();
-  slot.rest_tick.restart(period_ns_.load(std::memory_order_relaxed), 0);
+  slot.rest_tick.restart(cpu_left_ns, 0);
 }
 
-void CpuSampler::vary_period(ThreadSlot& slot) const {
+std::int64_t CpuSampler::varied_period(ThreadSlot& slot) const noexcept {
   // Periodic work must not be able to hide between ticks, or to be met by every one of them: the period wanders
   // uniformly within a quarter of itself. Each step up is followed by the same step down, so that the number of ticks
   // stays that of the rate that was asked for, and not only on average.
-  if (slot.resting.load(std::memory_order_relaxed) || slot.tick.clock() == os::TickClock::kThreadCpu) return;
   const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
   const std::int64_t range = std::max<std::int64_t>(period / 2, 1);
   const bool is_return = slot.period_step_ns != 0;
   const auto random = static_cast<std::int64_t>(next_random(slot.random) % static_cast<std::uint64_t>(range));
   const std::int64_t step = is_return ? -slot.period_step_ns : random - range / 2;
   slot.period_step_ns = is_return ? 0 : step;
-  slot.tick.set_period(period + step);
+  return period + step;
 }
 
 }  // namespace plimsoll::capture

@@ -87,20 +87,21 @@ class CpuSampler {
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
 
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock and,
-  // every few ticks, the change of the period.
-  void tick(const siginfo_t& info);
+  // every few ticks, the change of the period. noexcept, as is all that it calls: the way of an exception out of a
+  // handler would be the unwinder, which locks and allocates.
+  void tick(const siginfo_t& info) noexcept;
 
  private:
   CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
              os::TickClock clock, int signal);
 
   // Signal side.
-  ThreadSlot* slot_of(const siginfo_t& info) const;
-  void take_sample(ThreadSlot& slot);
-  std::uint32_t walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const;
-  bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const;
-  void rest(ThreadSlot& slot) const;
-  void vary_period(ThreadSlot& slot) const;
+  ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
+  void take_sample(ThreadSlot& slot) noexcept;
+  std::uint32_t walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const noexcept;
+  bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept;
+  void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
+  std::int64_t varied_period(ThreadSlot& slot) const noexcept;
 
   // With mutex_ held.
   void adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns);

@@ -32,9 +32,12 @@ struct alignas(128) ThreadSlot {
   std::atomic<std::uint32_t> ticks{0};
   std::atomic<bool> resting{false};
   std::uint64_t random = 0;          // the handler's, for jitter
-  // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick, and when a sample is due.
+  // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick and when the next sample is due;
+  // how far the timer was set ahead, and for when.
   std::int64_t cpu_at_tick_ns = 0;
   std::int64_t due_cpu_ns = 0;
+  std::int64_t tick_set_ns = 0;
+  std::int64_t tick_due_ns = 0;
   std::int64_t period_step_ns = 0;  // likewise: the step of the period that is to be taken back
 
   // Bookkeeping.

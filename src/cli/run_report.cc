@@ -40,9 +40,11 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
 }
 
 void report_children(const std::string& plim, Console& console) {
-  const std::size_t dot = plim.rfind('.');
+  // As _recording.path_with_pid names them: app.plim, app.123.plim.
+  const std::filesystem::path path(plim);
   glob_t found{};
-  const std::string pattern = plim.substr(0, dot) + ".[0-9]*" + plim.substr(dot);
+  const std::string pattern =
+      (path.parent_path() / path.stem()).string() + ".[0-9]*" + path.extension().string();
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
     constexpr std::size_t kNamed = 4;
     std::string names;

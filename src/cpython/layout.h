@@ -63,7 +63,7 @@ struct Layout {
     std::uint32_t thread_id;      // pthread_self() of its thread
   } tstate{};
   struct {
-    std::uint32_t current_frame;  // _PyCFrame::current_frame; kCFrame only
+    std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only
   } cframe{};
   struct {
     std::uint32_t executable;  // f_code or f_executable

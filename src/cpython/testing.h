@@ -12,6 +12,7 @@
 // Code objects are made at first mention.
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <span>
@@ -87,6 +88,35 @@ class DrawnInterpreter {
     return address;
   }
 
+  // A str object of the narrowest kind that holds its characters.
+  Address str(std::u32string_view text) {
+    const char32_t widest = text.empty() ? U'\0' : *std::max_element(text.begin(), text.end());
+    const bool is_ascii = widest < 0x80;
+    const std::uint32_t width = widest < 0x100 ? 1 : widest < 0x10000 ? 2 : 4;
+    const std::uint32_t header = is_ascii ? layout.unicode.ascii_size : layout.unicode.compact_size;
+    const Address at = allocate(header + text.size() * width);
+    memory.put(offset_by(at, layout.unicode.length), std::uint64_t{text.size()});
+    put_str_state(at, width, kCompact | (is_ascii ? kAscii : 0));
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char32_t character = text[i];
+      memory.put_bytes(offset_by(at, header + i * width), {reinterpret_cast<const char*>(&character), width});
+    }
+    return at;
+  }
+  static constexpr std::uint32_t kCompact = 8, kAscii = 16;
+  void put_str_state(Address str, std::uint32_t width, std::uint32_t flags) {
+    constexpr std::uint32_t kInterned = 3;
+    memory.put(offset_by(str, layout.unicode.state), ((width | flags) << layout.unicode.kind_shift) | kInterned);
+  }
+
+  // A bytes object.
+  Address bytes(std::string_view text) {
+    const Address at = allocate(layout.bytes.data + text.size());
+    memory.put(offset_by(at, layout.object.var_size), std::uint64_t{text.size()});
+    memory.put_bytes(offset_by(at, layout.bytes.data), text);
+    return at;
+  }
+
   // A frame that is `offset` bytes into its code, called by the frame `previous`.
   Address frame(const std::string& name, std::int32_t offset, Address previous, std::uint8_t owner = 0) {
     const Address at = allocate();
@@ -136,11 +166,18 @@ class DrawnInterpreter {
     const Address tstate = allocate();
     Address current = frame;
     if (layout.frame_style == FrameStyle::kCFrame) {
-      current = allocate();
-      memory.put(offset_by(current, layout.cframe.current_frame), frame);
+      current = cframe(frame, Address{});
     }
     memory.put(offset_by(tstate, layout.tstate.current_frame), current);
     return tstate;
+  }
+
+  // The _PyCFrame of an entry from C into Python, made from the entry `previous`.
+  Address cframe(Address frame, Address previous) {
+    const Address at = allocate();
+    memory.put(offset_by(at, layout.cframe.current_frame), frame);
+    memory.put(offset_by(at, layout.cframe.previous), previous);
+    return at;
   }
 
   // Frames as they would be drawn, without the marks for generators and entries.

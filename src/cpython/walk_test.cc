@@ -285,6 +285,52 @@ TEST_P(WalkOf, AThreadStateThatCannotBeReadHasNoCurrentFrame) {
   EXPECT_TRUE(is_null(frame));
 }
 
+// ---- entries from C that are under way ----
+
+// A thread in `work`, from which C code is entering Python again.
+class WalkOfEntries : public WalkOf {
+ protected:
+  const Address root_ = python.cframe(Address{}, Address{});
+  const Address work_ = python.draw_stack("work@4 main@2 |");
+  const Address outer_ = python.cframe(work_, root_);
+
+  Seen walk_with_innermost(Address frame, Address previous) {
+    const Address tstate = python.allocate();
+    python.memory.put(offset_by(tstate, python.layout.tstate.current_frame), python.cframe(frame, previous));
+    std::vector<PyFrame> out(64);
+    Seen seen;
+    seen.walk = walk_thread(python.memory, python.layout, DrawnInterpreter::kCodeType, tstate, out);
+    seen.frames = python.text(std::span(out).first(seen.walk.count));
+    return seen;
+  }
+};
+
+TEST_P(WalkOfEntries, AnEntryThatIsDoneIsPartOfTheStack) {
+  const Seen seen = walk_with_innermost(python.frame("key", 6, work_), outer_);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_FALSE(seen.walk.leaf_skipped);
+  EXPECT_EQ(seen.frames, "key@6 work@4 main@2");
+}
+
+TEST_P(WalkOfEntries, WhateverLayOnTheStackIsNotBelieved) {
+  // GIVEN an entry that has not said yet what its frame is: garbage, a frame of a stack that is gone, a generator at rest
+  const Address gone = python.draw_stack("stale@6 other@4 main@2 |");
+  for (const Address left : {Address{0x666000}, Address{0x1}, gone, python.frame("generator", 2, Address{}, 1)}) {
+    const Seen seen = walk_with_innermost(left, outer_);
+    // THEN the stack is that of the code that C was called from
+    EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+    EXPECT_TRUE(seen.walk.leaf_skipped);
+    EXPECT_EQ(seen.frames, "work@4 main@2");
+  }
+}
+
+TEST_P(WalkOfEntries, AThreadsFirstEntryUnderWayIsAnEmptyStack) {
+  const Seen seen = walk_with_innermost(Address{0x666000}, root_);
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_EQ(seen.walk.count, 0U);
+  EXPECT_EQ(walk_with_innermost(python.draw_stack("main@2 |"), root_).frames, "main@2");
+}
+
 std::vector<Layout> layouts_with(bool (*has)(const Layout&)) {
   std::vector<Layout> layouts = testing::all_layouts();
   std::erase_if(layouts, [&](const Layout& layout) { return !has(layout); });
@@ -295,6 +341,9 @@ const auto name_of = [](const ::testing::TestParamInfo<Layout>& tested) { return
 INSTANTIATE_TEST_SUITE_P(Python, WalkOf, ::testing::ValuesIn(testing::all_layouts()), name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfInterpreterFrames, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.frame.owner != kNoField;
+                         })), name_of);
+INSTANTIATE_TEST_SUITE_P(Python, WalkOfEntries, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
+                           return layout.frame_style == FrameStyle::kCFrame;
                          })), name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfPlainPointers, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.executable_tag_mask == 0;

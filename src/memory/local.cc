@@ -37,13 +37,19 @@ std::uintptr_t target_of(const std::int32_t& field) {
   return reinterpret_cast<std::uintptr_t>(&field) + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(field));
 }
 
-// The handlers that were there before ours. Written under the mutex while the signal's handler is not yet ours.
+// The handlers in front of which ours stands, and those that were there before we came first. Written under the mutex
+// while the signal's handler is not yet ours.
 struct Previous {
   struct sigaction segv;
   struct sigaction bus;
 };
+Previous original;
 Previous previous;
+bool has_original = false;
 std::mutex install_mutex;
+
+// The frame of on_fault that is waiting for the previous handler to return, on this thread.
+thread_local std::uintptr_t waiting_frame __attribute__((tls_model("initial-exec"))) = 0;
 
 // If a guarded load faulted, goes on at its landing place.
 bool redirect(ucontext_t& context) {
@@ -56,14 +62,31 @@ bool redirect(ucontext_t& context) {
   return false;
 }
 
-void on_fault(int signal, siginfo_t* info, void* context) {
-  if (redirect(*static_cast<ucontext_t*>(context))) return;
+// A fault of the program's own: whoever handled it before us gets it.
+void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& before = signal == SIGSEGV ? previous.segv : previous.bus;
-  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
-  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  // Nobody else wants it: with the default action back in place the faulting instruction runs again and the program
-  // dies of its own fault, with its own core file.
-  ::sigaction(signal, &before, nullptr);
+  const bool is_function =
+      (before.sa_flags & SA_SIGINFO) != 0 || (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN);
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  // Inside the previous handler's own call the signal comes back to us when that handler, having done its work, puts
+  // back what it once found, which was ours: faulthandler does. (A deeper frame; one that jumped out is not deeper.)
+  const bool came_back = waiting_frame != 0 && frame < waiting_frame;
+  if (!is_function || came_back) {
+    // Nobody else wants it: with the first action back in place the faulting instruction runs again, and the program
+    // dies of its own fault, with its own core file.
+    ::sigaction(signal, signal == SIGSEGV ? &original.segv : &original.bus, nullptr);
+    return;
+  }
+  waiting_frame = frame;
+  if ((before.sa_flags & SA_SIGINFO) != 0)
+    before.sa_sigaction(signal, info, context);
+  else
+    before.sa_handler(signal);
+  waiting_frame = 0;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (!redirect(*static_cast<ucontext_t*>(context))) pass_on(signal, info, context);
 }
 
 Status install_one(int signal, struct sigaction& before) {
@@ -85,6 +108,11 @@ Status install_one(int signal, struct sigaction& before) {
 
 Status FaultGuard::ensure_installed() {
   const std::lock_guard lock(install_mutex);
+  if (!has_original) {
+    if (::sigaction(SIGSEGV, nullptr, &original.segv) != 0 || ::sigaction(SIGBUS, nullptr, &original.bus) != 0)
+      return system_error("cannot ask for the fault handlers", errno);
+    has_original = true;
+  }
   PLIMSOLL_TRY(install_one(SIGSEGV, previous.segv));
   return install_one(SIGBUS, previous.bus);
 }

@@ -34,6 +34,9 @@ std::vector<Tid> list_threads();
 // The thread's name as the kernel knows it, at most 15 bytes; empty if the thread has ended.
 std::string thread_name(Tid tid);
 
+// Whether a thread of this process blocks a signal; false if it cannot be told.
+bool blocks_signal(Tid tid, int signal);
+
 // The CPU clock of a thread of this process, for clock_ns(). Async-signal-safe. Reading it fails when the thread ends.
 clockid_t thread_cpu_clock(Tid tid);
 

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/clock.h"
 #include "os/os.h"
@@ -31,7 +32,7 @@ std::string proc_task_path(Tid tid, const char* file) {
 std::string read_small_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.is_open()) return {};
-  char buffer[512];
+  char buffer[4096];
   const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
   return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string{};
 }
@@ -110,6 +111,16 @@ std::string thread_name(Tid tid) {
   std::string name = read_small_file(proc_task_path(tid, "comm"));
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
+}
+
+bool blocks_signal(Tid tid, int signal) {
+  constexpr std::string_view kField = "\nSigBlk:\t";
+  const std::string status = read_small_file(proc_task_path(tid, "status"));
+  const std::size_t at = status.find(kField);
+  std::uint64_t blocked = 0;
+  if (at == std::string::npos) return false;
+  std::from_chars(status.data() + at + kField.size(), status.data() + status.size(), blocked, 16);
+  return (blocked >> static_cast<unsigned>(signal - 1) & 1U) != 0;
 }
 
 clockid_t thread_cpu_clock(Tid tid) {

@@ -20,11 +20,12 @@ class CallRules:
     def relevant(self, stacks: "Iterable[harness.Stack]") -> "Iterator[tuple[tuple[str, int], ...]]":
         """The part of each stack that is ruled: the file's frames from `work` inwards. Not while it was learned."""
         for stack in stacks:
-            path = tuple((frame.function.name, frame.line) for frame in stack.in_file(self._file))
-            names = [name for name, _ in path]
+            frames = stack.in_file(self._file)
+            names = [frame.function.name for frame in frames]
             is_learning = any(harness.plain_name(frame.function) == "learn" for frame in stack.frames)
             if self.work in names and not is_learning:
-                yield path[names.index(self.work):]
+                yield tuple((f"{frame.function.name}@{frame.function.first_line}", frame.line)
+                            for frame in frames[names.index(self.work):])
 
     def violation(self, path: "tuple[tuple[str, int], ...]") -> str:
         """What is impossible about a stack; empty if it is possible."""

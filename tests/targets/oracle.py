@@ -2,7 +2,8 @@
 
 A recording of the same work must show no other one. A stack is written from the work's own function inwards: the name
 of each caller with the line that it is calling from, and the name of the function called. Only functions of the
-program's own file count, so that a stack through a library is as short as what the program can be held to.
+program's own file count, so that a stack through a library is as short as what the program can be held to. A function
+is named by its name and first line, as several may share a name.
 """
 
 import dis
@@ -15,7 +16,7 @@ GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous gene
 
 
 def name_of(code):
-    return getattr(code, "co_qualname", code.co_name)
+    return f"{getattr(code, 'co_qualname', code.co_name)}@{code.co_firstlineno}"
 
 
 def lines_of(code):
@@ -72,7 +73,7 @@ class Oracle:
 
     def facts(self):
         return {
-            "work": name_of(self._work.__code__),
+            "work": self._work.__name__,
             "stacks": sorted(self.stacks, key=repr),
             "lines": {name: sorted(lines_of(code)) for name, code in self.code.items()},
             "generators": sorted(name for name, code in self.code.items() if code.co_flags & GENERATOR_FLAGS),

@@ -49,7 +49,7 @@ def check_format(context: Context) -> Report:
 
 
 class Tidy:
-    """clang-tidy with a memory: a file is looked at again only if it, a header of ours it sees, or the rules changed."""
+    """clang-tidy with a memory: looks at a file again only if it, a header of ours in it, or the rules have changed."""
 
     def __init__(self, context: Context, command: str) -> None:
         self._context = context

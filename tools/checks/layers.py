@@ -21,6 +21,10 @@ LEVEL = {layer: number for number, layers in enumerate(LEVELS) for layer in laye
 # The nursery can be taken out of Plimsoll and embedded in a language's runtime: it stands on base alone.
 ALONE = {"nursery": {"base"}}
 
+# Headers for tests, by their names, and who may include them.
+FOR_TESTS = re.compile(r"(^|/|_)(testing|fake)\.h$")
+TESTS = re.compile(r"_(test|fuzz|bench|golden)\.cc$|(^|/|_)(testing|fake)\.(h|cc)$")
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 LINKS = re.compile(r"^plimsoll_layer\((\w+)(.*?)\)\s*$", re.MULTILINE | re.DOTALL)
 
@@ -45,7 +49,7 @@ def check_layers(context: Context) -> Report:
     linked = linked_layers()
     for layer, others in linked.items():
         for other in sorted(others):
-            if list(linked).index(other) > list(linked).index(layer) if other in linked else True:
+            if other not in list(linked)[: list(linked).index(layer)]:
                 report.fail(f"src/CMakeLists.txt: {layer} links {other}, which does not stand above it")
     count = 0
     for path in context.sources():
@@ -58,8 +62,10 @@ def check_layers(context: Context) -> Report:
         for include in includes_of(read(path)):
             count += 1
             target = include.split("/")[0]
-            if "/" not in include or not (Path("src") / include) in context.files:
+            if Path("src") / include not in context.files:
                 report.fail(f'{path}: "{include}" is not a path below src/')
+            elif FOR_TESTS.search(include) and not TESTS.search(path.name):
+                report.fail(f'{path}: only tests may include "{include}"')
             elif target == layer:
                 continue
             elif LEVEL.get(target, len(LEVELS)) >= LEVEL[layer] or target not in ALONE.get(layer, {target}):

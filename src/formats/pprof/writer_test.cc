@@ -35,6 +35,7 @@ struct Decoded {
   std::string sample(pbf_message<SampleField> message) const;
   std::string label(pbf_message<LabelField> message) const;
   std::string value_type(pbf_message<ValueTypeField> message) const;
+  void mapping(pbf_message<MappingField> message);
   [[nodiscard]] std::string text(std::int64_t index) const { return strings.at(static_cast<std::size_t>(index)); }
 };
 
@@ -113,6 +114,15 @@ std::string Decoded::value_type(pbf_message<ValueTypeField> message) const {
   return type + "/" + unit;
 }
 
+void Decoded::mapping(pbf_message<MappingField> message) {
+  while (message.next()) {
+    if (message.tag() >= MappingField::kHasFunctions)
+      mapping_flags.push_back(message.get_bool());
+    else
+      message.skip();
+  }
+}
+
 void Decoded::decode(const std::string& bytes) {
   for (pbf_message<ProfileField> file(bytes); file.next(ProfileField::kStringTable);)
     strings.push_back(file.get_string());
@@ -139,16 +149,9 @@ void Decoded::decode(const std::string& bytes) {
       case ProfileField::kComment:
         for (const auto index : file.get_packed_int64()) comments.push_back(text(index));
         break;
-      case ProfileField::kMapping: {
-        pbf_message<MappingField> mapping = file.get_message();
-        while (mapping.next()) {
-          if (mapping.tag() >= MappingField::kHasFunctions)
-            mapping_flags.push_back(mapping.get_bool());
-          else
-            mapping.skip();
-        }
+      case ProfileField::kMapping:
+        mapping(file.get_message());
         break;
-      }
       case ProfileField::kTimeNanos:
       case ProfileField::kDurationNanos:
       case ProfileField::kPeriod:

@@ -1,0 +1,139 @@
+// capture/resolve_test.cc: addresses become names and lines, or nothing at all.
+#include "capture/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "capture/testing.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::FakeFunction;
+using testing::later;
+using Log = std::vector<std::string>;
+
+class ResolverTest : public ::testing::Test {
+ protected:
+  ResolverTest() { EXPECT_TRUE(memory::FaultGuard::ensure_installed().ok()); }
+
+  // A sample as the sampler would have taken it now, innermost frame first.
+  RawSample raw_sample(const std::vector<cpython::PyFrame>& frames) {
+    RawSample raw;
+    raw.frame_count = static_cast<std::uint32_t>(frames.size());
+    for (const cpython::PyFrame& frame : frames) registry.seen().mark(frame.code);
+    raw.time_ns = later();
+    return raw;
+  }
+  static cpython::PyFrame frame(const FakeFunction& function, std::int32_t position) {
+    return {function.address(), position, 0};
+  }
+  bool resolve(Resolver& resolver, const std::vector<cpython::PyFrame>& frames) {
+    return resolver.resolve(raw_sample(frames), frames);
+  }
+
+  CodeRegistry registry{testing::fake_layout()};
+  testing::LoggingSink sink;
+  FakeFunction main{"main", 1};
+  FakeFunction work{"work", 20};
+};
+
+using Validated = ResolverTest;
+using SafeMode = ResolverTest;
+
+TEST_F(Validated, CodeIsAnnouncedOnceAndBeforeItsFirstUse) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0), frame(main, 16)}));
+  EXPECT_TRUE(resolve(resolver, {frame(main, 32)}));
+  EXPECT_EQ(sink.log, (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "sample main:3"}));
+}
+
+TEST_F(Validated, PositionsBecomeLines) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  // Out of order and repeated, so that what is remembered is used, too.
+  for (const std::int32_t position : {48, 0, 16, 18, 0, 48, -2, cpython::kNoPosition})
+    EXPECT_TRUE(resolve(resolver, {frame(work, position)}));
+  EXPECT_EQ(sink.log, (Log{"code 0 work", "sample work:23", "sample work:20", "sample work:21", "sample work:21",
+                           "sample work:20", "sample work:23", "sample work:20", "sample work:20"}));
+}
+
+TEST_F(Validated, PassesOnWhatTheSamplerKnows) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  RawSample truncated = raw_sample({frame(work, 0)});
+  truncated.stop = cpython::WalkStop::kTruncated;
+  const cpython::PyFrame frames[] = {frame(work, 0)};
+  EXPECT_TRUE(resolver.resolve(truncated, frames));
+  RawSample native = raw_sample({});
+  native.python = RawSample::Python::kNoState;
+  EXPECT_TRUE(resolver.resolve(native, {}));
+  EXPECT_TRUE(resolver.resolve(raw_sample({}), {}));
+  EXPECT_EQ(sink.log, (Log{"code 0 work", "sample ... work:20", "native sample", "sample"}));
+}
+
+TEST_F(Validated, AStackWithOneUnreadableCodeObjectIsNoStack) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  EXPECT_FALSE(resolve(resolver, {frame(work, 0), {Address{8}, 0, 0}, frame(main, 0)}));
+  EXPECT_EQ(sink.log, Log{"code 0 main"}) << "no part of the stack is passed on";
+}
+
+TEST_F(Validated, EachSampleOfAReusedAddressHasItsOwnName) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  const std::vector<cpython::PyFrame> frames{frame(work, 0)};
+  const RawSample of_work = raw_sample(frames);
+  registry.on_destroy(work.address());
+  work.become("successor", 70);
+  const RawSample of_successor = raw_sample(frames);
+  EXPECT_TRUE(resolver.resolve(of_work, frames));
+  EXPECT_TRUE(resolver.resolve(of_successor, frames));
+  EXPECT_EQ(sink.log, (Log{"code 0 work", "sample work:20", "code 1 successor", "sample successor:70"}));
+}
+
+TEST_F(Validated, ADeadObjectIsForgottenOnceItsSamplesAreDone) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0)}));
+  registry.on_destroy(work.address());
+  work.become("successor");
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0)}));
+  resolver.forget_deaths_before(later());
+  EXPECT_EQ(sink.log.back(), "forget 0");
+  // The living one is not forgotten.
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0)}));
+  EXPECT_EQ(sink.log.back(), "sample successor:10");
+}
+
+TEST_F(SafeMode, BelievesOnlyWhatWasKnownBeforeTheSample) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
+  // GIVEN a code object at first sight
+  EXPECT_FALSE(resolve(resolver, {frame(work, 0)}));
+  // WHEN it is met again THEN it is known
+  EXPECT_TRUE(resolve(resolver, {frame(work, 16)}));
+  EXPECT_EQ(sink.log, (Log{"code 0 work", "sample work:21"}));
+}
+
+TEST_F(SafeMode, OneNewFrameMakesTheWholeStackNew) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
+  EXPECT_FALSE(resolve(resolver, {frame(main, 0)}));
+  EXPECT_TRUE(resolve(resolver, {frame(main, 0)}));
+  EXPECT_FALSE(resolve(resolver, {frame(work, 0), frame(main, 0)}));
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0), frame(main, 0)}));
+}
+
+TEST_F(SafeMode, ASampleTakenBeforeTheFirstSightIsNotBelievedAfterIt) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
+  const std::vector<cpython::PyFrame> frames{frame(work, 0)};
+  const RawSample early = raw_sample(frames);
+  EXPECT_FALSE(resolve(resolver, frames));
+  EXPECT_FALSE(resolver.resolve(early, frames));
+}
+
+TEST_F(SafeMode, WhatIsReadOnlyWhenItDiesWasNeverKnown) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
+  const std::vector<cpython::PyFrame> frames{frame(work, 0)};
+  const RawSample early = raw_sample(frames);
+  registry.on_destroy(work.address());
+  work.vanish();
+  EXPECT_FALSE(resolver.resolve(early, frames));
+}
+
+}  // namespace
+}  // namespace plimsoll::capture

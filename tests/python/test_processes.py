@@ -1,0 +1,225 @@
+"""Forks, execs, children of all kinds, and sudden ends."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import sys
+from typing import Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+Write = Callable[..., pathlib.Path]
+
+BURN = """
+import os, sys, time
+def burn(seconds):
+    start = time.process_time()
+    while time.process_time() - start < seconds: sum(range(1000))
+"""
+
+
+def seconds_in(profile: plimsoll.Profile, function: str) -> float:
+    return harness.total_seconds(profile).get(function, 0.0)
+
+
+FORK = BURN + """
+def in_child(): burn(0.3)
+def in_parent(): burn(0.2)
+child = os.fork()
+if child == 0:
+    in_child()
+    sys.exit(0)
+in_parent()
+os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_is_left_alone_by_default(tmp_path: pathlib.Path, program: Write) -> None:
+    recorded = harness.record(tmp_path, program(FORK))
+    assert seconds_in(recorded.profile, "in_parent") == pytest.approx(0.2, rel=0.1)
+    assert seconds_in(recorded.profile, "in_child") == 0
+    assert len(harness.profiles_in(tmp_path)) == 1
+
+
+def test_a_forked_child_goes_on_into_its_own_file(tmp_path: pathlib.Path, program: Write) -> None:
+    # WHEN children are followed
+    recorded = harness.record(tmp_path, program(FORK), options=["--children"])
+    # THEN each process has its file, with its own work and no other's, and the parent's report names the child's
+    child = next(profile for profile in harness.profiles_in(tmp_path) if seconds_in(profile, "in_child") > 0)
+    assert seconds_in(child, "in_child") == pytest.approx(0.3, rel=0.1)
+    assert seconds_in(child, "in_parent") == 0
+    assert seconds_in(recorded.profile, "in_parent") == pytest.approx(0.2, rel=0.1)
+    assert seconds_in(recorded.profile, "in_child") == 0
+    assert child.complete and recorded.profile.complete
+    assert any("1 child process has a profile of its own" in line for line in recorded.finished.notices)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children_are_recorded(tmp_path: pathlib.Path, program: Write, method: str) -> None:
+    # GIVEN a pool of two workers, started in each of the ways
+    script = program(BURN + f"""
+import multiprocessing
+def task(n):
+    burn(0.15)
+    return n * n
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    with context.Pool(2) as pool:
+        print(pool.map(task, range(4)))
+        pool.close()
+        pool.join()
+""")
+    # WHEN it runs with --children THEN the work of all tasks is in the children's profiles
+    recorded = harness.record(tmp_path, script, options=["--children"])
+    assert "[0, 1, 4, 9]" in recorded.finished.out
+    children = [profile for profile in harness.profiles_in(tmp_path)]
+    assert sum(seconds_in(profile, "task") for profile in children) == pytest.approx(0.6, rel=0.1)
+
+
+def test_a_python_subprocess_is_recorded(tmp_path: pathlib.Path, program: Write) -> None:
+    child = program(BURN + "def elsewhere(): burn(0.2)\nelsewhere()\n", "child.py")
+    script = program(BURN + f"import subprocess\nsubprocess.run([sys.executable, {str(child)!r}], check=True)\n")
+    harness.record(tmp_path, script, options=["--children"])
+    assert sum(seconds_in(profile, "elsewhere") for profile in harness.profiles_in(tmp_path)) == pytest.approx(0.2, rel=0.1)
+
+
+def test_exec_keeps_what_was_recorded(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that looks for another one along PATH, where it is not at first, and becomes it
+    script = program(BURN + """
+def before(): burn(0.3)
+before()
+os.execvpe("true", ["true"], {**os.environ, "PATH": "/nowhere:/no/such:" + os.environ["PATH"]})
+""")
+    # WHEN it is recorded THEN `true` lives to its end, whatever tick was under way, and the profile is complete
+    recorded = harness.record(tmp_path, script)
+    assert seconds_in(recorded.profile, "before") == pytest.approx(0.3, rel=0.1)
+    assert recorded.profile.complete
+
+
+def test_a_failed_exec_does_not_end_the_recording(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program(BURN + """
+try: os.execv("/no/such/program", ["x"])
+except FileNotFoundError: pass
+def after(): burn(2.0)
+after()
+""")
+    recorded = harness.record(tmp_path, script)
+    assert recorded.profile.complete
+    assert seconds_in(recorded.profile, "after") > 0.5  # the caller was silenced for a second at most
+
+
+def test_exec_in_a_storm_of_ticks_never_dies_of_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that execs itself many times while it is ticked 20,000 times a second
+    script = program(BURN + """
+count = int(sys.argv[1])
+burn(0.02)
+if count: os.execv(sys.executable, [sys.executable, sys.argv[0], str(count - 1)])
+print("done")
+""")
+    finished = harness.plimsoll_run(script, "20", options=["--children", "-r", "20000", "-o", tmp_path / "out.plim"])
+    assert finished.expect().out == "done\n"
+
+
+def test_os_exit_completes_the_profile(tmp_path: pathlib.Path, program: Write) -> None:
+    recorded = harness.record(tmp_path, program(BURN + "def work(): burn(0.2)\nwork()\nos._exit(4)\n"), code=4)
+    assert recorded.profile.complete
+    assert seconds_in(recorded.profile, "work") == pytest.approx(0.2, rel=0.1)
+
+
+def test_what_kill_9_leaves_is_readable(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that works three CPU seconds, says so, and goes on
+    script = program(BURN + "def work():\n burn(3.0)\n print(os.getpid(), flush=True)\n burn(60)\nwork()\n")
+    out = tmp_path / "out.plim"
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
+        pid = int(running.line())
+        # WHEN it is killed THEN `plimsoll run` dies of the same signal after its report
+        import os
+
+        os.kill(pid, signal.SIGKILL)
+        finished = running.finish()
+    assert finished.code == harness.death_by(signal.SIGKILL)
+    assert any("cut short" in line for line in finished.notices)
+    # and the file holds everything but the last second or so
+    profile = plimsoll.Profile.open(out)
+    assert not profile.complete
+    assert seconds_in(profile, "work") > 1.5
+
+
+def test_the_file_is_readable_at_any_moment(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that writes a byte into the profile's life every now and then
+    script = program(BURN + "def work():\n for i in range(5):\n  burn(0.5)\n  print(i, flush=True)\nwork()\n")
+    out = tmp_path / "out.plim"
+    counts = []
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
+        for _ in range(5):
+            running.line()
+            # WHEN it is read while it grows THEN it always is a profile, with ever more in it
+            profile = plimsoll.Profile.open(out)
+            assert not profile.complete or len(counts) == 4
+            counts.append(len(profile.samples))
+        running.finish()
+    assert counts == sorted(counts) and counts[-1] > counts[0]
+    assert plimsoll.Profile.open(out).complete
+
+
+def test_a_program_that_closes_all_descriptors_loses_neither_profile_nor_files(tmp_path: pathlib.Path,
+                                                                                program: Write) -> None:
+    # GIVEN a daemon-like program: it closes everything, then opens hundreds of files of its own
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    script = program(BURN + f"""
+os.closerange(3, 4096)
+files = [open({str(mine)!r} + "/%d" % i, "w") for i in range(700)]
+def work(): burn(1.5)
+work()
+for file in files: file.write("mine"); file.close()
+""")
+    # WHEN it is recorded THEN the profile goes on in its own file, and the program's files hold the program's bytes
+    recorded = harness.record(tmp_path, script)
+    assert all(path.read_text() == "mine" for path in mine.iterdir())
+    assert recorded.profile.complete
+    assert sum(1 for _ in mine.iterdir()) == 700
+
+
+def test_a_program_that_blocks_all_signals_survives_and_is_told_of(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program(BURN + """
+import signal, threading
+def deaf():
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+    burn(1.5)
+thread = threading.Thread(target=deaf); thread.start(); thread.join()
+print("alive")
+""")
+    recorded = harness.record(tmp_path, script)
+    assert recorded.finished.out == "alive\n"
+    lost = {drop.reason: drop.cpu_ns / 1e9 for drop in recorded.profile.drops}
+    assert lost.get("thread blocks the signal", 0) > 0.5
+
+
+def test_faulthandler_and_profiler_get_along(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program with faulthandler that crashes after a while
+    script = program(BURN + "import ctypes, faulthandler\nfaulthandler.enable()\nburn(1.3)\nctypes.string_at(8)\n")
+    # WHEN it crashes THEN it does so in its own way
+    out = tmp_path / "out.plim"
+    finished = harness.plimsoll_run(script, options=["-o", out])
+    assert finished.code == harness.death_by(signal.SIGSEGV)
+    assert finished.err.count("Fatal Python error: Segmentation fault") == 1
+    assert len(plimsoll.Profile.open(out).samples) > 100
+
+
+def test_a_crash_without_faulthandler_is_a_plain_crash(tmp_path: pathlib.Path, program: Write) -> None:
+    finished = harness.plimsoll_run(program("import ctypes\nctypes.string_at(8)\n"), options=["-o", tmp_path / "o.plim"])
+    assert finished.code == harness.death_by(signal.SIGSEGV)
+    assert finished.own_err == ""
+
+
+def test_duration_ends_the_recording_not_the_program(tmp_path: pathlib.Path, program: Write) -> None:
+    recorded = harness.record(tmp_path, program(BURN + "def work(): burn(1.5)\nwork()\nprint('to the end')\n"),
+                              options=["-d", "0.5"])
+    assert recorded.finished.out == "to the end\n"
+    assert recorded.profile.complete
+    assert 0.4 < recorded.profile.duration < 1.0
