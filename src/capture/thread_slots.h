@@ -51,8 +51,11 @@ struct alignas(128) ThreadSlot {
 // All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.
 class ThreadSlots {
  public:
-  // A free slot, marked in use, with the atomics reset; nullptr when a million threads are being sampled.
+  // A free slot with the atomics reset, for the caller to fill; nullptr when a million threads are being sampled.
   ThreadSlot* allocate();
+  // From now on handlers find the slot, with everything that was written to it. Not before: a signal that outlived the
+  // slot's former thread must not meet a half-filled one.
+  void publish(ThreadSlot& slot);
   // The slot's thread is gone. Its tick must be disarmed.
   void release(ThreadSlot& slot);
   void bind_descriptor(int descriptor, std::uint32_t number);

@@ -17,11 +17,17 @@ class ThreadSlotsTest : public ::testing::Test {
     return numbers;
   }
 
+  ThreadSlot* allocate() {
+    ThreadSlot* slot = slots->allocate();
+    slots->publish(*slot);
+    return slot;
+  }
+
   std::unique_ptr<ThreadSlots> slots = std::make_unique<ThreadSlots>();  // too large for a stack
 };
 
 TEST_F(ThreadSlotsTest, ASlotIsFoundByItsNumberWhileItIsInUse) {
-  ThreadSlot* slot = slots->allocate();
+  ThreadSlot* slot = allocate();
   ASSERT_NE(slot, nullptr);
   const std::uint32_t number = slot->number;
   EXPECT_EQ(slots->find(number), slot);
@@ -29,9 +35,16 @@ TEST_F(ThreadSlotsTest, ASlotIsFoundByItsNumberWhileItIsInUse) {
   EXPECT_EQ(slots->find(number), nullptr);
 }
 
+TEST_F(ThreadSlotsTest, ASlotIsNotFoundUntilItIsFilled) {
+  ThreadSlot* slot = slots->allocate();
+  EXPECT_EQ(slots->find(slot->number), nullptr);
+  slots->publish(*slot);
+  EXPECT_EQ(slots->find(slot->number), slot);
+}
+
 TEST_F(ThreadSlotsTest, NumbersThatWereNeverGivenFindNothing) {
   EXPECT_EQ(slots->find(0), nullptr);
-  slots->allocate();
+  allocate();
   for (const std::uint32_t number : {1U, 64U, 1'000'000U, (1U << 20U) - 1, 1U << 20U, ~0U})
     EXPECT_EQ(slots->find(number), nullptr) << number;
 }
@@ -42,7 +55,7 @@ TEST_F(ThreadSlotsTest, ManySlotsHaveDifferentNumbersAndKeepTheirPlaces) {
   std::vector<ThreadSlot*> given;
   std::set<std::uint32_t> numbers;
   for (std::size_t i = 0; i < kCount; ++i) {
-    given.push_back(slots->allocate());
+    given.push_back(allocate());
     numbers.insert(given.back()->number);
   }
   // THEN each is its own, and growing has moved none
@@ -53,14 +66,14 @@ TEST_F(ThreadSlotsTest, ManySlotsHaveDifferentNumbersAndKeepTheirPlaces) {
 
 TEST_F(ThreadSlotsTest, AReleasedSlotIsUsedAgainBeforeMoreMemory) {
   std::vector<ThreadSlot*> given;
-  for (int i = 0; i < 64; ++i) given.push_back(slots->allocate());
+  for (int i = 0; i < 64; ++i) given.push_back(allocate());
   slots->release(*given[10]);
-  EXPECT_EQ(slots->allocate(), given[10]);
+  EXPECT_EQ(allocate(), given[10]);
 }
 
 TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   // GIVEN a slot with the traces of a thread
-  ThreadSlot* slot = slots->allocate();
+  ThreadSlot* slot = allocate();
   slot->pthread = 77;
   slot->busy = true;
   slot->ticks = 5;
@@ -70,7 +83,7 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   slot->is_blocked = true;
   // WHEN it is given to another
   slots->release(*slot);
-  ThreadSlot* again = slots->allocate();
+  ThreadSlot* again = allocate();
   // THEN they are gone
   ASSERT_EQ(again, slot);
   EXPECT_EQ(again->pthread, 0U);
@@ -83,8 +96,8 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
 }
 
 TEST_F(ThreadSlotsTest, ADescriptorLeadsToTheSlotThatWasBoundToItLast) {
-  ThreadSlot* first = slots->allocate();
-  ThreadSlot* second = slots->allocate();
+  ThreadSlot* first = allocate();
+  ThreadSlot* second = allocate();
   slots->bind_descriptor(500, first->number);
   EXPECT_EQ(slots->find_by_descriptor(500), first);
   slots->bind_descriptor(500, second->number);
@@ -94,7 +107,7 @@ TEST_F(ThreadSlotsTest, ADescriptorLeadsToTheSlotThatWasBoundToItLast) {
 }
 
 TEST_F(ThreadSlotsTest, DescriptorsThatWereNeverBoundOrAreOutOfRangeFindNothing) {
-  slots->allocate();
+  allocate();
   EXPECT_EQ(slots->find_by_descriptor(3), nullptr);
   for (const int descriptor : {-1, 1 << 16, INT32_MAX}) {
     slots->bind_descriptor(descriptor, 0);  // ignored

@@ -65,10 +65,10 @@ void add_commands(CLI::App& app, const Commands& commands) {
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(30);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-  app.get_formatter()->label("Subcommands", "Commands");
   app.footer(std::string(kExitCodes));
   for (const std::unique_ptr<Command>& command : commands) {
     CLI::App* verb = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
+    verb->group("Commands");
     verb->footer("Examples:\n" + command->examples());
     command->add_arguments(*verb);
   }

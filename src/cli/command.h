@@ -17,6 +17,7 @@ class App;
 
 namespace plimsoll::cli {
 
+// A verb, from its arguments to its exit code.
 class Command {
  public:
   virtual ~Command() = default;
@@ -28,7 +29,7 @@ class Command {
   [[nodiscard]] virtual std::string examples() const = 0;
   // Whether a program with arguments of its own follows the verb's options; it is passed to set_program before run.
   [[nodiscard]] virtual bool takes_program() const { return false; }
-  virtual void set_program(std::vector<std::string>) {}
+  virtual void set_program(std::vector<std::string>) {}  // NOLINT(performance-unnecessary-value-param): to be moved from
   // Binds arguments to members; they must outlive `app`.
   virtual void add_arguments(CLI::App& app) = 0;
   // Does the work; the exit code (exit_code.h, or that of a profiled program) or an Error, which names its own.

@@ -17,6 +17,7 @@ struct Input {
   std::uint64_t file_bytes = 0;
 };
 
+// The outside world as a command sees it.
 class Console {
  public:
   virtual ~Console() = default;

@@ -17,15 +17,11 @@ enum ExitCode : int {
 
 constexpr ExitCode exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kUsage:
-      return kUsage;
-    case ErrorKind::kPermission:
-      return kNoPermission;
-    case ErrorKind::kBadInput:
-      return kBadInput;
+    case ErrorKind::kUsage: return kUsage;
+    case ErrorKind::kPermission: return kNoPermission;
+    case ErrorKind::kBadInput: return kBadInput;
     case ErrorKind::kUnsupported:
-    case ErrorKind::kSystem:
-      break;
+    case ErrorKind::kSystem: break;
   }
   return kFailed;
 }

@@ -16,7 +16,7 @@ TEST(Info, TellsTheFactsOfAProfileEvenWithoutSamples) {
   FakeConsole console;
   console.files["app.plim"] = [] { return profile::testing::draw_profile(""); };
   EXPECT_EQ(testing::run_words(make_info(), {"info", "app.plim"}, console), kFine);
-  EXPECT_NE(console.out.find("samples       0\n"), std::string::npos) << console.out;
+  EXPECT_NE(console.out.find("samples         0\n"), std::string::npos) << console.out;
 }
 
 TEST(Info, WritesJson) {

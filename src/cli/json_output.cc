@@ -31,12 +31,9 @@ void put_boolean(JsonWriter& json, std::string_view name, bool value) {
 
 std::string_view kind_name(profile::FunctionKind kind) {
   switch (kind) {
-    case profile::FunctionKind::kPython:
-      return "python";
-    case profile::FunctionKind::kNative:
-      return "native";
-    case profile::FunctionKind::kSynthetic:
-      break;
+    case profile::FunctionKind::kPython: return "python";
+    case profile::FunctionKind::kNative: return "native";
+    case profile::FunctionKind::kSynthetic: break;
   }
   return "synthetic";
 }

@@ -25,6 +25,7 @@ struct LineWeight {
   bool is_asked_for = true;  // else it has its numbers, but is shown only where it stands near a line that is
 };
 
+// A file's lines that have time or were asked for, with the file's sums.
 struct FileReport {
   StringId file;
   std::int64_t self_ns = 0;
@@ -32,6 +33,7 @@ struct FileReport {
   std::vector<LineWeight> lines;  // in order of the line number
 };
 
+// The whole report; what it cannot attribute to a line is counted.
 struct LineReport {
   std::vector<FileReport> files;     // those with the most self time first
   std::int64_t without_line_ns = 0;  // self time of native code and of frames without a file or a line

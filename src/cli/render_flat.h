@@ -10,8 +10,10 @@
 
 namespace plimsoll::cli {
 
+// Which time puts a function first.
 enum class SortBy { kSelf, kTotal };
 
+// What to show of the table.
 struct FlatOptions {
   SortBy sort = SortBy::kSelf;
   std::size_t limit = 30;  // 0 = all

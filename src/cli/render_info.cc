@@ -39,7 +39,7 @@ class InfoRenderer {
   }
 
  private:
-  static constexpr std::size_t kNameCells = 14;
+  static constexpr std::size_t kNameCells = 16;
 
   void add(std::string_view name, const std::string& value, Style style = Style::kPlain) {
     if (value.empty()) return;

@@ -32,29 +32,29 @@ TEST(RenderInfo, TellsEveryFactInALine) {
   EXPECT_EQ("\n" + render_info(profile, session_facts(profile, 1234), "app.plim", Page{}), R"(
 app.plim
 
-program       python3 app.py
-python        Python 3.12.4
-plimsoll      0.1.0
-platform      Linux x86_64
-started       2026-01-02 03:04:05 UTC
-elapsed       900 ms
-complete      yes
+program         python3 app.py
+python          Python 3.12.4
+plimsoll        0.1.0
+platform        Linux x86_64
+started         2026-01-02 03:04:05 UTC
+elapsed         900 ms
+complete        yes
 
-engine        cpu_timer
-rate          1000 Hz asked, 2.11 Hz delivered (per second of CPU time)
-samples       2
-CPU time      1.00 s of the process, 950 ms covered by samples (95.0 %)
-lost          2 samples (ring full), 3.00 ms of CPU time
+engine          cpu_timer
+rate            1000 Hz asked, 2.11 Hz delivered (per second of CPU time)
+samples         2
+CPU time        1.00 s of the process, 950 ms covered by samples (95.0 %)
+lost            2 samples (ring full), 3.00 ms of CPU time
 
-processes     1
-threads       2
-rss           peak 345 MB, last 50.0 MB, least 10.0 MB
-GC            2 times, 15.0 ms together, longest 12.5 ms
-fork          once
+processes       1
+threads         2
+rss             peak 345 MB, last 50.0 MB, least 10.0 MB
+GC              2 times, 15.0 ms together, longest 12.5 ms
+fork            once
 
-tables        3 strings, 3 functions, 3 frames, 3 stacks
-sources       none held
-file          1.23 kB, 617.00 bytes per sample
+tables          3 strings, 3 functions, 3 frames, 3 stacks
+sources         none held
+file            1.23 kB, 617.00 bytes per sample
 )");
 }
 
@@ -63,15 +63,15 @@ TEST(RenderInfo, SaysThatAFileEndsEarlyAndThatNothingWasLost) {
   profile.complete = false;
   profile.drops.clear();
   const std::string text = render_info(profile, session_facts(profile, 1234), "app.plim", Page{});
-  EXPECT_NE(text.find("complete      no: the program was killed or is still running\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("lost          nothing\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("complete        no: the program was killed or is still running\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("lost            nothing\n"), std::string::npos) << text;
 }
 
 TEST(RenderInfo, HasNothingToDivideByInAnEmptyProfile) {
   const profile::Profile profile = profile::testing::draw_profile("");
   const std::string text = render_info(profile, session_facts(profile, 64), "empty.plim", Page{});
-  EXPECT_NE(text.find("rate          nothing delivered\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("file          64 B\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("rate            nothing delivered\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("file            64 B\n"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -22,14 +22,10 @@ struct Hunk {
 
 std::string_view origin_note(SourceOrigin origin) {
   switch (origin) {
-    case SourceOrigin::kNone:
-      return "source not available";
-    case SourceOrigin::kProfile:
-      return "";
-    case SourceOrigin::kDisk:
-      return "source from disk";
-    case SourceOrigin::kDiskChanged:
-      return "source from disk, CHANGED since the profile was made: lines may be off";
+    case SourceOrigin::kNone: return "source not available";
+    case SourceOrigin::kProfile: return "";
+    case SourceOrigin::kDisk: return "source from disk";
+    case SourceOrigin::kDiskChanged: return "source from disk, CHANGED since the profile was made: lines may be off";
   }
   return "";
 }

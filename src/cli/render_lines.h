@@ -13,6 +13,7 @@
 
 namespace plimsoll::cli {
 
+// What to show of the files.
 struct LinesOptions {
   double min_percent = 1;     // of the total, below which a line is shown only as context
   std::uint32_t context = 2;  // lines around those with time

@@ -25,14 +25,10 @@ constexpr std::array<Indent, 3> kIndents = {
 
 std::string_view joint_text(Joint joint, const Indent& indent) {
   switch (joint) {
-    case Joint::kRoot:
-      return "";
-    case Joint::kOnlyCallee:
-      return indent.only_callee;
-    case Joint::kMiddle:
-      return indent.middle;
-    case Joint::kLast:
-      return indent.last;
+    case Joint::kRoot: return "";
+    case Joint::kOnlyCallee: return indent.only_callee;
+    case Joint::kMiddle: return indent.middle;
+    case Joint::kLast: return indent.last;
   }
   return "";
 }
@@ -69,9 +65,7 @@ Cell name_cell(const profile::Profile& profile, const TreeRow& row, FunctionId f
     case RowKind::kHidden:
       cell.push_back({fmt::format("{} callees under {:g} % each", row.count, options.min_percent), Style::kDim});
       break;
-    case RowKind::kFolded:
-      cell.push_back({fmt::format("{} frames of {}", row.count, row.library), Style::kDim});
-      break;
+    case RowKind::kFolded: cell.push_back({fmt::format("{} frames of {}", row.count, row.library), Style::kDim}); break;
     case RowKind::kCall: {
       const bool is_library = !library_of(profile, function).empty();
       cell.push_back({function_name(profile, function), is_library ? Style::kPlain : Style::kStrong});

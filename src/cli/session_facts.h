@@ -30,6 +30,7 @@ struct CounterSum {
   std::int64_t last = 0;
 };
 
+// Everything about a session that its profile does not store but implies.
 struct SessionFacts {
   std::int64_t sampled_cpu_ns = 0;
   double covered_percent = 0;  // of the CPU time of the process, by samples; 0 if that time is unknown

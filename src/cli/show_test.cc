@@ -129,6 +129,13 @@ TEST(Show, NamesAFileThatIsNotThere) {
   EXPECT_TRUE(contains(outcome.err, "no.plim")) << outcome.err;
 }
 
+TEST(Show, SaysThatAnEmptyFileEndsEarly) {
+  FakeConsole console;
+  console.files["cut.plim"] = [] { return profile::Profile{}; };
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "cut.plim"}, console), kNoSamples);
+  EXPECT_EQ(console.err, "cut.plim holds no samples; it ends early: the program was killed or is still running\n");
+}
+
 TEST(Show, SaysWhyThereIsNothingToShow) {
   const Outcome empty = show({"empty.plim"});
   EXPECT_EQ(empty.code, kNoSamples);

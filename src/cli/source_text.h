@@ -13,6 +13,7 @@ namespace plimsoll::cli {
 // Where the lines come from; the report says so, because a file on disk may not be what ran.
 enum class SourceOrigin { kNone, kProfile, kDisk, kDiskChanged };
 
+// The lines of one file, with where they were found.
 struct SourceText {
   SourceOrigin origin = SourceOrigin::kNone;
   std::vector<std::string> lines;  // printable, tabs expanded; lines[0] is line 1

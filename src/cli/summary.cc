@@ -137,6 +137,7 @@ std::string nothing_to_show(const profile::Profile& profile, const Selection& se
     std::string message = fmt::format("{} holds no samples", file);
     for (const profile::Drop& drop : profile.drops)
       if (drop.count > 0) message += "; lost: " + in_words(drop);
+    if (!profile.complete) message += "; it ends early: the program was killed or is still running";
     return message;
   }
   std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));

@@ -27,11 +27,13 @@ enum class Fit {
   kCutLeft,   // paths: the end matters
 };
 
+// A column's head, and what happens to it on a narrow page.
 struct Column {
   std::string title;
   Fit fit = Fit::kRight;
 };
 
+// Rows of cells, laid out when they are printed.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

@@ -24,22 +24,14 @@ bool is_set(const std::optional<std::string>& value) { return value && !value->e
 
 std::string_view sequence(Style style) {
   switch (style) {
-    case Style::kPlain:
-      return "";
-    case Style::kDim:
-      return "2";
-    case Style::kStrong:
-      return "1";
-    case Style::kWarning:
-      return "33";
-    case Style::kHot:
-      return "1;31";
-    case Style::kWarm:
-      return "33";
-    case Style::kMild:
-      return "32";
-    case Style::kCool:
-      return "2";
+    case Style::kPlain: return "";
+    case Style::kDim: return "2";
+    case Style::kStrong: return "1";
+    case Style::kWarning: return "33";
+    case Style::kHot: return "1;31";
+    case Style::kWarm: return "33";
+    case Style::kMild: return "32";
+    case Style::kCool: return "2";
   }
   return "";
 }

@@ -12,6 +12,7 @@
 
 namespace plimsoll::cli::testing {
 
+// Serves profiles from functions and keeps what was printed.
 class FakeConsole final : public Console {
  public:
   std::map<std::string, std::function<profile::Profile()>> files;  // what read_profile finds

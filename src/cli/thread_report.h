@@ -10,6 +10,7 @@
 
 namespace plimsoll::cli {
 
+// What the samples say of one thread.
 struct ThreadRow {
   ThreadId thread;
   std::int64_t sampled_ns = 0;  // CPU time of its samples

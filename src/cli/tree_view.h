@@ -30,6 +30,7 @@ namespace plimsoll::cli {
 // Whether runs of library frames, import machinery and recursion become one line.
 enum class Folding { kOn, kOff };
 
+// Which nodes get a line.
 struct TreeOptions {
   double min_percent = 1;                                       // of the total, below which a node has no line
   std::size_t depth = std::numeric_limits<std::size_t>::max();  // of calls
@@ -39,12 +40,14 @@ struct TreeOptions {
 // How a line is joined to the lines above it.
 enum class Joint { kRoot, kOnlyCallee, kMiddle, kLast };
 
+// What a line stands for.
 enum class RowKind {
   kCall,    // a function, `count` deep if it calls itself and nothing else
   kFolded,  // `count` frames of `library`
   kHidden,  // `count` callees that are too light, together
 };
 
+// A line of the drawing.
 struct TreeRow {
   RowKind kind = RowKind::kCall;
   std::size_t node = 0;  // in Tree::nodes; of kHidden, the caller
@@ -58,6 +61,7 @@ struct TreeRow {
       rails;  // a char per level left of the joint: '|' the fork goes on below, ' ' not, '.' below an only callee
 };
 
+// All lines from top to bottom, and how many nodes have none.
 struct TreeView {
   std::vector<TreeRow> rows;
   std::uint64_t light_nodes = 0;  // below min_percent

@@ -60,7 +60,9 @@ Layout layout_3_11() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 152;
   layout.cframe = {.current_frame = 8, .previous = 16};
-  layout.frame = {.executable = 32, .previous = 48, .position = 56, .owner = 69, .tlbc_index = kNoField};
+  layout.frame = {.executable = 32, .previous = 48, .position = 56, .owner = 69, .tlbc_index = kNoField,
+                  .entry_mark = 68};  // is_entry
+  layout.first_entry_mark = 1;
   layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 72, .line_table = 136,
                  .bytecode = 184, .tlbc = kNoField};
   layout.first_shim_owner = 3;
@@ -71,7 +73,9 @@ Layout layout_3_12() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 136;
   layout.cframe = {.current_frame = 0, .previous = 8};
-  layout.frame = {.executable = 0, .previous = 8, .position = 56, .owner = 70, .tlbc_index = kNoField};
+  layout.frame = {.executable = 0, .previous = 8, .position = 56, .owner = 70, .tlbc_index = kNoField,
+                  .entry_mark = 70};  // owner: FRAME_OWNED_BY_CSTACK
+  layout.first_entry_mark = 3;
   layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 68, .line_table = 136,
                  .bytecode = 192, .tlbc = kNoField};
   layout.unicode.ascii_size = 40;

@@ -19,6 +19,7 @@ struct Version {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned micro = 0;
+  // Free-threaded builds (3.13t and later) lay out objects differently.
   enum class Threading : std::uint8_t { kGil, kFree } threading = Threading::kGil;
 
   // PY_VERSION_HEX (or the exported Py_Version) as a Version.
@@ -71,6 +72,7 @@ struct Layout {
     std::uint32_t position;    // f_lasti, prev_instr or instr_ptr
     std::uint32_t owner;       // enum _frameowner, one byte; kNoField up to 3.10
     std::uint32_t tlbc_index;  // which copy of the bytecode; kNoField but for free-threaded 3.14+
+    std::uint32_t entry_mark = kNoField;  // kCFrame: one byte, at least first_entry_mark in the outermost of an entry
   } frame{};
   struct {
     std::uint32_t filename, name;
@@ -95,6 +97,7 @@ struct Layout {
 
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;
+  std::uint8_t first_entry_mark = 0xff;
   // Bits of frame.executable that are not part of the pointer.
   std::uint64_t executable_tag_mask = 0;
 };

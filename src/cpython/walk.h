@@ -49,8 +49,6 @@ struct Walk {
   WalkStop stop = WalkStop::kComplete;
   // The innermost frame was between two states (being pushed or popped) and is left out; the rest is proven.
   bool leaf_skipped = false;
-  // The walk came by the frame `caller`; see walk_thread.
-  bool met_caller = false;
 };
 
 // Finds the innermost frame of a thread state; null when the thread runs no Python code. False if unreadable.
@@ -136,20 +134,54 @@ FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type
   return look;
 }
 
+// An entry from C into Python: a _PyCFrame of 3.11 or 3.12.
+struct Entry {
+  Address frame{};  // its current frame
+  Address outer{};  // the entry that it was made in; null for a thread's first
+  bool is_sound = false;
+};
+
+// Looks at the entry at `at`. It is sound if the outermost of its own frames was called by the current frame of the
+// entry around it. An entry of more than `most` frames passes for sound: none of its callers would be kept anyway.
+// False if it cannot be read.
+template <memory::Reader M>
+bool look_at_entry(const M& memory, const Layout& layout, Address at, std::size_t most, Entry& out) {
+  Address caller{};
+  if (!memory::load_address(memory, offset_by(at, layout.cframe.current_frame), out.frame) ||
+      !memory::load_address(memory, offset_by(at, layout.cframe.previous), out.outer))
+    return false;
+  out.is_sound = is_null(out.outer);
+  if (out.is_sound) return true;
+  if (!memory::load_address(memory, offset_by(out.outer, layout.cframe.current_frame), caller)) return false;
+  Address frame = out.frame;
+  for (std::size_t seen = 0; seen < most; ++seen) {
+    std::uint8_t mark = 0;
+    Address previous{};
+    if ((raw(frame) & 7U) != 0 || !memory.load(offset_by(frame, layout.frame.entry_mark), mark) ||
+        !memory::load_address(memory, offset_by(frame, layout.frame.previous), previous))
+      return true;
+    if (mark >= layout.first_entry_mark) {
+      out.is_sound = previous == caller;
+      return true;
+    }
+    frame = previous;
+  }
+  out.is_sound = true;
+  return true;
+}
+
 }  // namespace internal
 
 // Walks from `frame` (see current_frame) outwards into `out`. `code_type` is the address of PyCode_Type.
 // Async-signal-safe if `memory` is. When the stop reason is neither kComplete nor kTruncated, `out` must not be used.
 template <memory::Reader M>
-Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out,
-                 Address caller = Address{}) {
+Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out) {
   Walk walk;
   // Cycle detection after Brent: remember a frame, twice as long each time, and meet it again in a cycle.
   Address remembered{};
   std::uint32_t steps = 0;
   std::uint32_t next_mark = 64;
   while (!is_null(frame)) {
-    if (frame == caller) walk.met_caller = true;
     PyFrame found;
     const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, found);
     if (look.stop == WalkStop::kNotCode && steps == 0) {
@@ -179,32 +211,32 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
   return walk;
 }
 
-// Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python
-// links a new _PyCFrame before it says what its current frame is. Until then that is whatever lay on the C stack, often
-// a frame that has ended. The chain is believed only if it comes by the frame that the entry was made from; else that
-// frame is the innermost one.
+// Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python links
+// a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry with
+// frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
+// called from is the innermost one, if it proves to be one.
 template <memory::Reader M>
 Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out) {
-  Walk unreadable;
-  unreadable.stop = WalkStop::kUnreadable;
+  Walk walk;
+  walk.stop = WalkStop::kUnreadable;
   Address frame{};
-  if (!current_frame(memory, layout, tstate, frame)) return unreadable;
+  if (!current_frame(memory, layout, tstate, frame)) return walk;
   if (layout.frame_style != FrameStyle::kCFrame) return walk_frames(memory, layout, code_type, frame, out);
 
-  Address entry{};  // the innermost _PyCFrame
-  Address outer{};  // the one that it was entered from; null for a thread's first
-  Address caller{};
-  if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return unreadable;
-  if (!is_null(entry) && !memory::load_address(memory, offset_by(entry, layout.cframe.previous), outer))
-    return unreadable;
-  if (is_null(outer)) return walk_frames(memory, layout, code_type, frame, out);
-  if (!memory::load_address(memory, offset_by(outer, layout.cframe.current_frame), caller)) return unreadable;
-  const Walk walk = walk_frames(memory, layout, code_type, frame, out, caller);
-  const bool is_whole = walk.stop == WalkStop::kComplete && (walk.met_caller || is_null(caller));
-  if (is_whole || walk.stop == WalkStop::kTruncated) return walk;
-  Walk from_caller = walk_frames(memory, layout, code_type, caller, out);
-  from_caller.leaf_skipped = true;
-  return from_caller;
+  Address entry{};
+  if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return walk;
+  constexpr int kEntriesTried = 2;
+  for (int tried = 0; tried < kEntriesTried; ++tried) {
+    internal::Entry found;
+    if (is_null(entry) || !internal::look_at_entry(memory, layout, entry, out.size(), found)) return walk;
+    if (found.is_sound) {
+      walk = walk_frames(memory, layout, code_type, found.frame, out);
+      walk.leaf_skipped = walk.leaf_skipped || tried > 0;
+      return walk;
+    }
+    entry = found.outer;
+  }
+  return walk;
 }
 
 }  // namespace plimsoll::cpython

@@ -290,33 +290,44 @@ TEST_P(WalkOf, AThreadStateThatCannotBeReadHasNoCurrentFrame) {
 // A thread in `work`, from which C code is entering Python again.
 class WalkOfEntries : public WalkOf {
  protected:
-  const Address root_ = python.cframe(Address{}, Address{});
-  const Address work_ = python.draw_stack("work@4 main@2 |");
-  const Address outer_ = python.cframe(work_, root_);
-
-  Seen walk_with_innermost(Address frame, Address previous) {
+  // A frame that C code called from the frame `caller`: below a shim, and marked where there are no shims.
+  Address entered(const std::string& name, std::int32_t offset, Address caller) {
+    const bool has_shims = python.layout.version.minor >= 12;
+    const Address at = python.frame(name, offset, has_shims ? python.shim(caller) : caller);
+    if (!has_shims) python.memory.put(field(at, python.layout.frame.entry_mark), std::uint8_t{1});
+    return at;
+  }
+  Seen walk_in(Address entry) {
     const Address tstate = python.allocate();
-    python.memory.put(offset_by(tstate, python.layout.tstate.current_frame), python.cframe(frame, previous));
+    python.memory.put(offset_by(tstate, python.layout.tstate.current_frame), entry);
     std::vector<PyFrame> out(64);
     Seen seen;
     seen.walk = walk_thread(python.memory, python.layout, DrawnInterpreter::kCodeType, tstate, out);
     seen.frames = python.text(std::span(out).first(seen.walk.count));
     return seen;
   }
+
+  const Address root_ = python.cframe(Address{}, Address{});
+  const Address work_ = python.frame("work", 4, entered("main", 2, Address{}));
+  const Address outer_ = python.cframe(work_, root_);
 };
 
 TEST_P(WalkOfEntries, AnEntryThatIsDoneIsPartOfTheStack) {
-  const Seen seen = walk_with_innermost(python.frame("key", 6, work_), outer_);
+  const Seen seen = walk_in(python.cframe(python.frame("inlined", 2, entered("key", 6, work_)), outer_));
   EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
   EXPECT_FALSE(seen.walk.leaf_skipped);
-  EXPECT_EQ(seen.frames, "key@6 work@4 main@2");
+  EXPECT_EQ(seen.frames, "inlined@2 key@6 work@4 main@2");
+  EXPECT_EQ(walk_in(outer_).frames, "work@4 main@2");
+  EXPECT_EQ(walk_in(root_).walk.count, 0U);
 }
 
 TEST_P(WalkOfEntries, WhateverLayOnTheStackIsNotBelieved) {
-  // GIVEN an entry that has not said yet what its frame is: garbage, a frame of a stack that is gone, a generator at rest
-  const Address gone = python.draw_stack("stale@6 other@4 main@2 |");
-  for (const Address left : {Address{0x666000}, Address{0x1}, gone, python.frame("generator", 2, Address{}, 1)}) {
-    const Seen seen = walk_with_innermost(left, outer_);
+  // GIVEN an entry that is not filled in yet: garbage; a stack that is gone, but for a frame that lives again; a
+  // generator at rest
+  const Address ended = python.frame("ended", 4, work_);
+  for (const Address left : {Address{}, Address{0x666000}, Address{0x1}, entered("stale", 6, ended),
+                             python.frame("generator", 2, Address{}, 1)}) {
+    const Seen seen = walk_in(python.cframe(left, outer_));
     // THEN the stack is that of the code that C was called from
     EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
     EXPECT_TRUE(seen.walk.leaf_skipped);
@@ -324,11 +335,17 @@ TEST_P(WalkOfEntries, WhateverLayOnTheStackIsNotBelieved) {
   }
 }
 
-TEST_P(WalkOfEntries, AThreadsFirstEntryUnderWayIsAnEmptyStack) {
-  const Seen seen = walk_with_innermost(Address{0x666000}, root_);
-  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
-  EXPECT_EQ(seen.walk.count, 0U);
-  EXPECT_EQ(walk_with_innermost(python.draw_stack("main@2 |"), root_).frames, "main@2");
+TEST_P(WalkOfEntries, WithoutAnyProofThereIsNoStack) {
+  // GIVEN an entry that does not know the entry around it, either
+  const Address stale = python.cframe(entered("stale", 6, python.frame("ended", 4, work_)), outer_);
+  for (const Address outer : {Address{0x666000}, stale})
+    EXPECT_EQ(walk_in(python.cframe(Address{0x1}, outer)).walk.stop, WalkStop::kUnreadable);
+}
+
+TEST_P(WalkOfEntries, AnEntryTooLongToCheckPassesForSound) {
+  Address frame = entered("first", 2, work_);
+  for (int depth = 0; depth < 100; ++depth) frame = python.frame("again", 2, frame);
+  EXPECT_EQ(walk_in(python.cframe(frame, outer_)).walk.stop, WalkStop::kTruncated);
 }
 
 std::vector<Layout> layouts_with(bool (*has)(const Layout&)) {

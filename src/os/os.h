@@ -55,6 +55,7 @@ std::uint64_t random_seed();
 // A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
 class ThreadTick {
  public:
+  // Whom to tick, how, and when.
   struct Settings {
     Tid tid{};
     int signal = 0;
@@ -90,6 +91,7 @@ class ThreadTick {
   void disarm();
 
  private:
+  // What is behind the tick.
   enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer };
   Kind kind_ = Kind::kNone;
   TickClock clock_{};
@@ -99,6 +101,7 @@ class ThreadTick {
 
 // Which tick a signal came from.
 struct TickOrigin {
+  // How the tick is named by `value`.
   enum class Kind : std::uint8_t { kSlot, kDescriptor, kForeign } kind = Kind::kForeign;
   std::uint32_t value = 0;   // the slot, or the perf descriptor
   std::uint32_t missed = 0;  // further ticks that this signal stands for (timer overruns)

@@ -15,7 +15,7 @@ struct Filter {
   std::string thread = {};    // in the thread's name, or equal to its kernel id in decimal
   std::string function = {};  // in the name of any function on the stack
   std::string file = {};      // in the file of any function on the stack
-  std::int64_t from_ns = 0;  // time since the start of the profile: from_ns <= time < to_ns
+  std::int64_t from_ns = 0;   // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -25,6 +25,7 @@ class PlimEncoder {
   std::string encode(const Profile& profile);
 
  private:
+  // What the next sample of a thread is written relative to.
   struct ThreadState {
     std::int64_t time = 0;   // units, of the last sample
     std::int64_t delta = 0;  // units, between the last two

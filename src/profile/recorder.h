@@ -21,6 +21,7 @@ struct RecorderSettings {
   std::vector<std::pair<std::string, std::string>> meta;
   Process process;
   Tid main_thread{};
+  // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
 };
 

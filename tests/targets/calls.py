@@ -249,6 +249,39 @@ def callbacks():
     json.dumps([Weight(1), Weight(2)], default=as_json)
 
 
+# ---- entries from C at the same depth of C calls and different depths of Python calls ----
+
+
+def key_here(item):
+    return item
+
+
+def key_there(item):
+    return -item
+
+
+def near():
+    sorted((1, 2, 3, 4), key=key_here)
+
+
+def far_in():
+    sorted((1, 2, 3, 4), key=key_there)
+
+
+def far_between():
+    far_in()
+
+
+def far():
+    far_between()
+
+
+def entries():
+    for _ in range(20):
+        near()
+        far()
+
+
 # ---- what looks like one call and is another ----
 
 
@@ -349,8 +382,8 @@ def recursion():
     even(40)
 
 
-SCENARIOS = [alternating, generators, generators_thrown_into, coroutines, event_loop, exceptions, callbacks, constructs,
-             recursion]
+SCENARIOS = [alternating, generators, generators_thrown_into, coroutines, event_loop, exceptions, callbacks, entries,
+             constructs, recursion]
 
 if __name__ == "__main__":
     oracle.run_scenarios(SCENARIOS, float(sys.argv[1]) if sys.argv[1:] else 0.3)

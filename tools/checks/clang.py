@@ -78,19 +78,20 @@ class Tidy:
 
     def findings(self, path: Path, arguments: str) -> list[str]:
         """What is wrong with one file, a line each."""
-        remembered = self._memory / str(path).replace("/", "-")
+        remembered = self._memory / f"{str(path).replace('/', '-')}.json"
         key = self._key(path, arguments)
-        if remembered.exists() and remembered.read_text() == key:
-            return []
+        if remembered.exists():
+            memory = json.loads(remembered.read_text())
+            if memory["key"] == key:
+                return [str(line) for line in memory["found"]]
         # GCC's flags are in the compile commands; clang need not know all of them.
         command = [self._command, "--quiet", "-p", str(self._context.build), "--extra-arg=-Wno-unknown-warning-option"]
         result = run([*command, str(path)])
         found = [line.replace(f"{ROOT}/", "") for line in result.stdout.splitlines()
                  if re.search(r": (error|warning): |^error: ", line)]
         if result.returncode != 0 and not found:
-            found = [f"{path}: {(result.stdout.strip().splitlines() or ['clang-tidy failed'])[-1]}"]
-        if not found:
-            remembered.write_text(key)
+            return [f"{path}: {(result.stdout.strip().splitlines() or ['clang-tidy failed'])[-1]}"]
+        remembered.write_text(json.dumps({"key": key, "found": found}))
         return found
 
 

@@ -35,12 +35,9 @@ struct StackRow {
 
 Category category_of(profile::FunctionKind kind) {
   switch (kind) {
-    case profile::FunctionKind::kPython:
-      return Category::kPython;
-    case profile::FunctionKind::kNative:
-      return Category::kNative;
-    case profile::FunctionKind::kSynthetic:
-      break;
+    case profile::FunctionKind::kPython: return Category::kPython;
+    case profile::FunctionKind::kNative: return Category::kNative;
+    case profile::FunctionKind::kSynthetic: break;
   }
   return Category::kOther;
 }

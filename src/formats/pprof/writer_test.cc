@@ -43,20 +43,11 @@ std::string Decoded::function(pbf_message<FunctionField> message, std::uint64_t&
   std::string name, file;
   std::int64_t line = 0;
   while (message.next()) switch (message.tag()) {
-      case FunctionField::kId:
-        id = message.get_uint64();
-        break;
-      case FunctionField::kName:
-        name = text(message.get_int64());
-        break;
-      case FunctionField::kFilename:
-        file = text(message.get_int64());
-        break;
-      case FunctionField::kStartLine:
-        line = message.get_int64();
-        break;
-      default:
-        message.skip();
+      case FunctionField::kId: id = message.get_uint64(); break;
+      case FunctionField::kName: name = text(message.get_int64()); break;
+      case FunctionField::kFilename: file = text(message.get_int64()); break;
+      case FunctionField::kStartLine: line = message.get_int64(); break;
+      default: message.skip();
     }
   return name + " " + file + ":" + std::to_string(line);
 }
@@ -101,9 +92,7 @@ std::string Decoded::sample(pbf_message<SampleField> message) const {
       case SampleField::kValue:
         for (const auto value : message.get_packed_int64()) values += " " + std::to_string(value);
         break;
-      case SampleField::kLabel:
-        labels += label(message.get_message());
-        break;
+      case SampleField::kLabel: labels += label(message.get_message()); break;
     }
   return stack + "|" + values + " |" + labels;
 }
@@ -140,26 +129,17 @@ void Decoded::decode(const std::string& bytes) {
         locations[id] = row;
         break;
       }
-      case ProfileField::kSample:
-        samples.push_back(sample(file.get_message()));
-        break;
-      case ProfileField::kSampleType:
-        value_types.push_back(value_type(file.get_message()));
-        break;
+      case ProfileField::kSample: samples.push_back(sample(file.get_message())); break;
+      case ProfileField::kSampleType: value_types.push_back(value_type(file.get_message())); break;
       case ProfileField::kComment:
         for (const auto index : file.get_packed_int64()) comments.push_back(text(index));
         break;
-      case ProfileField::kMapping:
-        mapping(file.get_message());
-        break;
+      case ProfileField::kMapping: mapping(file.get_message()); break;
       case ProfileField::kTimeNanos:
       case ProfileField::kDurationNanos:
       case ProfileField::kPeriod:
-      case ProfileField::kDefaultSampleType:
-        numbers[file.tag()] = file.get_int64();
-        break;
-      default:
-        file.skip();
+      case ProfileField::kDefaultSampleType: numbers[file.tag()] = file.get_int64(); break;
+      default: file.skip();
     }
   }
 }

@@ -1,0 +1,368 @@
+// capture/cpu_sampler_control_test.cc: pausing, the rate, threads that come, go and block signals, and the end.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <optional>
+#include <set>
+
+#include "capture/cpu_sampler.h"
+#include "capture/sampler_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::burn;
+using testing::kMillisecond;
+using testing::run_registered;
+using testing::Sampling;
+
+class CpuSamplerControl : public testing::WithEachClock {};
+
+// All signals are blocked on the calling thread for the scope.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+// A thread that uses CPU time until told to end. Not registered.
+class BusyThread {
+ public:
+  explicit BusyThread(bool blocks_signals = false)
+      : thread_([this, blocks_signals] {
+          std::optional<SignalsBlocked> blocked;
+          if (blocks_signals) blocked.emplace();
+          tid_ = static_cast<std::int32_t>(os::current_tid());
+          while (!is_ending_) {
+            burn(kMillisecond / 10);
+            if (wants_signals_) blocked.reset();
+          }
+        }) {
+    while (tid_ == 0) std::this_thread::yield();
+  }
+  BusyThread(const BusyThread&) = delete;
+  BusyThread& operator=(const BusyThread&) = delete;
+  ~BusyThread() {
+    if (thread_.joinable()) end();
+  }
+
+  [[nodiscard]] Tid tid() const { return Tid{tid_.load()}; }
+  [[nodiscard]] std::int64_t cpu_ns() const { return clock_ns(os::thread_cpu_clock(tid())); }
+  // Returns when the thread has used that much more CPU time.
+  void wait_for_cpu(std::int64_t more_ns) const {
+    const std::int64_t end = cpu_ns() + more_ns;
+    while (cpu_ns() < end) std::this_thread::yield();
+  }
+  void unblock_signals() { wants_signals_ = true; }
+  void end() {
+    is_ending_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<std::int32_t> tid_{0};
+  std::atomic<bool> is_ending_{false};
+  std::atomic<bool> wants_signals_{false};
+  std::thread thread_;
+};
+
+// The signal of our ticks: the real-time signal that has a handler.
+int tick_signal() {
+  for (int signal = SIGRTMAX; signal >= SIGRTMIN; --signal) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) != 0) return signal;
+  }
+  return 0;
+}
+
+// ---- pausing ----
+
+TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  std::int64_t outside = 0;
+  std::int64_t inside = 0;
+  const auto burn_some = [](std::int64_t& counted) {
+    const std::int64_t before = thread_cpu_ns();
+    burn(30 * kMillisecond);
+    counted += thread_cpu_ns() - before;
+  };
+  run_registered(sampling, "worker", [&] {
+    burn_some(outside);
+    // GIVEN a pause within a pause
+    sampling->pause();
+    sampling->pause();
+    EXPECT_TRUE(sampling->is_paused());
+    const std::size_t samples = sampling.samples().size();
+    burn_some(inside);
+    // WHEN the inner one ends THEN it is still a pause
+    sampling->resume();
+    EXPECT_TRUE(sampling->is_paused());
+    burn_some(inside);
+    EXPECT_EQ(sampling.samples().size(), samples);
+    // AND samples come again when the outer one ends
+    sampling->resume();
+    EXPECT_FALSE(sampling->is_paused());
+    burn_some(outside);
+    EXPECT_GT(sampling.samples().size(), samples);
+  });
+  sampling->stop();
+  EXPECT_NEAR(static_cast<double>(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns()), static_cast<double>(outside),
+              static_cast<double>(2 * sampling.period_ns()));
+  EXPECT_GE(sampling->paused_cpu_ns(), inside);
+}
+
+TEST_P(CpuSamplerControl, AResumeWithoutAPauseIsIgnored) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  sampling->resume();
+  sampling->pause();
+  EXPECT_TRUE(sampling->is_paused());
+  sampling->resume();
+  EXPECT_FALSE(sampling->is_paused());
+}
+
+TEST_P(CpuSamplerControl, AThreadThatStartsInAPauseIsSampledAfterIt) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  sampling->pause();
+  run_registered(sampling, "worker", [&] {
+    burn(20 * kMillisecond);
+    EXPECT_TRUE(sampling.samples().empty());
+    sampling->resume();
+    burn(30 * kMillisecond);
+    EXPECT_FALSE(sampling.samples().empty());
+  });
+  sampling->stop();
+  EXPECT_LT(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns(), 40 * kMillisecond);
+}
+
+// ---- the rate ----
+
+TEST_P(CpuSamplerControl, TheRateMayChangeWhileThreadsRun) {
+  Sampling sampling(at(2000));
+  sampling->start(os::current_tid());
+  std::size_t fast = 0;
+  std::size_t slow = 0;
+  run_registered(sampling, "worker", [&] {
+    burn(100 * kMillisecond);
+    fast = sampling.samples().size();
+    EXPECT_TRUE(sampling->set_rate(50).ok());
+    EXPECT_NEAR(sampling->rate_hz(), 50, 0.01);
+    burn(100 * kMillisecond);
+    slow = sampling.samples().size() - fast;
+  });
+  sampling->stop();
+  EXPECT_GT(fast, 2 * slow);
+  sampling.expect_all_accounted_for();
+}
+
+TEST_P(CpuSamplerControl, AnImpossibleRateIsRefusedAndChangesNothing) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  for (const double rate : {0.0, -5.0, 1e9, std::nan("")}) {
+    const Status set = sampling->set_rate(rate);
+    ASSERT_FALSE(set.ok());
+    EXPECT_EQ(set.error().kind, ErrorKind::kUsage);
+  }
+  EXPECT_NEAR(sampling->rate_hz(), 1000, 0.01);
+}
+
+// ---- threads that come and go ----
+
+TEST_P(CpuSamplerControl, ThreadsThatDoNotRegisterAreFound) {
+  // GIVEN a thread that was there before, and one that comes later
+  Sampling sampling(at(1000));
+  BusyThread before;
+  sampling->start(os::current_tid());
+  const std::size_t at_start = sampling->thread_count();
+  BusyThread later;
+  EXPECT_EQ(sampling->thread_count(), at_start);
+  // WHEN the sampler looks around
+  sampling->poll();
+  // THEN it knows both, and both are sampled
+  EXPECT_EQ(sampling->thread_count(), at_start + 1);
+  before.wait_for_cpu(30 * kMillisecond);
+  later.wait_for_cpu(30 * kMillisecond);
+  before.end();
+  later.end();
+  sampling->stop();
+  std::set<std::uint32_t> sampled;
+  for (const auto& taken : sampling.samples()) sampled.insert(taken.raw.thread.index());
+  EXPECT_GE(sampled.size(), 2U);
+}
+
+TEST_P(CpuSamplerControl, ThreadsThatEndWithoutAWordAreLetGo) {
+  Sampling sampling(at(1000));
+  BusyThread thread;
+  sampling->start(os::current_tid());
+  thread.wait_for_cpu(20 * kMillisecond);
+  const std::size_t with_it = sampling->thread_count();
+  thread.end();
+  while (sampling->thread_count() == with_it) sampling->poll();
+  // Its time is known up to the last look at it.
+  sampling->stop();
+  EXPECT_GT(sampling.sampled_cpu_ns(), 0);
+}
+
+TEST_P(CpuSamplerControl, AThreadThatWasFoundBeforeItRegistersIsNotCountedTwice) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  std::int64_t used = 0;
+  std::thread thread([&] {
+    burn(5 * kMillisecond);
+    sampling->poll();
+    const std::int64_t before = thread_cpu_ns();
+    burn(20 * kMillisecond);
+    sampling->thread_started("worker");
+    burn(20 * kMillisecond);
+    sampling->thread_ending("worker");
+    used = thread_cpu_ns() - before;
+  });
+  thread.join();
+  sampling->stop();
+  EXPECT_NEAR(static_cast<double>(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns()), static_cast<double>(used),
+              static_cast<double>(2 * sampling.period_ns()));
+}
+
+TEST_P(CpuSamplerControl, ThreadsHaveTheNamesTheyWereGivenLast) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  std::vector<std::string> names;
+  const auto take_name = [&] {
+    for (const ThreadInfo& info : sampling->take_thread_changes())
+      if (info.tid == os::current_tid()) names.push_back(info.name);
+  };
+  std::thread thread([&] {
+    sampling->thread_started("first");
+    sampling->name_thread(os::current_tid(), "second");
+    sampling->name_thread(os::current_tid(), "");  // no name is no news
+    sampling->name_thread(Tid{1}, "not ours");
+    take_name();
+    sampling->thread_ending("last");
+    take_name();
+  });
+  thread.join();
+  ASSERT_GE(names.size(), 2U);
+  EXPECT_EQ(names[names.size() - 2], "second");
+  EXPECT_EQ(names.back(), "last");
+}
+
+// ---- threads that block the signal ----
+
+TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnceItDoesNot) {
+  // GIVEN a thread that blocks all signals and works
+  Sampling sampling(at(10'000));
+  BusyThread thread(true);
+  sampling->start(os::current_tid());
+  const std::int64_t before = thread.cpu_ns();
+  while (sampling.dropped(DropReason::kSignalBlocked).count == 0) {
+    thread.wait_for_cpu(kMillisecond);
+    sampling->poll();
+  }
+  // THEN its time is known to be lost, and not sampled
+  EXPECT_LE(sampling.dropped(DropReason::kSignalBlocked).cpu_ns, thread.cpu_ns() - before + kMillisecond);
+  EXPECT_GT(sampling.dropped(DropReason::kSignalBlocked).cpu_ns, 20 * kMillisecond);
+  EXPECT_TRUE(sampling.samples().empty());
+  // WHEN it unblocks them THEN it is sampled within a while of its own time
+  thread.unblock_signals();
+  const std::int64_t patience = thread.cpu_ns() + 3000 * kMillisecond;
+  while (sampling.samples().size() < 5 && thread.cpu_ns() < patience) {
+    thread.wait_for_cpu(kMillisecond);
+    sampling->poll();
+  }
+  EXPECT_GE(sampling.samples().size(), 5U);
+  thread.end();
+  sampling->stop();
+  sampling.expect_all_accounted_for();
+}
+
+// ---- the end ----
+
+TEST_P(CpuSamplerControl, AfterStopNoHandlerRunsAndPendingTicksAreHarmless) {
+  // GIVEN a thread with ticks pending
+  Sampling sampling(at(2000));
+  sampling->start(os::current_tid());
+  std::thread thread([&] {
+    const SignalsBlocked blocked;
+    sampling->thread_started("worker");
+    burn(20 * kMillisecond);
+    // WHEN sampling stops before they are delivered, which the end of the scope does
+    sampling->stop();
+  });
+  thread.join();
+  // THEN they leave no trace
+  EXPECT_TRUE(sampling.samples().empty());
+  sampling.expect_all_accounted_for();
+}
+
+TEST_P(CpuSamplerControl, StopMayBeCalledTwiceAndTheSamplerMayGoWhileThreadsRun) {
+  BusyThread one;
+  BusyThread other;
+  for (int turn = 0; turn < 50; ++turn) {
+    // The ring and the sampler end with the scope: a handler that still ran would write into nothing.
+    Sampling sampling(at(20'000), 0);
+    sampling->start(os::current_tid());
+    one.wait_for_cpu(kMillisecond / 4);
+    if (turn % 2 == 0) {
+      sampling->stop();
+      sampling->stop();
+      sampling.expect_all_accounted_for();
+    }
+  }
+}
+
+TEST_P(CpuSamplerControl, ASignalThatNoTickSentIsCountedAndIgnored) {
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  const int signal = tick_signal();
+  ASSERT_NE(signal, 0);
+  ::pthread_kill(::pthread_self(), signal);
+  sigval value{};
+  value.sival_int = 0;
+  ::sigqueue(::getpid(), signal, value);
+  while (sampling.dropped(DropReason::kForeignSignal).count < 2) std::this_thread::yield();
+  sampling->stop();
+  EXPECT_TRUE(sampling.samples().empty());
+}
+
+TEST_P(CpuSamplerControl, TheChildOfAForkRunsOnWithoutTicks) {
+  Sampling sampling(at(5000));
+  sampling->start(Tid{});
+  burn(5 * kMillisecond);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sampling->abandon();
+    const std::size_t samples = sampling.samples().size();
+    burn(20 * kMillisecond);
+    ::_exit(sampling.samples().size() == samples ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  // The parent's go on.
+  const std::size_t samples = sampling.samples().size();
+  burn(30 * kMillisecond);
+  EXPECT_GT(sampling.samples().size(), samples);
+  sampling->stop();
+  sampling.expect_all_accounted_for();
+}
+
+INSTANTIATE_TEST_SUITE_P(Clock, CpuSamplerControl, testing::kEachClock, testing::clock_name);
+
+}  // namespace
+}  // namespace plimsoll::capture

@@ -1,0 +1,230 @@
+// capture/cpu_sampler_test.cc: what the sampler records is what the threads did, and no time is lost without a word.
+#include "capture/cpu_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "capture/sampler_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::burn;
+using testing::FakeFrame;
+using testing::FakeFunction;
+using testing::kMillisecond;
+using testing::run_registered;
+using testing::RunsPython;
+using testing::Sampling;
+
+// A function that has called itself.
+class DeepStack {
+ public:
+  DeepStack(const FakeFunction& function, std::size_t depth) : frames_(depth) {
+    for (std::size_t i = 0; i < depth; ++i)
+      frames_[i] = function.frame(2 * (i % 32), i == 0 ? nullptr : &frames_[i - 1]);
+  }
+  [[nodiscard]] const FakeFrame& innermost() const { return frames_.back(); }
+
+ private:
+  std::vector<FakeFrame> frames_;
+};
+
+class CpuSamplerWith : public testing::WithEachClock {};
+
+// ---- time ----
+
+TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {
+  // GIVEN threads that work side by side
+  Sampling sampling(at(1000));
+  sampling->start(Tid{});
+  std::vector<std::thread> threads;
+  std::vector<std::int64_t> used(3);
+  for (std::size_t i = 0; i < used.size(); ++i)
+    threads.emplace_back([&, i] {
+      used[i] = run_registered(sampling, "worker " + std::to_string(i), [] { burn(60 * kMillisecond); });
+    });
+  for (std::thread& thread : threads) thread.join();
+  // WHEN it is over
+  sampling->stop();
+  // THEN nothing is missing, and each thread's clock is what the thread says
+  sampling.expect_all_accounted_for();
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const std::string name = "worker " + std::to_string(i);
+    std::int64_t sampled = 0;
+    for (const auto& taken : sampling.samples_of(name)) sampled += taken.raw.cpu_ns;
+    EXPECT_GT(sampled, 0) << name;
+    for (const auto& [serial, info] : sampling.threads()) {
+      if (info.name != name) continue;
+      EXPECT_NEAR(static_cast<double>(info.cpu_ns), static_cast<double>(used[i]), 2.0 * kMillisecond) << name;
+    }
+  }
+}
+
+TEST_P(CpuSamplerWith, ShortThreadsLaidEndToEndAreSampledLikeOneLongOne) {
+  // GIVEN threads that each end before their first tick is due
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  std::int64_t used = 0;
+  for (int i = 0; i < 300; ++i) used += run_registered(sampling, "short", [] { burn(kMillisecond / 3); });
+  sampling->stop();
+  // THEN their time is accounted for
+  sampling.expect_all_accounted_for();
+  EXPECT_NEAR(static_cast<double>(sampling.threads_cpu_ns()), static_cast<double>(used), 0.2 * static_cast<double>(used));
+  // AND, where ticks come as often as they are asked for, nearly all of it by samples
+  if (GetParam() == os::TickClock::kThreadCpu) return;  // these come at scheduler ticks, which such threads seldom meet
+  EXPECT_GT(sampling.sampled_cpu_ns(), used / 2);
+  EXPECT_GT(static_cast<std::int64_t>(sampling.samples().size()), used / sampling.period_ns() / 4);
+}
+
+TEST_P(CpuSamplerWith, SamplesOfAThreadAreInOrderOfTime) {
+  Sampling sampling(at(2000));
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [] { burn(50 * kMillisecond); });
+  sampling->stop();
+  std::int64_t last = 0;
+  for (const auto& taken : sampling.samples()) {
+    EXPECT_GT(taken.raw.time_ns, last);
+    EXPECT_GT(taken.raw.cpu_ns, 0);
+    last = taken.raw.time_ns;
+  }
+}
+
+TEST_P(CpuSamplerWith, TimeThatHasNoRoomInTheRingIsCountedAsDropped) {
+  // GIVEN the smallest ring, nobody who drains it, and a thread that is deep in recursion
+  const FakeFunction recurse("recurse");
+  const DeepStack stack(recurse, 1000);
+  Sampling sampling(at(1000, 1024), 0);
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [&] {
+    const RunsPython python(&stack.innermost());
+    while (sampling.dropped(DropReason::kRingFull).count == 0) burn(kMillisecond);
+  });
+  sampling->stop();
+  EXPECT_GT(sampling.dropped(DropReason::kRingFull).cpu_ns, 0);
+  sampling.expect_all_accounted_for();
+}
+
+// ---- stacks ----
+
+TEST_P(CpuSamplerWith, EveryStackIsOneThatTheThreadHad) {
+  // GIVEN a thread that goes back and forth between two stacks
+  const FakeFunction main("main"), left("left"), right("right"), inner("inner");
+  const FakeFrame root = main.frame(16);
+  const FakeFrame one = left.frame(0, &root);
+  const FakeFrame other = right.frame(0, &root);
+  const FakeFrame leaf = inner.frame(32, &other);
+  Sampling sampling(at(5000));
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [&] {
+    RunsPython python(&one);
+    for (const std::int64_t end = thread_cpu_ns() + 60 * kMillisecond; thread_cpu_ns() < end;)
+      for (int i = 0; i < 100; ++i) {
+        python.go_to(&leaf);
+        python.go_to(&one);
+      }
+  });
+  sampling->stop();
+  // THEN samples show one or the other, and nothing in between
+  std::size_t with_python = 0;
+  for (const auto& taken : sampling.samples()) {
+    if (taken.raw.python == RawSample::Python::kNoState) continue;  // before and after
+    ++with_python;
+    EXPECT_EQ(taken.raw.stop, cpython::WalkStop::kComplete);
+    std::vector<std::pair<Address, std::int32_t>> stack;
+    for (const cpython::PyFrame& frame : taken.frames) stack.emplace_back(frame.code, frame.position);
+    const decltype(stack) first{{left.address(), 0}, {main.address(), 16}};
+    const decltype(stack) second{{inner.address(), 32}, {right.address(), 0}, {main.address(), 16}};
+    EXPECT_TRUE(stack == first || stack == second);
+  }
+  EXPECT_GT(with_python, 0U);
+  // AND the code objects on them are known to have been seen
+  EXPECT_TRUE(sampling.seen().may_contain(main.address()));
+}
+
+TEST_P(CpuSamplerWith, AStackThatCannotBeProvenIsDroppedWithItsTime) {
+  // GIVEN a thread whose outer frame is not one
+  const FakeFunction main("main"), worker("worker");
+  FakeFrame broken = main.frame(0);
+  broken.owner = 99;
+  const FakeFrame leaf = worker.frame(0, &broken);
+  Sampling sampling(at(1000));
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [&] {
+    const RunsPython python(&leaf);
+    burn(50 * kMillisecond);
+  });
+  sampling->stop();
+  EXPECT_GT(sampling.dropped(DropReason::kBadOwner).count, 0U);
+  EXPECT_GT(sampling.dropped(DropReason::kBadOwner).cpu_ns, 0);
+  sampling.expect_all_accounted_for();
+  EXPECT_FALSE(sampling.seen().may_contain(worker.address()));
+}
+
+TEST_P(CpuSamplerWith, ADeepStackIsCutAtTheDepthThatWasAskedFor) {
+  const FakeFunction recurse("recurse");
+  const DeepStack stack(recurse, 10);
+  Sampling sampling(at(1000, 4));
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [&] {
+    const RunsPython python(&stack.innermost());
+    burn(30 * kMillisecond);
+  });
+  sampling->stop();
+  std::size_t cut = 0;
+  for (const auto& taken : sampling.samples()) {
+    if (taken.raw.python == RawSample::Python::kNoState) continue;
+    ++cut;
+    EXPECT_EQ(taken.raw.stop, cpython::WalkStop::kTruncated);
+    ASSERT_EQ(taken.frames.size(), 4U);
+    EXPECT_EQ(taken.frames[0].position, 9 * 2);
+    EXPECT_EQ(taken.frames[3].position, 6 * 2);
+  }
+  EXPECT_GT(cut, 0U);
+}
+
+TEST_P(CpuSamplerWith, ATickLeavesErrnoAlone) {
+  Sampling sampling(at(5000));
+  sampling->start(os::current_tid());
+  run_registered(sampling, "worker", [&] {
+    errno = EDOM;
+    burn(30 * kMillisecond);
+    EXPECT_EQ(errno, EDOM);
+  });
+  sampling->stop();
+  EXPECT_GT(sampling.samples().size(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Clock, CpuSamplerWith, testing::kEachClock, testing::clock_name);
+
+// ---- settings ----
+
+TEST(CpuSampler, TakesAClockThatWorksHereIfNoneIsAskedFor) {
+  const Sampling sampling(TickSettings{});
+  EXPECT_TRUE(sampling.created().ok());
+}
+
+TEST(CpuSampler, SaysWhyAClockThatIsForbiddenCannotBeHad) {
+  const Sampling sampling(TickSettings{1000, os::TickClock::kPerf, 64});
+  if (sampling.created().ok()) return;  // perf events are allowed here
+  EXPECT_NE(sampling.created().error().message.find("perf_event_open"), std::string::npos);
+}
+
+TEST(CpuSampler, RefusesRatesThatMakeNoSense) {
+  for (const double rate : {0.0, -1.0, 0.5, 100'001.0, double{INFINITY}, std::nan("")}) {
+    const Sampling sampling(TickSettings{rate, os::TickClock::kMonotonic, 64});
+    ASSERT_FALSE(sampling.created().ok()) << rate;
+    EXPECT_EQ(sampling.created().error().kind, ErrorKind::kUsage);
+  }
+  EXPECT_TRUE(Sampling(TickSettings{1, os::TickClock::kMonotonic, 64}).created().ok());
+  EXPECT_TRUE(Sampling(TickSettings{100'000, os::TickClock::kMonotonic, 64}).created().ok());
+}
+
+TEST(CpuSampler, EveryReasonToDropHasWords) {
+  for (std::size_t i = 0; i < kDropReasonCount; ++i) EXPECT_STRNE(text(static_cast<DropReason>(i)), "?");
+}
+
+}  // namespace
+}  // namespace plimsoll::capture

@@ -1,0 +1,157 @@
+// capture/sampler_testing.h: a CpuSampler at work on threads of a test. No product code may include it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sample_ring.h"
+#include "capture/cpu_sampler.h"
+#include "capture/testing.h"
+
+namespace plimsoll::capture::testing {
+
+inline constexpr std::int64_t kMillisecond = 1'000'000;
+
+// Uses CPU time of the calling thread, in user and in kernel mode. Not bounded by the time that passes.
+inline void burn(std::int64_t cpu_ns) {
+  const std::int64_t end = thread_cpu_ns() + cpu_ns;
+  while (thread_cpu_ns() < end)
+    for (int i = 0; i < 200; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// The thread state of each thread of a test; null: a thread of native code.
+inline constinit thread_local FakeThreadState* current_thread_state = nullptr;
+inline Address fake_thread_state() { return address_of(current_thread_state); }
+
+// The calling thread has a thread state, for the scope.
+class RunsPython {
+ public:
+  explicit RunsPython(const FakeFrame* frame) {
+    go_to(frame);
+    current_thread_state = &state_;
+  }
+  RunsPython(const RunsPython&) = delete;
+  RunsPython& operator=(const RunsPython&) = delete;
+  ~RunsPython() { current_thread_state = nullptr; }
+  void go_to(const FakeFrame* frame) { state_.current_frame.store(frame); }
+
+ private:
+  FakeThreadState state_;
+};
+
+// A sampler with its ring, what was drained from it, and what is known of the threads.
+class Sampling {
+ public:
+  struct Taken {
+    RawSample raw;
+    std::vector<cpython::PyFrame> frames;
+  };
+
+  explicit Sampling(const TickSettings& settings, std::size_t ring_bytes = std::size_t{16} << 20U)
+      : ring_(SampleRing::create(ring_bytes).take()),
+        sampler_(CpuSampler::create(settings, {fake_layout(), address_of(&kFakeCodeType), &fake_thread_state}, ring_,
+                                    *seen_)) {}
+
+  [[nodiscard]] const Result<std::unique_ptr<CpuSampler>>& created() const { return sampler_; }
+  CpuSampler* operator->() { return sampler_.value().get(); }
+  [[nodiscard]] const SeenFilter& seen() const { return *seen_; }
+  [[nodiscard]] std::int64_t period_ns() { return static_cast<std::int64_t>(1e9 / (*this)->rate_hz()); }
+
+  // All samples so far.
+  const std::vector<Taken>& samples() {
+    ring_.drain([this](std::span<const std::byte> record) {
+      Taken taken;
+      std::memcpy(&taken.raw, record.data(), sizeof taken.raw);
+      taken.frames.resize(taken.raw.frame_count);
+      if (!taken.frames.empty())
+        std::memcpy(taken.frames.data(), record.data() + sizeof taken.raw, record.size() - sizeof taken.raw);
+      samples_.push_back(std::move(taken));
+    });
+    return samples_;
+  }
+  std::vector<Taken> samples_of(const std::string& thread) {
+    std::vector<Taken> found;
+    for (const Taken& taken : samples())
+      if (threads()[taken.raw.thread.index()].name == thread) found.push_back(taken);
+    return found;
+  }
+
+  // What is known of each thread, by serial.
+  std::map<std::uint32_t, ThreadInfo>& threads() {
+    for (ThreadInfo& info : (*this)->take_thread_changes()) threads_[info.serial.index()] = info;
+    return threads_;
+  }
+  // CPU time of all threads while they were sampled, by their own clocks.
+  std::int64_t threads_cpu_ns() {
+    std::int64_t sum = 0;
+    for (const auto& [serial, info] : threads()) sum += info.cpu_ns;
+    return sum;
+  }
+  std::int64_t sampled_cpu_ns() {
+    std::int64_t sum = 0;
+    for (const Taken& taken : samples())
+      if (taken.raw.stop == cpython::WalkStop::kComplete || taken.raw.stop == cpython::WalkStop::kTruncated)
+        sum += taken.raw.cpu_ns;
+    return sum;
+  }
+  DropTotal dropped(DropReason reason) { return (*this)->drops()[static_cast<std::size_t>(reason)]; }
+  std::int64_t dropped_cpu_ns() {
+    std::int64_t sum = 0;
+    for (const DropTotal& total : (*this)->drops()) sum += total.cpu_ns;
+    return sum;
+  }
+
+  // The law: what was sampled and what was dropped is what was used.
+  void expect_all_accounted_for() {
+    EXPECT_NEAR(static_cast<double>(sampled_cpu_ns() + dropped_cpu_ns()), static_cast<double>(threads_cpu_ns()),
+                static_cast<double>(2 * period_ns()));
+  }
+
+ private:
+  SampleRing ring_;
+  std::unique_ptr<SeenFilter> seen_ = std::make_unique<SeenFilter>();
+  Result<std::unique_ptr<CpuSampler>> sampler_;
+  std::vector<Taken> samples_;
+  std::map<std::uint32_t, ThreadInfo> threads_;
+};
+
+// Runs `body` on a thread that registers itself and takes leave, as the Python binding makes threads do. Returns the
+// CPU time of that thread, by its own clock.
+inline std::int64_t run_registered(Sampling& sampling, const std::string& name, const std::function<void()>& body) {
+  std::int64_t cpu_ns = 0;
+  std::thread thread([&] {
+    const std::int64_t before = thread_cpu_ns();
+    sampling->thread_started(name);
+    body();
+    sampling->thread_ending(name);
+    cpu_ns = thread_cpu_ns() - before;
+  });
+  thread.join();
+  return cpu_ns;
+}
+
+// What holds with every clock that the kernel allows here.
+class WithEachClock : public ::testing::TestWithParam<os::TickClock> {
+ protected:
+  static TickSettings at(double rate_hz, std::size_t max_depth = 64) { return {rate_hz, GetParam(), max_depth}; }
+  void SetUp() override {
+    const Sampling trial(at(1000));
+    if (!trial.created().ok()) GTEST_SKIP() << trial.created().error().message;
+  }
+};
+inline const auto kEachClock =
+    ::testing::Values(os::TickClock::kPerf, os::TickClock::kMonotonic, os::TickClock::kThreadCpu);
+inline std::string clock_name(const ::testing::TestParamInfo<os::TickClock>& tested) {
+  constexpr const char* kNames[] = {"Perf", "Monotonic", "ThreadCpu"};
+  return kNames[static_cast<std::size_t>(tested.param)];
+}
+
+}  // namespace plimsoll::capture::testing

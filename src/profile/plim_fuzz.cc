@@ -1,0 +1,23 @@
+// Any bytes are either a profile, up to where they stop making sense, or an error; and a profile can be used.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "profile/flat.h"
+#include "profile/plim_reader.h"
+#include "profile/plim_testing.h"
+#include "profile/tree.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace plimsoll::profile;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  // Once as a file, and once as the raw bytes of a chunk, which random changes would not get past the checksum with.
+  for (const std::string& file : {std::string(bytes), plim_file_with_chunk(bytes)}) {
+    const auto profile = read_plim(file);
+    if (!profile.ok()) continue;
+    (void)tree(profile.value(), Granularity::kLine);
+    (void)flat(profile.value());
+    (void)lines(profile.value());
+  }
+  return 0;
+}

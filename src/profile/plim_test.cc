@@ -1,0 +1,314 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/varint.h"
+#include "profile/plim_reader.h"
+#include "profile/plim_testing.h"
+#include "profile/plim_writer.h"
+
+namespace plimsoll::profile {
+namespace {
+
+// A profile with something in every table. Each call of add() is what a second of recording might add.
+class Growing {
+ public:
+  Growing() {
+    profile.start_monotonic_ns = 111;
+    profile.start_realtime_ns = 1'700'000'000'000'000'000;
+    profile.set_meta("python", "3.12.1");
+    profile.processes.push_back({42, 1, "python app.py"});
+  }
+  void add(int round) {
+    Function function;
+    function.name = profile.strings.intern("f" + std::to_string(round));
+    function.file = profile.strings.intern("/src/app.py");
+    function.first_line = 10;
+    const FunctionId id = profile.functions.intern(function);
+    StackId stack;
+    for (std::uint32_t line = 9; line < 13; ++line)  // a decorator's line comes before the function's first
+      stack = profile.stacks.intern({stack, profile.frames.intern({id, line, line * 2})});
+    if (profile.threads.size() < 3)
+      profile.threads.push_back({ProcessId{0}, 1000 + round, "worker", round == 0, 5, 10, 15});
+    const std::size_t threads = profile.threads.size();
+    for (int i = 0; i < 50; ++i) {
+      time_ += 1'000'000 + i * 37;
+      profile.samples.push_back(time_, ThreadId{static_cast<std::size_t>(i) % threads}, i % 7 == 0 ? StackId{} : stack,
+                                990'000 + i * 1'003);
+    }
+    profile.counters = {{ProcessId{0}, "rss", "bytes", {time_, time_ + 5'000}, {4096 * round, 8192 * round}}};
+    profile.markers.push_back({time_, 77, ThreadId{0}, "GC", {{"generation", "2"}}});
+    profile.drops = {{"ring full", static_cast<std::uint64_t>(round), 5'000}};
+    profile.sources.push_back({"/src/app" + std::to_string(round) + ".py", "print()\n"});
+    profile.end_ns = time_;
+    profile.process_cpu_ns = time_ / 2;
+  }
+  void clear_rows() {
+    profile.samples.clear();
+    profile.markers.clear();
+    profile.sources.clear();
+    profile.counters.clear();
+  }
+
+  Profile profile;
+
+ private:
+  std::int64_t time_ = 0;
+};
+
+void expect_equal(const Profile& a, const Profile& b) {
+  EXPECT_EQ(a.meta, b.meta);
+  EXPECT_EQ(a.start_monotonic_ns, b.start_monotonic_ns);
+  EXPECT_EQ(a.start_realtime_ns, b.start_realtime_ns);
+  EXPECT_EQ(a.end_ns, b.end_ns);
+  EXPECT_EQ(a.process_cpu_ns, b.process_cpu_ns);
+  EXPECT_EQ(a.complete, b.complete);
+  EXPECT_EQ(a.functions.rows(), b.functions.rows());
+  EXPECT_EQ(a.frames.rows(), b.frames.rows());
+  EXPECT_EQ(a.stacks.rows(), b.stacks.rows());
+  EXPECT_EQ(a.samples.time_ns, b.samples.time_ns);
+  EXPECT_EQ(a.samples.thread, b.samples.thread);
+  EXPECT_EQ(a.samples.stack, b.samples.stack);
+  EXPECT_EQ(a.samples.cpu_ns, b.samples.cpu_ns);
+  ASSERT_EQ(a.threads.size(), b.threads.size());
+  for (std::size_t i = 0; i < a.threads.size(); ++i) {
+    EXPECT_EQ(a.threads[i].os_tid, b.threads[i].os_tid);
+    EXPECT_EQ(a.threads[i].name, b.threads[i].name);
+    EXPECT_EQ(a.threads[i].is_main, b.threads[i].is_main);
+  }
+  ASSERT_EQ(a.markers.size(), b.markers.size());
+  ASSERT_EQ(a.sources.size(), b.sources.size());
+  for (std::size_t i = 0; i < a.sources.size(); ++i) EXPECT_EQ(a.sources[i].text, b.sources[i].text);
+}
+
+TEST(Plim, GivesBackWhatWasWrittenAtOnce) {
+  Growing growing;
+  growing.add(0);
+  growing.add(1);
+  growing.profile.complete = true;
+  PlimEncoder encoder(1);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(growing.profile));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  expect_equal(read.value(), growing.profile);
+}
+
+TEST(Plim, GivesBackWhatWasWrittenInManyChunks) {
+  // GIVEN a recording that is flushed after each round, as the Recorder does
+  Growing whole;
+  Growing growing;
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  for (int round = 0; round < 5; ++round) {
+    whole.add(round);
+    growing.add(round);
+    growing.profile.complete = whole.profile.complete = round == 4;
+    bytes += encoder.encode(growing.profile);
+    growing.clear_rows();
+  }
+  // WHEN it is read THEN it is the profile that was never flushed
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  expect_equal(read.value(), whole.profile);
+  EXPECT_EQ(read.value().counters[0].value.size(), 10U);
+}
+
+TEST(Plim, CutAtAnyByteIsAProfileOfItsWholeChunks) {
+  Growing growing;
+  PlimEncoder encoder(1000);
+  std::string bytes = PlimEncoder::file_header();
+  std::vector<std::size_t> ends;
+  for (int round = 0; round < 3; ++round) {
+    growing.add(round);
+    growing.profile.complete = round == 2;
+    bytes += encoder.encode(growing.profile);
+    growing.clear_rows();
+    ends.push_back(bytes.size());
+  }
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    const auto read = read_plim(std::string_view(bytes).substr(0, size));
+    if (size < plim::kFileHeaderSize) {
+      EXPECT_FALSE(read.ok());
+      continue;
+    }
+    ASSERT_TRUE(read.ok()) << "cut at " << size;
+    const auto chunks = static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), [&](std::size_t end) { return end <= size; }));
+    EXPECT_EQ(read.value().samples.size(), chunks * 50) << "cut at " << size;
+    EXPECT_EQ(read.value().complete, size == bytes.size());
+  }
+}
+
+TEST(Plim, SurvivesEverySingleDamagedByte) {
+  Growing growing;
+  growing.add(0);
+  PlimEncoder encoder(1);
+  const std::string good = PlimEncoder::file_header() + encoder.encode(growing.profile);
+  for (std::size_t at = 0; at < good.size(); ++at)
+    for (const int bit : {0, 3, 7}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(static_cast<unsigned char>(bad[at]) ^ (1U << static_cast<unsigned>(bit)));
+      const auto read = read_plim(bad);
+      if (read.ok() && at >= plim::kFileHeaderSize) {
+        EXPECT_EQ(read.value().samples.size(), 0U) << "byte " << at;
+      }
+    }
+}
+
+TEST(Plim, SkipsSectionsOfNewerMinorVersionsAndRefusesOtherMajorOnes) {
+  std::string raw;
+  put_varint(raw, 99);
+  put_bytes(raw, "something new");
+  put_varint(raw, static_cast<std::uint64_t>(plim::Section::kMeta));
+  std::string meta;
+  put_bytes(meta, "a");
+  put_bytes(meta, "b");
+  put_bytes(raw, meta);
+  std::string file = plim_file_with_chunk(raw);
+  const auto read = read_plim(file);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().meta_value("a"), "b");
+  file[plim::kMagic.size()] = 2;
+  const auto newer = read_plim(file);
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().kind, ErrorKind::kBadInput);
+  EXPECT_NE(newer.error().message.find("version 2"), std::string::npos);
+}
+
+TEST(Plim, KeepsSumsOfWeightsRightToOneUnit) {
+  // GIVEN weights that are no multiples of the file's unit
+  Profile profile;
+  profile.threads.resize(2);
+  std::int64_t sums[2] = {0, 0};
+  for (int i = 0; i < 10'000; ++i) {
+    const auto thread = static_cast<std::size_t>(i % 2);
+    const std::int64_t weight = 999'000 + (i * 7919) % 3'001;
+    profile.samples.push_back(std::int64_t{i} * 1'000'003, ThreadId{thread}, StackId{}, weight);
+    sums[thread] += weight;
+  }
+  // WHEN they are written with a unit of 10 microseconds and read
+  PlimEncoder encoder(10'000);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  // THEN each thread's sum is off by less than a unit, and no time by more than half of one
+  ASSERT_TRUE(read.ok());
+  for (std::size_t row = 0; row < 10'000; ++row) {
+    sums[read.value().samples.thread[row].index()] -= read.value().samples.cpu_ns[row];
+    EXPECT_LE(std::abs(read.value().samples.time_ns[row] - profile.samples.time_ns[row]), 5'000);
+  }
+  EXPECT_LT(std::abs(sums[0]), 10'000);
+  EXPECT_LT(std::abs(sums[1]), 10'000);
+}
+
+TEST(Plim, NeedsAboutTwoBytesForASampleAtOneKilohertz) {
+  // GIVEN a minute of one thread between three stacks, with the jitter of a real tick
+  Profile profile;
+  profile.threads.resize(1);
+  Function function;
+  function.name = profile.strings.intern("f");
+  StackId stacks[3];
+  for (std::uint32_t i = 0; i < 3; ++i)
+    stacks[i] = profile.stacks.intern({StackId{}, profile.frames.intern({profile.functions.intern(function), i + 1, 0})});
+  std::uint64_t random = 12345;
+  std::int64_t time = 0;
+  for (int i = 0; i < 60'000; ++i) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    const auto noise = static_cast<std::int64_t>(random >> 50U) - 8'192;  // +- 8 microseconds
+    time += 1'000'000 + noise;
+    profile.samples.push_back(time, ThreadId{0}, stacks[(random >> 40U) % 3], 1'000'000 + noise / 2);
+  }
+  PlimEncoder encoder(time_unit_for(1000));
+  EXPECT_LT(encoder.encode(profile).size(), 60'000 * 2U);
+}
+
+TEST(Plim, ChoosesAUnitThatDividesThePeriodFinely) {
+  EXPECT_EQ(time_unit_for(100), 100'000);
+  EXPECT_EQ(time_unit_for(1000), 10'000);
+  EXPECT_EQ(time_unit_for(10'000), 1'000);
+  EXPECT_EQ(time_unit_for(100'000), 1'000);
+}
+
+// ---- the file ----
+
+class PlimFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(testing::TempDir()) /
+                 ("plim-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(PlimFiles, AreForTheirOwnerOnlyAndSayWhatWasRefused) {
+  ASSERT_TRUE(PlimFile::create(path("a.plim")).ok());
+  struct stat facts {};
+  ASSERT_EQ(::stat(path("a.plim").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  const auto missing = PlimFile::create(path("no/such/a.plim"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.error().message.find("no/such/a.plim: No such file"), std::string::npos);
+}
+
+TEST_F(PlimFiles, FollowNoSymbolicLink) {
+  std::ofstream(path("precious")) << "precious";
+  std::filesystem::create_symlink(path("precious"), path("a.plim"));
+  const auto file = PlimFile::create(path("a.plim"));
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().kind, ErrorKind::kPermission);
+  EXPECT_EQ(text_of(path("precious")), "precious");
+}
+
+TEST_F(PlimFiles, ReportAFullDevice) {
+  auto file = PlimFile::create("/dev/full");
+  ASSERT_TRUE(file.ok());
+  const Status written = file.value().append("x");
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message.find("No space left"), std::string::npos);
+}
+
+TEST_F(PlimFiles, AreFoundAgainWhenTheProgramClosedAndReusedTheDescriptor) {
+  // GIVEN a profile being written, and a program that closes all descriptors and opens files of its own
+  auto file = PlimFile::create(path("a.plim"));
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file.value().append("one ").ok());
+  std::vector<int> theirs;
+  for (int fd = 512; fd < 560; ++fd) {
+    struct stat facts {};
+    struct stat ours {};
+    ASSERT_EQ(::stat(path("a.plim").c_str(), &ours), 0);
+    if (::fstat(fd, &facts) == 0 && facts.st_ino == ours.st_ino && facts.st_dev == ours.st_dev) {
+      const int mine = ::open(path("mine").c_str(), O_WRONLY | O_CREAT, 0600);
+      ASSERT_EQ(::dup2(mine, fd), fd);
+      ::close(mine);
+      theirs.push_back(fd);
+    }
+  }
+  ASSERT_EQ(theirs.size(), 1U);
+  // WHEN the profile goes on THEN it goes on in its own file
+  ASSERT_TRUE(file.value().append("two").ok());
+  EXPECT_EQ(text_of(path("a.plim")), "one two");
+  EXPECT_EQ(text_of(path("mine")), "");
+  ::close(theirs[0]);
+}
+
+TEST_F(PlimFiles, AreReadWithErrorsThatNameThem) {
+  for (const char* name : {"missing.plim", "."}) {
+    const auto read = read_plim_file(path(name));
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.error().kind, ErrorKind::kBadInput);
+    EXPECT_NE(read.error().message.find(path(name)), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::profile

@@ -1,0 +1,204 @@
+"""All threads, from first to last: short ones, many, nameless ones, and ones that Python does not know."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+from typing import Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+Write = Callable[..., pathlib.Path]
+
+WORK = """
+import json, threading, time
+def work(milliseconds):
+    began = time.thread_time_ns()
+    while time.thread_time_ns() - began < milliseconds * 1e6: sum(range(500))
+    return time.thread_time_ns() - began
+"""
+
+
+def sampled(profile: plimsoll.Profile, function: str) -> float:
+    """CPU nanoseconds in a function and below."""
+    return harness.total_seconds(profile).get(function, 0.0) * 1e9
+
+
+def sampled_by_thread(profile: plimsoll.Profile) -> "dict[str, float]":
+    """CPU nanoseconds by the thread's name."""
+    result: "dict[str, float]" = {}
+    for stack in harness.stacks(profile):
+        name = profile.threads[stack.thread].name
+        result[name] = result.get(name, 0.0) + stack.cpu_ns
+    return result
+
+
+@pytest.mark.parametrize("rate", [1000, 250])
+def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate: int) -> None:
+    # GIVEN threads that live for one to five milliseconds, hardly more than the time between two samples
+    if engine == "cpu-timer" and rate > 250:
+        pytest.skip("a CPU timer ticks no faster than the scheduler, 250 times a second on many machines")
+    recorded = harness.record(tmp_path, harness.TARGETS / "short_threads.py", "300",
+                              options=["--engine", engine, "-r", str(rate)])
+    # THEN their time together is right: what one has left over is carried to the next
+    assert sampled_by_thread(recorded.profile)["short"] == pytest.approx(recorded.truth["used"], rel=0.04)
+
+
+def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
+    # GIVEN a thousand threads that live at the same time; WHEN they are recorded
+    recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "1000", "1.0")
+    # THEN all are known by name, and their time is right
+    workers = {thread.name for thread in recorded.profile.threads if thread.name.startswith("worker ")}
+    assert workers == {f"worker {number}" for number in range(1000)}
+    measured = sum(cpu_ns for name, cpu_ns in sampled_by_thread(recorded.profile).items() if name in workers)
+    assert measured == pytest.approx(recorded.truth["used"], rel=0.04)
+    assert harness.drops(recorded.profile) == {}
+
+
+def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
+    # GIVEN more threads than the program may have files open; THEN they are sampled all the same, by timers
+    recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "300", "2.0", "256")
+    measured = sum(cpu_ns for name, cpu_ns in sampled_by_thread(recorded.profile).items() if name.startswith("worker "))
+    assert recorded.truth["threads"] == 300
+    assert measured == pytest.approx(recorded.truth["used"], rel=0.04)
+    assert harness.drops(recorded.profile) == {}
+
+
+def test_threads_older_than_the_recording(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN threads that run already when recording starts, and one that has been renamed
+    out = tmp_path / "own.plim"
+    script = program(WORK + f"""
+import plimsoll
+go, used = threading.Event(), {{}}
+def body(name):
+    go.wait()
+    used[name] = work(150)
+threads = [threading.Thread(target=body, args=(str(i),), name="older " + str(i)) for i in range(3)]
+for thread in threads: thread.start()
+threads[2].name = "renamed"
+plimsoll.start({str(out)!r})
+go.set()
+for thread in threads: thread.join()
+plimsoll.stop()
+print(json.dumps(used))
+""")
+    truth = harness.python(script).expect().truth
+    # THEN each has its time under its name
+    measured = sampled_by_thread(plimsoll.Profile.open(out))
+    for name, used in (("older 0", truth["0"]), ("older 1", truth["1"]), ("renamed", truth["2"])):
+        assert measured[name] == pytest.approx(used, rel=0.05), measured
+
+
+def test_threads_of_every_origin(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a raw thread, a pool, a timer, and a daemon thread that is alive when the program ends
+    script = program(WORK + """
+import _thread, concurrent.futures, os
+used, done = {}, threading.Lock()
+def raw():
+    used["raw"] = work(100)
+    done.release()
+done.acquire(); _thread.start_new_thread(raw, ()); done.acquire()
+def pooled(): return work(100)
+with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
+    used["pooled"] = pool.submit(pooled).result()
+def timed(): used["timed"] = work(100)
+timer = threading.Timer(0, timed); timer.start(); timer.join()
+ready = threading.Event()
+def daemonic():
+    used["daemonic"] = work(100)
+    ready.set()
+    while True: work(5)
+threading.Thread(target=daemonic, daemon=True, name="daemon").start()
+ready.wait()
+print(json.dumps(used))
+""")
+    # THEN each has its time, and the end of the interpreter under the daemon's feet harms nobody
+    recorded = harness.record(tmp_path, script)
+    measured = harness.total_seconds(recorded.profile)
+    for name in ("raw", "pooled", "timed"):
+        assert measured[name] * 1e9 == pytest.approx(recorded.truth[name], rel=0.05), name
+    assert measured["daemonic"] * 1e9 >= 0.9 * recorded.truth["daemonic"]
+    names = {thread.name for thread in recorded.profile.threads}
+    assert {"MainThread", "pool_0", "daemon"} <= names
+    assert [thread.name for thread in recorded.profile.threads if thread.is_main] == ["MainThread"]
+    assert recorded.profile.complete and recorded.finished.own_err == ""
+
+
+def test_threads_in_c_code_without_the_gil(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN two threads that hash big buffers at the same time, without the GIL
+    script = program("""
+import hashlib, json, threading, time
+BUFFER = bytes(4 << 20)
+used = {}
+def hashing(name):
+    began = time.thread_time_ns()
+    while time.thread_time_ns() - began < 3e8:
+        hashlib.sha256(BUFFER)
+    used[name] = time.thread_time_ns() - began
+threads = [threading.Thread(target=hashing, args=(name,), name=name) for name in ("first", "second")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(used))
+""")
+    recorded = harness.record(tmp_path, script)
+    # THEN each is sampled where it is, also while the other one has the GIL
+    measured = sampled_by_thread(recorded.profile)
+    for name, used in recorded.truth.items():
+        assert measured[name] == pytest.approx(used, rel=0.05)
+    hot = {row.line for row in recorded.profile.lines() if row.function.name == "hashing" and row.self_time > 0.05}
+    assert hot == {8}
+
+
+def test_a_thread_that_python_does_not_know(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a thread made and run by C code alone
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler `cc` here")
+    library = tmp_path / "busy.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-pthread", "-o", str(library),
+                    str(harness.TARGETS / "busy_thread.c")], check=True)
+    script = program(WORK + f"""
+import ctypes
+library = ctypes.CDLL({str(library)!r})
+library.busy_join.restype = ctypes.c_int64
+assert library.busy_start(800) == 0
+mine = work(200)
+print(json.dumps({{"native": library.busy_join(), "mine": mine}}))
+""")
+    # THEN it is found while it runs, and its time is on a stack that says what it is
+    recorded = harness.record(tmp_path, script)
+    native = sum(stack.cpu_ns for stack in harness.stacks(recorded.profile)
+                 if [frame.function.name for frame in stack.frames] == ["[native thread]"])
+    found_late = 200e6  # threads are looked for ten times a second
+    assert recorded.truth["native"] - found_late <= native <= recorded.truth["native"] * 1.02
+    assert sampled(recorded.profile, "work") == pytest.approx(recorded.truth["mine"], rel=0.05)
+
+
+@pytest.mark.skipif(not harness.FREE_THREADED, reason="this build has a GIL")
+def test_threads_that_are_truly_parallel(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a free-threaded build, and two threads that call each other's functions at the same time
+    script = program(WORK + """
+import sys
+assert not sys._is_gil_enabled()
+def left(): return work(300)
+def right(): return work(300)
+used = {}
+def body(function): used[function.__name__] = function()
+threads = [threading.Thread(target=body, args=(function,)) for function in (left, right)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not sys._is_gil_enabled()
+print(json.dumps(used))
+""")
+    recorded = harness.record(tmp_path, script, options=["-r", "4000"])
+    measured = harness.total_seconds(recorded.profile)
+    for name, used in recorded.truth.items():
+        assert measured[name] * 1e9 == pytest.approx(used, rel=0.05)
+    for stack in harness.stacks(recorded.profile):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        assert not ("left" in names and "right" in names)
+    assert harness.drops(recorded.profile) == {}
