@@ -52,10 +52,9 @@ struct Ok {};
 using Status = Result<Ok>;
 
 // TRY(expression): evaluates a Result and returns its Error from the calling function if it holds one.
-#define PLIMSOLL_TRY(expression)                                             \
-  do {                                                                       \
-    if (auto plimsoll_try_result = (expression); !plimsoll_try_result.ok())  \
-      return plimsoll_try_result.error();                                    \
+#define PLIMSOLL_TRY(expression)                                                                                \
+  do {                                                                                                          \
+    if (auto plimsoll_try_result = (expression); !plimsoll_try_result.ok()) return plimsoll_try_result.error(); \
   } while (false)
 
 }  // namespace plimsoll

@@ -116,7 +116,8 @@ class Arena {
     }
     std::memcpy(&ticket, bytes.data(), sizeof ticket);
     bool is_whole = ticket.producer < producers.size() && ticket.size == bytes.size();
-    for (std::size_t at = sizeof ticket; is_whole && at < bytes.size(); ++at) is_whole = bytes[at] == filler(ticket, at);
+    for (std::size_t at = sizeof ticket; is_whole && at < bytes.size(); ++at)
+      is_whole = bytes[at] == filler(ticket, at);
     if (!is_whole)
       ++damaged;
     else if (!producers[ticket.producer]->arrived(ticket.number))

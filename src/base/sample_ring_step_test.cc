@@ -80,10 +80,10 @@ std::uint64_t interrupt_everywhere(void (*act)(Round&), Check check) {
 TEST(SampleRingSteps, AHandlerMaySendBetweenAnyTwoInstructionsOfAProducer) {
   const std::uint64_t rounds = interrupt_everywhere([](Round& round) { put(round, 2); },
                                                     [](bool is_put, const std::vector<std::uint64_t>& arrived) {
-    EXPECT_TRUE(is_put);
-    ASSERT_EQ(arrived.size(), 2U);
-    EXPECT_EQ(arrived[0] + arrived[1], 3U);
-  });
+                                                      EXPECT_TRUE(is_put);
+                                                      ASSERT_EQ(arrived.size(), 2U);
+                                                      EXPECT_EQ(arrived[0] + arrived[1], 3U);
+                                                    });
   EXPECT_GT(rounds, 50U);
 }
 

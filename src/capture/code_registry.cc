@@ -68,8 +68,8 @@ std::vector<CodeId> CodeRegistry::forget_deaths_before(std::int64_t time_ns) {
   std::vector<CodeId> forgotten;
   for (auto at = dead_.begin(); at != dead_.end();) {
     auto& deaths = at->second;
-    const auto keep = std::find_if(deaths.begin(), deaths.end(),
-                                   [&](const DeadEntry& dead) { return dead.death_ns >= time_ns; });
+    const auto keep =
+        std::find_if(deaths.begin(), deaths.end(), [&](const DeadEntry& dead) { return dead.death_ns >= time_ns; });
     for (auto dead = deaths.begin(); dead != keep; ++dead)
       if (!dead->entry.id.is_none()) forgotten.push_back(dead->entry.id);
     deaths.erase(deaths.begin(), keep);

@@ -35,8 +35,7 @@ class CodeRegistryTest : public ::testing::Test {
   // Name and id of what the address meant at the time.
   std::pair<std::string, std::uint32_t> found(const FakeFunction& function, std::int64_t time_ns) {
     const CodeRegistry::Entry* entry = registry.find(function.address(), time_ns);
-    return entry == nullptr ? std::pair{std::string("nothing"), ~0U}
-                            : std::pair{entry->info->name, entry->id.index()};
+    return entry == nullptr ? std::pair{std::string("nothing"), ~0U} : std::pair{entry->info->name, entry->id.index()};
   }
   std::string name_at(const FakeFunction& function, std::int64_t time_ns) { return found(function, time_ns).first; }
   std::uint32_t id_at(const FakeFunction& function, std::int64_t time_ns) { return found(function, time_ns).second; }
@@ -56,7 +55,8 @@ TEST(SeenFilter, SeldomClaimsToKnowAnother) {
   SeenFilter filter;
   for (std::uint64_t i = 0; i < 1000; ++i) filter.mark(Address{0x7f00'0000'0000 + i * 208});
   int mistakes = 0;
-  for (std::uint64_t i = 0; i < 10'000; ++i) mistakes += filter.may_contain(Address{0x5500'0000'0000 + i * 208}) ? 1 : 0;
+  for (std::uint64_t i = 0; i < 10'000; ++i)
+    mistakes += filter.may_contain(Address{0x5500'0000'0000 + i * 208}) ? 1 : 0;
   EXPECT_LT(mistakes, 10'000 / 20);
 }
 

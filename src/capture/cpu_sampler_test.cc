@@ -43,9 +43,8 @@ TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {
   std::vector<std::thread> threads;
   std::vector<std::int64_t> used(3);
   for (std::size_t i = 0; i < used.size(); ++i)
-    threads.emplace_back([&, i] {
-      used[i] = run_registered(sampling, "worker " + std::to_string(i), [] { burn(60 * kMillisecond); });
-    });
+    threads.emplace_back(
+        [&, i] { used[i] = run_registered(sampling, "worker " + std::to_string(i), [] { burn(60 * kMillisecond); }); });
   for (std::thread& thread : threads) thread.join();
   // WHEN it is over
   sampling->stop();
@@ -72,7 +71,8 @@ TEST_P(CpuSamplerWith, ShortThreadsLaidEndToEndAreSampledLikeOneLongOne) {
   sampling->stop();
   // THEN their time is accounted for
   sampling.expect_all_accounted_for();
-  EXPECT_NEAR(static_cast<double>(sampling.threads_cpu_ns()), static_cast<double>(used), 0.2 * static_cast<double>(used));
+  EXPECT_NEAR(static_cast<double>(sampling.threads_cpu_ns()), static_cast<double>(used),
+              0.2 * static_cast<double>(used));
   // AND, where ticks come as often as they are asked for, nearly all of it by samples
   if (GetParam() == os::TickClock::kThreadCpu) return;  // these come at scheduler ticks, which such threads seldom meet
   EXPECT_GT(sampling.sampled_cpu_ns(), used / 2);

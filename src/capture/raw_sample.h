@@ -26,8 +26,8 @@ struct RawSample {
   cpython::WalkStop stop = cpython::WalkStop::kComplete;  // anything but kComplete, kTruncated: no frames
   // Whether there was a Python stack to walk.
   enum class Python : std::uint8_t {
-    kFrames,    // the thread has a Python thread state
-    kNoState,   // it has none: a thread of native code
+    kFrames,   // the thread has a Python thread state
+    kNoState,  // it has none: a thread of native code
   } python = Python::kFrames;
   std::uint8_t leaf_skipped = 0;
   std::uint8_t reserved[5] = {};

@@ -36,7 +36,7 @@ class Resolver {
   CodeRegistry& registry_;
   SampleSink& sink_;
   const Trust trust_;
-  std::vector<SampleFrame> frames_;    // of the sample at hand, kept to save allocations
+  std::vector<SampleFrame> frames_;      // of the sample at hand, kept to save allocations
   std::vector<std::uint8_t> announced_;  // by CodeId: the sink has it
   // By CodeId: positions met so far and their lines. A code object has few.
   std::vector<std::vector<std::pair<std::int32_t, cpython::Location>>> locations_;

@@ -182,8 +182,8 @@ void Session::fail(const Error& error) {
 }
 
 SampleSink::Totals Session::totals(std::int64_t now_ns) const {
-  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_ - profiler_cpu_ns_.load(std::memory_order_relaxed) -
-                              sampler_->paused_cpu_ns();
+  const std::int64_t cpu_ns =
+      process_cpu_ns() - start_cpu_ns_ - profiler_cpu_ns_.load(std::memory_order_relaxed) - sampler_->paused_cpu_ns();
   return {now_ns, cpu_ns, sampler_->drops()};
 }
 

@@ -22,8 +22,8 @@ struct SessionSettings {
   TickSettings tick;
   Trust trust = Trust::kValidated;
   std::size_t ring_bytes = std::size_t{4} << 20U;
-  std::int64_t duration_ns = 0;                // recording ends by itself after this; 0 = it does not
-  std::int64_t rss_interval_ns = 100'000'000;   // between readings of the resident set size
+  std::int64_t duration_ns = 0;                    // recording ends by itself after this; 0 = it does not
+  std::int64_t rss_interval_ns = 100'000'000;      // between readings of the resident set size
   std::int64_t flush_interval_ns = 1'000'000'000;  // between chunks of the file
 };
 
@@ -76,12 +76,12 @@ class Session {
           std::unique_ptr<SampleSink> sink);
 
   void flush_as(SampleSink::Ending ending);
-  void run();           // the drain thread
+  void run();  // the drain thread
   void drain_once();
   void take(std::span<const std::byte> record);
   void housekeeping(std::int64_t now_ns);
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
-  void complete();      // ends sampling and finishes the file, once
+  void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
   [[nodiscard]] SessionStats stats_locked() const;
@@ -106,7 +106,7 @@ class Session {
   std::atomic<std::int64_t> final_process_cpu_ns_{-1};
   std::atomic<std::int64_t> end_ns_{0};
 
-  std::mutex work_mutex_;  // held by the drain thread while it works
+  std::mutex work_mutex_;     // held by the drain thread while it works
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
   bool stop_requested_ = false;

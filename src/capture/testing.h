@@ -1,4 +1,5 @@
-// capture/testing.h: a made-up interpreter in this process's own memory, for tests only. No product code may include it.
+// capture/testing.h: a made-up interpreter in this process's own memory, for tests only. No product code may include
+// it.
 //
 // The engine reads real memory (memory::LocalReader) through a Layout, so a test may have structures of its own: the
 // ones below, which are laid out by offsetof.
@@ -58,18 +59,25 @@ inline cpython::Layout fake_layout() {
   layout.position_style = cpython::PositionStyle::kInstruction;
   layout.line_table_style = cpython::LineTableStyle::kLocations;
   layout.tstate = {.current_frame = offsetof(FakeThreadState, current_frame), .thread_id = 0};
-  layout.frame = {.executable = offsetof(FakeFrame, code), .previous = offsetof(FakeFrame, previous),
-                  .position = offsetof(FakeFrame, instruction), .owner = offsetof(FakeFrame, owner),
+  layout.frame = {.executable = offsetof(FakeFrame, code),
+                  .previous = offsetof(FakeFrame, previous),
+                  .position = offsetof(FakeFrame, instruction),
+                  .owner = offsetof(FakeFrame, owner),
                   .tlbc_index = cpython::kNoField};
-  layout.code = {.filename = offsetof(FakeCode, file), .name = offsetof(FakeCode, name),
-                 .qualname = offsetof(FakeCode, name), .first_line = offsetof(FakeCode, first_line),
-                 .line_table = offsetof(FakeCode, line_table), .bytecode = offsetof(FakeCode, bytecode),
+  layout.code = {.filename = offsetof(FakeCode, file),
+                 .name = offsetof(FakeCode, name),
+                 .qualname = offsetof(FakeCode, name),
+                 .first_line = offsetof(FakeCode, first_line),
+                 .line_table = offsetof(FakeCode, line_table),
+                 .bytecode = offsetof(FakeCode, bytecode),
                  .tlbc = cpython::kNoField};
   layout.object = {.type = offsetof(FakeCode, type), .var_size = offsetof(FakeCode, units)};
   static_assert(offsetof(FakeCode, units) == offsetof(FakeBytes, size), "the size of every object is at one place");
   layout.bytes = {.data = offsetof(FakeBytes, data)};
-  layout.unicode = {.state = offsetof(FakeText, state), .length = offsetof(FakeText, length),
-                    .ascii_size = offsetof(FakeText, characters), .compact_size = offsetof(FakeText, characters),
+  layout.unicode = {.state = offsetof(FakeText, state),
+                    .length = offsetof(FakeText, length),
+                    .ascii_size = offsetof(FakeText, characters),
+                    .compact_size = offsetof(FakeText, characters),
                     .kind_shift = 0};
   layout.first_shim_owner = 3;
   return layout;

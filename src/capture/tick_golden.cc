@@ -90,8 +90,7 @@ bool walk(long count) {
   for (; count > 0; --count) {
     Address frame{};
     if (!cpython::current_frame(memory::LocalReader{}, layout, stack().thread(), frame)) return false;
-    const cpython::Walk walk =
-        cpython::walk_frames(memory::LocalReader{}, layout, stack().code_type(), frame, frames);
+    const cpython::Walk walk = cpython::walk_frames(memory::LocalReader{}, layout, stack().code_type(), frame, frames);
     if (walk.stop != cpython::WalkStop::kComplete || walk.count != kFrames) return false;
   }
   return true;

@@ -1,7 +1,7 @@
 #include "cli/python_program.h"
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <glob.h>
 #include <signal.h>
 #include <spawn.h>
@@ -123,7 +123,7 @@ class SignalsForTheProgram {
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-  struct sigaction before_[std::size(kSignals)] {};
+  struct sigaction before_[std::size(kSignals)]{};
 };
 
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
@@ -131,8 +131,8 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
-    const bool is_replaced = std::any_of(variables.begin(), variables.end(),
-                                         [&](const auto& variable) { return variable.first == name; });
+    const bool is_replaced =
+        std::any_of(variables.begin(), variables.end(), [&](const auto& variable) { return variable.first == name; });
     if (!is_replaced) result.emplace_back(text);
   }
   for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
@@ -150,7 +150,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
 
 Result<std::string> find_interpreter(const std::string& asked) {
   if (!asked.empty()) {
-    const std::string found = asked.find('/') != std::string::npos ? (is_executable(asked) ? asked : "") : on_path(asked);
+    const std::string found =
+        asked.find('/') != std::string::npos ? (is_executable(asked) ? asked : "") : on_path(asked);
     if (found.empty()) return Error{ErrorKind::kUsage, fmt::format("no Python interpreter '{}'", asked)};
     return found;
   }

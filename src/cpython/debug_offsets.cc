@@ -30,6 +30,9 @@ struct Places {
   std::size_t unicode, state, length, ascii_size;
 };
 
+// One structure a line, as CPython declares them.
+// clang-format off
+
 // 3.13: groups runtime(3) interpreter(13) thread(9) frame(6) code(10) object(2) type(4) tuple(3) list(3) dict(3)
 // float(2) long(3) bytes(3) unicode(4) gc(2).
 constexpr Places kPlaces313{
@@ -63,6 +66,7 @@ constexpr Places kPlaces315{
     .tuple = 68, .tuple_size = 70,
     .bytes = 86, .bytes_data = 88,
     .unicode = 89, .state = 90, .length = 91, .ascii_size = 92};
+// clang-format on
 
 // Reads numbers by place and checks each offset against the size of its structure; remembers the first failure.
 class OffsetReader {
