@@ -222,11 +222,15 @@ void CpuSampler::thread_started(const std::string& name) {
     }
     retire(slot, 0, DropReason::kThreadEnded);
   }
-  const std::int64_t carried = carried_ns_.exchange(0, std::memory_order_relaxed);
+  // What it has used up to here, for example to wait for the GIL, is its own, too.
+  const std::int64_t own = thread_cpu_ns();
+  const std::int64_t carried = own + carried_ns_.exchange(0, std::memory_order_relaxed);
   constexpr std::int64_t kSoonest = 1'000;
   adopt(tid, std::max(period_ns_.load() - carried, kSoonest), carried);
-  if (const auto found = by_tid_.find(static_cast<std::int32_t>(tid)); found != by_tid_.end() && !name.empty())
-    found->second->info.name = name;
+  const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
+  if (found == by_tid_.end()) return;
+  found->second->start_cpu_ns -= own;
+  if (!name.empty()) found->second->info.name = name;
 }
 
 void CpuSampler::thread_ending(const std::string& name) {

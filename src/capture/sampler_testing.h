@@ -50,6 +50,7 @@ class RunsPython {
 // A sampler with its ring, what was drained from it, and what is known of the threads.
 class Sampling {
  public:
+  // A record of the ring.
   struct Taken {
     RawSample raw;
     std::vector<cpython::PyFrame> frames;

@@ -19,16 +19,19 @@
 
 namespace plimsoll::capture::testing {
 
+// A str.
 struct FakeText {
   std::uint64_t length;
   std::uint32_t state;  // width 1, compact, ASCII
   char characters[116];
 };
+// A bytes object.
 struct FakeBytes {
   const void* type;
   std::uint64_t size;
   char data[16];
 };
+// A code object.
 struct FakeCode {
   const void* type;
   std::uint64_t units;
@@ -38,12 +41,14 @@ struct FakeCode {
   std::int32_t first_line;
   std::uint8_t bytecode[64];
 };
+// A frame of the interpreter.
 struct FakeFrame {
   const FakeCode* code;
   const FakeFrame* previous;
   const std::uint8_t* instruction;
   std::uint8_t owner;
 };
+// A thread state.
 struct FakeThreadState {
   std::atomic<const FakeFrame*> current_frame{nullptr};
 };

@@ -29,8 +29,8 @@ class Command {
   [[nodiscard]] virtual std::string examples() const = 0;
   // Whether a program with arguments of its own follows the verb's options; it is passed to set_program before run.
   [[nodiscard]] virtual bool takes_program() const { return false; }
-  virtual void set_program(std::vector<std::string>) {
-  }  // NOLINT(performance-unnecessary-value-param): to be moved from
+  // By value, for it is moved from where it is kept. NOLINTNEXTLINE(performance-unnecessary-value-param)
+  virtual void set_program(std::vector<std::string>) {}
   // Binds arguments to members; they must outlive `app`.
   virtual void add_arguments(CLI::App& app) = 0;
   // Does the work; the exit code (exit_code.h, or that of a profiled program) or an Error, which names its own.

@@ -43,16 +43,16 @@ void report_children(const std::string& plim, Console& console) {
   // As _recording.path_with_pid names them: app.plim, app.123.plim.
   const std::filesystem::path path(plim);
   glob_t found{};
-  const std::string pattern =
-      (path.parent_path() / path.stem()).string() + ".[0-9]*" + path.extension().string();
+  const std::string pattern = (path.parent_path() / path.stem()).string() + ".[0-9]*" + path.extension().string();
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
     constexpr std::size_t kNamed = 4;
     std::string names;
     for (std::size_t i = 0; i < std::min(found.gl_pathc, kNamed); ++i) names += std::string(" ") + found.gl_pathv[i];
     if (found.gl_pathc > kNamed) names += " ...";
-    console.notice(fmt::format("{}:{}", counted(found.gl_pathc, "child process has a profile of its own",
-                                                "child processes have profiles of their own"),
-                               names));
+    console.notice(fmt::format(
+        "{}:{}",
+        counted(found.gl_pathc, "child process has a profile of its own", "child processes have profiles of their own"),
+        names));
   }
   ::globfree(&found);
 }

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <boost/property_tree/ini_parser.hpp>
 #include <boost/property_tree/ptree.hpp>
 #include <charconv>
 #include <filesystem>
-#include <toml++/toml.h>
 
 namespace plimsoll::cli {
 namespace {
@@ -75,8 +75,8 @@ Result<std::optional<RunSettings>> read_toml(const std::string& path) {
       PLIMSOLL_TRY(set_by_name(settings, std::string(key.str()), as_text(value), path));
     return std::optional(settings);
   } catch (const toml::parse_error& error) {
-    return Error{ErrorKind::kBadInput, fmt::format("{}: line {}: {}", path, error.source().begin.line,
-                                                   std::string(error.description()))};
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{}: line {}: {}", path, error.source().begin.line, std::string(error.description()))};
   }
 }
 

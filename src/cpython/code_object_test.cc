@@ -81,8 +81,9 @@ TEST_P(CodeObjectOf, AStringOfWhichAPartIsMissingIsNotRead) {
   EXPECT_EQ(text_at(Address{}), std::nullopt);
   EXPECT_EQ(text_at(Address{0x666000}), std::nullopt);
   const std::u32string_view text = U"\u2211 x";
-  for (const auto& [offset, size] : {std::pair{python.layout.unicode.length, 8}, std::pair{python.layout.unicode.state, 4},
-                                     std::pair{python.layout.unicode.compact_size + 5, 1}}) {
+  for (const auto& [offset, size] :
+       {std::pair{python.layout.unicode.length, 8}, std::pair{python.layout.unicode.state, 4},
+        std::pair{python.layout.unicode.compact_size + 5, 1}}) {
     const Address str = python.str(text);
     python.memory.erase(offset_by(str, offset), static_cast<std::size_t>(size));
     EXPECT_EQ(text_at(str), std::nullopt) << offset;
@@ -100,7 +101,8 @@ TEST_P(CodeObjectOf, BytesOfAnAbsurdLengthOrOfWhichAPartIsMissingAreNotRead) {
   EXPECT_EQ(bytes_at(Address{}), std::nullopt);
   EXPECT_EQ(bytes_at(Address{0x666000}), std::nullopt);
   const Address bytes = python.bytes("table");
-  for (const std::uint64_t size : {std::uint64_t{6}, kLongestLineTable + 1, ~std::uint64_t{0}, std::uint64_t{1} << 63U}) {
+  for (const std::uint64_t size :
+       {std::uint64_t{6}, kLongestLineTable + 1, ~std::uint64_t{0}, std::uint64_t{1} << 63U}) {
     put(bytes, python.layout.object.var_size, size);
     EXPECT_EQ(bytes_at(bytes), std::nullopt) << size;
   }

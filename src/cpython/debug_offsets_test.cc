@@ -18,13 +18,23 @@ std::ostream& operator<<(std::ostream& out, const Interpreter& interpreter) { re
 
 class DebugOffsets : public ::testing::TestWithParam<Interpreter> {};
 
-constexpr const char* kObjectFields[] = {
-    "thread_state.current_frame", "thread_state.thread_id",   "interpreter_frame.previous",
-    "interpreter_frame.executable", "interpreter_frame.instr_ptr", "interpreter_frame.owner",
-    "code_object.filename",       "code_object.name",         "code_object.qualname",
-    "code_object.linetable",      "code_object.firstlineno",  "code_object.co_code_adaptive",
-    "pyobject.ob_type",           "tuple_object.ob_size",     "bytes_object.ob_sval",
-    "unicode_object.state",       "unicode_object.length"};
+constexpr const char* kObjectFields[] = {"thread_state.current_frame",
+                                         "thread_state.thread_id",
+                                         "interpreter_frame.previous",
+                                         "interpreter_frame.executable",
+                                         "interpreter_frame.instr_ptr",
+                                         "interpreter_frame.owner",
+                                         "code_object.filename",
+                                         "code_object.name",
+                                         "code_object.qualname",
+                                         "code_object.linetable",
+                                         "code_object.firstlineno",
+                                         "code_object.co_code_adaptive",
+                                         "pyobject.ob_type",
+                                         "tuple_object.ob_size",
+                                         "bytes_object.ob_sval",
+                                         "unicode_object.state",
+                                         "unicode_object.length"};
 
 std::string group_of(const std::string& field) { return field.substr(0, field.find('.')); }
 

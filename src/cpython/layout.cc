@@ -19,8 +19,13 @@ Layout frame_object_layout() {
   layout.frame_style = FrameStyle::kFrameObject;
   layout.tstate = {.current_frame = 24, .thread_id = 176};
   layout.frame = {.executable = 32, .previous = 24, .position = 0, .owner = kNoField, .tlbc_index = kNoField};
-  layout.code = {.filename = 104, .name = 112, .qualname = kNoField, .first_line = 40, .line_table = 120,
-                 .bytecode = 48, .tlbc = kNoField};
+  layout.code = {.filename = 104,
+                 .name = 112,
+                 .qualname = kNoField,
+                 .first_line = 40,
+                 .line_table = 120,
+                 .bytecode = 48,
+                 .tlbc = kNoField};
   layout.object = {.type = 8, .var_size = 16};
   layout.bytes = {.data = 32};
   layout.unicode = {.state = 32, .length = 16, .ascii_size = 48, .compact_size = 72, .kind_shift = 2};
@@ -60,11 +65,20 @@ Layout layout_3_11() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 152;
   layout.cframe = {.current_frame = 8, .previous = 16};
-  layout.frame = {.executable = 32, .previous = 48, .position = 56, .owner = 69, .tlbc_index = kNoField,
+  layout.frame = {.executable = 32,
+                  .previous = 48,
+                  .position = 56,
+                  .owner = 69,
+                  .tlbc_index = kNoField,
                   .entry_mark = 68};  // is_entry
   layout.first_entry_mark = 1;
-  layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 72, .line_table = 136,
-                 .bytecode = 184, .tlbc = kNoField};
+  layout.code = {.filename = 112,
+                 .name = 120,
+                 .qualname = 128,
+                 .first_line = 72,
+                 .line_table = 136,
+                 .bytecode = 184,
+                 .tlbc = kNoField};
   layout.first_shim_owner = 3;
   return layout;
 }
@@ -73,11 +87,20 @@ Layout layout_3_12() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 136;
   layout.cframe = {.current_frame = 0, .previous = 8};
-  layout.frame = {.executable = 0, .previous = 8, .position = 56, .owner = 70, .tlbc_index = kNoField,
+  layout.frame = {.executable = 0,
+                  .previous = 8,
+                  .position = 56,
+                  .owner = 70,
+                  .tlbc_index = kNoField,
                   .entry_mark = 70};  // owner: FRAME_OWNED_BY_CSTACK
   layout.first_entry_mark = 3;
-  layout.code = {.filename = 112, .name = 120, .qualname = 128, .first_line = 68, .line_table = 136,
-                 .bytecode = 192, .tlbc = kNoField};
+  layout.code = {.filename = 112,
+                 .name = 120,
+                 .qualname = 128,
+                 .first_line = 68,
+                 .line_table = 136,
+                 .bytecode = 192,
+                 .tlbc = kNoField};
   layout.unicode.ascii_size = 40;
   layout.unicode.compact_size = 56;
   layout.first_shim_owner = 3;

@@ -37,16 +37,16 @@ enum class FrameStyle : std::uint8_t {
 
 // What a frame remembers of its position.
 enum class PositionStyle : std::uint8_t {
-  kLastiBytes,    // 3.9: f_lasti counts bytes
-  kLastiUnits,    // 3.10: f_lasti counts 2-byte units
-  kInstruction,   // 3.11+: a pointer into the bytecode
+  kLastiBytes,   // 3.9: f_lasti counts bytes
+  kLastiUnits,   // 3.10: f_lasti counts 2-byte units
+  kInstruction,  // 3.11+: a pointer into the bytecode
 };
 
 // How a code object maps bytecode to lines.
 enum class LineTableStyle : std::uint8_t {
-  kLnotab,    // 3.9: (u8 bytecode delta, s8 line delta)
-  kDeltas,    // 3.10: PEP 626, the same pairs with ranges and "no line"
-  kLocations, // 3.11+: PEP 657, with columns
+  kLnotab,     // 3.9: (u8 bytecode delta, s8 line delta)
+  kDeltas,     // 3.10: PEP 626, the same pairs with ranges and "no line"
+  kLocations,  // 3.11+: PEP 657, with columns
 };
 
 // A field that this version does not have.
@@ -67,11 +67,11 @@ struct Layout {
     std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only
   } cframe{};
   struct {
-    std::uint32_t executable;  // f_code or f_executable
-    std::uint32_t previous;    // f_back or previous
-    std::uint32_t position;    // f_lasti, prev_instr or instr_ptr
-    std::uint32_t owner;       // enum _frameowner, one byte; kNoField up to 3.10
-    std::uint32_t tlbc_index;  // which copy of the bytecode; kNoField but for free-threaded 3.14+
+    std::uint32_t executable;             // f_code or f_executable
+    std::uint32_t previous;               // f_back or previous
+    std::uint32_t position;               // f_lasti, prev_instr or instr_ptr
+    std::uint32_t owner;                  // enum _frameowner, one byte; kNoField up to 3.10
+    std::uint32_t tlbc_index;             // which copy of the bytecode; kNoField but for free-threaded 3.14+
     std::uint32_t entry_mark = kNoField;  // kCFrame: one byte, at least first_entry_mark in the outermost of an entry
   } frame{};
   struct {

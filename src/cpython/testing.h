@@ -35,8 +35,8 @@ inline Version version_of(unsigned minor, Version::Threading threading = Version
 inline std::vector<Layout> all_layouts() {
   std::vector<Layout> layouts;
   for (const unsigned minor : {9U, 10U, 11U, 12U}) layouts.push_back(layout_from_table(version_of(minor)).value());
-  for (const DrawnOffsets& offsets : {offsets_3_13(), offsets_3_13t(), offsets_3_14(), offsets_3_14t(), offsets_3_15(),
-                                      offsets_3_15t()})
+  for (const DrawnOffsets& offsets :
+       {offsets_3_13(), offsets_3_13t(), offsets_3_14(), offsets_3_14t(), offsets_3_15(), offsets_3_15t()})
     layouts.push_back(offsets.layout().value());
   return layouts;
 }
@@ -156,7 +156,8 @@ class DrawnInterpreter {
     for (auto word = frames.rbegin(); word != frames.rend(); ++word) {
       const auto mark = word->find('@');
       const std::uint8_t owner = word->ends_with('~') ? 1 : 0;
-      outer = *word == "|" ? shim(outer) : frame(word->substr(0, mark), std::stoi(word->substr(mark + 1)), outer, owner);
+      outer =
+          *word == "|" ? shim(outer) : frame(word->substr(0, mark), std::stoi(word->substr(mark + 1)), outer, owner);
     }
     return outer;
   }
@@ -191,6 +192,7 @@ class DrawnInterpreter {
   }
 
  private:
+  // Where a code object was drawn.
   struct Code {
     Address address{};
     Address bytecode{};

@@ -38,8 +38,8 @@ inline constexpr std::size_t kWalkStopCount = 7;
 // The reason in words, for drop counters and messages.
 constexpr const char* text(WalkStop stop) {
   constexpr std::array<const char*, kWalkStopCount> kTexts{
-      "complete", "stack too deep", "frame unreadable", "frame misaligned", "frame owner invalid", "not a code object",
-      "frames form a cycle"};
+      "complete",          "stack too deep",     "frame unreadable", "frame misaligned", "frame owner invalid",
+      "not a code object", "frames form a cycle"};
   return kTexts[static_cast<std::size_t>(stop)];
 }
 
@@ -211,9 +211,9 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
   return walk;
 }
 
-// Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python links
-// a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry with
-// frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
+// Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python
+// links a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry
+// with frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
 // called from is the innermost one, if it proves to be one.
 template <memory::Reader M>
 Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out) {

@@ -172,8 +172,8 @@ TEST_P(WalkOfBytecodePerThread, BytecodePerThreadThatCannotBeReadGivesNoPosition
 
 TEST_P(WalkOf, ALeafThatIsHalfPushedIsLeftOut) {
   const Address frame = python.draw_stack("leaf@0 worker@4 main@2 |");
-  for (const std::uint64_t garbage : {std::uint64_t{0}, std::uint64_t{0x666000}, raw(DrawnInterpreter::kNone) | 1U,
-                                      ~std::uint64_t{0}}) {
+  for (const std::uint64_t garbage :
+       {std::uint64_t{0}, std::uint64_t{0x666000}, raw(DrawnInterpreter::kNone) | 1U, ~std::uint64_t{0}}) {
     python.memory.put(field(frame, python.layout.frame.executable), garbage);
     const Seen seen = walk_from(python, frame);
     EXPECT_EQ(seen.walk.stop, WalkStop::kComplete) << garbage;
@@ -358,19 +358,24 @@ const auto name_of = [](const ::testing::TestParamInfo<Layout>& tested) { return
 INSTANTIATE_TEST_SUITE_P(Python, WalkOf, ::testing::ValuesIn(testing::all_layouts()), name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfInterpreterFrames, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.frame.owner != kNoField;
-                         })), name_of);
+                         })),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfEntries, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.frame_style == FrameStyle::kCFrame;
-                         })), name_of);
+                         })),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfPlainPointers, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.executable_tag_mask == 0;
-                         })), name_of);
+                         })),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfTaggedPointers, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.executable_tag_mask != 0;
-                         })), name_of);
+                         })),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WalkOfBytecodePerThread, ::testing::ValuesIn(layouts_with([](const Layout& layout) {
                            return layout.code.tlbc != kNoField;
-                         })), name_of);
+                         })),
+                         name_of);
 
 TEST(WalkStop, EveryReasonHasWords) {
   for (std::size_t i = 0; i < kWalkStopCount; ++i) EXPECT_STRNE(text(static_cast<WalkStop>(i)), "");

@@ -56,6 +56,7 @@ class FakeMemory {
 
  private:
   static constexpr std::uint64_t kPageSize = 4096;
+  // Bytes, and which of them were put.
   struct Page {
     std::array<unsigned char, kPageSize> bytes{};
     std::bitset<kPageSize> exists;

@@ -23,14 +23,18 @@
 // volatile, as GCC 12 otherwise treats an asm goto with an output as a pure computation and drops its fault edge; the
 // empty asm keeps it from moving the output's copy in front of the jump (GCC bug 113921, mended in 12.4 and 13.3).
 #if defined(__x86_64__)
-#define PLIMSOLL_GUARDED_LOAD(mnemonic, constraint, from, to)                                                             \
-  asm volatile goto("1: " mnemonic " (%1), %0\n\t" PLIMSOLL_FAULT_ROW : constraint(to) : "r"(from) : "memory" : fault); \
+#define PLIMSOLL_GUARDED_LOAD(mnemonic, constraint, from, to)         \
+  asm volatile goto("1: " mnemonic " (%1), %0\n\t" PLIMSOLL_FAULT_ROW \
+                    : constraint(to)                                  \
+                    : "r"(from)                                       \
+                    : "memory"                                        \
+                    : fault);                                         \
   asm volatile("")
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("movb", "=q", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("movl", "=r", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("movq", "=r", from, to)
 #elif defined(__aarch64__)
-#define PLIMSOLL_GUARDED_LOAD(mnemonic, from, to)                                                                \
+#define PLIMSOLL_GUARDED_LOAD(mnemonic, from, to)                                                              \
   asm volatile goto("1: " mnemonic ", [%1]\n\t" PLIMSOLL_FAULT_ROW : "=r"(to) : "r"(from) : "memory" : fault); \
   asm volatile("")
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("ldrb %w0", from, to)

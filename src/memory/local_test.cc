@@ -22,7 +22,9 @@ class HalfMapping {
   HalfMapping(const HalfMapping&) = delete;
   HalfMapping& operator=(const HalfMapping&) = delete;
   ~HalfMapping() { ::munmap(base_, 8192); }
-  [[nodiscard]] Address at(std::uint64_t offset) const { return Address{reinterpret_cast<std::uint64_t>(base_) + offset}; }
+  [[nodiscard]] Address at(std::uint64_t offset) const {
+    return Address{reinterpret_cast<std::uint64_t>(base_) + offset};
+  }
 
  private:
   void* base_;

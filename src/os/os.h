@@ -59,7 +59,7 @@ class ThreadTick {
   struct Settings {
     Tid tid{};
     int signal = 0;
-    std::uint32_t slot = 0;  // comes back in the signal's siginfo; see slot_of
+    std::uint32_t slot = 0;      // comes back in the signal's siginfo; see slot_of
     std::int64_t first_ns = 0;   // until the first tick
     std::int64_t period_ns = 0;  // between ticks after it
   };

@@ -159,7 +159,10 @@ std::uint64_t random_seed() {
 }
 
 ThreadTick::ThreadTick(ThreadTick&& other) noexcept
-    : kind_(std::exchange(other.kind_, Kind::kNone)), clock_(other.clock_), fd_(std::move(other.fd_)), timer_(other.timer_) {}
+    : kind_(std::exchange(other.kind_, Kind::kNone)),
+      clock_(other.clock_),
+      fd_(std::move(other.fd_)),
+      timer_(other.timer_) {}
 
 ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
   if (this != &other) {
@@ -195,8 +198,7 @@ Result<ThreadTick> ThreadTick::create(TickClock clock, const Settings& settings)
 bool ThreadTick::restart(std::int64_t first_ns, std::int64_t period_ns) const {
   if (kind_ == Kind::kPerfEvent) {
     auto period = static_cast<std::uint64_t>(first_ns);
-    return ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period) == 0 &&
-           ::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0) == 0;
+    return ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period) == 0 && ::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0) == 0;
   }
   if (kind_ == Kind::kPosixTimer) {
     const itimerspec when{to_timespec(period_ns), to_timespec(first_ns)};

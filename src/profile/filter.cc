@@ -30,9 +30,8 @@ std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
 }  // namespace
 
 void filter(Profile& profile, const Filter& conditions) {
-  const std::vector<bool> function_matches = stacks_where(profile, [&](const Function& function) {
-    return contains(profile.strings[function.name], conditions.function);
-  });
+  const std::vector<bool> function_matches = stacks_where(
+      profile, [&](const Function& function) { return contains(profile.strings[function.name], conditions.function); });
   const std::vector<bool> file_matches = stacks_where(
       profile, [&](const Function& function) { return contains(profile.strings[function.file], conditions.file); });
   const bool any_stack = conditions.function.empty() && conditions.file.empty();

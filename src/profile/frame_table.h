@@ -17,8 +17,8 @@ enum class FunctionKind : std::uint8_t {
 
 // A function. Two code objects with equal fields are one Function.
 struct Function {
-  StringId name;  // the qualified name where the interpreter knows it (3.11+), else the plain name
-  StringId file;  // as the interpreter knows it; none if unknown
+  StringId name;                 // the qualified name where the interpreter knows it (3.11+), else the plain name
+  StringId file;                 // as the interpreter knows it; none if unknown
   std::uint32_t first_line = 0;  // of the definition; 0 = unknown
   FunctionKind kind = FunctionKind::kPython;
   bool operator==(const Function&) const = default;
@@ -34,8 +34,8 @@ struct Frame {
 
 inline std::size_t hash_value(const Function& function) {
   std::size_t seed = function.name.index();
-  for (const std::size_t part : {std::size_t{function.file.index()}, std::size_t{function.first_line},
-                                 static_cast<std::size_t>(function.kind)})
+  for (const std::size_t part :
+       {std::size_t{function.file.index()}, std::size_t{function.first_line}, static_cast<std::size_t>(function.kind)})
     seed = seed * 0x9e3779b97f4a7c15U + part;
   return seed;
 }

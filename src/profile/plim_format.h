@@ -9,8 +9,8 @@ namespace plimsoll::profile::plim {
 
 // The first 8 bytes, after PNG's idea: a byte outside ASCII, the name, and line ends that text transfers would spoil.
 inline constexpr std::string_view kMagic{"\x89PLIM\r\n\x1a", 8};
-inline constexpr std::uint16_t kMajorVersion = 1;  // another major version cannot be read
-inline constexpr std::uint16_t kMinorVersion = 0;  // newer minor versions add sections that older readers skip
+inline constexpr std::uint16_t kMajorVersion = 1;   // another major version cannot be read
+inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
 // Chunk header: u32 codec, u32 raw size, u32 stored size, u32 CRC-32 of the first 12 bytes and the stored bytes.
@@ -22,18 +22,18 @@ inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;  // ra
 
 // A chunk holds sections: varint kind, varint length, payload.
 enum class Section : std::uint8_t {
-  kSession = 1,    // start times and the unit of all times
-  kMeta = 2,       // name/value texts
+  kSession = 1,  // start times and the unit of all times
+  kMeta = 2,     // name/value texts
   kStrings = 3,
   kFunctions = 4,
   kFrames = 5,
   kStacks = 6,
   kProcesses = 7,
-  kThreads = 8,    // whole rows; a later row for the same thread replaces it
+  kThreads = 8,  // whole rows; a later row for the same thread replaces it
   kSamples = 9,
   kCounter = 10,
   kMarkers = 11,
-  kDrops = 12,     // totals; a later section replaces an earlier one
+  kDrops = 12,  // totals; a later section replaces an earlier one
   kSource = 13,
   kProgress = 14,  // end time and CPU time so far; a later section replaces an earlier one
   kEnd = 15,       // the recording was completed

@@ -21,8 +21,7 @@ using plim::Section;
 
 std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (unsigned i = 0; i < 4; ++i)
-    value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  for (unsigned i = 0; i < 4; ++i) value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
   return value;
 }
 
@@ -234,8 +233,8 @@ class Decoder {
       return false;
     std::int64_t time_ns = 0;
     std::int64_t cpu_ns = 0;
-    if (state.stack < 0 || static_cast<std::uint64_t>(state.stack) > stack_ids_.size() ||
-        !to_ns(state.time, time_ns) || !to_ns(weight, cpu_ns))
+    if (state.stack < 0 || static_cast<std::uint64_t>(state.stack) > stack_ids_.size() || !to_ns(state.time, time_ns) ||
+        !to_ns(weight, cpu_ns))
       return false;
     const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
     profile_.samples.push_back(time_ns, thread, stack, cpu_ns);
@@ -361,8 +360,7 @@ Result<Profile> read_plim(std::string_view bytes) {
   std::uint64_t total = 0;
   while (next_chunk(bytes, raw)) {
     total += raw.size();
-    if (total > plim::kLargestProfile)
-      return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
+    if (total > plim::kLargestProfile) return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
     if (!decoder.chunk(raw)) break;
   }
   if (!bytes.empty()) profile.complete = false;

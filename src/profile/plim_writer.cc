@@ -281,7 +281,8 @@ Status PlimFile::reopen_if_lost() {
   if (is_ours(fd_.get())) return Ok{};
   (void)fd_.release();  // whatever has this number now is the program's
   UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.is_open()) return system_error("the program has closed the profile, and it cannot be reopened: " + path_, errno);
+  if (!fd.is_open())
+    return system_error("the program has closed the profile, and it cannot be reopened: " + path_, errno);
   if (!is_ours(fd.get()))
     return Error{ErrorKind::kSystem, "the program has closed the profile and replaced its file: " + path_};
   fd_ = std::move(fd);

@@ -35,9 +35,9 @@ struct Marker {
 
 // Samples that were due and are not in the table, and frames that are missing from samples that are: by reason.
 struct Drop {
-  std::string reason;        // a short phrase, for example "ring full"
-  std::uint64_t count = 0;   // samples
-  std::int64_t cpu_ns = 0;   // CPU time that they stood for
+  std::string reason;       // a short phrase, for example "ring full"
+  std::uint64_t count = 0;  // samples
+  std::int64_t cpu_ns = 0;  // CPU time that they stood for
 };
 
 // The text of a profiled source file as it was while it ran.

@@ -166,8 +166,8 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   profile_.drops.clear();
   for (std::size_t i = 0; i < totals.drops.size(); ++i)
     if (totals.drops[i].count != 0 || totals.drops[i].cpu_ns != 0)
-      profile_.drops.push_back(Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count,
-                                    totals.drops[i].cpu_ns});
+      profile_.drops.push_back(
+          Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count, totals.drops[i].cpu_ns});
   read_wanted_sources();
   std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
   bytes += encoder_.encode(profile_);

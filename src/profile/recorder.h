@@ -61,8 +61,8 @@ class Recorder final : public capture::SampleSink {
   PlimEncoder encoder_;
   Profile profile_;
   bool has_header_ = false;
-  std::vector<FunctionId> functions_;  // by CodeId
-  std::vector<LastStack> last_stacks_;  // by ThreadSerial
+  std::vector<FunctionId> functions_;                       // by CodeId
+  std::vector<LastStack> last_stacks_;                      // by ThreadSerial
   boost::unordered_flat_set<std::uint32_t> known_sources_;  // StringIds of file names
   std::vector<StringId> wanted_sources_;
   std::size_t source_bytes_ = 0;

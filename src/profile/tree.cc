@@ -71,9 +71,8 @@ Tree tree(const Profile& profile, Granularity granularity) {
     }
   }
   for (TreeNode& node : result.nodes)
-    std::stable_sort(node.children.begin(), node.children.end(), [&](std::size_t a, std::size_t b) {
-      return result.nodes[a].total_ns > result.nodes[b].total_ns;
-    });
+    std::stable_sort(node.children.begin(), node.children.end(),
+                     [&](std::size_t a, std::size_t b) { return result.nodes[a].total_ns > result.nodes[b].total_ns; });
   return result;
 }
 

@@ -16,8 +16,8 @@ enum class Granularity {
 
 // One node. Children are ordered by total weight, heaviest first.
 struct TreeNode {
-  FunctionId function;      // none for the root, which stands for the whole profile
-  std::uint32_t line = 0;   // with Granularity::kLine; else 0
+  FunctionId function;        // none for the root, which stands for the whole profile
+  std::uint32_t line = 0;     // with Granularity::kLine; else 0
   std::int64_t total_ns = 0;  // CPU time of the samples through this node
   std::int64_t self_ns = 0;   // of the samples that end here
   std::uint64_t samples = 0;  // number of samples through this node

@@ -24,6 +24,26 @@ inline unsigned long running_version() {
 #endif
 }
 
+// While it lives, no exception is set; the one that was set is set again after.
+class ErrorSetAside {
+ public:
+#if PY_VERSION_HEX >= 0x030C0000
+  ErrorSetAside() : error_(PyErr_GetRaisedException()) {}
+  ~ErrorSetAside() { PyErr_SetRaisedException(error_); }
+#else
+  ErrorSetAside() { PyErr_Fetch(&type_, &error_, &trace_); }
+  ~ErrorSetAside() { PyErr_Restore(type_, error_, trace_); }
+#endif
+  ErrorSetAside(const ErrorSetAside&) = delete;
+  ErrorSetAside& operator=(const ErrorSetAside&) = delete;
+
+ private:
+  PyObject* error_ = nullptr;
+#if PY_VERSION_HEX < 0x030C0000
+  PyObject *type_ = nullptr, *trace_ = nullptr;
+#endif
+};
+
 // Whether this build has no GIL.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kIsFreeThreaded = true;

@@ -30,9 +30,9 @@ void raise(const Error& error) {
 void bind_errors(nanobind::module_& module) {
   profile_error = PyErr_NewExceptionWithDoc("plimsoll.ProfileError", "A file is not a profile, or is damaged.",
                                             PyExc_ValueError, nullptr);
-  unsupported_error = PyErr_NewExceptionWithDoc(
-      "plimsoll.UnsupportedError", "This system, kernel or Python cannot do what was asked.", PyExc_RuntimeError,
-      nullptr);
+  unsupported_error =
+      PyErr_NewExceptionWithDoc("plimsoll.UnsupportedError", "This system, kernel or Python cannot do what was asked.",
+                                PyExc_RuntimeError, nullptr);
   module.attr("ProfileError") = nanobind::borrow(profile_error);
   module.attr("UnsupportedError") = nanobind::borrow(unsupported_error);
 }

@@ -124,8 +124,7 @@ Status check_stack(const capture::Interpreter& interpreter) {
 Result<capture::Interpreter> find_interpreter() {
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
   const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
-  const cpython::Version version =
-      cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
+  const cpython::Version version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
   const Result<cpython::Layout> layout =
       cpython::find_layout(memory::LocalReader{}, version, address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
   if (!layout.ok()) return layout.error();

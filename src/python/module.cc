@@ -6,6 +6,8 @@
 NB_MODULE(_core, module) {
   module.doc() = "The C++ half of Plimsoll. Use the package plimsoll, not this module.";
   module.attr("version") = PLIMSOLL_VERSION;
+  // Daemon threads outlive the interpreter with all that they hold; nobody wants to read of that at the end.
+  nanobind::set_leak_warnings(false);
   plimsoll::python::bind_errors(module);
   plimsoll::python::bind_session(module);
   plimsoll::python::bind_threads(module);

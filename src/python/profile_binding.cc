@@ -63,8 +63,8 @@ nb::list threads(const Profile& profile) {
   nb::list rows;
   for (const profile::Thread& thread : profile.threads) {
     const std::int64_t pid = thread.process.is_none() ? 0 : profile.processes[thread.process.index()].pid;
-    rows.append(nb::make_tuple(thread.os_tid, thread.name, thread.is_main, pid, thread.start_ns, thread.end_ns,
-                               thread.cpu_ns));
+    rows.append(
+        nb::make_tuple(thread.os_tid, thread.name, thread.is_main, pid, thread.start_ns, thread.end_ns, thread.cpu_ns));
   }
   return rows;
 }
@@ -96,8 +96,8 @@ nb::list drops(const Profile& profile) {
 nb::list flat_rows(const std::vector<profile::FlatRow>& rows) {
   nb::list result;
   for (const profile::FlatRow& row : rows)
-    result.append(nb::make_tuple(row.function.index(), row.line, row.self_ns, row.total_ns, row.self_samples,
-                                 row.total_samples));
+    result.append(
+        nb::make_tuple(row.function.index(), row.line, row.self_ns, row.total_ns, row.self_samples, row.total_samples));
   return result;
 }
 
@@ -195,14 +195,14 @@ void bind_profile(nb::module_& module) {
              std::int64_t to_ns) {
             return filtered(self, {std::move(thread), std::move(function), std::move(file), from_ns, to_ns});
           },
-          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("from_ns"),
-          nb::arg("to_ns"))
+          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("from_ns"), nb::arg("to_ns"))
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   module.def("formats", [] {
     nb::list names;
     for (const formats::Writer& writer : formats::writers())
-      names.append(nb::make_tuple(std::string(writer.name), std::string(writer.extension), std::string(writer.summary)));
+      names.append(
+          nb::make_tuple(std::string(writer.name), std::string(writer.extension), std::string(writer.summary)));
     return names;
   });
 }

@@ -45,8 +45,7 @@ class Recording {
   Recording(const std::string& path, double rate_hz, const std::string& engine, bool safe_mode, std::size_t memory_mb,
             std::size_t max_depth, double duration_s, double rss_interval_s, bool sources,
             std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
-    if (current_recording() != nullptr)
-      raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
+    if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     const capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
@@ -154,10 +153,9 @@ void bind_session(nb::module_& module) {
            })
       .def("hold_for_fork", [](Recording& self) { self.session().hold_for_fork(); })
       .def("release_after_fork", [](Recording& self) { self.session().release_after_fork(); })
-      .def("name_thread",
-           [](Recording& self, int tid, const std::string& name) {
-             self.session().sampler().name_thread(Tid{tid}, name);
-           });
+      .def("name_thread", [](Recording& self, int tid, const std::string& name) {
+        self.session().sampler().name_thread(Tid{tid}, name);
+      });
 }
 
 }  // namespace plimsoll::python

@@ -1,8 +1,8 @@
 // python/thread_binding.cc: threads of the threading module are sampled from their first instruction to their last.
 //
 // threading starts every thread by calling _thread.start_new_thread(body, ...). While a recording is active that name
-// is bound to a ThreadStarter, which wraps `body` into a ThreadBody: a callable without a Python frame of its own (so that no
-// traceback shows it), which registers the thread before it calls the body and takes leave after.
+// is bound to a ThreadStarter, which wraps `body` into a ThreadBody: a callable without a Python frame of its own (so
+// that no traceback shows it), which registers the thread before it calls the body and takes leave after.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "python/bindings.h"
+#include "python/compat.h"
 #include "python/recording.h"
 
 namespace nb = nanobind;
@@ -21,42 +22,82 @@ namespace {
 
 std::atomic<capture::Session*> recording{nullptr};
 
-// What threading calls in the new thread.
-class ThreadBody {
- public:
-  explicit ThreadBody(nb::object body) : body_(std::move(body)) {}
-
-  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (capture::Session* session = current_recording()) session->sampler().thread_started(name());
-    const Leave leave{*this};
-    return body_(*args, **kwargs);
-  }
-  [[nodiscard]] std::string repr() const { return nb::repr(body_).c_str(); }
-
- private:
-  // Takes leave however the body ends.
-  struct Leave {
-    ThreadBody& body;
-    ~Leave() {
-      if (capture::Session* session = current_recording()) session->sampler().thread_ending(body.name());
-    }
-  };
-
-  // The name of the threading.Thread whose bound method the body is; empty for any other callable. The attribute is
-  // read without running code of the program: a subclass may have overridden the property `name`.
-  [[nodiscard]] std::string name() const {
-    const nb::object thread = nb::getattr(body_, "__self__", nb::none());
-    if (thread.is_none()) return {};
-    const nb::object dict = nb::getattr(thread, "__dict__", nb::none());
-    PyObject* text = PyDict_Check(dict.ptr()) ? PyDict_GetItemString(dict.ptr(), "_name") : nullptr;
-    if (text == nullptr || !PyUnicode_Check(text)) return {};
-    const char* bytes = PyUnicode_AsUTF8(text);
-    if (bytes == nullptr) PyErr_Clear();
-    return bytes != nullptr ? bytes : "";
-  }
-
-  nb::object body_;
+// What threading calls in the new thread. A type in the C API's own terms, not one of nanobind's: up to 3.13 a daemon
+// thread that outlives the interpreter is ended by pthread_exit, which unwinds the stack out of PyObject_Call. None of
+// the frames on it may catch that, or run a destructor.
+struct ThreadBody {
+  PyObject_HEAD
+  PyObject* body;
 };
+
+// The name of the threading.Thread whose bound method the body is; empty for any other callable. The attribute is
+// read without running code of the program: a subclass may have overridden the property `name`.
+std::string name_of(PyObject* body) {
+  const ErrorSetAside error;
+  const nb::object thread = nb::steal(PyObject_GetAttrString(body, "__self__"));
+  const nb::object dict = thread.is_valid() ? nb::steal(PyObject_GetAttrString(thread.ptr(), "__dict__")) : thread;
+  const bool has_dict = dict.is_valid() && PyDict_Check(dict.ptr());
+  PyObject* text = has_dict ? PyDict_GetItemString(dict.ptr(), "_name") : nullptr;
+  const char* bytes = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  return bytes != nullptr ? bytes : "";
+}
+
+void begin(PyObject* body) {
+  if (capture::Session* session = current_recording()) session->sampler().thread_started(name_of(body));
+}
+void end(PyObject* body) {
+  if (capture::Session* session = current_recording()) session->sampler().thread_ending(name_of(body));
+}
+
+PyObject* call_body(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* body = reinterpret_cast<ThreadBody*>(self)->body;
+  begin(body);
+  PyObject* result = PyObject_Call(body, args, kwargs);
+  end(body);
+  return result;
+}
+
+PyObject* repr_of_body(PyObject* self) { return PyObject_Repr(reinterpret_cast<ThreadBody*>(self)->body); }
+
+int traverse_body(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<ThreadBody*>(self)->body);
+  return 0;
+}
+
+int clear_body(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<ThreadBody*>(self)->body);
+  return 0;
+}
+
+void dealloc_body(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  clear_body(self);
+  PyObject_GC_Del(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* make_thread_body_type() {
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_body)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr_of_body)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse_body)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear_body)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_body)},
+                         {0, nullptr}};
+  PyType_Spec spec{"plimsoll._core.ThreadBody", sizeof(ThreadBody), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+nb::object thread_body(PyObject* body) {
+  static PyTypeObject* const type = make_thread_body_type();
+  ThreadBody* self = type != nullptr ? PyObject_GC_New(ThreadBody, type) : nullptr;
+  if (self == nullptr) throw nb::python_error();
+  Py_INCREF(body);
+  self->body = body;
+  PyObject_GC_Track(self);
+  return nb::steal(reinterpret_cast<PyObject*>(self));
+}
 
 // Stands for _thread.start_new_thread or its like; native, so that it leaves no frame in a traceback either.
 class ThreadStarter {
@@ -66,7 +107,7 @@ class ThreadStarter {
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     if (args.size() == 0 || !PyCallable_Check(args[0].ptr())) return start_thread_(*args, **kwargs);
     nb::list wrapped(args);
-    wrapped[0] = nb::cast(new ThreadBody(nb::borrow(args[0])), nb::rv_policy::take_ownership);
+    wrapped[0] = thread_body(args[0].ptr());
     return start_thread_(*nb::tuple(wrapped), **kwargs);
   }
   [[nodiscard]] std::string repr() const { return nb::repr(start_thread_).c_str(); }
@@ -108,10 +149,6 @@ capture::Session* current_recording() { return recording.load(std::memory_order_
 void set_current_recording(capture::Session* session) { recording.store(session, std::memory_order_release); }
 
 void bind_threads(nb::module_& module) {
-  nb::class_<ThreadBody>(module, "ThreadBody", "A callable that registers the thread it runs on.")
-      .def(nb::init<nb::object>())
-      .def("__call__", &ThreadBody::call)
-      .def("__repr__", &ThreadBody::repr);
   nb::class_<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.")
       .def(nb::init<nb::object>())
       .def("__call__", &ThreadStarter::call)

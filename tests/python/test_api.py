@@ -1,0 +1,277 @@
+"""The Python API: profile() in all its forms, and what a Profile says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pathlib
+import threading
+import time
+from typing import Any, AsyncIterator, Iterator
+
+import pytest
+
+import harness
+import plimsoll
+
+
+def burn(seconds: float) -> int:
+    total, end = 0, time.thread_time() + seconds
+    while time.thread_time() < end:
+        total += sum(range(500))
+    return total
+
+
+def hot() -> int:
+    return burn(0.12)
+
+
+def cool() -> int:
+    return burn(0.04)
+
+
+@pytest.fixture(scope="module")
+def profile() -> plimsoll.Profile:
+    """A profile of hot() and cool() in this thread, and hot() in another."""
+    with plimsoll.profile() as session:
+        hot()
+        cool()
+        thread = threading.Thread(target=hot, name="other thread")
+        thread.start()
+        thread.join()
+    return session.profile
+
+
+def seconds(profile: plimsoll.Profile, name: str) -> float:
+    return harness.total_seconds(profile).get(name, 0.0)
+
+
+# ---- recording ----
+
+
+def test_a_block_is_recorded_and_leaves_no_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with plimsoll.profile() as session:
+        assert plimsoll.is_active() and session.is_active
+        assert len(list(tmp_path.iterdir())) == 1
+        hot()
+    assert not plimsoll.is_active()
+    assert seconds(session.profile, "hot") == pytest.approx(0.12, rel=0.15)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_start_and_stop(tmp_path: pathlib.Path) -> None:
+    plimsoll.start(tmp_path / "x.plim", rate_hz=500)
+    hot()
+    profile = plimsoll.stop()
+    assert seconds(profile, "hot") == pytest.approx(0.12, rel=0.15)
+    assert plimsoll.Profile.open(tmp_path / "x.plim").meta["rate_hz"] == "500"
+
+
+def test_a_block_that_fails_is_recorded_and_fails() -> None:
+    session = plimsoll.profile()
+    with pytest.raises(KeyError, match="from the block"):
+        with session:
+            hot()
+            raise KeyError("from the block")
+    assert seconds(session.profile, "hot") > 0.1
+
+
+def test_a_decorated_function() -> None:
+    @plimsoll.profile(rate_hz=500)
+    def work(n: int, *, plus: int = 0) -> int:
+        """Doc."""
+        hot()
+        return n + plus
+
+    # WHEN it is called THEN it behaves as before, and its profile is at hand
+    assert work(1, plus=2) == 3
+    assert work.__name__ == "work" and work.__doc__ == "Doc."
+    first: plimsoll.Profile = work.profiler.profile  # type: ignore[attr-defined]
+    assert seconds(first, "hot") == pytest.approx(0.12, rel=0.15)
+    # and the next call is a recording of its own
+    work(1)
+    assert work.profiler.profile is not first  # type: ignore[attr-defined]
+    assert seconds(work.profiler.profile, "hot") == pytest.approx(0.12, rel=0.15)  # type: ignore[attr-defined]
+
+
+def test_a_decorated_function_that_calls_itself_is_one_recording() -> None:
+    @plimsoll.profile()
+    def work(n: int) -> None:
+        burn(0.03)
+        if n:
+            work(n - 1)
+
+    work(3)
+    assert seconds(work.profiler.profile, "work") == pytest.approx(0.12, rel=0.15)  # type: ignore[attr-defined]
+
+
+def test_a_decorated_coroutine_is_recorded_to_its_end() -> None:
+    @plimsoll.profile()
+    async def work() -> str:
+        hot()
+        await asyncio.sleep(0.01)
+        cool()
+        return "done"
+
+    assert asyncio.run(work()) == "done"
+    profile = work.profiler.profile  # type: ignore[attr-defined]
+    assert seconds(profile, "hot") > 0.1 and seconds(profile, "cool") > 0.03
+
+
+def test_a_decorated_generator_is_recorded_until_it_is_exhausted_or_closed() -> None:
+    @plimsoll.profile()
+    def items() -> Iterator[int]:
+        hot()
+        yield 1
+        yield 2
+
+    assert list(items()) == [1, 2]
+    assert not plimsoll.is_active()
+    assert seconds(items.profiler.profile, "hot") > 0.1  # type: ignore[attr-defined]
+
+    started = items()
+    next(started)
+    assert plimsoll.is_active()
+    started.close()  # type: ignore[attr-defined]
+    assert not plimsoll.is_active()
+
+
+def test_a_decorated_asynchronous_generator() -> None:
+    @plimsoll.profile()
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        hot()
+        yield 2
+
+    async def read() -> "list[int]":
+        return [item async for item in items()]
+
+    assert asyncio.run(read()) == [1, 2]
+    assert seconds(items.profiler.profile, "hot") > 0.1  # type: ignore[attr-defined]
+
+
+def test_what_there_is_not_is_said() -> None:
+    profiler = plimsoll.Profiler()
+    for wrong in (lambda: profiler.profile, lambda: profiler.statistics, profiler.stop):
+        with pytest.raises(ValueError):
+            wrong()
+    assert "not started" in repr(profiler)
+
+
+def test_the_package_is_pleasant_to_look_at() -> None:
+    assert set(plimsoll.__all__) <= set(dir(plimsoll))
+    assert plimsoll.__version__.count(".") == 2
+    with pytest.raises(AttributeError, match="no_such"):
+        plimsoll.no_such
+    assert all(getattr(plimsoll, name).__doc__ for name in plimsoll.__all__)
+
+
+# ---- a profile ----
+
+
+def test_samples_are_columns(profile: plimsoll.Profile) -> None:
+    samples = profile.samples
+    columns = [samples.time_ns, samples.thread, samples.stack, samples.cpu_ns]
+    assert all(isinstance(column, memoryview) and column.readonly for column in columns)
+    assert {len(column) for column in columns} == {len(samples)}
+    assert [column.format for column in columns] == ["q", "I", "I", "q"]
+    assert sum(samples.cpu_ns) / 1e9 == pytest.approx(profile.sampled_cpu)
+    assert all(0 <= at <= profile.duration * 1e9 for at in samples.time_ns)
+    assert set(samples.thread) <= set(range(len(profile.threads)))
+    # and columns outlive the profile
+    with plimsoll.profile() as session:
+        cool()
+    column = session.profile.samples.time_ns
+    expected = list(column)
+    del session
+    assert list(column) == expected
+
+
+def test_stacks_are_outermost_first(profile: plimsoll.Profile) -> None:
+    names = [[frame.function.name for frame in stack.frames] for stack in harness.stacks(profile)]
+    assert any(stack[-2:] == ["hot", "burn"] for stack in names)
+    assert profile.frames_of(harness.NO_STACK) == []
+    with pytest.raises(IndexError):
+        profile.frames_of(10**6)
+
+
+def test_tables_agree_with_one_another(profile: plimsoll.Profile) -> None:
+    flat, lines, root = profile.flat(), profile.lines(), profile.tree().root
+    assert sum(row.self_time for row in flat) == pytest.approx(profile.sampled_cpu)
+    assert sum(row.self_time for row in lines) == pytest.approx(profile.sampled_cpu)
+    assert root.total_time == pytest.approx(profile.sampled_cpu)
+    assert sum(node.self_time for _, node in root.walk()) == pytest.approx(profile.sampled_cpu)
+    assert root.samples == len(profile.samples)
+    assert [row.self_time for row in flat] == sorted((row.self_time for row in flat), reverse=True)
+    row = next(row for row in flat if row.function.name == "hot")
+    assert row.total_time == pytest.approx(0.24, rel=0.15) and row.function.file == __file__
+    assert any(node.line for _, node in profile.tree(by_line=True).root.walk())
+
+
+def test_filters_leave_what_they_say(profile: plimsoll.Profile) -> None:
+    assert seconds(profile.filter(function="cool"), "hot") == 0
+    assert profile.filter(function="cool").sampled_cpu == pytest.approx(0.04, rel=0.3)
+    other = profile.filter(thread="other thread")
+    assert other.sampled_cpu == pytest.approx(0.12, rel=0.15)
+    assert len(profile.filter(file="test_api")) if hasattr(profile, "__len__") else True
+    middle = profile.duration / 2
+    early, late = profile.filter(end=middle), profile.filter(start=middle)
+    assert len(early.samples) + len(late.samples) == len(profile.samples)
+    assert all(at <= middle * 1e9 for at in early.samples.time_ns)
+    assert len(profile.filter(function="no such function").samples) == 0
+    assert len(profile.samples) > len(other.samples), "the profile itself is as it was"
+
+
+def test_it_prints(profile: plimsoll.Profile) -> None:
+    assert "samples" in repr(profile) and "2 threads" in repr(profile)
+    assert "hot" in str(profile.tree()) and "hot" in repr(profile.flat()) and "burn" in str(profile.lines())
+    for shown in (profile, profile.tree(), profile.flat(), profile.lines()):
+        assert "hot" in shown._repr_html_()
+
+
+def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:
+    from plimsoll.profiles import formats
+
+    assert {name for name, _, _ in formats()} >= {"speedscope", "collapsed", "firefox", "pprof"}
+    for name, ending, description in formats():
+        assert description
+        path = tmp_path / f"{name}-by-ending{ending}"
+        profile.save(path)
+        profile.save(tmp_path / name, format=name)
+        assert path.read_bytes() and (tmp_path / name).read_bytes()
+    assert json.loads((tmp_path / "speedscope").read_text())["profiles"]
+    assert json.loads((tmp_path / "firefox").read_bytes().decode("utf-8"))["threads"] if (
+        tmp_path / "firefox").read_bytes()[:1] == b"{" else True
+    assert "hot;burn" in (tmp_path / "collapsed").read_text()
+    with pytest.raises(ValueError, match="nonsense"):
+        profile.save(tmp_path / "x", format="nonsense")
+
+
+def test_a_saved_profile_is_the_same_profile(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:
+    profile.save(tmp_path / "copy.plim")
+    copy = plimsoll.Profile.open(tmp_path / "copy.plim")
+    assert list(copy.samples.time_ns) == list(profile.samples.time_ns)
+    assert list(copy.samples.cpu_ns) == list(profile.samples.cpu_ns)
+    assert copy.threads == profile.threads and copy.functions == profile.functions
+    assert copy.meta == profile.meta and copy.sources == profile.sources and copy.complete
+
+
+def test_what_is_no_profile_is_an_error(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "bad.plim").write_bytes(b"not a profile")
+    for path in (tmp_path / "bad.plim", tmp_path / "missing.plim"):
+        with pytest.raises(plimsoll.ProfileError, match=path.name):
+            plimsoll.Profile.open(path)
+
+
+def test_a_profile_knows_its_session(profile: plimsoll.Profile) -> None:
+    import platform
+
+    assert profile.meta["python"].startswith(platform.python_version())
+    assert profile.meta["python"].endswith("t") == harness.FREE_THREADED
+    assert profile.meta["plimsoll"] == plimsoll.__version__
+    assert {"engine", "rate_hz", "argv", "platform", "kernel", "executable", "directory", "trust"} <= set(profile.meta)
+    assert profile.complete and profile.duration > 0.2
+    assert {thread.name for thread in profile.threads} >= {"MainThread", "other thread"}

@@ -1,0 +1,105 @@
+"""Several interpreters in one process."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Callable
+
+import pytest
+
+import harness
+
+Write = Callable[..., pathlib.Path]
+
+START = """
+import json, threading, time
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+BURN = '''
+import time
+def burn_inside(seconds):
+    began = time.thread_time_ns()
+    while time.thread_time_ns() - began < seconds * 1e9: sum(range(500))
+def named_inside(seconds): burn_inside(seconds)
+'''
+def make():
+    try:
+        return interpreters.create("legacy")
+    except TypeError:
+        return interpreters.create()
+def run(interpreter, text):
+    failed = interpreters.run_string(interpreter, text)
+    assert failed is None, failed
+def burn_outside(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(500))
+"""
+
+
+def test_code_of_a_subinterpreter_is_seen(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a second interpreter that runs code on the main thread, in turn with the first
+    script = program(START + """
+interpreter = make()
+run(interpreter, BURN)
+for _ in range(5):
+    run(interpreter, "named_inside(0.06)")
+    burn_outside(0.06)
+interpreters.destroy(interpreter)
+burn_outside(0.1)
+print("done")
+""")
+    recorded = harness.record(tmp_path, script)
+    # THEN both have their time, each in its own frames
+    assert recorded.finished.out == "done\n"
+    measured = harness.total_seconds(recorded.profile)
+    assert measured["named_inside"] == pytest.approx(0.3, rel=0.1)
+    assert measured["burn_outside"] == pytest.approx(0.4, rel=0.1)
+    for stack in harness.stacks(recorded.profile):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        assert not ("burn_inside" in names and "burn_outside" in names)
+        assert "burn_inside" not in names or "named_inside" in names
+    assert harness.drops(recorded.profile) == {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters have had their own GIL since 3.12")
+def test_interpreters_that_run_at_the_same_time(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN two interpreters with a GIL of their own, on threads of their own
+    script = program(START + """
+def body(number):
+    try: interpreter = interpreters.create("isolated")
+    except TypeError: interpreter = interpreters.create(isolated=True)
+    run(interpreter, BURN.replace("_inside", f"_inside_{number}"))
+    run(interpreter, f"named_inside_{number}(0.25)")
+    interpreters.destroy(interpreter)
+threads = [threading.Thread(target=body, args=(number,), name=f"interpreter {number}") for number in (1, 2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""")
+    recorded = harness.record(tmp_path, script)
+    # THEN each has its time, on its thread
+    for number in (1, 2):
+        measured = harness.total_seconds(recorded.profile.filter(thread=f"interpreter {number}"))
+        assert measured[f"named_inside_{number}"] == pytest.approx(0.25, rel=0.1)
+        assert f"named_inside_{3 - number}" not in measured
+    assert harness.drops(recorded.profile) == {}
+
+
+def test_code_of_interpreters_that_come_and_go_keeps_its_name(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program(START + """
+for number in range(12):
+    interpreter = make()
+    run(interpreter, BURN.replace("_inside", f"_inside_{number}"))
+    run(interpreter, f"named_inside_{number}(0.03)")
+    interpreters.destroy(interpreter)
+""")
+    recorded = harness.record(tmp_path, script)
+    for number in range(12):
+        measured = harness.total_seconds(recorded.profile)
+        assert measured[f"named_inside_{number}"] == pytest.approx(0.03, rel=0.3)
+    for stack in harness.stacks(recorded.profile):
+        inside = {harness.plain_name(frame.function).rpartition("_")[2] for frame in stack.frames
+                  if "_inside_" in frame.function.name}
+        assert len(inside) <= 1

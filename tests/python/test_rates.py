@@ -1,0 +1,79 @@
+"""As many samples as were asked for, and CPU time as the kernel counts it."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Callable
+
+import pytest
+
+import harness
+
+Write = Callable[..., pathlib.Path]
+
+#: Works for so many seconds of its CPU time, and tells the process's, and the time that a hypervisor took from the machine.
+PROGRAM = """
+import json, sys, time
+def stolen():
+    with open("/proc/stat") as file: return int(file.readline().split()[8]) / 100
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: sum(range(2000))
+stolen_before, cpu_before = stolen(), time.process_time()
+work(float(sys.argv[1]))
+print(json.dumps({"cpu": time.process_time() - cpu_before, "stolen": stolen() - stolen_before}))
+"""
+
+
+def check_rate(recorded: harness.Recorded, rate: int) -> None:
+    profile, truth = recorded.profile, recorded.truth
+    count = sum(row.total_samples for row in profile.flat() if row.function.name == "work")
+    # One tick more or less at each end, and ticks that the hypervisor has swallowed with the time it took.
+    allowed = 0.01 * truth["cpu"] * rate + 2 + truth["stolen"] * rate
+    assert abs(count - truth["cpu"] * rate) <= allowed, (count, truth)
+
+
+def test_delivered_samples_at_1000_hz(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN 1.5 seconds of CPU time THEN there are 1500 samples, within one percent
+    recorded = harness.record(tmp_path, program(PROGRAM), "1.5", options=["-r", "1000", "--engine", perf])
+    check_rate(recorded, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate, seconds", [(100, 12.0), (1000, 6.0), (4000, 3.0)])
+def test_delivered_samples(tmp_path: pathlib.Path, program: Write, perf: str, rate: int, seconds: float) -> None:
+    recorded = harness.record(tmp_path, program(PROGRAM), str(seconds), options=["-r", str(rate), "--engine", perf])
+    check_rate(recorded, rate)
+
+
+def test_delivered_samples_of_the_timer_engine(tmp_path: pathlib.Path, program: Write) -> None:
+    recorded = harness.record(tmp_path, program(PROGRAM), "1.5", options=["-r", "1000", "--engine", "timer"])
+    count = sum(row.total_samples for row in recorded.profile.flat() if row.function.name == "work")
+    assert count == pytest.approx(1000 * recorded.truth["cpu"], rel=0.05 + recorded.truth["stolen"])
+
+
+def test_recorded_time_is_the_processs(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
+    # GIVEN a program; WHEN it is recorded by any engine THEN its samples stand for all of its time
+    recorded = harness.record(tmp_path, program(PROGRAM), "1.0", options=["--engine", engine])
+    profile, truth = recorded.profile, recorded.truth
+    # the last period may be open
+    assert profile.sampled_cpu == pytest.approx(profile.process_cpu, rel=0.01, abs=0.012)
+    # and what it says of the process is what the process says: the rest is Python's own start and end
+    assert truth["cpu"] * 0.99 <= profile.process_cpu <= truth["cpu"] + 0.3
+    assert harness.total_seconds(profile)["work"] == pytest.approx(truth["cpu"], rel=0.02)
+
+
+def test_weights_are_the_time_between_samples(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN one thread that is never at rest; THEN no sample stands for more than passed since the one before
+    recorded = harness.record(tmp_path, program(PROGRAM), "0.5", options=["--engine", perf])
+    before = 0
+    for stack in harness.stacks(recorded.profile):
+        assert 0 <= stack.cpu_ns <= stack.time_ns - before + 1_000_000
+        before = stack.time_ns
+
+
+def test_the_engine_that_is_asked_for_is_used_and_named(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
+    from conftest import ENGINE_TEXTS
+
+    recorded = harness.record(tmp_path, program("sum(range(100000))\n"), options=["--engine", engine])
+    assert recorded.profile.meta["engine"] == ENGINE_TEXTS[engine]

@@ -1,0 +1,194 @@
+"""Signals: the program's own are undisturbed, ours is invisible, and a thread that blocks it is told of."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import sys
+from typing import Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+Write = Callable[..., pathlib.Path]
+
+BURN = """
+import json, os, signal, sys, threading, time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(500))
+"""
+
+
+def test_waits_are_not_cut_short(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN a program that waits in many ways, and works before each wait so that a tick is never far
+    script = program(BURN + """
+import queue, select, socket
+ours, theirs = socket.socketpair()
+ours.settimeout(0.05)
+lock = threading.Lock(); lock.acquire()
+def recv():
+    try: ours.recv(1)
+    except socket.timeout: pass
+def get():
+    try: queue.Queue().get(timeout=0.05)
+    except queue.Empty: pass
+waits = {
+    "sleep": lambda: time.sleep(0.05), "select": lambda: select.select([theirs], [], [], 0.05), "recv": recv, "get": get,
+    "poll": lambda: select.poll().poll(50), "lock": lambda: lock.acquire(timeout=0.05),
+    "event": lambda: threading.Event().wait(0.05), "sigtimedwait": lambda: signal.sigtimedwait([signal.SIGUSR1], 0.05),
+}
+shortest = {}
+for _ in range(4):
+    for name, wait in waits.items():
+        burn(0.004)
+        began = time.monotonic()
+        wait()
+        shortest[name] = min(shortest.get(name, 9), time.monotonic() - began)
+print(json.dumps(shortest))
+""")
+    # WHEN it is recorded THEN no wait is shorter than was asked for
+    truth = harness.record(tmp_path, script, options=["-r", "4000", "--engine", perf]).truth
+    assert all(waited >= 0.049 for waited in truth.values()), truth
+
+
+def test_waits_in_c_code_are_not_interrupted(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN C calls that fail with EINTR when a signal comes, thousands of them, with work before each
+    script = program(BURN + """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+failed = {"usleep": 0, "poll": 0}
+end = time.thread_time() + 0.6
+while time.thread_time() < end:
+    sum(range(2000))
+    failed["usleep"] += libc.usleep(20) != 0
+    failed["poll"] += libc.poll(None, 0, 1) != 0
+print(json.dumps(failed))
+""")
+    # WHEN it is recorded THEN not one of them fails: ticks come in CPU time, and a wait uses none
+    truth = harness.record(tmp_path, script, options=["-r", "1000", "--engine", perf]).truth
+    assert truth == {"usleep": 0, "poll": 0}
+
+
+@pytest.mark.parametrize("engine", ["perf", "timer"], indirect=True)
+def test_interval_timers_of_the_program_are_undisturbed(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
+    # GIVEN a program with a timer of its own on each clock, and its own handlers
+    script = program(BURN + """
+hits = {}
+numbers = {signal.SIGALRM: signal.ITIMER_REAL, signal.SIGVTALRM: signal.ITIMER_VIRTUAL, signal.SIGPROF: signal.ITIMER_PROF}
+for number, which in numbers.items():
+    signal.signal(number, lambda n, f: hits.__setitem__(n, hits.get(n, 0) + 1))
+    signal.setitimer(which, 0.02, 0.02)
+burn(0.5)
+for which in numbers.values(): signal.setitimer(which, 0)
+print(json.dumps([hits.get(number, 0) for number in numbers]))
+""")
+    recorded = harness.record(tmp_path, script, options=["--engine", engine])
+    # THEN its signals arrive, and the samples, too
+    real, virtual, profiling = recorded.truth
+    assert real >= 20 and virtual >= 10 and profiling >= 15, recorded.truth
+    assert harness.total_seconds(recorded.profile)["burn"] == pytest.approx(0.5, rel=0.05)
+
+
+def test_signals_that_the_program_uses_are_not_taken(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that has taken all real-time signals but one before recording starts
+    script = program(BURN + f"""
+import plimsoll
+kept = signal.SIGRTMAX - 5
+got = []
+for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1):
+    if number != kept: signal.signal(number, lambda n, f: got.append(n))
+with plimsoll.profile({str(tmp_path / "own.plim")!r}) as session:
+    for number in (signal.SIGRTMIN, signal.SIGRTMAX, kept - 1): os.kill(os.getpid(), number)
+    burn(0.2)
+print(json.dumps([sorted(got) == sorted([signal.SIGRTMIN, signal.SIGRTMAX, kept - 1]), len(session.profile.samples)]))
+""")
+    received, samples = harness.python(script).expect().truth
+    # THEN that one is used, and the program's own signals reach the program
+    assert received and samples > 30
+
+
+def test_without_a_free_signal_the_error_is_clear(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program(f"""
+import json, signal, plimsoll
+for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1): signal.signal(number, lambda n, f: None)
+try: plimsoll.start({str(tmp_path / "own.plim")!r})
+except plimsoll.UnsupportedError as error: print(json.dumps(str(error)))
+""")
+    assert "signal" in harness.python(script).expect().truth
+
+
+def test_the_sampling_signal_sent_by_others_does_no_harm(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that finds out which signal is ours, and sends it to itself
+    script = program(BURN + """
+def caught():
+    line = next(line for line in open("/proc/self/status") if line.startswith("SigCgt"))
+    return {n for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1) if int(line.split()[1], 16) >> (n - 1) & 1}
+(ours,) = caught()
+for _ in range(50): signal.pthread_kill(threading.get_ident(), ours)
+for _ in range(50): os.kill(os.getpid(), ours)
+burn(0.2)
+print("alive")
+""")
+    recorded = harness.record(tmp_path, script)
+    # THEN nothing happens but that they are counted
+    assert recorded.finished.out == "alive\n"
+    assert 50 <= harness.drops(recorded.profile)["signal not ours"] <= 100
+    assert harness.total_seconds(recorded.profile)["burn"] == pytest.approx(0.2, rel=0.1)
+
+
+def test_a_thread_that_blocks_signals_for_a_while_is_sampled_again(tmp_path: pathlib.Path, program: Write,
+                                                                   perf: str) -> None:
+    script = program(BURN + """
+def before(): burn(0.3)
+def deaf(): burn(1.0)
+def after(): burn(0.5)
+before()
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.SIGRTMAX + 1))
+deaf()
+signal.pthread_sigmask(signal.SIG_UNBLOCK, range(1, signal.SIGRTMAX + 1))
+after()
+""")
+    # GIVEN a thread that blocks all signals for a second of its time; WHEN it is recorded
+    recorded = harness.record(tmp_path, script, options=["--engine", perf])
+    measured = harness.total_seconds(recorded.profile)
+    lost = {drop.reason: drop.cpu_ns / 1e9 for drop in recorded.profile.drops}["thread blocks the signal"]
+    # THEN what could not be sampled is counted, and the rest is in its place
+    assert measured["before"] == pytest.approx(0.3, abs=0.05)
+    assert measured["after"] >= 0.3
+    assert lost + sum(measured.get(name, 0) for name in ("before", "deaf", "after")) == pytest.approx(1.8, rel=0.06)
+
+
+def test_sigterm_for_plimsoll_is_for_the_program(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that handles SIGTERM
+    script = program("""
+import signal, sys
+def leave(number, frame):
+    print("leaving", flush=True)
+    sys.exit(9)
+signal.signal(signal.SIGTERM, leave)
+print("ready", flush=True)
+while True: sum(range(1000))
+""")
+    out = tmp_path / "out.plim"
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
+        assert running.line() == "ready"
+        # WHEN `plimsoll run` is told to end
+        running.process.send_signal(signal.SIGTERM)
+        finished = running.finish()
+    # THEN the program ends in its own way, with a whole profile
+    assert finished.expect(9).out == "leaving\n"
+    assert plimsoll.Profile.open(out).complete
+
+
+def test_sigterm_kills_a_program_that_does_not_care(tmp_path: pathlib.Path, program: Write) -> None:
+    out = tmp_path / "out.plim"
+    script = program("print('ready', flush=True)\nwhile True: sum(range(1000))\n")
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
+        running.line()
+        running.process.terminate()
+        finished = running.finish()
+    assert finished.code == harness.death_by(signal.SIGTERM)
+    assert plimsoll.Profile.open(out).meta["engine"]  # readable
