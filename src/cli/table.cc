@@ -21,7 +21,7 @@ bool may_be_cut(Fit fit) { return fit == Fit::kCutRight || fit == Fit::kCutLeft;
 
 // The part of a path that fits, from a '/' on if there is one near.
 std::string cut_path(std::string_view path, std::size_t width) {
-  const std::string cut = cut_left(path, width);
+  std::string cut = cut_left(path, width);
   if (cut == path) return cut;
   const std::size_t slash = cut.find('/');
   const bool near_start = slash != std::string::npos && slash < cut.size() / 2;

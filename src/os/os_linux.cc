@@ -18,7 +18,7 @@
 
 // glibc before 2.40 has the member of sigevent that SIGEV_THREAD_ID needs under its private name only.
 #ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
+#define sigev_notify_thread_id _sigev_un._tid  // NOLINT(readability-identifier-naming): glibc's name
 #endif
 
 namespace plimsoll::os {

@@ -105,7 +105,7 @@ class ThreadStarter {
   explicit ThreadStarter(nb::object start_thread) : start_thread_(std::move(start_thread)) {}
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (args.size() == 0 || !PyCallable_Check(args[0].ptr())) return start_thread_(*args, **kwargs);
+    if (args.empty() || !PyCallable_Check(args[0].ptr())) return start_thread_(*args, **kwargs);
     nb::list wrapped(args);
     wrapped[0] = thread_body(args[0].ptr());
     return start_thread_(*nb::tuple(wrapped), **kwargs);

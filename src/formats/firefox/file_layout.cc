@@ -13,7 +13,7 @@ FileLayout::FileLayout(const profile::Profile& of)
       index_of_thread(of.threads.size()),
       rows(rows_by_thread(of)),
       has_empty_stack(formats::has_empty_stack(of)) {
-  for (std::size_t i = 0; i < profile.threads.size(); ++i) threads.push_back(ThreadId{i});
+  for (std::size_t i = 0; i < profile.threads.size(); ++i) threads.emplace_back(i);
   const auto order = [&](ThreadId id) {
     const profile::Thread& thread = profile.threads[id.index()];
     return std::tuple(thread.process, !thread.is_main, id);

@@ -80,8 +80,9 @@ MarkerTypes::MarkerTypes(const profile::Profile& profile) {
     if (inserted) types_.push_back({marker.name, {}});
     std::vector<MarkerField>& fields = types_[position->second].fields;
     for (const auto& [key, value] : marker.fields) {
-      auto field =
-          std::find_if(fields.begin(), fields.end(), [&](const MarkerField& known) { return known.key == key; });
+      // The capture has a name of its own because clang before 16 cannot capture a structured binding.
+      auto field = std::find_if(fields.begin(), fields.end(),
+                                [&name = key](const MarkerField& known) { return known.key == name; });
       if (field == fields.end()) field = fields.insert(fields.end(), MarkerField{key});
       field->is_integer = field->is_integer && as_integer(value).has_value();
     }
