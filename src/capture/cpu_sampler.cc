@@ -142,10 +142,14 @@ const char* text(DropReason reason) {
   return "?";
 }
 
+Status CpuSampler::check(const TickSettings& settings) {
+  const Result<std::int64_t> period = period_of(settings.rate_hz);
+  return period.ok() ? Status{Ok{}} : Status{period.error()};
+}
+
 Result<std::unique_ptr<CpuSampler>> CpuSampler::create(const TickSettings& settings, const Interpreter& interpreter,
                                                        SampleRing& ring, SeenFilter& seen) {
-  const Result<std::int64_t> period = period_of(settings.rate_hz);
-  if (!period.ok()) return period.error();
+  PLIMSOLL_TRY(check(settings));
   const Result<int> signal = install_handler();
   if (!signal.ok()) return signal.error();
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());

@@ -44,6 +44,8 @@ struct TickSettings {
 // tick() may be called from a signal handler.
 class CpuSampler {
  public:
+  // A kUsage error if the settings make no sense. Touches nothing.
+  static Status check(const TickSettings& settings);
   // Picks a clock and a signal and installs the handler. No thread is sampled yet.
   static Result<std::unique_ptr<CpuSampler>> create(const TickSettings& settings, const Interpreter& interpreter,
                                                     SampleRing& ring, SeenFilter& seen);

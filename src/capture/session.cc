@@ -78,7 +78,10 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   return session;
 }
 
-Session::~Session() { stop(); }
+Session::~Session() {
+  const bool was_started = drain_thread_ != pthread_t{};
+  if (was_started) stop();
+}
 
 void Session::run() {
   ::pthread_setname_np(::pthread_self(), "plimsoll");

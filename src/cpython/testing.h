@@ -123,6 +123,7 @@ class DrawnInterpreter {
     const Address executable = code(name);
     memory.put(offset_by(at, layout.frame.previous), previous);
     memory.put(offset_by(at, layout.frame.executable), executable);
+    if (layout.frame.entry_mark != kNoField) memory.put(offset_by(at, layout.frame.entry_mark), std::uint8_t{0});
     if (layout.frame.owner != kNoField) memory.put(offset_by(at, layout.frame.owner), owner);
     if (layout.frame.tlbc_index != kNoField) memory.put(offset_by(at, layout.frame.tlbc_index), std::uint32_t{1});
     put_position(at, name, offset);

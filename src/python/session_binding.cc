@@ -51,6 +51,7 @@ class Recording {
     settings.tick.rate_hz = rate_hz;
     settings.tick.clock = clock_named(engine);
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
+    check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
     settings.ring_bytes = std::max<std::size_t>(memory_mb, 1) << 18U;  // a quarter; tables need the rest
     settings.duration_ns = static_cast<std::int64_t>(duration_s * 1e9);
