@@ -168,7 +168,8 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
       ring_(ring),
       seen_(seen),
       period_ns_(period_of(settings.rate_hz).value()),
-      random_(os::random_seed()) {}
+      random_(os::random_seed()),
+      phase_(os::random_seed()) {}
 
 CpuSampler::~CpuSampler() { stop(); }
 
@@ -177,7 +178,7 @@ void CpuSampler::start(Tid except) {
   except_ = except;
   is_running_ = true;
   active_sampler.store(this, std::memory_order_release);
-  find_new_threads();
+  find_new_threads(Head::kMeasured);
 }
 
 void CpuSampler::stop() {
@@ -194,7 +195,7 @@ void CpuSampler::stop() {
     const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
     retire(*slot, cpu_ns, DropReason::kThreadEnded);
   }
-  if (const std::int64_t carried = carried_ns_.exchange(0); carried > 0) count_drop(DropReason::kThreadEnded, carried);
+  if (carried_ns_ > 0) count_drop(DropReason::kThreadEnded, std::exchange(carried_ns_, 0));
   if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
   pauses_ = 0;
 }
@@ -227,13 +228,9 @@ void CpuSampler::thread_started(const std::string& name) {
     retire(slot, 0, DropReason::kThreadEnded);
   }
   // What it has used up to here, for example to wait for the GIL, is its own, too.
-  const std::int64_t own = thread_cpu_ns();
-  const std::int64_t carried = own + carried_ns_.exchange(0, std::memory_order_relaxed);
-  constexpr std::int64_t kSoonest = 1'000;
-  adopt(tid, std::max(period_ns_.load() - carried, kSoonest), carried);
+  adopt(tid, thread_cpu_ns(), Head::kCredited);
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
   if (found == by_tid_.end()) return;
-  found->second->start_cpu_ns -= own;
   if (!name.empty()) found->second->info.name = name;
 }
 
@@ -246,8 +243,9 @@ void CpuSampler::thread_ending(const std::string& name) {
   slot.rest_tick.disarm();
   const std::int64_t cpu_ns = thread_cpu_ns();
   if (!is_paused()) {
-    carried_ns_.fetch_add(cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+    const std::int64_t missed = missed_ns(slot, cpu_ns);
+    carried_ns_ += missed;
+    slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
   }
   if (!name.empty()) slot.info.name = name;
   retire(slot, cpu_ns, DropReason::kThreadEnded);
@@ -282,28 +280,50 @@ os::TickClock CpuSampler::clock_for_next_thread() const {
   return perf_ticks_ < allowed ? clock_ : os::TickClock::kMonotonic;
 }
 
-void CpuSampler::adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns) {
+std::int64_t CpuSampler::next_phase() {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // of 2^64
+  phase_ += kGoldenRatio;
+  const auto period = static_cast<std::uint64_t>(period_ns_.load(std::memory_order_relaxed));
+  constexpr unsigned kFraction = 34;  // a period has 30 bits: the product fits
+  return 1 + static_cast<std::int64_t>(((phase_ >> kFraction) * period) >> (64U - kFraction));
+}
+
+std::int64_t CpuSampler::missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const {
+  const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  if (!slot.is_credited) return std::max<std::int64_t>(0, final_cpu_ns - accounted);
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t due = std::max<std::int64_t>(0, final_cpu_ns - slot.grid_cpu_ns) / period * period;
+  return due - (accounted - slot.grid_cpu_ns);
+}
+
+void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   ThreadSlot* slot = slots_.allocate();
-  if (slot == nullptr) {
-    count_drop(DropReason::kTooManyThreads, carried_ns);
-    return;
-  }
+  if (slot == nullptr) return count_drop(DropReason::kTooManyThreads, 0);
+  constexpr std::int64_t kSoonest = 1'000;
+  const std::int64_t phase = next_phase();
+  const std::int64_t first_ns = std::max(phase - used_ns, kSoonest);
   const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(tid));
+  const std::int64_t now = monotonic_ns();
   slot->tid = tid;
   slot->serial = ThreadSerial{next_serial_++};
   slot->random = next_random(random_) | 1U;
-  slot->accounted_cpu_ns.store(cpu_ns - carried_ns, std::memory_order_relaxed);
-  slot->start_cpu_ns = cpu_ns;
-  const std::int64_t now = monotonic_ns();
+  slot->start_cpu_ns = cpu_ns - used_ns;
+  slot->is_credited = head == Head::kCredited;
+  const std::int64_t credit = slot->is_credited ? period_ns_.load(std::memory_order_relaxed) - phase : 0;
+  // No less than half a period must be left for the first sample.
+  const std::int64_t carried =
+      slot->is_credited ? std::max(carried_ns_, -period_ns_.load(std::memory_order_relaxed) / 2) : 0;
+  carried_ns_ -= carried;
+  slot->grid_cpu_ns = slot->start_cpu_ns - credit;
+  slot->accounted_cpu_ns.store(slot->grid_cpu_ns - carried, std::memory_order_relaxed);
   slot->cpu_at_tick_ns = cpu_ns;
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
   slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0};
-  if (!arm(*slot, first_ns)) {
-    slots_.release(*slot);  // the thread has ended in the meantime
-    carried_ns_.fetch_add(carried_ns, std::memory_order_relaxed);
-    return;
+  if (!arm(*slot, first_ns)) {  // the thread has ended in the meantime
+    carried_ns_ += carried;
+    return slots_.release(*slot);
   }
   by_tid_[static_cast<std::int32_t>(tid)] = slot;
   report(*slot);
@@ -334,7 +354,7 @@ void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason 
   slot.tick.disarm();
   slot.rest_tick.disarm();
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-  if (final_cpu_ns > accounted && !is_paused()) count_drop(reason, final_cpu_ns - accounted);
+  if (const std::int64_t missed = missed_ns(slot, final_cpu_ns); missed > 0 && !is_paused()) count_drop(reason, missed);
   slot.info.end_ns = monotonic_ns();
   slot.info.cpu_ns = std::max(final_cpu_ns, accounted) - slot.start_cpu_ns;
   report(slot);
@@ -349,13 +369,9 @@ std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
   return std::exchange(changes_, {});
 }
 
-void CpuSampler::find_new_threads() {
-  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
-  for (const Tid tid : os::list_threads()) {
-    if (tid == except_ || by_tid_.contains(static_cast<std::int32_t>(tid))) continue;
-    // A random phase, so that threads found together do not tick together.
-    adopt(tid, 1 + static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period)), 0);
-  }
+void CpuSampler::find_new_threads(Head head) {
+  for (const Tid tid : os::list_threads())
+    if (tid != except_ && !by_tid_.contains(static_cast<std::int32_t>(tid))) adopt(tid, 0, head);
 }
 
 void CpuSampler::poll() {
@@ -364,7 +380,7 @@ void CpuSampler::poll() {
   std::vector<ThreadSlot*> all;
   slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
   for (ThreadSlot* slot : all) poll_slot(*slot);
-  find_new_threads();
+  find_new_threads(Head::kCredited);
 }
 
 void CpuSampler::poll_slot(ThreadSlot& slot) {
@@ -418,11 +434,6 @@ void CpuSampler::pause() {
   hold_ticks();
   wait_for_handlers();
   hold_ticks();  // a handler that was running may have restarted its tick
-  slots_.for_each([&](ThreadSlot& slot) {
-    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
-    carried_ns_.fetch_add(std::max<std::int64_t>(0, cpu_ns - slot.accounted_cpu_ns.exchange(cpu_ns)),
-                          std::memory_order_relaxed);
-  });
 }
 
 void CpuSampler::resume() {
@@ -431,10 +442,15 @@ void CpuSampler::resume() {
   paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
   const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
   slots_.for_each([&](ThreadSlot& slot) {
-    slot.accounted_cpu_ns.store(clock_ns(os::thread_cpu_clock(slot.tid)), std::memory_order_relaxed);
+    // As for a thread that begins now; the credit pays for what it used between its last tick and the pause.
+    const std::int64_t phase = next_phase();
+    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+    slot.grid_cpu_ns = cpu_ns - (period - phase);
+    slot.accounted_cpu_ns.store(slot.grid_cpu_ns, std::memory_order_relaxed);
+    slot.is_credited = true;
     slot.resting.store(false, std::memory_order_relaxed);
     slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due
-    slot.tick.restart(1 + static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period)), period);
+    slot.tick.restart(phase, period);
   });
   paused_.store(false, std::memory_order_release);
 }
@@ -445,7 +461,10 @@ Status CpuSampler::set_rate(double rate_hz) {
   const std::lock_guard guard(mutex_);
   period_ns_.store(period.value(), std::memory_order_relaxed);
   if (!is_paused())
-    slots_.for_each([&](ThreadSlot& slot) { slot.tick.restart(period.value(), period.value()); });
+    slots_.for_each([&](ThreadSlot& slot) {
+      slot.grid_cpu_ns = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+      slot.tick.restart(period.value(), period.value());
+    });
   return Ok{};
 }
 

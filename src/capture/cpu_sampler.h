@@ -2,8 +2,12 @@
 // handler, running on that thread, walks the thread's own frames into the ring.
 //
 // A sample's weight is measured: the thread's CPU clock now, minus the clock up to which its time is accounted for
-// already. What a thread used between its last sample and its end is not lost either: it is carried over to the next
-// thread that starts, so that many short threads, laid end to end, get one sample for each period of CPU time.
+// already. A thread's first tick comes at a phase of its own within the first period, and is credited with the rest of
+// that period, as if the thread had ticked one period before. On average that is what the thread will have used between
+// its last tick and its end: so threads that live for less than a period get the right time together, whether they
+// live one after another or at once. What late ticks have paid too much, or too little when their thread ended
+// before them, the next thread that starts settles. (Systematic sampling with a random start; the phases are a Kronecker sequence of
+// the golden ratio, which spreads any number of them more evenly than chance does.)
 #pragma once
 
 #include <array>
@@ -14,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/sample_ring.h"
@@ -106,12 +111,18 @@ class CpuSampler {
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;
 
   // With mutex_ held.
-  void adopt(Tid tid, std::int64_t first_ns, std::int64_t carried_ns);
+  // What a thread used between our first look at its clock and its first tick is measured, for threads that were there
+  // before us; for others it is estimated, by a credit.
+  enum class Head { kMeasured, kCredited };
+  void adopt(Tid tid, std::int64_t used_ns, Head head);
+  std::int64_t next_phase();
+  // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
+  std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
   void hold_ticks();
-  void find_new_threads();
+  void find_new_threads(Head head);
   void report(ThreadSlot& slot);
   [[nodiscard]] os::TickClock clock_for_next_thread() const;
 
@@ -124,7 +135,7 @@ class CpuSampler {
   ThreadSlots slots_;
   std::atomic<std::int64_t> period_ns_;
   std::atomic<bool> paused_{false};
-  std::atomic<std::int64_t> carried_ns_{0};
+  std::int64_t carried_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, kDropReasonCount> drop_counts_{};
   std::array<std::atomic<std::int64_t>, kDropReasonCount> drop_cpu_ns_{};
 
@@ -139,6 +150,7 @@ class CpuSampler {
   boost::unordered_flat_map<std::int32_t, ThreadSlot*> by_tid_;
   std::vector<ThreadInfo> changes_;
   std::uint64_t random_;
+  std::uint64_t phase_;  // of 2^64
 };
 
 }  // namespace plimsoll::capture

@@ -44,7 +44,7 @@ def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate:
         pytest.skip("a CPU timer ticks no faster than the scheduler, 250 times a second on many machines")
     recorded = harness.record(tmp_path, harness.TARGETS / "short_threads.py", "300",
                               options=["--engine", engine, "-r", str(rate)])
-    # THEN their time together is right: what one has left over is carried to the next
+    # THEN their time together is right: the first tick of each is credited for the tail of each
     assert sampled_by_thread(recorded.profile)["short"] == pytest.approx(recorded.truth["used"], rel=0.04)
 
 
@@ -64,7 +64,10 @@ def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
     recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "300", "2.0", "256")
     measured = sum(cpu_ns for name, cpu_ns in sampled_by_thread(recorded.profile).items() if name.startswith("worker "))
     assert recorded.truth["threads"] == 300
-    assert measured == pytest.approx(recorded.truth["used"], rel=0.04)
+    # but a timer comes late, or not at all in a life of a few milliseconds; that time is told of
+    missed = sum(drop.cpu_ns for drop in recorded.profile.drops if drop.reason == "end of thread")
+    assert measured > 0.6 * recorded.truth["used"]
+    assert measured + missed == pytest.approx(recorded.truth["used"], rel=0.04)
     assert harness.drops(recorded.profile) == {}
 
 
