@@ -25,6 +25,7 @@ import pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
+HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 
 @dataclass
@@ -63,7 +64,7 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
         ok, output = run([interpreter, "-m", "venv", str(venv)], WORK / f"{tag}.venv.log")
         if not ok:
             return False, f"no virtual environment: {output.strip().splitlines()[-1:]}", python
-    for what in (["pytest"], ["."]):
+    for what in (["pytest", "pytest-timeout"], ["."]):
         ok, output = run([str(python), "-m", "pip", "install", "--quiet", *what], WORK / f"{tag}.install.log")
         if not ok:
             return False, f"pip install {what[0]} failed: see {WORK / f'{tag}.install.log'}", python
@@ -76,7 +77,8 @@ def test(tag: str, interpreter: str, arguments: list[str]) -> Outcome:
     ok, reason, python = prepare(tag, interpreter)
     if not ok:
         return Outcome(tag, False, reason, time.monotonic() - began)
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               "--timeout", str(HANG_SECONDS), *arguments]
     lines: list[str] = []
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace") as process:

@@ -100,6 +100,7 @@ DropReason reason_of(cpython::WalkStop stop) {
     case cpython::WalkStop::kBadOwner: return DropReason::kBadOwner;
     case cpython::WalkStop::kNotCode: return DropReason::kNotCode;
     case cpython::WalkStop::kCycle: return DropReason::kCycle;
+    case cpython::WalkStop::kEntering: return DropReason::kEntering;
     default: return DropReason::kUnreadable;
   }
 }
@@ -127,6 +128,7 @@ const char* text(DropReason reason) {
   switch (reason) {
     case DropReason::kRingFull: return "ring full";
     case DropReason::kUnreadable: return cpython::text(cpython::WalkStop::kUnreadable);
+    case DropReason::kEntering: return cpython::text(cpython::WalkStop::kEntering);
     case DropReason::kMisaligned: return cpython::text(cpython::WalkStop::kMisaligned);
     case DropReason::kBadOwner: return cpython::text(cpython::WalkStop::kBadOwner);
     case DropReason::kNotCode: return cpython::text(cpython::WalkStop::kNotCode);

@@ -65,6 +65,7 @@ struct ThreadInfo {
 enum class DropReason : std::uint8_t {
   kRingFull,
   kUnreadable,
+  kEntering,
   kMisaligned,
   kBadOwner,
   kNotCode,

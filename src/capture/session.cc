@@ -12,7 +12,8 @@
 namespace plimsoll::capture {
 namespace {
 
-constexpr std::int64_t kDrainInterval = 50'000'000;
+constexpr std::int64_t kShortestDrainInterval = 1'000'000;
+constexpr std::int64_t kLongestDrainInterval = 50'000'000;
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 1'000'000'000;
@@ -87,8 +88,10 @@ void Session::run() {
   ::pthread_setname_np(::pthread_self(), "plimsoll");
   drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
   drain_tid_.notify_all();
+  std::int64_t interval = kShortestDrainInterval;
   std::unique_lock lock(mutex_);
   while (!stop_requested_) {
+    interval = next_drain_interval(interval);
     const std::uint64_t flushes = flushes_requested_;
     const bool flush_now = flushes != flushes_done_;
     const SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
@@ -104,9 +107,17 @@ void Session::run() {
     wake_.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
     if (!is_crowded)
-      wake_.wait_for(lock, std::chrono::nanoseconds(kDrainInterval),
+      wake_.wait_for(lock, std::chrono::nanoseconds(interval),
                      [this] { return stop_requested_ || flushes_requested_ != flushes_done_; });
   }
+}
+
+std::int64_t Session::next_drain_interval(std::int64_t last) const {
+  // Deep stacks can fill a small ring within milliseconds: it is to be found an eighth full at most.
+  const std::size_t backlog = ring_.backlog();
+  if (backlog > ring_.capacity() / 8) return std::max(last / 2, kShortestDrainInterval);
+  if (backlog > ring_.capacity() / 32) return last;
+  return std::min({last * 2, kLongestDrainInterval, std::max(settings_.rss_interval_ns, kShortestDrainInterval)});
 }
 
 void Session::drain_once() {

@@ -77,6 +77,8 @@ class Session {
 
   void flush_as(SampleSink::Ending ending);
   void run();  // the drain thread
+  // Nanoseconds until the next look at the ring, given the last one and how full the ring is now.
+  [[nodiscard]] std::int64_t next_drain_interval(std::int64_t last) const;
   void drain_once();
   void take(std::span<const std::byte> record);
   void housekeeping(std::int64_t now_ns);

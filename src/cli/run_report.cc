@@ -27,7 +27,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
   if (!result.ok()) return console.notice(result.error().message);
   const profile::Profile& profile = result.value();
   const SessionFacts facts = session_facts(profile, std::filesystem::file_size(plim, error));
-  console.notice(fmt::format("{} of {} of CPU time ({} of the program's) in {}, {}, by {}",
+  console.notice(fmt::format("{} of {} of CPU time ({} % of the program's) in {}, {}, by {}",
                              counted(profile.samples.size(), "sample", "samples"), format_time(facts.sampled_cpu_ns),
                              format_percent(facts.covered_percent), format_time(profile.end_ns),
                              counted(profile.threads.size(), "thread", "threads"), profile.meta_value("engine")));

@@ -64,6 +64,7 @@ Layout layout_3_10() {
 Layout layout_3_11() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 152;
+  layout.tstate.root_entry = 336;
   layout.cframe = {.current_frame = 8, .previous = 16};
   layout.frame = {.executable = 32,
                   .previous = 48,
@@ -86,6 +87,7 @@ Layout layout_3_11() {
 Layout layout_3_12() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 136;
+  layout.tstate.root_entry = 272;
   layout.cframe = {.current_frame = 0, .previous = 8};
   layout.frame = {.executable = 0,
                   .previous = 8,

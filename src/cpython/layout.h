@@ -62,6 +62,7 @@ struct Layout {
   struct {
     std::uint32_t current_frame;  // frame, cframe or current_frame, by FrameStyle
     std::uint32_t thread_id;      // pthread_self() of its thread
+    std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
   } tstate{};
   struct {
     std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only

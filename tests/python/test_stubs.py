@@ -52,7 +52,10 @@ def in_module(function: Any) -> "list[str]":
     match = re.search(r"\((.*)\)", signature)
     assert match, f"{function} has no signature"
     # Types of C++ that have no Python name are quoted oddly; only names count here.
-    plain = re.sub(r":\s*[^,()=*/]*(\[[^\]]*\][^,()=*/]*)*", "", match[1])
+    plain, nested = match[1], 1
+    while nested:
+        plain, nested = re.subn(r"\[[^\[\]]*\]", "", plain)
+    plain = re.sub(r":\s*[^,()=*/]*", "", plain)
     return parameters(f"({plain})")
 
 
