@@ -6,6 +6,7 @@ namespace plimsoll::capture {
 
 bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
   frames_.resize(frames.size());
+  const std::uint32_t epoch = sink_.code_epoch();
   bool all_known = true;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const cpython::PyFrame& frame = frames[frames.size() - 1 - i];  // a Sample is root first
@@ -17,9 +18,9 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
       announced_.resize(id + 1);
       locations_.resize(id + 1);
     }
-    if (announced_[id] == 0) {
+    if (announced_[id] != epoch) {
       sink_.code(entry->id, *entry->info);
-      announced_[id] = 1;
+      announced_[id] = epoch;
     }
     frames_[i] = SampleFrame{entry->id, location_of(*entry, frame.position)};
   }

@@ -37,7 +37,7 @@ class Resolver {
   SampleSink& sink_;
   const Trust trust_;
   std::vector<SampleFrame> frames_;      // of the sample at hand, kept to save allocations
-  std::vector<std::uint8_t> announced_;  // by CodeId: the sink has it
+  std::vector<std::uint32_t> announced_;  // by CodeId: the sink's epoch in which it was described; 0 = never
   // By CodeId: positions met so far and their lines. A code object has few.
   std::vector<std::vector<std::pair<std::int32_t, cpython::Location>>> locations_;
 };

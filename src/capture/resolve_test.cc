@@ -48,6 +48,15 @@ TEST_F(Validated, CodeIsAnnouncedOnceAndBeforeItsFirstUse) {
   EXPECT_EQ(sink.log, (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "sample main:3"}));
 }
 
+TEST_F(Validated, CodeIsAnnouncedAgainWhenTheSinkHasForgotten) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0), frame(main, 16)}));
+  ++sink.epoch;
+  EXPECT_TRUE(resolve(resolver, {frame(main, 32)}));
+  EXPECT_EQ(sink.log,
+            (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "code 0 main", "sample main:3"}));
+}
+
 TEST_F(Validated, PositionsBecomeLines) {
   Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
   // Out of order and repeated, so that what is remembered is used, too.

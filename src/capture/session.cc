@@ -99,6 +99,7 @@ void Session::run() {
     if (!is_complete_.load()) {
       const std::lock_guard working(work_mutex_);
       drain_once();
+      if (has_failed_.load(std::memory_order_relaxed)) complete();
       if (flush_now) flush_sink(monotonic_ns(), ending);
       profiler_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     }
@@ -165,7 +166,7 @@ void Session::housekeeping(std::int64_t now_ns) {
     if (const Status guarded = memory::FaultGuard::ensure_installed(); !guarded.ok()) fail(guarded.error());
     next_guard_ns_ = now_ns + kGuardInterval;
   }
-  if (now_ns >= next_flush_ns_) flush_sink(now_ns, SampleSink::Ending::kOpen);
+  if (now_ns >= next_flush_ns_ || sink_->is_full()) flush_sink(now_ns, SampleSink::Ending::kOpen);
   if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
 }
 

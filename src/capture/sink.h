@@ -51,6 +51,10 @@ class SampleSink {
     kOpen,      // the recording goes on
     kComplete,  // it ends here, or may (an exec is about to replace the program, and may yet fail)
   };
+  // Whether a flush is due because of memory, not time.
+  [[nodiscard]] virtual bool is_full() const = 0;
+  // Changes, in a flush, when all code objects must be described again before their next use.
+  [[nodiscard]] virtual std::uint32_t code_epoch() const = 0;
   // Makes everything so far readable by others. An error ends the recording, not the program.
   virtual Status flush(const Totals& totals, Ending ending) = 0;
 };

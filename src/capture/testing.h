@@ -157,8 +157,11 @@ class LoggingSink final : public SampleSink {
   }
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const MarkerEvent&) override {}
+  [[nodiscard]] bool is_full() const override { return false; }
+  [[nodiscard]] std::uint32_t code_epoch() const override { return epoch; }
   Status flush(const Totals&, Ending) override { return Ok{}; }
 
+  std::uint32_t epoch = 1;
   std::vector<std::string> log;
 
  private:

@@ -58,6 +58,10 @@ class InternTable {
   [[nodiscard]] const Row& operator[](RowId id) const { return rows_[id.index()]; }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  // Bytes of memory in use, nearly.
+  [[nodiscard]] std::size_t memory() const {
+    return rows_.capacity() * sizeof(Row) + index_.bucket_count() * (sizeof(std::pair<Row, RowId>) + 1);
+  }
 
  private:
   std::vector<Row> rows_;

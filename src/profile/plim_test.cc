@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "base/varint.h"
 #include "profile/plim_reader.h"
@@ -114,6 +115,48 @@ TEST(Plim, GivesBackWhatWasWrittenInManyChunks) {
   ASSERT_TRUE(read.ok());
   expect_equal(read.value(), whole.profile);
   EXPECT_EQ(read.value().counters[0].value.size(), 10U);
+}
+
+TEST(Plim, TablesThatAreBegunAnewMakeTheSameProfile) {
+  // GIVEN a recording that forgets its tables after each flush, for want of memory
+  Growing whole;
+  Growing growing;
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  for (int round = 0; round < 5; ++round) {
+    whole.add(round);
+    growing.add(round);
+    bytes += encoder.encode(growing.profile);
+    growing.clear_rows();
+    encoder.forget_tables();
+    growing.profile.strings = {};
+    growing.profile.functions = {};
+    growing.profile.frames = {};
+    growing.profile.stacks = {};
+  }
+  // WHEN it is read THEN equal rows are one again
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  expect_equal(read.value(), whole.profile);
+}
+
+TEST(Plim, MuchAtOnceTakesSeveralChunks) {
+  // GIVEN more sources than fit a chunk, and more samples than fit a section
+  Growing drawn;
+  drawn.add(1);
+  Profile& profile = drawn.profile;
+  for (int i = 0; i < 600'000; ++i)
+    profile.samples.push_back(profile.end_ns + i * 1000 + i % 7, ThreadId{0}, profile.samples.stack[1], 1000);
+  std::string noise(4 << 20U, '\0');
+  std::mt19937 random(1);
+  for (char& letter : noise) letter = static_cast<char>(random());
+  for (int i = 0; i < 20; ++i) profile.sources.push_back({"file" + std::to_string(i), noise});
+  // WHEN they are written THEN all of it can be read again
+  PlimEncoder encoder(1);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  expect_equal(read.value(), profile);
+  EXPECT_EQ(read.value().samples.size(), profile.samples.size());
 }
 
 TEST(Plim, CutAtAnyByteIsAProfileOfItsWholeChunks) {

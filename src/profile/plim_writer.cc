@@ -5,6 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -48,6 +49,39 @@ std::int64_t plus_one(Id<Tag> id) {
   return id.is_none() ? 0 : std::int64_t{id.index()} + 1;
 }
 
+// A payload that is longer than this ends, and another section follows.
+constexpr std::size_t kFullSection = std::size_t{4} << 20U;
+constexpr std::size_t kFullChunk = std::size_t{16} << 20U;
+constexpr std::size_t kSamplesInSection = std::size_t{1} << 18U;
+static_assert(kFullChunk + 2 * kFullSection + kSamplesInSection * 40 < plim::kLargestChunk);
+
+// Collects sections into chunks.
+class ChunkWriter {
+ public:
+  void add(Section kind, const std::string& payload) {
+    put_varint(raw_, static_cast<std::uint64_t>(kind));
+    put_bytes(raw_, payload);
+    if (raw_.size() >= kFullChunk) close_chunk();
+  }
+  // Sections of one kind, as long as `next` has payload for them.
+  template <typename Next>
+  void add_all(Section kind, Next next) {
+    for (std::string payload = next(); !payload.empty(); payload = next()) add(kind, payload);
+  }
+  std::string take() {
+    if (!raw_.empty()) close_chunk();
+    return std::move(chunks_);
+  }
+
+ private:
+  void close_chunk() {
+    chunks_ += make_chunk(raw_);
+    raw_.clear();
+  }
+  std::string raw_;
+  std::string chunks_;
+};
+
 }  // namespace
 
 std::int64_t time_unit_for(double rate_hz) {
@@ -63,60 +97,52 @@ std::string PlimEncoder::file_header() {
   return header;
 }
 
-void PlimEncoder::put_section(std::string& out, int kind, const std::string& payload) {
-  put_varint(out, static_cast<std::uint64_t>(kind));
-  put_bytes(out, payload);
-}
-
 std::int64_t PlimEncoder::units(std::int64_t ns) const {
   return ns >= 0 ? (ns + unit_ns_ / 2) / unit_ns_ : -((-ns + unit_ns_ / 2) / unit_ns_);
 }
 
 std::string PlimEncoder::encode(const Profile& profile) {
-  std::string raw;
-  const auto section = [&](Section kind, const std::string& payload) {
-    if (!payload.empty()) put_section(raw, static_cast<int>(kind), payload);
-  };
-  if (is_first_) section(Section::kSession, session(profile));
-  is_first_ = false;
-  std::string meta;
-  for (; meta_ < profile.meta.size(); ++meta_) {
-    put_bytes(meta, profile.meta[meta_].first);
-    put_bytes(meta, profile.meta[meta_].second);
-  }
-  section(Section::kMeta, meta);
-  section(Section::kStrings, strings(profile));
-  section(Section::kFunctions, functions(profile));
-  section(Section::kFrames, frames(profile));
-  section(Section::kStacks, stacks(profile));
-  section(Section::kProcesses, processes(profile));
-  section(Section::kThreads, threads(profile));
-  section(Section::kSamples, samples(profile));
+  ChunkWriter out;
+  out.add_all(Section::kSession, [&] { return session(profile); });
+  out.add_all(Section::kMeta, [&] { return meta(profile); });
+  out.add_all(Section::kStrings, [&] { return strings(profile); });
+  out.add_all(Section::kFunctions, [&] { return functions(profile); });
+  out.add_all(Section::kFrames, [&] { return frames(profile); });
+  out.add_all(Section::kStacks, [&] { return stacks(profile); });
+  out.add_all(Section::kProcesses, [&] { return processes(profile); });
+  thread_states_.resize(profile.threads.size());
+  out.add_all(Section::kThreads, [&, next = std::size_t{0}]() mutable { return threads(profile, next); });
+  out.add_all(Section::kSamples, [&, next = std::size_t{0}]() mutable { return samples(profile, next); });
   for (const Counter& one : profile.counters)
-    if (!one.value.empty()) section(Section::kCounter, counter(one));
-  section(Section::kMarkers, markers(profile));
+    if (!one.value.empty()) out.add(Section::kCounter, counter(one));
+  out.add_all(Section::kMarkers, [&, next = std::size_t{0}]() mutable { return markers(profile, next); });
   std::string drops;
   for (const Drop& drop : profile.drops) {
     put_bytes(drops, drop.reason);
     put_varint(drops, drop.count);
     put_signed(drops, drop.cpu_ns);
   }
-  section(Section::kDrops, drops);
+  if (!drops.empty()) out.add(Section::kDrops, drops);
   for (const Source& source : profile.sources) {
     std::string payload;
     put_bytes(payload, source.file);
     put_bytes(payload, source.text);
-    section(Section::kSource, payload);
+    out.add(Section::kSource, payload);
   }
   std::string progress;
   put_signed(progress, profile.end_ns);
   put_signed(progress, profile.process_cpu_ns);
-  section(Section::kProgress, progress);
-  if (profile.complete) put_section(raw, static_cast<int>(Section::kEnd), {});
-  return make_chunk(raw);
+  out.add(Section::kProgress, progress);
+  if (profile.complete) out.add(Section::kEnd, {});
+  return out.take();
 }
 
-std::string PlimEncoder::session(const Profile& profile) const {
+void PlimEncoder::forget_tables() {
+  for (Written* table : {&strings_, &functions_, &frames_, &stacks_}) table->forget();
+}
+
+std::string PlimEncoder::session(const Profile& profile) {
+  if (!std::exchange(is_first_, false)) return {};
   std::string out;
   put_signed(out, profile.start_monotonic_ns);
   put_signed(out, profile.start_realtime_ns);
@@ -124,18 +150,28 @@ std::string PlimEncoder::session(const Profile& profile) const {
   return out;
 }
 
+std::string PlimEncoder::meta(const Profile& profile) {
+  std::string out;
+  for (; meta_ < profile.meta.size(); ++meta_) {
+    put_bytes(out, profile.meta[meta_].first);
+    put_bytes(out, profile.meta[meta_].second);
+  }
+  return out;
+}
+
 std::string PlimEncoder::strings(const Profile& profile) {
   std::string out;
-  for (; strings_ < profile.strings.size(); ++strings_) put_bytes(out, profile.strings[StringId{strings_}]);
+  for (std::size_t& row = strings_.now; row < profile.strings.size() && out.size() < kFullSection; ++row)
+    put_bytes(out, profile.strings[StringId{row}]);
   return out;
 }
 
 std::string PlimEncoder::functions(const Profile& profile) {
   std::string out;
-  for (; functions_ < profile.functions.size(); ++functions_) {
-    const Function& function = profile.functions[FunctionId{functions_}];
-    put_varint(out, static_cast<std::uint64_t>(plus_one(function.name)));
-    put_varint(out, static_cast<std::uint64_t>(plus_one(function.file)));
+  for (std::size_t& row = functions_.now; row < profile.functions.size() && out.size() < kFullSection; ++row) {
+    const Function& function = profile.functions[FunctionId{row}];
+    put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(function.name)));
+    put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(function.file)));
     put_varint(out, function.first_line);
     put_varint(out, static_cast<std::uint64_t>(function.kind));
   }
@@ -144,9 +180,9 @@ std::string PlimEncoder::functions(const Profile& profile) {
 
 std::string PlimEncoder::frames(const Profile& profile) {
   std::string out;
-  for (; frames_ < profile.frames.size(); ++frames_) {
-    const Frame& frame = profile.frames[FrameId{frames_}];
-    put_varint(out, frame.function.index());
+  for (std::size_t& row = frames_.now; row < profile.frames.size() && out.size() < kFullSection; ++row) {
+    const Frame& frame = profile.frames[FrameId{row}];
+    put_varint(out, functions_.before + frame.function.index());
     // Most lines are a little below the first one of their function.
     put_signed(out, std::int64_t{frame.line} - std::int64_t{profile.functions[frame.function].first_line});
     put_varint(out, frame.column);
@@ -156,11 +192,11 @@ std::string PlimEncoder::frames(const Profile& profile) {
 
 std::string PlimEncoder::stacks(const Profile& profile) {
   std::string out;
-  for (; stacks_ < profile.stacks.size(); ++stacks_) {
-    const StackNode& node = profile.stacks[StackId{stacks_}];
+  for (std::size_t& row = stacks_.now; row < profile.stacks.size() && out.size() < kFullSection; ++row) {
+    const StackNode& node = profile.stacks[StackId{row}];
     // Mostly the node just before: its distance is small and never 0.
-    put_varint(out, node.parent.is_none() ? 0 : stacks_ - node.parent.index());
-    put_varint(out, node.frame.index());
+    put_varint(out, node.parent.is_none() ? 0 : row - node.parent.index());
+    put_varint(out, frames_.before + node.frame.index());
   }
   return out;
 }
@@ -176,11 +212,14 @@ std::string PlimEncoder::processes(const Profile& profile) {
   return out;
 }
 
-std::string PlimEncoder::threads(const Profile& profile) const {
+std::string PlimEncoder::threads(const Profile& profile, std::size_t& next) {
   std::string out;
-  for (std::size_t i = 0; i < profile.threads.size(); ++i) {
-    const Thread& thread = profile.threads[i];
-    put_varint(out, i);
+  for (; next < profile.threads.size() && out.size() < kFullSection; ++next) {
+    const Thread& thread = profile.threads[next];
+    ThreadState& state = thread_states_[next];
+    if (std::exchange(state.has_row, true) && state.row == thread) continue;
+    state.row = thread;
+    put_varint(out, next);
     put_varint(out, static_cast<std::uint64_t>(plus_one(thread.process)));
     put_signed(out, thread.os_tid);
     put_bytes(out, thread.name);
@@ -192,21 +231,22 @@ std::string PlimEncoder::threads(const Profile& profile) const {
   return out;
 }
 
-std::string PlimEncoder::samples(const Profile& profile) {
+std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   // Four columns, one after the other, as equal things compress better together.
   const SampleTable& table = profile.samples;
-  if (table.size() == 0) return {};
-  thread_states_.resize(profile.threads.size());
+  if (next == table.size()) return {};
+  const std::size_t first = next;
+  const std::size_t end = next = std::min(first + kSamplesInSection, table.size());
   std::string threads, stacks, times, weights;
   std::size_t run = 0;
-  for (std::size_t row = 0; row < table.size(); ++row) {
+  for (std::size_t row = first; row < end; ++row) {
     ThreadState& state = thread_states_[table.thread[row].index()];
     ++run;
-    if (row + 1 == table.size() || table.thread[row + 1] != table.thread[row]) {
+    if (row + 1 == end || table.thread[row + 1] != table.thread[row]) {
       put_varint(threads, table.thread[row].index());
       put_varint(threads, std::exchange(run, 0));
     }
-    const std::int64_t stack = plus_one(table.stack[row]);
+    const std::int64_t stack = stacks_.plus_one(table.stack[row]);
     put_signed(stacks, stack - std::exchange(state.stack, stack));
     const std::int64_t time = units(table.time_ns[row]);
     const std::int64_t delta = time - std::exchange(state.time, time);
@@ -218,7 +258,7 @@ std::string PlimEncoder::samples(const Profile& profile) {
     put_signed(weights, weight - delta);
   }
   std::string out;
-  put_varint(out, table.size());
+  put_varint(out, end - first);
   for (const std::string* column : {&threads, &stacks, &times, &weights}) put_bytes(out, *column);
   return out;
 }
@@ -239,9 +279,10 @@ std::string PlimEncoder::counter(const Counter& counter) const {
   return out;
 }
 
-std::string PlimEncoder::markers(const Profile& profile) const {
+std::string PlimEncoder::markers(const Profile& profile, std::size_t& next) const {
   std::string out;
-  for (const Marker& marker : profile.markers) {
+  for (; next < profile.markers.size() && out.size() < kFullSection; ++next) {
+    const Marker& marker = profile.markers[next];
     put_signed(out, marker.time_ns);
     put_signed(out, marker.duration_ns);
     put_varint(out, static_cast<std::uint64_t>(plus_one(marker.thread)));

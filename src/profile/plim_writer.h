@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -21,34 +22,50 @@ class PlimEncoder {
 
   // The bytes that a file starts with, before the first chunk.
   static std::string file_header();
-  // One chunk with everything new in `profile`, including its complete flag.
+  // Chunks with everything new in `profile`, including its complete flag: one, unless there is very much.
   std::string encode(const Profile& profile);
+  // The caller is about to clear the tables of strings, functions, frames and stacks, which are all in the file, and to
+  // fill them anew: a table too large to be kept in memory is begun again. A reader finds equal rows to be one.
+  void forget_tables();
 
  private:
-  // What the next sample of a thread is written relative to.
+  // What the next sample of a thread is written relative to, and its row as it is in the file.
   struct ThreadState {
     std::int64_t time = 0;   // units, of the last sample
     std::int64_t delta = 0;  // units, between the last two
     std::int64_t remainder_ns = 0;
     std::int64_t stack = 0;
+    bool has_row = false;
+    Thread row;
+  };
+  // Rows of a table that are in the file: those of the tables before, and those of the one at hand.
+  struct Written {
+    std::size_t before = 0, now = 0;
+    void forget() { before += std::exchange(now, 0); }
+    template <typename Tag>
+    [[nodiscard]] std::int64_t plus_one(Id<Tag> id) const {
+      return id.is_none() ? 0 : static_cast<std::int64_t>(before + id.index() + 1);
+    }
   };
 
-  void put_section(std::string& out, int kind, const std::string& payload);
-  [[nodiscard]] std::int64_t units(std::int64_t ns) const;
-  std::string session(const Profile& profile) const;
+  // Each returns the payload of a section with the next rows; empty when there are none left.
+  std::string session(const Profile& profile);
+  std::string meta(const Profile& profile);
   std::string strings(const Profile& profile);
   std::string functions(const Profile& profile);
   std::string frames(const Profile& profile);
   std::string stacks(const Profile& profile);
   std::string processes(const Profile& profile);
-  std::string threads(const Profile& profile) const;
-  std::string samples(const Profile& profile);
+  std::string threads(const Profile& profile, std::size_t& next);
+  std::string samples(const Profile& profile, std::size_t& next);
+  std::string markers(const Profile& profile, std::size_t& next) const;
   std::string counter(const Counter& counter) const;
-  std::string markers(const Profile& profile) const;
+  [[nodiscard]] std::int64_t units(std::int64_t ns) const;
 
   std::int64_t unit_ns_;
   bool is_first_ = true;
-  std::size_t meta_ = 0, strings_ = 0, functions_ = 0, frames_ = 0, stacks_ = 0, processes_ = 0;
+  std::size_t meta_ = 0, processes_ = 0;
+  Written strings_, functions_, frames_, stacks_;
   std::vector<ThreadState> thread_states_;
 };
 

@@ -66,7 +66,7 @@ void Recorder::code(capture::CodeId id, const cpython::CodeInfo& info) {
   function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
   if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
   functions_[id.index()] = profile_.functions.intern(function);
-  want_source(function.file);
+  want_source(info.file);
 }
 
 void Recorder::forget_code(capture::CodeId) {
@@ -142,21 +142,41 @@ void Recorder::marker(const capture::MarkerEvent& marker) {
                                     marker.fields});
 }
 
-void Recorder::want_source(StringId file) {
-  const std::string_view name = profile_.strings[file];
-  const bool is_made_up = name.empty() || name.front() == '<';
+void Recorder::want_source(std::string_view file) {
+  const bool is_made_up = file.empty() || file.front() == '<';
   if (settings_.sources == RecorderSettings::Sources::kOmit || is_made_up) return;
-  if (known_sources_.insert(file.index()).second) wanted_sources_.push_back(file);
+  if (known_sources_.insert(std::hash<std::string_view>{}(file)).second) wanted_sources_.emplace_back(file);
 }
 
 void Recorder::read_wanted_sources() {
-  for (const StringId file : std::exchange(wanted_sources_, {})) {
-    const std::string name(profile_.strings[file]);
+  for (const std::string& name : std::exchange(wanted_sources_, {})) {
     std::string text = read_source(name.front() == '/' ? name : directory_ + name);
     if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
     source_bytes_ += text.size();
     profile_.sources.push_back(Source{name, std::move(text)});
   }
+}
+
+std::size_t Recorder::table_memory() const {
+  return profile_.strings.memory() + profile_.functions.memory() + profile_.frames.memory() +
+         profile_.stacks.memory();
+}
+
+bool Recorder::is_full() const {
+  // Half of the budget is for the tables that a flush begins anew, since a table that grows is there twice for a while.
+  return table_memory() + profile_.samples.size() * SampleTable::kRowBytes > settings_.memory_bytes / 2;
+}
+
+void Recorder::forget_tables() {
+  encoder_.forget_tables();
+  profile_.strings = {};
+  profile_.functions = {};
+  profile_.frames = {};
+  profile_.stacks = {};
+  functions_.clear();
+  functions_.shrink_to_fit();
+  for (LastStack& last : last_stacks_) last = {};
+  ++code_epoch_;
 }
 
 Status Recorder::flush(const Totals& totals, Ending ending) {
@@ -179,6 +199,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
     counter.time_ns.clear();
     counter.value.clear();
   }
+  if (table_memory() > settings_.memory_bytes / 2) forget_tables();
   return file_.append(bytes);
 }
 

@@ -23,9 +23,12 @@ struct RecorderSettings {
   Tid main_thread{};
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
+  // For tables and for what is not in the file yet, nearly.
+  std::size_t memory_bytes = std::size_t{12} << 20U;
 };
 
-// The SampleSink that builds a Profile and appends it to a file, chunk by chunk. Keeps tables in memory, not samples.
+// The SampleSink that builds a Profile and appends it to a file, chunk by chunk. Keeps tables in memory, not samples;
+// and when the tables outgrow their budget, it begins them anew.
 class Recorder final : public capture::SampleSink {
  public:
   static Result<std::unique_ptr<Recorder>> create(RecorderSettings settings);
@@ -37,6 +40,8 @@ class Recorder final : public capture::SampleSink {
   void sample(const capture::Sample& sample) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
+  [[nodiscard]] bool is_full() const override;
+  [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
 
  private:
@@ -44,8 +49,10 @@ class Recorder final : public capture::SampleSink {
   StackId stack_of(const capture::Sample& sample);
   StackId synthetic_root(const char* name);
   FrameId frame_of(const capture::SampleFrame& frame);
-  void want_source(StringId file);
+  void want_source(std::string_view file);
   void read_wanted_sources();
+  [[nodiscard]] std::size_t table_memory() const;
+  void forget_tables();
   [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const { return time_ns - profile_.start_monotonic_ns; }
 
   // What a thread's previous sample looked like: most of a stack is the same from one tick to the next.
@@ -63,8 +70,9 @@ class Recorder final : public capture::SampleSink {
   bool has_header_ = false;
   std::vector<FunctionId> functions_;                       // by CodeId
   std::vector<LastStack> last_stacks_;                      // by ThreadSerial
-  boost::unordered_flat_set<std::uint32_t> known_sources_;  // StringIds of file names
-  std::vector<StringId> wanted_sources_;
+  std::uint32_t code_epoch_ = 1;
+  boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
+  std::vector<std::string> wanted_sources_;
   std::size_t source_bytes_ = 0;
 };
 

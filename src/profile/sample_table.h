@@ -23,6 +23,8 @@ struct SampleTable {
     stack.push_back(on_stack);
     cpu_ns.push_back(cpu);
   }
+  // Bytes of a row.
+  static constexpr std::size_t kRowBytes = 2 * sizeof(std::int64_t) + sizeof(ThreadId) + sizeof(StackId);
   void clear() {
     time_ns.clear();
     thread.clear();

@@ -26,6 +26,7 @@ class StringTable {
     const StringId id{texts_.size()};
     const std::string& stored = texts_.emplace_back(text);
     index_.emplace(std::string_view{stored}, id);
+    text_bytes_ += stored.size();
     return id;
   }
   // The text of an id; the empty text for none.
@@ -33,10 +34,16 @@ class StringTable {
     return id.is_none() ? std::string_view{} : std::string_view{texts_[id.index()]};
   }
   [[nodiscard]] std::size_t size() const { return texts_.size(); }
+  // Bytes of memory in use, nearly.
+  [[nodiscard]] std::size_t memory() const {
+    return text_bytes_ + texts_.size() * sizeof(std::string) +
+           index_.bucket_count() * (sizeof(std::pair<std::string_view, StringId>) + 1);
+  }
 
  private:
   std::deque<std::string> texts_;  // a deque: growing never moves a text
   boost::unordered_flat_map<std::string_view, StringId> index_;
+  std::size_t text_bytes_ = 0;
 };
 
 }  // namespace plimsoll::profile

@@ -25,6 +25,7 @@ struct Thread {
   std::int64_t start_ns = 0;  // first seen
   std::int64_t end_ns = 0;    // last seen
   std::int64_t cpu_ns = 0;    // CPU time that the thread used while it was profiled, by its own clock
+  bool operator==(const Thread&) const = default;
 };
 
 }  // namespace plimsoll::profile

@@ -53,12 +53,15 @@ class Recording {
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
-    settings.ring_bytes = std::max<std::size_t>(memory_mb, 1) << 18U;  // a quarter; tables need the rest
+    // A quarter of the budget is for the ring, half for tables, and the rest for what is being encoded.
+    const std::size_t budget = std::max<std::size_t>(memory_mb, 1) << 20U;
+    settings.ring_bytes = budget / 4;
     settings.duration_ns = static_cast<std::int64_t>(duration_s * 1e9);
     settings.rss_interval_ns = static_cast<std::int64_t>(rss_interval_s * 1e9);
 
     profile::RecorderSettings recorder;
     recorder.path = path;
+    recorder.memory_bytes = budget / 2;
     recorder.rate_hz = rate_hz;
     recorder.meta = std::move(meta);
     recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));

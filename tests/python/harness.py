@@ -7,6 +7,7 @@ output, what a profile of it must say (its `truth`).
 from __future__ import annotations
 
 import json
+import contextlib
 import os
 import pathlib
 import shutil
@@ -106,15 +107,19 @@ class Running:
     """A program that talks to the test by lines while it runs. For `with`: what still runs at the end is killed."""
 
     def __init__(self, words: Sequence[Word], *, env: Optional[Mapping[str, Optional[str]]] = None, **options: Any) -> None:
+        # Ctrl-C counts even if the tests run in the background of a shell, which ignores it for its jobs; and a group of
+        # its own lets __exit__ end the program's children, too.
         self.process = subprocess.Popen([os.fspath(word) for word in words], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(env), **options)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(env),
+                                        start_new_session=True,
+                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options)
 
     def __enter__(self) -> "Running":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
     def line(self) -> str:

@@ -109,7 +109,7 @@ def test_keyboard_interrupt_reaches_the_program_and_the_profile_is_kept(tmp_path
     script = program("import os\nprint('ready', flush=True)\nwhile True: sum(range(1000))\n")
     out = tmp_path / "out.plim"
     words = [harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]
-    with harness.Running(words, start_new_session=True) as running:
+    with harness.Running(words) as running:
         assert running.line() == "ready"
         # WHEN it is pressed
         import os

@@ -166,9 +166,9 @@ after()
 def test_sigterm_for_plimsoll_is_for_the_program(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that handles SIGTERM
     script = program("""
-import signal, sys
+import os, signal, sys
 def leave(number, frame):
-    print("leaving", flush=True)
+    os.write(1, b"leaving\\n")
     sys.exit(9)
 signal.signal(signal.SIGTERM, leave)
 print("ready", flush=True)
