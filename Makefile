@@ -33,10 +33,11 @@ demo: packages .venv/bin/python
 	@echo "      a flame graph: open it at https://www.speedscope.app"
 	@echo "  .venv/bin/plimsoll run YOUR_PROGRAM.py"
 
+# The same compiler and flags as for the Python builds that follow, which so find their objects in ccache.
 test: packages
-	cmake --preset dev -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-	cmake --build --preset dev --parallel $(JOBS)
-	ctest --test-dir build/dev --output-on-failure --parallel $(JOBS)
+	CXX=c++ cmake --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+	cmake --build --preset release --parallel $(JOBS)
+	ctest --test-dir build/release --output-on-failure --progress --parallel $(JOBS)
 	$(PYTHON) tools/test_matrix.py
 
 test-all:

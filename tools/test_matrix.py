@@ -43,6 +43,8 @@ def environment() -> dict[str, str]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     variables.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     variables.setdefault("CCACHE_BASEDIR", str(ROOT))
+    # ccache takes c++ and g++ for two compilers; `make test` has used this one.
+    variables.setdefault("CXX", "c++")
     # Paths of one build directory must not keep another from using its objects.
     variables.setdefault("CCACHE_NOHASHDIR", "1")
     return variables

@@ -4,33 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
+
 namespace plimsoll::cli {
 namespace {
-
-constexpr char32_t kInvalid = 0xffffffffU;
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-// One decoded character and the bytes that it takes; an invalid byte counts as one character of one byte.
-struct Decoded {
-  char32_t point;
-  std::size_t size;
-};
-
-Decoded decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {byte(0), 1};
-  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || size > text.size()) return {kInvalid, 1};
-  char32_t point = byte(0) & (0xffU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {kInvalid, 1};
-    point = (point << 6U) | (byte(i) & 0x3fU);
-  }
-  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xd800 && point <= 0xdfff;
-  if (point < kSmallest[size] || point > 0x10ffff || surrogate) return {kInvalid, 1};
-  return {point, size};
-}
 
 struct Range {
   char32_t first, last;
@@ -79,7 +56,7 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Decoded next = decode(text);
+    const Utf8Character next = first_character(text);
     const bool control = next.point < 0x20 || next.point == 0x7f;
     const bool unsafe = (next.point >= 0x80 && next.point < 0xa0) || within(kDirection, next.point);
     if (next.point == '\t') {
@@ -87,7 +64,7 @@ std::string printable(std::string_view text) {
     } else if (control) {
       append_control_picture(out, next.point);
     } else {
-      out += next.point == kInvalid || unsafe ? kReplacement : text.substr(0, next.size);
+      out += !next.is_valid() || unsafe ? kUtf8Replacement : text.substr(0, next.size);
     }
     text.remove_prefix(next.size);
   }
@@ -97,7 +74,7 @@ std::string printable(std::string_view text) {
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
-    const Decoded next = decode(text);
+    const Utf8Character next = first_character(text);
     width += cells(next.point);
     text.remove_prefix(next.size);
   }
@@ -107,7 +84,7 @@ std::size_t display_width(std::string_view text) {
 std::string_view start_of(std::string_view text, std::size_t width) {
   std::size_t bytes = 0;
   while (bytes < text.size()) {
-    const Decoded next = decode(text.substr(bytes));
+    const Utf8Character next = first_character(text.substr(bytes));
     if (cells(next.point) > width) break;
     width -= cells(next.point);
     bytes += next.size;
@@ -118,7 +95,7 @@ std::string_view start_of(std::string_view text, std::size_t width) {
 std::string_view end_of(std::string_view text, std::size_t width) {
   std::size_t surplus = display_width(text);
   while (surplus > width) {
-    const Decoded next = decode(text);
+    const Utf8Character next = first_character(text);
     surplus -= cells(next.point);
     text.remove_prefix(next.size);
   }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <ostream>
 #include <span>
 #include <sstream>
 #include <string>
@@ -24,6 +25,11 @@
 #include "cpython/debug_offsets_testing.h"
 #include "cpython/walk.h"
 #include "memory/fake.h"
+
+namespace plimsoll::cpython {
+// GoogleTest prints the parameters of failing tests by this. NOLINTNEXTLINE(readability-identifier-naming)
+inline void PrintTo(const Layout& layout, std::ostream* out) { *out << "CPython " << layout.version.text(); }
+}  // namespace plimsoll::cpython
 
 namespace plimsoll::cpython::testing {
 

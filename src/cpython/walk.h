@@ -235,7 +235,8 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
     if (found.is_sound) {
       walk = walk_frames(memory, layout, code_type, found.frame, out);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
-      return walk;
+      // Else it was made here, but is left over from an earlier call, and its frames have been overwritten since.
+      if (walk.stop == WalkStop::kComplete || walk.stop == WalkStop::kTruncated) return walk;
     }
     entry = found.outer;
   }

@@ -335,6 +335,18 @@ TEST_P(WalkOfEntries, WhateverLayOnTheStackIsNotBelieved) {
   }
 }
 
+TEST_P(WalkOfEntries, FramesThatHaveBeenOverwrittenAreLeftOut) {
+  // GIVEN an entry that is left over from an earlier call by the same frame, and whose inner frames are gone
+  const Address gone = python.frame("gone", 2, entered("key", 6, work_));
+  const Address leaf = python.frame("leaf", 2, gone);
+  python.memory.put(field(gone, python.layout.frame.executable), std::uint64_t{0x4242});
+  const Seen seen = walk_in(python.cframe(leaf, outer_));
+  // THEN the stack is that of the code that C was called from
+  EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
+  EXPECT_TRUE(seen.walk.leaf_skipped);
+  EXPECT_EQ(seen.frames, "work@4 main@2");
+}
+
 TEST_P(WalkOfEntries, WithoutAnyProofThereIsNoStack) {
   // GIVEN an entry that does not know the entry around it, either
   const Address stale = python.cframe(entered("stale", 6, python.frame("ended", 4, work_)), outer_);

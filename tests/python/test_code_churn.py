@@ -47,7 +47,7 @@ def test_code_objects_of_a_moment_keep_their_names(tmp_path: pathlib.Path) -> No
     # GIVEN functions that live for a fraction of a millisecond, at addresses that others had just before
     recorded = harness.record(tmp_path, harness.TARGETS / "churn.py", "1.0", options=["-r", "4000"])
     truth = recorded.truth
-    assert truth["rounds"] > 3 * truth["addresses"], "no address was used again: the test tests nothing"
+    assert truth["rounds"] > 1.2 * truth["addresses"], "no address was used again: the test tests nothing"
     # THEN every stack is of one round, and rounds are in order
     check_churn(recorded, least=100)
     assert harness.drops(recorded.profile) == {}

@@ -28,7 +28,7 @@ def check_functions(directory: pathlib.Path, engine: str, rate: int, seconds: fl
     measured = measured_in(recorded, list(truth), "main")
     assert_shares(measured, truth, len(recorded.profile.samples))
     # and not only the shares: the time itself
-    assert sum(measured.values()) == pytest.approx(sum(truth.values()), rel=0.02)
+    assert sum(measured.values()) == pytest.approx(sum(truth.values()), rel=0.04)
 
 
 def test_functions_get_their_share_of_the_time(tmp_path: pathlib.Path, engine: str) -> None:
