@@ -5,13 +5,14 @@
 namespace plimsoll::capture {
 
 bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
-  frames_.resize(frames.size());
+  frames_.clear();
   const std::uint32_t epoch = sink_.code_epoch();
   bool all_known = true;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const cpython::PyFrame& frame = frames[frames.size() - 1 - i];  // a Sample is root first
     const CodeRegistry::Entry* entry = registry_.find(frame.code, raw.time_ns);
     if (entry == nullptr) return false;
+    if (entry->info->is_init_cleanup()) continue;
     if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) all_known = false;
     const std::size_t id = entry->id.index();
     if (id >= announced_.size()) {
@@ -22,7 +23,7 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
       sink_.code(entry->id, *entry->info);
       announced_[id] = epoch;
     }
-    frames_[i] = SampleFrame{entry->id, location_of(*entry, frame.position)};
+    frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
   }
   if (!all_known) return false;
   Sample sample;

@@ -57,6 +57,14 @@ TEST_F(Validated, CodeIsAnnouncedAgainWhenTheSinkHasForgotten) {
             (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "code 0 main", "sample main:3"}));
 }
 
+TEST_F(Validated, TheInterpretersOwnFrameOfAClassThatIsCalledIsHidden) {
+  FakeFunction cleanup{"__init__", 0, "__init__"};
+  FakeFunction init{"C.__init__", 30};
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  EXPECT_TRUE(resolve(resolver, {frame(init, 0), frame(cleanup, 0), frame(main, 16)}));
+  EXPECT_EQ(sink.log, (Log{"code 0 main", "code 2 C.__init__", "sample main:2 C.__init__:30"}));
+}
+
 TEST_F(Validated, PositionsBecomeLines) {
   Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
   // Out of order and repeated, so that what is remembered is used, too.

@@ -16,6 +16,10 @@ struct CodeInfo {
   std::int32_t first_line = 0;
   std::string line_table;  // raw bytes, for locate()
   bool operator==(const CodeInfo&) const = default;
+
+  // _Py_InitCleanup: from 3.12 on a specialized call of a class puts a frame of this static code object below that of
+  // __init__, to check what it returns. CPython hides it from tracebacks, and so must we.
+  [[nodiscard]] bool is_init_cleanup() const { return first_line == 0 && name == "__init__" && file == "__init__"; }
 };
 
 // No name is longer than this many characters, and no line table than this many bytes: more is damage.

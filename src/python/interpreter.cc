@@ -74,6 +74,12 @@ Status check_strings(const cpython::Layout& layout) {
   return Ok{};
 }
 
+// Whether a frame of ours is one that CPython hides.
+bool is_hidden(const cpython::Layout& layout, const cpython::PyFrame& ours) {
+  cpython::CodeInfo info;
+  return cpython::read_code(memory::LocalReader{}, layout, ours.code, info) && info.is_init_cleanup();
+}
+
 // Compares one frame of ours with CPython's view of it.
 Status check_frame(const cpython::Layout& layout, const cpython::PyFrame& ours, PyFrameObject* theirs) {
   const Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(theirs)));
@@ -107,14 +113,16 @@ Status check_stack(const capture::Interpreter& interpreter) {
   const cpython::Walk walk = cpython::walk_frames(memory, layout, interpreter.code_type, frame, ours);
   if (walk.stop != cpython::WalkStop::kComplete && walk.stop != cpython::WalkStop::kTruncated)
     return layout_error(layout.version, cpython::text(walk.stop));
+  ours.resize(walk.count);
+  std::erase_if(ours, [&](const cpython::PyFrame& found) { return is_hidden(layout, found); });
   Ref theirs(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-  std::uint32_t count = 0;
-  for (; count < walk.count && !theirs.is_null(); ++count) {
+  std::size_t count = 0;
+  for (; count < ours.size() && !theirs.is_null(); ++count) {
     auto* at = reinterpret_cast<PyFrameObject*>(theirs.get());
     PLIMSOLL_TRY(check_frame(layout, ours[count], at));
     theirs = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
   }
-  const bool agree = count == walk.count && (theirs.is_null() || walk.stop == cpython::WalkStop::kTruncated);
+  const bool agree = count == ours.size() && (theirs.is_null() || walk.stop == cpython::WalkStop::kTruncated);
   if (count == 0 || !agree) return layout_error(layout.version, "depth of the stack");
   return Ok{};
 }

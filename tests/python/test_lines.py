@@ -7,7 +7,7 @@ import dis
 import pathlib
 import sys
 import types
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 
@@ -108,3 +108,23 @@ def test_a_line_without_samples_is_not_in_the_profile(recorded: harness.Recorded
 
 def test_sources_are_in_the_profile(recorded: harness.Recorded) -> None:
     assert recorded.profile.sources[str(LINES)] == LINES.read_text()
+
+
+def test_frames_that_the_interpreter_hides_are_hidden(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
+    # GIVEN a class that is called so often that CPython specializes the call, with a frame of its own (3.12+)
+    script = program("""
+import time
+class Made:
+    def __init__(self):
+        sum(range(300))
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    Made()
+print("null")
+""")
+    recorded = harness.record(tmp_path, script)
+    # THEN a stack in the constructor has the frames that a traceback would have
+    paths = {tuple(harness.plain_name(frame.function) for frame in stack.frames)
+             for stack in harness.stacks(recorded.profile) if stack.frames and stack.frames[-1].function.name.endswith("__init__")
+             and stack.frames[-1].function.file == str(script)}
+    assert paths == {("<module>", "__init__")}
