@@ -223,7 +223,8 @@ void CpuSampler::thread_started(const std::string& name) {
     ThreadSlot& slot = *known->second;
     // Mostly poll has found the thread before it could register. But the kernel may also have used the id of a thread
     // again whose end nobody has told us: then the clock has started over.
-    if (thread_cpu_ns() >= slot.accounted_cpu_ns.load(std::memory_order_relaxed)) {
+    const std::int64_t accounted = slot.accounted_cpu_ns.load();  // before the clock is read: a tick may come between
+    if (thread_cpu_ns() >= accounted) {
       if (!name.empty()) slot.info.name = name;
       return report(slot);
     }
@@ -244,11 +245,9 @@ void CpuSampler::thread_ending(const std::string& name) {
   slot.tick.disarm();
   slot.rest_tick.disarm();
   const std::int64_t cpu_ns = thread_cpu_ns();
-  if (!is_paused()) {
-    const std::int64_t missed = missed_ns(slot, cpu_ns);
-    carried_ns_ += missed;
-    slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
-  }
+  const std::int64_t missed = is_paused() ? std::exchange(slot.missed_ns, 0) : missed_ns(slot, cpu_ns);
+  carried_ns_ += missed;
+  slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
   if (!name.empty()) slot.info.name = name;
   retire(slot, cpu_ns, DropReason::kThreadEnded);
 }
@@ -311,6 +310,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->random = next_random(random_) | 1U;
   slot->start_cpu_ns = cpu_ns - used_ns;
   slot->is_credited = head == Head::kCredited;
+  slot->missed_ns = 0;
   const std::int64_t credit = slot->is_credited ? period_ns_.load(std::memory_order_relaxed) - phase : 0;
   // No less than half a period must be left for the first sample.
   const std::int64_t carried =
@@ -356,7 +356,8 @@ void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason 
   slot.tick.disarm();
   slot.rest_tick.disarm();
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-  if (const std::int64_t missed = missed_ns(slot, final_cpu_ns); missed > 0 && !is_paused()) count_drop(reason, missed);
+  if (const std::int64_t missed = is_paused() ? slot.missed_ns : missed_ns(slot, final_cpu_ns); missed > 0)
+    count_drop(reason, missed);
   slot.info.end_ns = monotonic_ns();
   slot.info.cpu_ns = std::max(final_cpu_ns, accounted) - slot.start_cpu_ns;
   report(slot);
@@ -436,6 +437,9 @@ void CpuSampler::pause() {
   hold_ticks();
   wait_for_handlers();
   hold_ticks();  // a handler that was running may have restarted its tick
+  slots_.for_each([&](ThreadSlot& slot) {
+    slot.missed_ns = missed_ns(slot, clock_ns(os::thread_cpu_clock(slot.tid)));
+  });
 }
 
 void CpuSampler::resume() {
@@ -448,7 +452,9 @@ void CpuSampler::resume() {
     const std::int64_t phase = next_phase();
     const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
     slot.grid_cpu_ns = cpu_ns - (period - phase);
-    slot.accounted_cpu_ns.store(slot.grid_cpu_ns, std::memory_order_relaxed);
+    const std::int64_t settled = std::max(slot.missed_ns, -period / 2);
+    carried_ns_ += std::exchange(slot.missed_ns, 0) - settled;
+    slot.accounted_cpu_ns.store(slot.grid_cpu_ns - settled, std::memory_order_relaxed);
     slot.is_credited = true;
     slot.resting.store(false, std::memory_order_relaxed);
     slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due

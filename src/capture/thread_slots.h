@@ -45,6 +45,7 @@ struct alignas(128) ThreadSlot {
   std::int64_t start_cpu_ns = 0;
   bool is_credited = false;      // its samples stand for the time after its last one, too
   std::int64_t grid_cpu_ns = 0;  // then one sample is due at each whole period after this
+  std::int64_t missed_ns = 0;    // in a pause: what samples before it should have paid for
   std::uint32_t ticks_at_poll = 0;
   bool is_blocked = false;  // blocks our signal: paused by the watchdog
   std::int64_t silent_until_ns = 0;  // CLOCK_MONOTONIC; see CpuSampler::silence_caller
