@@ -43,7 +43,7 @@ cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::i
                                       [](const auto& pair, std::int32_t wanted) { return pair.first < wanted; });
   if (found != known.end() && found->first == position) return found->second;
   const cpython::Location location =
-      cpython::locate(line_table_style_, entry.info->line_table, entry.info->first_line, position);
+      cpython::locate_near(line_table_style_, entry.info->line_table, entry.info->first_line, position);
   known.insert(found, {position, location});
   return location;
 }

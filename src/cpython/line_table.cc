@@ -103,4 +103,11 @@ Location locate(LineTableStyle style, std::string_view table, std::int32_t first
   return Location{};
 }
 
+Location locate_near(LineTableStyle style, std::string_view table, std::int32_t first_line, std::int32_t position) {
+  constexpr int kFarthest = 32;  // units of bytecode; bounds the work on a damaged table
+  for (int back = 0; back < kFarthest && position >= 0; ++back, position -= 2)
+    if (const Location at = locate(style, table, first_line, position); at.line != 0) return at;
+  return at_line(first_line);
+}
+
 }  // namespace plimsoll::cpython

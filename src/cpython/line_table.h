@@ -22,4 +22,8 @@ struct Location {
 // Sources: Objects/lnotab_notes.txt (3.9), PEP 626 (3.10), Objects/locations.md of CPython (3.11+).
 Location locate(LineTableStyle style, std::string_view table, std::int32_t first_line, std::int32_t position);
 
+// As locate, but time needs a line to be spent on: an instruction that has none (those that set up the cells of a
+// closure, or end a handler) counts for the nearest one before it, and for the first line if there is none.
+Location locate_near(LineTableStyle style, std::string_view table, std::int32_t first_line, std::int32_t position);
+
 }  // namespace plimsoll::cpython

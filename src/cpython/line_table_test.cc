@@ -134,6 +134,19 @@ TEST(LineTableOfNobody, EveryKindOfLocationEntryIsUnderstood) {
   EXPECT_EQ(place("\xf8"), Location{}) << "code 15: no place";
 }
 
+TEST(LineTableOfNobody, TimeOnAnInstructionWithoutALineCountsForTheOneBefore) {
+  // 3.11: one unit without a place, one on the line below, column 3, two without a place, one on the line below
+  const std::string_view table("\xf8\xd8\x03\x05\xf9\xd8\x03\x05", 8);
+  const auto near = [&](std::int32_t at) { return locate_near(LineTableStyle::kLocations, table, 10, at); };
+  EXPECT_EQ(near(0), (Location{10, 0})) << "none before: the first line";
+  EXPECT_EQ(near(2), (Location{11, 4}));
+  EXPECT_EQ(near(4), (Location{11, 4}));
+  EXPECT_EQ(near(6), (Location{11, 4}));
+  EXPECT_EQ(near(8), (Location{12, 4}));
+  EXPECT_EQ(near(INT32_MAX), (Location{10, 0})) << "beyond the end nothing is near";
+  EXPECT_EQ(near(INT32_MIN), (Location{10, 0}));
+}
+
 TEST(LineTableOfNobody, AnInstructionWithoutALineKeepsTheCountForTheNextOne) {
   // 3.10: 2 bytes at +1, 2 bytes without a line, 2 bytes at +1
   const std::string_view table("\x02\x01\x02\x80\x02\x01", 6);

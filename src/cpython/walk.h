@@ -226,12 +226,12 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
 
   Address entry{};
   if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return walk;
-  walk.stop = WalkStop::kEntering;
   const Address root = offset_by(tstate, layout.tstate.root_entry);
+  const bool is_first = entry == root;
   constexpr int kEntriesTried = 2;
   for (int tried = 0; tried < kEntriesTried; ++tried) {
     internal::Entry found;
-    if (is_null(entry) || !internal::look_at_entry(memory, layout, root, entry, out.size(), found)) return walk;
+    if (is_null(entry) || !internal::look_at_entry(memory, layout, root, entry, out.size(), found)) break;
     if (found.is_sound) {
       walk = walk_frames(memory, layout, code_type, found.frame, out);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
@@ -240,6 +240,8 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
     }
     entry = found.outer;
   }
+  // The fault may lie in what the newest entry says, unless it is the thread's first, which is never half made.
+  if (!is_first) walk.stop = WalkStop::kEntering;
   return walk;
 }
 

@@ -354,6 +354,19 @@ TEST_P(WalkOfEntries, WithoutAnyProofThereIsNoStack) {
     EXPECT_EQ(walk_in(python.cframe(Address{0x1}, outer)).walk.stop, WalkStop::kEntering);
 }
 
+TEST_P(WalkOfEntries, TheFaultIsThatOfTheNewestEntryUnlessItIsTheFirst) {
+  // GIVEN frames that are none, in an entry that passes for one
+  const auto damaged = [&](Address caller) {
+    const Address gone = python.frame("gone", 2, entered("key", 6, caller));
+    python.memory.put(field(gone, python.layout.frame.executable), std::uint64_t{0x4242});
+    return python.frame("leaf", 2, gone);
+  };
+  // WHEN all that the newest entry says may be left over THEN it is that; the thread's own entry never is
+  EXPECT_EQ(walk_in(python.cframe(Address{0x1}, python.cframe(damaged(work_), outer_))).walk.stop, WalkStop::kEntering);
+  python.memory.put(offset_by(root_, python.layout.cframe.current_frame), damaged(Address{}));
+  EXPECT_EQ(walk_in(root_).walk.stop, WalkStop::kNotCode);
+}
+
 TEST_P(WalkOfEntries, AnEntryTooLongToCheckPassesForSound) {
   Address frame = entered("first", 2, work_);
   for (int depth = 0; depth < 100; ++depth) frame = python.frame("again", 2, frame);
