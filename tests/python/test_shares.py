@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 import harness
-from known_shares import assert_shares, distance, floor
+from known_shares import assert_shares, chance, distance, floor
 
 
 def measured_in(recorded: harness.Recorded, names: "list[str]", inside: str) -> "dict[str, float]":
@@ -140,3 +140,5 @@ def test_the_yardstick_itself() -> None:
     # and more samples allow less distance
     assert floor({"a": 1, "b": 1}, 100) == pytest.approx(0.0399, abs=0.0001)
     assert floor({"a": 1, "b": 1}, 400) == pytest.approx(0.0199, abs=0.0001)
+    # and chance goes beyond what is to be expected, but not far
+    assert floor({"a": 1, "b": 3}, 400) < chance({"a": 1, "b": 3}, 400) < 5 * floor({"a": 1, "b": 3}, 400)
