@@ -25,6 +25,7 @@ class Options:
 
     path: str
     rate_hz: float = 1000.0
+    mode: str = "cpu"
     engine: str = "auto"
     safe_mode: bool = False
     memory_mb: int = 16
@@ -105,9 +106,9 @@ def start(options: Options) -> _core.Recording:
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
         core = _core.Recording(
-            path=options.path, rate_hz=options.rate_hz, engine=options.engine, safe_mode=options.safe_mode,
-            memory_mb=options.memory_mb, max_depth=options.max_depth, duration_s=options.duration_s,
-            rss_interval_s=options.rss_interval_s, sources=options.sources, meta=_facts(),
+            path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
+            safe_mode=options.safe_mode, memory_mb=options.memory_mb, max_depth=options.max_depth,
+            duration_s=options.duration_s, rss_interval_s=options.rss_interval_s, sources=options.sources, meta=_facts(),
             process_name=_process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
@@ -207,14 +208,14 @@ def _mark_collections(now: _Active) -> None:
 
 
 def _name_threads(recording: _core.Recording) -> None:
-    """Tells the recording what threading calls the living threads. Reads attributes only: runs no code of others."""
+    """Tells the recording of the living threads what threading knows. Reads attributes only: runs no code of others."""
     if not recording.is_active:
         return
     for thread in list(getattr(threading, "_active", {}).values()):
         native_id = getattr(thread, "_native_id", None)
         name = thread.__dict__.get("_name")
         if native_id is not None and isinstance(name, str):
-            recording.name_thread(native_id, name)
+            recording.name_thread(native_id, name, thread.ident or 0)
 
 
 def _before_fork() -> None:

@@ -31,7 +31,9 @@ class Statistics:
     sampled_cpu: float
     #: CPU time of the whole process while it was recorded, without the profiler's own thread.
     process_cpu: float
-    #: CPU time of the profiler's own thread.
+    #: Time that the samples of waiting threads stand for; 0 unless wall-clock time is recorded.
+    waited: float
+    #: CPU time of the profiler's own threads.
     profiler_cpu: float
     duration: float
     rate_hz: float
@@ -46,7 +48,7 @@ class Statistics:
 
 def _statistics(raw: Mapping[str, Any]) -> Statistics:
     drops = {reason: (count, cpu_ns / 1e9) for reason, (count, cpu_ns) in raw["drops"].items()}
-    return Statistics(raw["samples"], raw["sampled_cpu_ns"] / 1e9, raw["process_cpu_ns"] / 1e9,
+    return Statistics(raw["samples"], raw["sampled_cpu_ns"] / 1e9, raw["process_cpu_ns"] / 1e9, raw["waited_ns"] / 1e9,
                       raw["profiler_cpu_ns"] / 1e9, raw["duration_ns"] / 1e9, raw["rate_hz"], raw["engine"],
                       raw["is_paused"], drops, raw["error"])
 
@@ -56,6 +58,8 @@ class Profiler:
 
     :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
     :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
+    :param mode: ``cpu`` records CPU time; ``wall`` all time of all threads, and what they wait for; ``gil`` the CPU
+        time of threads that hold the GIL.
     :param engine: ``auto``, ``perf`` (perf task-clock), ``timer`` (monotonic) or ``cpu-timer`` (thread CPU timer).
     :param safe_mode: keep only stacks whose code objects were all known before the sample was taken.
     :param memory_mb: memory budget of the profiler's buffers.
@@ -64,14 +68,15 @@ class Profiler:
     :param after_fork: in a child made by fork, ``stop`` recording, or ``follow`` into a file of the child's own.
     """
 
-    def __init__(self, path: Optional[PathLike] = None, *, rate_hz: float = 1000.0, engine: str = "auto",
-                 safe_mode: bool = False, memory_mb: int = 16, max_depth: int = 2048, sources: bool = True,
-                 after_fork: str = "stop") -> None:
+    def __init__(self, path: Optional[PathLike] = None, *, rate_hz: float = 1000.0, mode: str = "cpu",
+                 engine: str = "auto", safe_mode: bool = False, memory_mb: int = 16, max_depth: int = 2048,
+                 sources: bool = True, after_fork: str = "stop") -> None:
         if after_fork not in ("stop", "follow"):
             raise ValueError(f"after_fork must be 'stop' or 'follow', not {after_fork!r}")
         self._path = None if path is None else os.fspath(path)
-        self._options: dict[str, Any] = dict(rate_hz=rate_hz, engine=engine, safe_mode=safe_mode, memory_mb=memory_mb,
-                                             max_depth=max_depth, sources=sources, after_fork=after_fork)
+        self._options: dict[str, Any] = dict(rate_hz=rate_hz, mode=mode, engine=engine, safe_mode=safe_mode,
+                                             memory_mb=memory_mb, max_depth=max_depth, sources=sources,
+                                             after_fork=after_fork)
         self._temporary: Optional[str] = None
         self._recording: Optional[Any] = None
         self._profile: Optional[Profile] = None

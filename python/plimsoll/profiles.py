@@ -1,16 +1,21 @@
-"""Profiles: open one, ask it, show it, save it in other formats. All times are CPU time in seconds unless named _ns."""
+"""Profiles: open one, ask it, show it, save it in other formats. Times are in seconds unless named _ns: of
+CPU time, or of all time if the recording was one of wall-clock time."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from plimsoll import _core
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
+
+
+#: What a thread may do with the time of a sample, by number.
+ACTIVITIES: "tuple[str, ...]" = _core.activities
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ class Samples:
     """The samples as columns of equal length: read-only memoryviews, which ``numpy.asarray`` takes without a copy.
 
     ``time_ns`` since the start of the profile; ``thread``: index into :attr:`Profile.threads`; ``stack``: id for
-    :meth:`Profile.frames_of`, 0xffffffff for none; ``cpu_ns``: the CPU time that the sample stands for.
+    :meth:`Profile.frames_of`, 0xffffffff for none; ``weight_ns``: the time that the sample stands for; ``activity``:
+    what the thread did with it, as an index into :data:`ACTIVITIES`; 0 is running, and then the weight is CPU time.
     """
 
     def __init__(self, data: Any) -> None:
@@ -104,14 +110,18 @@ class Samples:
         return memoryview(self._data.stack())
 
     @cached_property
-    def cpu_ns(self) -> memoryview:
-        return memoryview(self._data.cpu_ns())
+    def weight_ns(self) -> memoryview:
+        return memoryview(self._data.weight_ns())
+
+    @cached_property
+    def activity(self) -> memoryview:
+        return memoryview(self._data.activity())
 
     def __len__(self) -> int:
         return int(self._data.sample_count)
 
     def __repr__(self) -> str:
-        return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, cpu_ns>"
+        return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, weight_ns, activity>"
 
 
 @dataclass(frozen=True)
@@ -296,6 +306,11 @@ class Profile:
         return float(self._data.process_cpu_ns) / 1e9
 
     @property
+    def sampled(self) -> float:
+        """Seconds that the samples stand for: of CPU time, and in recordings of wall-clock time of waits, too."""
+        return float(self._data.sampled_ns()) / 1e9
+
+    @property
     def sampled_cpu(self) -> float:
         """CPU time that the samples stand for, in seconds."""
         return float(self._data.sampled_cpu_ns()) / 1e9
@@ -348,22 +363,24 @@ class Profile:
 
     def flat(self) -> Flat:
         """CPU time per function."""
-        return Flat(self._rows(self._data.flat()), self.sampled_cpu)
+        return Flat(self._rows(self._data.flat()), self.sampled)
 
     def lines(self) -> Lines:
         """CPU time per line."""
-        return Lines(self._rows(self._data.lines()), self.sampled_cpu)
+        return Lines(self._rows(self._data.lines()), self.sampled)
 
-    def filter(self, *, thread: str = "", function: str = "", file: str = "", start: float = 0.0,
-               end: float = float("inf")) -> "Profile":
+    def filter(self, *, thread: str = "", function: str = "", file: str = "", activity: "Iterable[str] | str" = (),
+               start: float = 0.0, end: float = float("inf")) -> "Profile":
         """The samples that meet all conditions, as a new profile.
 
         ``thread``: part of its name, or its system id; ``function``, ``file``: part of a name on the stack, in any
-        case; ``start``, ``end``: seconds since the start of the profile.
+        case; ``activity``: of :data:`ACTIVITIES`, one or several; ``start``, ``end``: seconds since the start of the
+        profile.
         """
         last = 2**63 - 1 if end == float("inf") else int(end * 1e9)
-        return Profile(self._data.filter(thread=thread, function=function, file=file, from_ns=int(start * 1e9),
-                                         to_ns=last), self._path)
+        return Profile(self._data.filter(thread=thread, function=function, file=file,
+                                         activities=[activity] if isinstance(activity, str) else list(activity),
+                                         from_ns=int(start * 1e9), to_ns=last), self._path)
 
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
@@ -380,9 +397,12 @@ class Profile:
             file.write(data)
 
     def __repr__(self) -> str:
-        return (f"<plimsoll.Profile: {len(self.samples)} samples, {self.sampled_cpu:.3f} s of CPU time in "
-                f"{self.duration:.3f} s, {len(self.threads)} thread{'s' if len(self.threads) != 1 else ''}"
-                f"{'' if self.complete else ', incomplete'}>")
+        waited = self.sampled - self.sampled_cpu
+        waits = f" and {waited:.3f} s of waits" if waited > 0 else ""
+        count = len(self.threads)
+        threads = f"{count} thread{'s' if count != 1 else ''}"
+        return (f"<plimsoll.Profile: {len(self.samples)} samples, {self.sampled_cpu:.3f} s of CPU time{waits} in "
+                f"{self.duration:.3f} s, {threads}{'' if self.complete else ', incomplete'}>")
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -4,53 +4,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <limits>
-#include <sched.h>
 
 #include "base/clock.h"
+#include "base/random.h"
+#include "capture/tick_signals.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 namespace {
-
-// The engine that handlers feed, and how many handlers are running. The handler stays installed for the life of the
-// process once it was needed: a tick that is still pending when the engine stops must not meet the default action.
-std::atomic<CpuSampler*> active_sampler{nullptr};
-std::atomic<int> running_handlers{0};
-std::atomic<int> installed_signal{0};
-
-void on_tick(int, siginfo_t* info, void*) {
-  const int saved_errno = errno;
-  // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
-  // handler sees what was stored.
-  running_handlers.fetch_add(1, std::memory_order_seq_cst);
-  if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) sampler->tick(*info);
-  running_handlers.fetch_sub(1, std::memory_order_acq_rel);
-  errno = saved_errno;
-}
-
-// Returns when every handler that was running has ended. A handler takes microseconds; only a preempted one is waited
-// for. Callers make sure beforehand that the handlers that begin meanwhile do nothing.
-void wait_for_handlers() {
-  while (running_handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
-}
-
-// Installs the handler for a signal that nobody uses; the same one for all sessions of a process.
-Result<int> install_handler() {
-  if (const int signal = installed_signal.load()) return signal;
-  Result<int> signal = os::unused_realtime_signal();
-  if (!signal.ok()) return signal;
-  struct sigaction action {};
-  action.sa_sigaction = on_tick;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  ::sigemptyset(&action.sa_mask);
-  if (::sigaction(signal.value(), &action, nullptr) != 0)
-    return system_error("cannot install the sampling signal's handler", errno);
-  installed_signal.store(signal.value());
-  return signal;
-}
 
 constexpr std::int64_t kShortestPeriod = 10'000;  // 100 kHz: beyond that a signal costs more than the period
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;
@@ -64,45 +27,27 @@ Result<std::int64_t> period_of(double rate_hz) {
   return static_cast<std::int64_t>(std::llround(kSecond / rate_hz));
 }
 
-// Marsaglia's xorshift64: good enough for jitter, and safe anywhere.
-std::uint64_t next_random(std::uint64_t& state) {
-  state ^= state << 13U;
-  state ^= state >> 7U;
-  state ^= state << 17U;
-  return state;
-}
-
 // A tick on the calling thread shows whether the kernel allows the clock here.
-Status try_clock(os::TickClock clock, int signal) {
+Status try_clock(os::TickClock clock, const TickSignals& signals) {
+  const int signal = clock == os::TickClock::kPerf ? signals.perf : signals.timer;
   const Result<os::ThreadTick> tick =
       os::ThreadTick::create(clock, {os::current_tid(), signal, 0, kLongestPeriod, kLongestPeriod});
   if (!tick.ok()) return tick.error();
   return Ok{};
 }
 
-Result<os::TickClock> choose_clock(const TickSettings& settings, int signal) {
+Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSignals& signals) {
   if (settings.clock) {
-    PLIMSOLL_TRY(try_clock(*settings.clock, signal));
+    PLIMSOLL_TRY(try_clock(*settings.clock, signals));
     return *settings.clock;
   }
-  if (try_clock(os::TickClock::kPerf, signal).ok()) return os::TickClock::kPerf;
+  if (try_clock(os::TickClock::kPerf, signals).ok()) return os::TickClock::kPerf;
   // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread; above that rate only a
   // monotonic timer ticks often enough.
   const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
   const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kMonotonic;
-  PLIMSOLL_TRY(try_clock(clock, signal));
+  PLIMSOLL_TRY(try_clock(clock, signals));
   return clock;
-}
-
-DropReason reason_of(cpython::WalkStop stop) {
-  switch (stop) {
-    case cpython::WalkStop::kMisaligned: return DropReason::kMisaligned;
-    case cpython::WalkStop::kBadOwner: return DropReason::kBadOwner;
-    case cpython::WalkStop::kNotCode: return DropReason::kNotCode;
-    case cpython::WalkStop::kCycle: return DropReason::kCycle;
-    case cpython::WalkStop::kEntering: return DropReason::kEntering;
-    default: return DropReason::kUnreadable;
-  }
 }
 
 // True while the scope holds the slot's guard; false if a handler on the same thread holds it already.
@@ -152,21 +97,21 @@ Status CpuSampler::check(const TickSettings& settings) {
 Result<std::unique_ptr<CpuSampler>> CpuSampler::create(const TickSettings& settings, const Interpreter& interpreter,
                                                        SampleRing& ring, SeenFilter& seen) {
   PLIMSOLL_TRY(check(settings));
-  const Result<int> signal = install_handler();
-  if (!signal.ok()) return signal.error();
+  const Result<TickSignals> signals = install_tick_handlers();
+  if (!signals.ok()) return signals.error();
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
-  const Result<os::TickClock> clock = choose_clock(settings, signal.value());
+  const Result<os::TickClock> clock = choose_clock(settings, signals.value());
   if (!clock.ok()) return clock.error();
-  return std::unique_ptr<CpuSampler>(
-      new CpuSampler(settings, interpreter, ring, seen, clock.value(), signal.value()));
+  return std::unique_ptr<CpuSampler>(new CpuSampler(settings, interpreter, ring, seen, clock.value(), signals.value()));
 }
 
-CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring,
-                       SeenFilter& seen, os::TickClock clock, int signal)
+CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
+                       os::TickClock clock, const TickSignals& signals)
     : interpreter_(interpreter),
       max_depth_(settings.max_depth),
+      only_attached_(settings.mode == Mode::kGil),
       clock_(clock),
-      signal_(signal),
+      signals_(signals),
       ring_(ring),
       seen_(seen),
       period_ns_(period_of(settings.rate_hz).value()),
@@ -175,11 +120,11 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
 
 CpuSampler::~CpuSampler() { stop(); }
 
-void CpuSampler::start(Tid except) {
+void CpuSampler::start(std::array<Tid, 2> except) {
   const std::lock_guard guard(mutex_);
   except_ = except;
   is_running_ = true;
-  active_sampler.store(this, std::memory_order_release);
+  set_active_sampler(this);
   find_new_threads(Head::kMeasured);
 }
 
@@ -189,7 +134,7 @@ void CpuSampler::stop() {
   is_running_ = false;
   hold_ticks();
   // A handler that took a sample while its slot is retired would count the same time twice.
-  active_sampler.store(nullptr, std::memory_order_seq_cst);
+  set_active_sampler(nullptr);
   wait_for_handlers();
   std::vector<ThreadSlot*> all;
   slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
@@ -203,8 +148,8 @@ void CpuSampler::stop() {
 }
 
 void CpuSampler::abandon() {
-  active_sampler.store(nullptr, std::memory_order_release);
-  running_handlers.store(0, std::memory_order_release);
+  set_active_sampler(nullptr);
+  forget_handlers();
   // Without the mutex: whoever may have held it does not exist in this process.
   is_running_ = false;
   slots_.for_each([](ThreadSlot& slot) {
@@ -225,6 +170,7 @@ void CpuSampler::thread_started(const std::string& name) {
     // again whose end nobody has told us: then the clock has started over.
     const std::int64_t accounted = slot.accounted_cpu_ns.load();  // before the clock is read: a tick may come between
     if (thread_cpu_ns() >= accounted) {
+      slot.thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
       if (!name.empty()) slot.info.name = name;
       return report(slot);
     }
@@ -234,6 +180,7 @@ void CpuSampler::thread_started(const std::string& name) {
   adopt(tid, thread_cpu_ns(), Head::kCredited);
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
   if (found == by_tid_.end()) return;
+  found->second->thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
   if (!name.empty()) found->second->info.name = name;
 }
 
@@ -258,6 +205,12 @@ void CpuSampler::name_thread(Tid tid, const std::string& name) {
   if (found == by_tid_.end() || name.empty()) return;
   found->second->info.name = name;
   report(*found->second);
+}
+
+void CpuSampler::set_thread_state(Tid tid, Address thread_state) {
+  const std::lock_guard guard(mutex_);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
+  if (found != by_tid_.end()) found->second->thread_state.store(raw(thread_state), std::memory_order_relaxed);
 }
 
 void CpuSampler::silence_caller() {
@@ -333,8 +286,11 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
 
 bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
   const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
-  const os::ThreadTick::Settings settings{slot.tid, signal_, slot.number, first_ns, period};
-  Result<os::ThreadTick> tick = os::ThreadTick::create(clock_for_next_thread(), settings);
+  os::ThreadTick::Settings settings{slot.tid, signals_.timer, slot.number, first_ns, period};
+  const os::TickClock clock = clock_for_next_thread();
+  if (clock == os::TickClock::kPerf) settings.signal = signals_.perf;
+  Result<os::ThreadTick> tick = os::ThreadTick::create(clock, settings);
+  settings.signal = signals_.timer;
   if (!tick.ok() && clock_ == os::TickClock::kPerf)  // out of descriptors, most likely
     tick = os::ThreadTick::create(os::TickClock::kMonotonic, settings);
   if (!tick.ok()) return false;
@@ -374,12 +330,28 @@ std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
 
 void CpuSampler::find_new_threads(Head head) {
   for (const Tid tid : os::list_threads())
-    if (tid != except_ && !by_tid_.contains(static_cast<std::int32_t>(tid))) adopt(tid, 0, head);
+    if (tid != except_[0] && tid != except_[1] && !by_tid_.contains(static_cast<std::int32_t>(tid)))
+      adopt(tid, 0, head);
+}
+
+int CpuSampler::signal_of(const ThreadSlot& slot) const {
+  return slot.tick.clock() == os::TickClock::kPerf ? signals_.perf : signals_.timer;
+}
+
+void CpuSampler::give_up_traps() {
+  signals_.perf = signals_.timer;
+  slots_.for_each([&](ThreadSlot& slot) {
+    if (slot.tick.clock() != os::TickClock::kPerf) return;
+    slot.tick.disarm();
+    --perf_ticks_;
+    arm(slot, period_ns_.load(std::memory_order_relaxed));
+  });
 }
 
 void CpuSampler::poll() {
   const std::lock_guard guard(mutex_);
   if (!is_running_) return;
+  if (signals_.perf == SIGTRAP && !traps_are_ours()) give_up_traps();
   std::vector<ThreadSlot*> all;
   slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
   for (ThreadSlot* slot : all) poll_slot(*slot);
@@ -408,12 +380,12 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
   // Silence alone proves nothing: on a crowded machine the scheduler's ticks, and CPU timers with them, come late.
   const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed);
-  if (is_suspect && os::blocks_signal(slot.tid, signal_)) {
+  if (is_suspect && os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.tick.pause();
     slot.is_blocked = true;
     slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
     count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
-  } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_)) {
+  } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.is_blocked = false;
     const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
     slot.tick.restart(period, period);
@@ -437,9 +409,8 @@ void CpuSampler::pause() {
   hold_ticks();
   wait_for_handlers();
   hold_ticks();  // a handler that was running may have restarted its tick
-  slots_.for_each([&](ThreadSlot& slot) {
-    slot.missed_ns = missed_ns(slot, clock_ns(os::thread_cpu_clock(slot.tid)));
-  });
+  slots_.for_each(
+      [&](ThreadSlot& slot) { slot.missed_ns = missed_ns(slot, clock_ns(os::thread_cpu_clock(slot.tid))); });
 }
 
 void CpuSampler::resume() {
@@ -497,7 +468,8 @@ std::array<DropTotal, kDropReasonCount> CpuSampler::drops() const {
 
 void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
   // The tail of a thread is time without a sample, not a sample that was lost.
-  if (reason != DropReason::kThreadEnded) drop_counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  if (reason != DropReason::kThreadEnded)
+    drop_counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   drop_cpu_ns_[static_cast<std::size_t>(reason)].fetch_add(cpu_ns, std::memory_order_relaxed);
 }
 
@@ -526,7 +498,8 @@ void CpuSampler::tick(const siginfo_t& info) noexcept {
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   take_sample(*slot);
-  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) slot->tick.set_period(varied_period(*slot));
+  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf)
+    slot->tick.set_period(varied_period(*slot));
 }
 
 void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
@@ -534,31 +507,34 @@ void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   const std::int64_t weight = cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
   slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+  const Interpreter::ThreadState thread_state = interpreter_.thread_state_of_caller();
+  slot.thread_state.store(raw(thread_state.address), std::memory_order_relaxed);
+  if (only_attached_ && !thread_state.is_attached) return;
 
   const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
   const SampleRing::Slot room = ring_.reserve(most);
   if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
   auto* sample = new (room.bytes.data()) RawSample;
   sample->time_ns = monotonic_ns();
-  sample->cpu_ns = weight;
+  sample->weight_ns = weight;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const std::uint32_t written = walk_into(*sample, {frames, max_depth_});
+  const std::uint32_t written = walk_into(*sample, thread_state.address, {frames, max_depth_});
   if (sample->stop != cpython::WalkStop::kComplete && sample->stop != cpython::WalkStop::kTruncated)
     count_drop(reason_of(sample->stop), weight);
   ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
                sizeof(RawSample) + written * sizeof(cpython::PyFrame));
 }
 
-std::uint32_t CpuSampler::walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const noexcept {
+std::uint32_t CpuSampler::walk_into(RawSample& sample, Address thread_state,
+                                    std::span<cpython::PyFrame> frames) const noexcept {
   const memory::LocalReader memory;
-  const Address tstate = interpreter_.thread_state_of_caller();
-  if (is_null(tstate)) {
+  if (is_null(thread_state)) {
     sample.python = RawSample::Python::kNoState;
     return 0;
   }
   const cpython::Walk walk =
-      cpython::walk_thread(memory, interpreter_.layout, interpreter_.code_type, tstate, frames);
+      cpython::walk_thread(memory, interpreter_.layout, interpreter_.code_type, thread_state, frames);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
   const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;

@@ -6,8 +6,8 @@
 // that period, as if the thread had ticked one period before. On average that is what the thread will have used between
 // its last tick and its end: so threads that live for less than a period get the right time together, whether they
 // live one after another or at once. What late ticks have paid too much, or too little when their thread ended
-// before them, the next thread that starts settles. (Systematic sampling with a random start; the phases are a Kronecker sequence of
-// the golden ratio, which spreads any number of them more evenly than chance does.)
+// before them, the next thread that starts settles. (Systematic sampling with a random start; the phases are a
+// Kronecker sequence of the golden ratio, which spreads any number of them more evenly than chance does.)
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@
 #include "capture/code_registry.h"
 #include "capture/raw_sample.h"
 #include "capture/thread_slots.h"
+#include "capture/tick_signals.h"
 #include "cpython/layout.h"
 
 namespace plimsoll::capture {
@@ -33,16 +34,36 @@ namespace plimsoll::capture {
 struct Interpreter {
   cpython::Layout layout;
   Address code_type{};  // PyCode_Type
-  // The thread state of the calling thread, attached or not, or null. Called in the signal handler: must be
-  // async-signal-safe and must never fail; python/thread_state.cc says why CPython's own function is.
-  Address (*thread_state_of_caller)() = nullptr;
+  Address runtime{};    // _PyRuntime
+  // The thread state of the calling thread, or null.
+  struct ThreadState {
+    Address address{};
+    bool is_attached = false;  // it holds the GIL; in free-threaded builds, it may touch objects
+  };
+  // Called in the signal handler: must be async-signal-safe and must never fail; python/interpreter.cc says why
+  // CPython's own functions are.
+  ThreadState (*thread_state_of_caller)() = nullptr;
 };
+
+// Which time is recorded.
+enum class Mode : std::uint8_t {
+  kCpu,   // CPU time of all threads
+  kWall,  // all time of all Python threads, running or waiting
+  kGil,   // CPU time of threads that hold the GIL
+};
+
+// One word: "cpu", "wall" or "gil".
+constexpr const char* text(Mode mode) {
+  constexpr std::array<const char*, 3> kTexts{"cpu", "wall", "gil"};
+  return kTexts[static_cast<std::size_t>(mode)];
+}
 
 // How often and by which clock.
 struct TickSettings {
-  double rate_hz = 1000;                  // ticks per second of a thread's CPU time
-  std::optional<os::TickClock> clock;     // none = the best that works here
-  std::size_t max_depth = 2048;           // frames kept of one stack, innermost first
+  double rate_hz = 1000;               // ticks per second of a thread's CPU time
+  std::optional<os::TickClock> clock;  // none = the best that works here
+  std::size_t max_depth = 2048;        // frames kept of one stack, innermost first
+  Mode mode = Mode::kCpu;
 };
 
 // The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
@@ -58,8 +79,8 @@ class CpuSampler {
   CpuSampler& operator=(const CpuSampler&) = delete;
   ~CpuSampler();  // stops
 
-  // Samples all threads of the process but `except`, from now on.
-  void start(Tid except);
+  // Samples all threads of the process but those in `except`, from now on.
+  void start(std::array<Tid, 2> except);
   // Ends all ticks and waits until no handler is running. The ring may still hold samples.
   void stop();
   // The child of a fork has none of our ticks, and its copies of the descriptors are closed: no syscalls on timers.
@@ -69,6 +90,14 @@ class CpuSampler {
   void thread_started(const std::string& name);
   void thread_ending(const std::string& name);
   void name_thread(Tid tid, const std::string& name);
+  // Where the thread state of a thread is that may not have ticked yet.
+  void set_thread_state(Tid tid, Address thread_state);
+  // Calls visit(const ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
+  template <typename Visit>
+  void for_each_thread(Visit visit) {
+    const std::lock_guard guard(mutex_);
+    slots_.for_each([&](const ThreadSlot& slot) { visit(slot); });
+  }
 
   // No tick of the calling thread is pending or comes in the next second.
   void silence_caller();
@@ -100,12 +129,12 @@ class CpuSampler {
 
  private:
   CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
-             os::TickClock clock, int signal);
+             os::TickClock clock, const TickSignals& signals);
 
   // Signal side.
   ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
   void take_sample(ThreadSlot& slot) noexcept;
-  std::uint32_t walk_into(RawSample& sample, std::span<cpython::PyFrame> frames) const noexcept;
+  std::uint32_t walk_into(RawSample& sample, Address thread_state, std::span<cpython::PyFrame> frames) const noexcept;
   bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;
@@ -121,6 +150,9 @@ class CpuSampler {
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
+  // The program has taken SIGTRAP for itself: perf events send the other signal from now on.
+  void give_up_traps();
+  [[nodiscard]] int signal_of(const ThreadSlot& slot) const;
   void hold_ticks();
   void find_new_threads(Head head);
   void report(ThreadSlot& slot);
@@ -128,8 +160,9 @@ class CpuSampler {
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;
+  const bool only_attached_;
   const os::TickClock clock_;
-  const int signal_;
+  TickSignals signals_;
   SampleRing& ring_;
   SeenFilter& seen_;
   ThreadSlots slots_;
@@ -140,7 +173,7 @@ class CpuSampler {
   std::array<std::atomic<std::int64_t>, kDropReasonCount> drop_cpu_ns_{};
 
   mutable std::mutex mutex_;
-  Tid except_{};
+  std::array<Tid, 2> except_{};
   bool is_running_ = false;
   int pauses_ = 0;
   std::int64_t pause_began_cpu_ns_ = 0;

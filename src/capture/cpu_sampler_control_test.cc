@@ -92,7 +92,7 @@ int tick_signal() {
 
 TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::int64_t outside = 0;
   std::int64_t inside = 0;
   const auto burn_some = [](std::int64_t& counted) {
@@ -127,7 +127,7 @@ TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
 
 TEST_P(CpuSamplerControl, AResumeWithoutAPauseIsIgnored) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   sampling->resume();
   sampling->pause();
   EXPECT_TRUE(sampling->is_paused());
@@ -137,7 +137,7 @@ TEST_P(CpuSamplerControl, AResumeWithoutAPauseIsIgnored) {
 
 TEST_P(CpuSamplerControl, AThreadThatStartsInAPauseIsSampledAfterIt) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   sampling->pause();
   run_registered(sampling, "worker", [&] {
     burn(20 * kMillisecond);
@@ -154,7 +154,7 @@ TEST_P(CpuSamplerControl, AThreadThatStartsInAPauseIsSampledAfterIt) {
 
 TEST_P(CpuSamplerControl, TheRateMayChangeWhileThreadsRun) {
   Sampling sampling(at(2000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::size_t fast = 0;
   std::size_t slow = 0;
   run_registered(sampling, "worker", [&] {
@@ -172,7 +172,7 @@ TEST_P(CpuSamplerControl, TheRateMayChangeWhileThreadsRun) {
 
 TEST_P(CpuSamplerControl, AnImpossibleRateIsRefusedAndChangesNothing) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   for (const double rate : {0.0, -5.0, 1e9, std::nan("")}) {
     const Status set = sampling->set_rate(rate);
     ASSERT_FALSE(set.ok());
@@ -187,7 +187,7 @@ TEST_P(CpuSamplerControl, ThreadsThatDoNotRegisterAreFound) {
   // GIVEN a thread that was there before, and one that comes later
   Sampling sampling(at(1000));
   BusyThread before;
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   const std::size_t at_start = sampling->thread_count();
   BusyThread later;
   EXPECT_EQ(sampling->thread_count(), at_start);
@@ -208,7 +208,7 @@ TEST_P(CpuSamplerControl, ThreadsThatDoNotRegisterAreFound) {
 TEST_P(CpuSamplerControl, ThreadsThatEndWithoutAWordAreLetGo) {
   Sampling sampling(at(1000));
   BusyThread thread;
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   thread.wait_for_cpu(20 * kMillisecond);
   const std::size_t with_it = sampling->thread_count();
   thread.end();
@@ -220,7 +220,7 @@ TEST_P(CpuSamplerControl, ThreadsThatEndWithoutAWordAreLetGo) {
 
 TEST_P(CpuSamplerControl, AThreadThatWasFoundBeforeItRegistersIsNotCountedTwice) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::int64_t used = 0;
   std::thread thread([&] {
     burn(5 * kMillisecond);
@@ -240,7 +240,7 @@ TEST_P(CpuSamplerControl, AThreadThatWasFoundBeforeItRegistersIsNotCountedTwice)
 
 TEST_P(CpuSamplerControl, ThreadsHaveTheNamesTheyWereGivenLast) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::vector<std::string> names;
   const auto take_name = [&] {
     for (const ThreadInfo& info : sampling->take_thread_changes())
@@ -267,7 +267,7 @@ TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnc
   // GIVEN a thread that blocks all signals and works
   Sampling sampling(at(10'000));
   BusyThread thread(true);
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   const std::int64_t before = thread.cpu_ns();
   while (sampling.dropped(DropReason::kSignalBlocked).count == 0) {
     thread.wait_for_cpu(kMillisecond);
@@ -295,7 +295,7 @@ TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnc
 TEST_P(CpuSamplerControl, AfterStopNoHandlerRunsAndPendingTicksAreHarmless) {
   // GIVEN a thread with ticks pending
   Sampling sampling(at(2000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::thread thread([&] {
     const SignalsBlocked blocked;
     sampling->thread_started("worker");
@@ -315,7 +315,7 @@ TEST_P(CpuSamplerControl, StopMayBeCalledTwiceAndTheSamplerMayGoWhileThreadsRun)
   for (int turn = 0; turn < 50; ++turn) {
     // The ring and the sampler end with the scope: a handler that still ran would write into nothing.
     Sampling sampling(at(20'000), 0);
-    sampling->start(os::current_tid());
+    sampling->start({os::current_tid()});
     one.wait_for_cpu(kMillisecond / 4);
     if (turn % 2 == 0) {
       sampling->stop();
@@ -327,7 +327,7 @@ TEST_P(CpuSamplerControl, StopMayBeCalledTwiceAndTheSamplerMayGoWhileThreadsRun)
 
 TEST_P(CpuSamplerControl, ASignalThatNoTickSentIsCountedAndIgnored) {
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   const int signal = tick_signal();
   ASSERT_NE(signal, 0);
   ::pthread_kill(::pthread_self(), signal);
@@ -341,7 +341,7 @@ TEST_P(CpuSamplerControl, ASignalThatNoTickSentIsCountedAndIgnored) {
 
 TEST_P(CpuSamplerControl, TheChildOfAForkRunsOnWithoutTicks) {
   Sampling sampling(at(5000));
-  sampling->start(Tid{});
+  sampling->start({});
   burn(5 * kMillisecond);
   const pid_t child = ::fork();
   if (child == 0) {

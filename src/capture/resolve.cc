@@ -4,9 +4,23 @@
 
 namespace plimsoll::capture {
 
-bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
-  frames_.clear();
+void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
   const std::uint32_t epoch = sink_.code_epoch();
+  if (id.index() >= announced_.size()) {
+    announced_.resize(id.index() + 1);
+    locations_.resize(id.index() + 1);
+  }
+  if (announced_[id.index()] == epoch) return;
+  sink_.code(id, info);
+  announced_[id.index()] = epoch;
+}
+
+bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
+  if (raw.stack != RawSample::Stack::kHere) return resolve_same(raw);
+  const bool is_wait = raw.activity != Activity::kRunning;
+  if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
+  frames_.clear();
+  codes_.clear();
   bool all_known = true;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const cpython::PyFrame& frame = frames[frames.size() - 1 - i];  // a Sample is root first
@@ -14,27 +28,40 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
     if (entry == nullptr) return false;
     if (entry->info->is_init_cleanup()) continue;
     if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) all_known = false;
-    const std::size_t id = entry->id.index();
-    if (id >= announced_.size()) {
-      announced_.resize(id + 1);
-      locations_.resize(id + 1);
-    }
-    if (announced_[id] != epoch) {
-      sink_.code(entry->id, *entry->info);
-      announced_[id] = epoch;
-    }
+    announce(entry->id, *entry->info);
     frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
+    if (is_wait) codes_.push_back(entry->info);
   }
   if (!all_known) return false;
+  const bool is_truncated = raw.stop == cpython::WalkStop::kTruncated;
+  const bool has_python = raw.python == RawSample::Python::kFrames;
+  if (is_wait) waits_[raw.thread.index()] = Wait{frames_, codes_, is_truncated, has_python};
+  pass_on(raw, frames_, is_truncated, has_python);
+  return true;
+}
+
+bool Resolver::resolve_same(const RawSample& raw) {
+  const auto found = waits_.find(raw.thread.index());
+  if (found == waits_.end()) return raw.weight_ns == 0;
+  const Wait& wait = found->second;
+  if (raw.weight_ns > 0) {
+    for (std::size_t i = 0; i < wait.frames.size(); ++i) announce(wait.frames[i].code, *wait.codes[i]);
+    pass_on(raw, wait.frames, wait.is_truncated, wait.has_python);
+  }
+  if (raw.stack == RawSample::Stack::kSameLast) waits_.erase(found);
+  return true;
+}
+
+void Resolver::pass_on(const RawSample& raw, std::span<const SampleFrame> frames, bool is_truncated, bool has_python) {
   Sample sample;
   sample.time_ns = raw.time_ns;
-  sample.cpu_ns = raw.cpu_ns;
+  sample.weight_ns = raw.weight_ns;
+  sample.activity = raw.activity;
   sample.thread = raw.thread;
-  sample.is_truncated = raw.stop == cpython::WalkStop::kTruncated;
-  sample.has_python = raw.python == RawSample::Python::kFrames;
-  sample.frames = frames_;
+  sample.is_truncated = is_truncated;
+  sample.has_python = has_python;
+  sample.frames = frames;
   sink_.sample(sample);
-  return true;
 }
 
 cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::int32_t position) {

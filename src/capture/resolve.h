@@ -23,20 +23,34 @@ class Resolver {
       : line_table_style_(layout.line_table_style), registry_(registry), sink_(sink), trust_(trust) {}
 
   // Resolves the frames (innermost first) of a raw sample and passes the Sample on. False if a code object is not
-  // known well enough: no part of the stack is passed on then.
+  // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
 
   // Everything sampled before `time_ns` has been resolved: forgets dead code objects.
   void forget_deaths_before(std::int64_t time_ns);
 
  private:
+  // The stack that a thread waited on last, for samples that say "the same". It holds on to what is known of its code
+  // objects, as they may be gone before the wait has been told to its end.
+  struct Wait {
+    std::vector<SampleFrame> frames;
+    std::vector<std::shared_ptr<const cpython::CodeInfo>> codes;
+    bool is_truncated = false;
+    bool has_python = true;
+  };
+
+  bool resolve_same(const RawSample& raw);
+  void announce(CodeId id, const cpython::CodeInfo& info);
+  void pass_on(const RawSample& raw, std::span<const SampleFrame> frames, bool is_truncated, bool has_python);
   cpython::Location location_of(const CodeRegistry::Entry& entry, std::int32_t position);
 
   const cpython::LineTableStyle line_table_style_;
   CodeRegistry& registry_;
   SampleSink& sink_;
   const Trust trust_;
-  std::vector<SampleFrame> frames_;      // of the sample at hand, kept to save allocations
+  std::vector<SampleFrame> frames_;                              // of the sample at hand, kept to save allocations
+  std::vector<std::shared_ptr<const cpython::CodeInfo>> codes_;  // likewise, of a wait
+  boost::unordered_flat_map<std::uint32_t, Wait> waits_;         // by ThreadSerial
   std::vector<std::uint32_t> announced_;  // by CodeId: the sink's epoch in which it was described; 0 = never
   // By CodeId: positions met so far and their lines. A code object has few.
   std::vector<std::vector<std::pair<std::int32_t, cpython::Location>>> locations_;

@@ -53,8 +53,7 @@ TEST_F(Validated, CodeIsAnnouncedAgainWhenTheSinkHasForgotten) {
   EXPECT_TRUE(resolve(resolver, {frame(work, 0), frame(main, 16)}));
   ++sink.epoch;
   EXPECT_TRUE(resolve(resolver, {frame(main, 32)}));
-  EXPECT_EQ(sink.log,
-            (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "code 0 main", "sample main:3"}));
+  EXPECT_EQ(sink.log, (Log{"code 0 main", "code 1 work", "sample main:2 work:20", "code 0 main", "sample main:3"}));
 }
 
 TEST_F(Validated, TheInterpretersOwnFrameOfAClassThatIsCalledIsHidden) {
@@ -85,6 +84,48 @@ TEST_F(Validated, PassesOnWhatTheSamplerKnows) {
   EXPECT_TRUE(resolver.resolve(native, {}));
   EXPECT_TRUE(resolver.resolve(raw_sample({}), {}));
   EXPECT_EQ(sink.log, (Log{"code 0 work", "sample ... work:20", "native sample", "sample"}));
+}
+
+TEST_F(Validated, AWaitThatGoesOnKeepsItsStack) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  const cpython::PyFrame frames[] = {frame(work, 0), frame(main, 16)};
+  const auto wait = [&](RawSample::Stack stack, std::int64_t weight_ns, std::span<const cpython::PyFrame> on) {
+    RawSample raw = raw_sample({on.begin(), on.end()});
+    raw.thread = ThreadSerial{3};
+    raw.activity = Activity::kSleep;
+    raw.weight_ns = weight_ns;
+    raw.stack = stack;
+    return resolver.resolve(raw, on);
+  };
+  // GIVEN a wait, and samples of running code in between
+  EXPECT_TRUE(wait(RawSample::Stack::kHere, 5, frames));
+  EXPECT_TRUE(resolve(resolver, {frame(main, 32)}));
+  // WHEN its code object dies, everything is forgotten, and the wait goes on THEN it is on the same stack
+  registry.on_destroy(work.address());
+  work.become("successor", 70);
+  EXPECT_TRUE(resolve(resolver, {frame(work, 0)}));
+  resolver.forget_deaths_before(later());
+  ++sink.epoch;
+  EXPECT_TRUE(wait(RawSample::Stack::kSame, 7, {}));
+  EXPECT_TRUE(wait(RawSample::Stack::kSameLast, 0, {}));
+  EXPECT_EQ(sink.log,
+            (Log{"code 0 main", "code 1 work", "sample sleep 5 main:2 work:20", "sample main:3", "code 2 successor",
+                 "sample successor:70", "forget 1", "code 0 main", "code 1 work", "sample sleep 7 main:2 work:20"}));
+  // AND after the last one there is none to go on with
+  EXPECT_FALSE(wait(RawSample::Stack::kSame, 9, {}));
+}
+
+TEST_F(Validated, AWaitWhoseStackIsNotBelievedDoesNotGoOnWithAnother) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  RawSample raw = raw_sample({frame(work, 0)});
+  raw.activity = Activity::kIo;
+  raw.weight_ns = 1;
+  const cpython::PyFrame good[] = {frame(work, 0)};
+  const cpython::PyFrame bad[] = {{Address{8}, 0, 0}};
+  EXPECT_TRUE(resolver.resolve(raw, good));
+  EXPECT_FALSE(resolver.resolve(raw, bad));
+  raw.stack = RawSample::Stack::kSame;
+  EXPECT_FALSE(resolver.resolve(raw, {}));
 }
 
 TEST_F(Validated, AStackWithOneUnreadableCodeObjectIsNoStack) {

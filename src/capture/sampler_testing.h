@@ -29,7 +29,10 @@ inline void burn(std::int64_t cpu_ns) {
 
 // The thread state of each thread of a test; null: a thread of native code.
 inline constinit thread_local FakeThreadState* current_thread_state = nullptr;
-inline Address fake_thread_state() { return address_of(current_thread_state); }
+inline Interpreter::ThreadState fake_thread_state() {
+  const Address address = address_of(current_thread_state);
+  return {address, !is_null(address)};
+}
 
 // The calling thread has a thread state, for the scope.
 class RunsPython {
@@ -58,8 +61,8 @@ class Sampling {
 
   explicit Sampling(const TickSettings& settings, std::size_t ring_bytes = std::size_t{16} << 20U)
       : ring_(SampleRing::create(ring_bytes).take()),
-        sampler_(CpuSampler::create(settings, {fake_layout(), address_of(&kFakeCodeType), &fake_thread_state}, ring_,
-                                    *seen_)) {}
+        sampler_(CpuSampler::create(
+            settings, {fake_layout(), address_of(&kFakeCodeType), Address{}, &fake_thread_state}, ring_, *seen_)) {}
 
   [[nodiscard]] const Result<std::unique_ptr<CpuSampler>>& created() const { return sampler_; }
   CpuSampler* operator->() { return sampler_.value().get(); }
@@ -100,7 +103,7 @@ class Sampling {
     std::int64_t sum = 0;
     for (const Taken& taken : samples())
       if (taken.raw.stop == cpython::WalkStop::kComplete || taken.raw.stop == cpython::WalkStop::kTruncated)
-        sum += taken.raw.cpu_ns;
+        sum += taken.raw.weight_ns;
     return sum;
   }
   DropTotal dropped(DropReason reason) { return (*this)->drops()[static_cast<std::size_t>(reason)]; }

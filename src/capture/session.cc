@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 
 #include "base/clock.h"
+#include "capture/own_thread.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -17,23 +17,6 @@ constexpr std::int64_t kLongestDrainInterval = 50'000'000;
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 1'000'000'000;
-
-// All signals are blocked for the scope: a thread created in it inherits that, so that no signal of the program is
-// ever delivered to a thread of ours.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -60,22 +43,28 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
   session->sink_->fact("engine", os::text(session->sampler_->clock()));
+  session->sink_->fact("mode", text(settings.tick.mode));
   session->sink_->fact("trust", settings.trust == Trust::kKnown ? "known" : "validated");
   // The first flush writes the facts of the session: the file is readable from now on.
   const Status written = session->sink_->flush(session->totals(session->start_ns_), SampleSink::Ending::kOpen);
   if (!written.ok()) return written.error();
 
-  const SignalsBlocked blocked;
-  const int failed = ::pthread_create(
-      &session->drain_thread_, nullptr,
-      [](void* self) -> void* {
-        static_cast<Session*>(self)->run();
-        return nullptr;
-      },
-      session.get());
+  const auto drain = [](void* self) -> void* {
+    static_cast<Session*>(self)->run();
+    return nullptr;
+  };
+  const int failed = start_own_thread(session->drain_thread_, "plimsoll", drain, session.get());
   if (failed != 0) return system_error("cannot start the drain thread", failed);
   session->drain_tid_.wait(0);
-  session->sampler_->start(Tid{session->drain_tid_.load()});
+  std::array<Tid, 2> ours{Tid{session->drain_tid_.load()}};
+  if (settings.tick.mode == Mode::kWall) {
+    Result<std::unique_ptr<WaitReader>> reader = WaitReader::start(interpreter, *session->sampler_, session->ring_,
+                                                                   session->registry_.seen(), settings.tick.max_depth);
+    if (!reader.ok()) return reader.error();
+    session->wait_reader_ = reader.take();
+    ours[1] = session->wait_reader_->tid();
+  }
+  session->sampler_->start(ours);
   return session;
 }
 
@@ -85,7 +74,6 @@ Session::~Session() {
 }
 
 void Session::run() {
-  ::pthread_setname_np(::pthread_self(), "plimsoll");
   drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
   drain_tid_.notify_all();
   std::int64_t interval = kShortestDrainInterval;
@@ -101,7 +89,8 @@ void Session::run() {
       drain_once();
       if (has_failed_.load(std::memory_order_relaxed)) complete();
       if (flush_now) flush_sink(monotonic_ns(), ending);
-      profiler_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+      profiler_cpu_ns_.store(thread_cpu_ns() + (wait_reader_ != nullptr ? wait_reader_->cpu_ns() : 0),
+                             std::memory_order_relaxed);
     }
     lock.lock();
     flushes_done_ = flushes;
@@ -141,14 +130,15 @@ void Session::take(std::span<const std::byte> record) {
   const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
   if (raw.stop != cpython::WalkStop::kComplete && raw.stop != cpython::WalkStop::kTruncated) return;  // counted there
   const auto* frames = reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof(RawSample));
+  const bool is_running = raw.activity == Activity::kRunning;
   // A thread may have ticked before the drain thread heard of it.
   for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
   if (!resolver_.resolve(raw, {frames, raw.frame_count})) {
-    sampler_->count_drop(DropReason::kUnknownCode, raw.cpu_ns);
+    sampler_->count_drop(DropReason::kUnknownCode, is_running ? raw.weight_ns : 0);
     return;
   }
   samples_.fetch_add(1, std::memory_order_relaxed);
-  sampled_cpu_ns_.fetch_add(raw.cpu_ns, std::memory_order_relaxed);
+  (is_running ? sampled_cpu_ns_ : waited_ns_).fetch_add(raw.weight_ns, std::memory_order_relaxed);
 }
 
 void Session::housekeeping(std::int64_t now_ns) {
@@ -172,6 +162,7 @@ void Session::housekeeping(std::int64_t now_ns) {
 
 void Session::complete() {
   if (is_complete_.exchange(true)) return;
+  if (wait_reader_ != nullptr) wait_reader_->stop();
   sampler_->stop();
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
@@ -233,9 +224,13 @@ SessionStats Session::stop() {
   return stats();
 }
 
-void Session::abandon() { sampler_->abandon(); }
+void Session::abandon() {
+  sampler_->abandon();
+  if (wait_reader_ != nullptr) wait_reader_->abandon();
+}
 
 void Session::hold_for_fork() {
+  if (wait_reader_ != nullptr) wait_reader_->hold();
   work_mutex_.lock();
   mutex_.lock();
 }
@@ -243,6 +238,7 @@ void Session::hold_for_fork() {
 void Session::release_after_fork() {
   mutex_.unlock();
   work_mutex_.unlock();
+  if (wait_reader_ != nullptr) wait_reader_->release();
 }
 
 SessionStats Session::stats() const {
@@ -254,6 +250,7 @@ SessionStats Session::stats_locked() const {
   SessionStats stats;
   stats.samples = samples_.load(std::memory_order_relaxed);
   stats.sampled_cpu_ns = sampled_cpu_ns_.load(std::memory_order_relaxed);
+  stats.waited_ns = waited_ns_.load(std::memory_order_relaxed);
   stats.profiler_cpu_ns = profiler_cpu_ns_.load(std::memory_order_relaxed);
   const bool has_ended = is_complete_.load() && final_process_cpu_ns_ >= 0;
   stats.process_cpu_ns = has_ended ? final_process_cpu_ns_.load() : totals(monotonic_ns()).process_cpu_ns;

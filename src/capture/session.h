@@ -14,6 +14,7 @@
 #include "capture/cpu_sampler.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
+#include "capture/wait_reader.h"
 
 namespace plimsoll::capture {
 
@@ -32,7 +33,8 @@ struct SessionStats {
   std::uint64_t samples = 0;  // passed to the sink
   std::int64_t sampled_cpu_ns = 0;
   std::int64_t process_cpu_ns = 0;   // of the program, without the profiler's thread
-  std::int64_t profiler_cpu_ns = 0;  // of the profiler's own thread
+  std::int64_t waited_ns = 0;        // by samples of threads that did not run
+  std::int64_t profiler_cpu_ns = 0;  // of the profiler's own threads
   std::int64_t duration_ns = 0;
   double rate_hz = 0;
   os::TickClock clock{};
@@ -94,6 +96,7 @@ class Session {
   std::unique_ptr<SampleSink> sink_;
   Resolver resolver_;
   std::unique_ptr<CpuSampler> sampler_;
+  std::unique_ptr<WaitReader> wait_reader_;  // for Mode::kWall
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;
   std::int64_t next_poll_ns_ = 0;
@@ -103,6 +106,7 @@ class Session {
 
   std::atomic<std::uint64_t> samples_{0};
   std::atomic<std::int64_t> sampled_cpu_ns_{0};
+  std::atomic<std::int64_t> waited_ns_{0};
   std::atomic<std::int64_t> profiler_cpu_ns_{0};
   std::atomic<bool> is_complete_{false};
   std::atomic<std::int64_t> final_process_cpu_ns_{-1};

@@ -33,7 +33,7 @@ class SampleSink {
   // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush.
   virtual void fact(const char* name, const std::string& value) = 0;
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
-  // The code object is gone and its id will not occur again.
+  // The code object is gone. Its id will not occur again but in waits that began before.
   virtual void forget_code(CodeId id) = 0;
   virtual void thread(const ThreadInfo& info) = 0;
   virtual void sample(const Sample& sample) = 0;

@@ -148,6 +148,8 @@ class LoggingSink final : public SampleSink {
   void thread(const ThreadInfo&) override {}
   void sample(const Sample& sample) override {
     std::string text = sample.has_python ? "sample" : "native sample";
+    if (sample.activity != Activity::kRunning)
+      text += " " + std::string(plimsoll::text(sample.activity)) + " " + std::to_string(sample.weight_ns);
     if (sample.is_truncated) text += " ...";
     for (const SampleFrame& frame : sample.frames) {
       const bool is_announced = frame.code.index() < names_.size() && !names_[frame.code.index()].empty();

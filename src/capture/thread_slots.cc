@@ -18,6 +18,7 @@ ThreadSlot* ThreadSlots::allocate() {
   slot.busy.store(false, std::memory_order_relaxed);
   slot.ticks.store(0, std::memory_order_relaxed);
   slot.resting.store(false, std::memory_order_relaxed);
+  slot.thread_state.store(0, std::memory_order_relaxed);
   slot.ticks_at_poll = 0;
   slot.period_step_ns = 0;
   slot.is_blocked = false;

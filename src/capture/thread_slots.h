@@ -31,7 +31,9 @@ struct alignas(128) ThreadSlot {
   std::atomic<std::int64_t> accounted_cpu_ns{0};
   std::atomic<std::uint32_t> ticks{0};
   std::atomic<bool> resting{false};
-  std::uint64_t random = 0;          // the handler's, for jitter
+  // The thread's PyThreadState as last seen by the thread itself; null if it has none. It may be gone by now.
+  std::atomic<std::uint64_t> thread_state{0};
+  std::uint64_t random = 0;  // the handler's, for jitter
   // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick and when the next sample is due;
   // how far the timer was set ahead, and for when.
   std::int64_t cpu_at_tick_ns = 0;
@@ -47,7 +49,7 @@ struct alignas(128) ThreadSlot {
   std::int64_t grid_cpu_ns = 0;  // then one sample is due at each whole period after this
   std::int64_t missed_ns = 0;    // in a pause: what samples before it should have paid for
   std::uint32_t ticks_at_poll = 0;
-  bool is_blocked = false;  // blocks our signal: paused by the watchdog
+  bool is_blocked = false;           // blocks our signal: paused by the watchdog
   std::int64_t silent_until_ns = 0;  // CLOCK_MONOTONIC; see CpuSampler::silence_caller
 };
 

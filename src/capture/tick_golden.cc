@@ -65,7 +65,7 @@ bool tick(long count) {
   Result<std::unique_ptr<CpuSampler>> sampler =
       CpuSampler::create(settings, {fake_layout(), address_of(&kFakeCodeType), &deep_thread}, ring.value(), seen);
   if (!sampler.ok()) return false;
-  sampler.value()->start(Tid{});
+  sampler.value()->start({});
   siginfo_t info{};
   info.si_code = SI_TIMER;
   info.si_value.sival_int = 0;  // this thread is the only one, so it has the first slot

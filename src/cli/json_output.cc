@@ -79,7 +79,8 @@ void put_meta(JsonWriter& json, const Profile& profile) {
   json.end_object();
 }
 
-void put_session(JsonWriter& json, const Profile& profile, std::int64_t sampled_ns, std::uint64_t samples) {
+// Of `selection`, what it says of the whole session.
+void put_session(JsonWriter& json, const Profile& profile, const Selection& selection) {
   json.key("session");
   json.begin_object();
   put_meta(json, profile);
@@ -87,8 +88,9 @@ void put_session(JsonWriter& json, const Profile& profile, std::int64_t sampled_
   json.member("elapsed_ns", profile.end_ns);
   put_boolean(json, "complete", profile.complete);
   json.member("process_cpu_ns", profile.process_cpu_ns);
-  json.member("sampled_cpu_ns", sampled_ns);
-  json.member("samples", as_integer(samples));
+  json.member("sampled_ns", selection.session_ns);
+  json.member("sampled_cpu_ns", selection.session_cpu_ns);
+  json.member("samples", as_integer(selection.session_samples));
   put_drops(json, profile);
   json.end_object();
 }
@@ -97,11 +99,13 @@ void put_selection(JsonWriter& json, const Selection& selection) {
   const profile::Filter& conditions = selection.conditions;
   json.key("shown");
   json.begin_object();
-  json.member("cpu_ns", selection.shown_cpu_ns);
+  json.member("time_ns", selection.shown_ns);
   json.member("samples", as_integer(selection.shown_samples));
   if (!conditions.thread.empty()) json.member("thread", conditions.thread);
   if (!conditions.function.empty()) json.member("function", conditions.function);
   if (!conditions.file.empty()) json.member("file", conditions.file);
+  if (!conditions.activities.empty())
+    json.column("activities", conditions.activities, [&](Activity activity) { json.text(text(activity)); });
   if (conditions.from_ns > 0) json.member("from_ns", conditions.from_ns);
   if (conditions.to_ns != std::numeric_limits<std::int64_t>::max()) json.member("to_ns", conditions.to_ns);
   json.end_object();
@@ -116,7 +120,7 @@ std::string document(const Profile& profile, const Selection& selection, std::st
   json.member("schema", kSchema);
   json.member("plimsoll", PLIMSOLL_VERSION);
   json.member("view", view);
-  put_session(json, profile, selection.session_cpu_ns, selection.session_samples);
+  put_session(json, profile, selection);
   put_selection(json, selection);
   json.key(view);
   json.begin_array();
@@ -252,7 +256,12 @@ std::string threads_json(const Profile& profile, const Selection& selection, con
       if (!thread.process.is_none()) json.member("pid", profile.processes[thread.process.index()].pid);
       put_boolean(json, "is_main", thread.is_main);
       json.member("cpu_ns", thread.cpu_ns);
-      json.member("sampled_cpu_ns", row.sampled_ns);
+      json.member("sampled_ns", row.sampled_ns);
+      json.key("activities");
+      json.begin_object();
+      for (std::size_t i = 0; i < kActivityCount; ++i)
+        if (row.by_activity[i] != 0) json.member(kActivityNames[i], row.by_activity[i]);
+      json.end_object();
       json.member("samples", as_integer(row.samples));
       json.member("first_ns", row.first_ns);
       json.member("last_ns", row.last_ns);
@@ -268,7 +277,7 @@ std::string info_json(const Profile& profile, const SessionFacts& facts, std::st
   json.member("schema", kSchema);
   json.member("plimsoll", PLIMSOLL_VERSION);
   json.member("path", path);
-  put_session(json, profile, facts.sampled_cpu_ns, profile.samples.size());
+  put_session(json, profile, whole_session(profile));
   put_decimal(json, "covered_percent", facts.covered_percent);
   put_decimal(json, "delivered_hz", facts.delivered_hz);
   put_markers(json, facts);

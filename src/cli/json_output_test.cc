@@ -70,7 +70,7 @@ TEST(TreeJson, TellsTheSessionAndTheSelection) {
   EXPECT_EQ(text(session.at("meta"), "rate_hz"), "1000");
   EXPECT_EQ(text(session.at("drops").at(0), "reason"), "ring full");
   EXPECT_TRUE(session.at("complete").as_bool());
-  EXPECT_EQ(number(out.at("shown"), "cpu_ns"), 30'000'000);
+  EXPECT_EQ(number(out.at("shown"), "time_ns"), 30'000'000);
   EXPECT_EQ(text(out.at("shown"), "thread"), "worker");
   EXPECT_EQ(number(out.at("shown"), "from_ns"), 1);
   EXPECT_EQ(out.at("shown").as_object().if_contains("to_ns"), nullptr);
@@ -99,7 +99,8 @@ TEST(ThreadsJson, HasARowForEachThread) {
   const json::object out = parsed(threads_json(profile, selection, thread_report(profile, 0)));
   EXPECT_EQ(text(out.at("threads").at(0), "thread"), "MainThread");
   EXPECT_EQ(number(out.at("threads").at(0), "tid"), 100);
-  EXPECT_EQ(number(out.at("threads").at(1), "sampled_cpu_ns"), 30'000'000);
+  EXPECT_EQ(number(out.at("threads").at(1), "sampled_ns"), 30'000'000);
+  EXPECT_EQ(number(out.at("threads").at(1).at("activities"), "running"), 30'000'000);
 }
 
 TEST(InfoJson, HasRatesAndSizes) {

@@ -90,7 +90,7 @@ void count_samples(const Profile& profile, Lines& lines, Files& files) {
   for (std::size_t row = 0; row < profile.samples.size(); ++row) {
     if (profile.samples.stack[row].is_none()) continue;
     auto& [ns, samples] = by_stack[profile.samples.stack[row].index()];
-    ns += profile.samples.cpu_ns[row];
+    ns += profile.samples.weight_ns[row];
     ++samples;
   }
   for (std::size_t stack = 0; stack < by_stack.size(); ++stack) {
@@ -116,7 +116,7 @@ LineReport line_report(const Profile& profile) {
   count_samples(profile, lines, files);
 
   LineReport report;
-  report.without_line_ns = profile.sampled_cpu_ns();
+  report.without_line_ns = profile.sampled_ns();
   boost::unordered_flat_map<std::uint32_t, std::size_t> position_of_file;
   for (const auto& sum : files.sums()) {
     if (sum.weight.total_samples == 0) continue;

@@ -40,7 +40,7 @@ std::vector<profile::FlatRow> flat_rows(const profile::Profile& profile, SortBy 
 
 std::string render_flat(const profile::Profile& profile, const std::vector<profile::FlatRow>& rows,
                         const FlatOptions& options, const Page& page) {
-  const std::int64_t all_ns = profile.sampled_cpu_ns();
+  const std::int64_t all_ns = profile.sampled_ns();
   const TimeScale scale(all_ns);
   const bool by_self = options.sort == SortBy::kSelf;
   Table table({{by_self ? "self %" : "total %", Fit::kRight},

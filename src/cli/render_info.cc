@@ -13,7 +13,7 @@ namespace plimsoll::cli {
 namespace {
 
 // Meta entries that have a line of their own.
-constexpr std::array<std::string_view, 5> kShownMeta = {"argv", "python", "plimsoll", "engine", "rate_hz"};
+constexpr std::array<std::string_view, 6> kShownMeta = {"argv", "python", "plimsoll", "mode", "engine", "rate_hz"};
 
 std::string with_unit(std::int64_t value, std::string_view unit) {
   if (unit == "bytes") return format_bytes(value);
@@ -67,6 +67,7 @@ class InfoRenderer {
   }
 
   void add_sampling() {
+    add("mode", printable(profile_.meta_value("mode")));
     add("engine", printable(profile_.meta_value("engine")));
     const std::string asked = printable(profile_.meta_value("rate_hz"));
     const std::string delivered = facts_.delivered_hz > 0 ? format_rate(facts_.delivered_hz) : "nothing";
@@ -78,6 +79,7 @@ class InfoRenderer {
             ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
                           format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))
             : format_time(facts_.sampled_cpu_ns) + " covered by samples");
+    if (facts_.waited_ns > 0) add("waits", format_time(facts_.waited_ns) + " of all threads together, in samples");
     if (facts_.dropped == 0) add("lost", "nothing");
     for (const profile::Drop& drop : profile_.drops)
       if (drop.count > 0) add("lost", in_words(drop), Style::kWarning);

@@ -34,7 +34,7 @@ class LinesRenderer {
  public:
   LinesRenderer(const profile::Profile& profile, const LineReport& report, const LinesOptions& options,
                 const Page& page)
-      : profile_(profile), options_(options), page_(page), all_ns_(profile.sampled_cpu_ns()), scale_(all_ns_) {
+      : profile_(profile), options_(options), page_(page), all_ns_(profile.sampled_ns()), scale_(all_ns_) {
     for (const FileReport& file : report.files)
       for (const LineWeight& line : file.lines) hottest_ns_ = std::max(hottest_ns_, line.self_ns);
   }

@@ -55,6 +55,7 @@ class Run final : public Command {
            "  plimsoll run -m pytest tests              as python -m pytest tests\n"
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
+           "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
            "  plimsoll run -f firefox -o app.json app.py\n"
            "\n"
            "Options come before the program; all that follows it is the program's. Its exit code is passed on.\n"
@@ -66,10 +67,13 @@ class Run final : public Command {
   void add_arguments(CLI::App& app) override {
     app.add_option("-o,--output", settings_.output, "The profile's file; by default NAME-DATE-TIME.plim")
         ->type_name("FILE");
-    app.add_option("-r,--rate", settings_.rate, "Samples per second of CPU time of each thread; 1000 by default")
+    app.add_option("-r,--rate", settings_.rate, "Samples per second of each thread's time; 1000 by default")
         ->type_name("HZ");
     app.add_option("-d,--duration", settings_.duration, "Stop recording, not the program, after so many seconds")
         ->type_name("SECONDS");
+    app.add_option("--mode", settings_.mode,
+                   "cpu (default): CPU time; wall: all time, waits, too; gil: CPU time of threads that hold the GIL")
+        ->type_name("MODE");
     app.add_option("--engine", settings_.engine, "auto, perf, timer or cpu-timer: what makes the ticks")
         ->type_name("ENGINE");
     app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
@@ -124,6 +128,9 @@ class Run final : public Command {
       return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate)};
     if (settings_.duration.value_or(1) <= 0)
       return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
+    const std::string mode = settings_.mode.value_or("cpu");
+    if (mode != "cpu" && mode != "wall" && mode != "gil")
+      return Error{ErrorKind::kUsage, fmt::format("no mode '{}': choose cpu, wall or gil", mode)};
     const std::string engine = settings_.engine.value_or("auto");
     if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer")
       return Error{ErrorKind::kUsage, fmt::format("no engine '{}': choose auto, perf, timer or cpu-timer", engine)};
@@ -140,6 +147,7 @@ class Run final : public Command {
     constexpr double kSeldom = 0.1;
     const boost::json::object options{
         {"rate_hz", settings_.rate.value_or(1000)},
+        {"mode", settings_.mode.value_or("cpu")},
         {"engine", settings_.engine.value_or("auto")},
         {"safe_mode", settings_.safe_mode.value_or(false)},
         {"memory_mb", settings_.memory_limit.value_or(16)},

@@ -42,6 +42,7 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "output") return assign(settings.output, name, text, path);
   if (name == "rate") return assign(settings.rate, name, text, path);
   if (name == "duration") return assign(settings.duration, name, text, path);
+  if (name == "mode") return assign(settings.mode, name, text, path);
   if (name == "engine") return assign(settings.engine, name, text, path);
   if (name == "mem") return assign(settings.mem, name, text, path);
   if (name == "children") return assign(settings.children, name, text, path);
@@ -50,10 +51,11 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "sources") return assign(settings.sources, name, text, path);
   if (name == "memory_limit") return assign(settings.memory_limit, name, text, path);
   if (name == "max_depth") return assign(settings.max_depth, name, text, path);
-  return Error{ErrorKind::kUsage,
-               fmt::format("{}: no setting '{}'; there are output, rate, duration, engine, mem, children, format, "
-                           "safe_mode, sources, memory_limit, max_depth",
-                           path, name)};
+  return Error{
+      ErrorKind::kUsage,
+      fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, children, format, "
+                  "safe_mode, sources, memory_limit, max_depth",
+                  path, name)};
 }
 
 std::string as_text(const toml::node& value) {
@@ -104,6 +106,7 @@ void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.output, other.output);
   fill(settings.rate, other.rate);
   fill(settings.duration, other.duration);
+  fill(settings.mode, other.mode);
   fill(settings.engine, other.engine);
   fill(settings.mem, other.mem);
   fill(settings.children, other.children);

@@ -14,6 +14,7 @@ struct RunSettings {
   std::optional<std::string> output;
   std::optional<double> rate;      // Hz
   std::optional<double> duration;  // seconds
+  std::optional<std::string> mode;
   std::optional<std::string> engine;
   std::optional<bool> mem;
   std::optional<bool> children;

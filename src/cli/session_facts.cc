@@ -38,8 +38,9 @@ SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_b
   SessionFacts facts;
   const std::size_t samples = profile.samples.size();
   facts.sampled_cpu_ns = profile.sampled_cpu_ns();
+  facts.waited_ns = profile.sampled_ns() - facts.sampled_cpu_ns;
   facts.covered_percent = percent_of(facts.sampled_cpu_ns, profile.process_cpu_ns);
-  facts.delivered_hz = delivered_hz(samples, facts.sampled_cpu_ns);
+  facts.delivered_hz = delivered_hz(profile.running_samples(), facts.sampled_cpu_ns);
   for (const profile::Drop& drop : profile.drops) {
     facts.dropped += drop.count;
     facts.dropped_cpu_ns += drop.cpu_ns;

@@ -28,6 +28,7 @@ const std::vector<std::string_view>& view_names() {
 struct ShowArguments {
   std::string file, view = "tree";
   std::string thread, from, to, function, source_file;
+  std::vector<std::string> activities;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
@@ -73,6 +74,23 @@ Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
   return Ok{};
 }
 
+Status read_activities(const ShowArguments& arguments, profile::Filter& conditions) {
+  for (const std::string& name : arguments.activities) {
+    if (name == "waiting") {
+      for (std::size_t i = 1; i < kActivityCount; ++i) conditions.activities.push_back(static_cast<Activity>(i));
+      continue;
+    }
+    const std::optional<Activity> activity = activity_named(name);
+    if (!activity) {
+      std::vector<std::string_view> known(kActivityNames.begin(), kActivityNames.end());
+      known.emplace_back("waiting");
+      return usage(no_such("activity", name, known));
+    }
+    conditions.activities.push_back(*activity);
+  }
+  return Ok{};
+}
+
 Status check_least(std::string_view option, const std::optional<std::int64_t>& value, std::int64_t least) {
   if (value.value_or(least) >= least) return Ok{};
   return usage(fmt::format("{}: {} is less than {}", option, *value, least));
@@ -93,6 +111,7 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.conditions.thread = arguments.thread;
   request.conditions.function = arguments.function;
   request.conditions.file = arguments.source_file;
+  PLIMSOLL_TRY(read_activities(arguments, request.conditions));
   const Result<ColorChoice> color = parse_color(arguments.color);
   if (!color.ok()) return color.error();
   request.color = color.value();
@@ -161,8 +180,7 @@ std::string view_as_text(const profile::Profile& profile, const ShowRequest& req
     const auto find_source = [&](std::string_view file) { return source_of(profile, file); };
     return render_lines(profile, lines_of(profile, request), find_source, options, page);
   }
-  if (arguments.view == "threads")
-    return render_threads(profile, threads_of(profile, request, activity_parts(page)), page);
+  if (arguments.view == "threads") return render_threads(profile, threads_of(profile, request, busy_parts(page)), page);
   const TreeOptions options = tree_options(arguments, TreeOptions{}.min_percent);
   const profile::Tree tree = tree_of(profile, arguments);
   return render_tree(profile, tree, tree_view(profile, tree, options), options, page);
@@ -184,6 +202,7 @@ class Show final : public Command {
            "  plimsoll show app.plim flat --sort total           functions, with what they call\n"
            "  plimsoll show app.plim lines --file model.py       annotated source\n"
            "  plimsoll show app.plim threads                     who was busy when\n"
+           "  plimsoll show app.plim --activity io,lock          what waited for input, output and locks\n"
            "  plimsoll show app.plim --from 1.5s --to 2s         half a second of it\n"
            "  plimsoll show app.plim --function parse --lines    what leads through parse, line by line\n"
            "  plimsoll show app.plim flat --json | jq '.flat[0].function'";
@@ -197,6 +216,11 @@ class Show final : public Command {
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
         ->type_name("TEXT");
+    app.add_option("--activity", to.activities,
+                   "Only time spent so: running, ready, gil, lock, io, sleep, other, or waiting")
+        ->type_name("WHAT")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");

@@ -28,7 +28,7 @@ std::string samples_in_words(std::uint64_t count) {
 
 // "asked 1000 Hz, got 998 Hz": two rates, because the second is the one that the numbers rest on.
 std::string rates(const profile::Profile& profile, const Selection& selection) {
-  const double delivered = delivered_hz(selection.session_samples, selection.session_cpu_ns);
+  const double delivered = delivered_hz(selection.running_samples, selection.session_cpu_ns);
   const std::string asked = printable(profile.meta_value("rate_hz"));
   if (asked.empty()) return delivered > 0 ? format_rate(delivered) : "";
   return delivered > 0 ? fmt::format("asked {} Hz, got {}", asked, format_rate(delivered))
@@ -37,7 +37,10 @@ std::string rates(const profile::Profile& profile, const Selection& selection) {
 
 // As many of the facts as there is room for, in order of weight.
 std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
-  const std::string total = "CPU time " + format_time(selection.session_cpu_ns);
+  const bool has_waits = selection.session_ns > selection.session_cpu_ns;
+  const std::string total = has_waits ? fmt::format("time {}, {} on CPUs", format_time(selection.session_ns),
+                                                    format_time(selection.session_cpu_ns))
+                                      : "CPU time " + format_time(selection.session_cpu_ns);
   std::string rest;
   for (const std::string& fact :
        {samples_in_words(selection.session_samples), rates(profile, selection), python_of(profile),
@@ -58,20 +61,27 @@ std::string coverage_note(const profile::Profile& profile, const Selection& sele
 
 }  // namespace
 
-Selection select(profile::Profile& profile, const profile::Filter& conditions) {
+Selection whole_session(const profile::Profile& profile) {
   Selection selection;
-  selection.conditions = conditions;
+  selection.session_ns = selection.shown_ns = profile.sampled_ns();
   selection.session_cpu_ns = profile.sampled_cpu_ns();
-  selection.session_samples = profile.samples.size();
+  selection.session_samples = selection.shown_samples = profile.samples.size();
+  selection.running_samples = profile.running_samples();
+  return selection;
+}
+
+Selection select(profile::Profile& profile, const profile::Filter& conditions) {
+  Selection selection = whole_session(profile);
+  selection.conditions = conditions;
   if (!is_everything(conditions)) profile::filter(profile, conditions);
-  selection.shown_cpu_ns = profile.sampled_cpu_ns();
+  selection.shown_ns = profile.sampled_ns();
   selection.shown_samples = profile.samples.size();
   return selection;
 }
 
 bool is_everything(const profile::Filter& conditions) {
   return conditions.thread.empty() && conditions.function.empty() && conditions.file.empty() &&
-         conditions.from_ns <= 0 && conditions.to_ns == kForever;
+         conditions.activities.empty() && conditions.from_ns <= 0 && conditions.to_ns == kForever;
 }
 
 std::string in_words(const profile::Filter& conditions) {
@@ -82,6 +92,9 @@ std::string in_words(const profile::Filter& conditions) {
   add_text("thread", conditions.thread);
   add_text("function", conditions.function);
   add_text("file", conditions.file);
+  std::vector<std::string> activities;
+  for (const Activity activity : conditions.activities) activities.emplace_back(text(activity));
+  if (!activities.empty()) parts.push_back(join(activities, " or "));
   if (conditions.from_ns > 0 && conditions.to_ns != kForever)
     parts.push_back(fmt::format("from {} to {}", format_time(conditions.from_ns), format_time(conditions.to_ns)));
   else if (conditions.from_ns > 0)
@@ -111,8 +124,8 @@ std::string heading(const profile::Profile& profile, const Selection& selection,
   const std::string program = printable(profile.meta_value("argv"));
   if (!program.empty()) out += cut_right(program, page.width) + "\n";
   if (!is_everything(selection.conditions)) {
-    const std::string line = fmt::format("shown: {} ({} %), {}: {}", format_time(selection.shown_cpu_ns),
-                                         format_percent(percent_of(selection.shown_cpu_ns, selection.session_cpu_ns)),
+    const std::string line = fmt::format("shown: {} ({} %), {}: {}", format_time(selection.shown_ns),
+                                         format_percent(percent_of(selection.shown_ns, selection.session_ns)),
                                          samples_in_words(selection.shown_samples), in_words(selection.conditions));
     out += page.paint(Style::kStrong, cut_right(line, page.width)) + "\n";
   }

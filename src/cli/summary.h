@@ -14,12 +14,16 @@ namespace plimsoll::cli {
 // What a filter left of a session.
 struct Selection {
   profile::Filter conditions;
-  std::int64_t session_cpu_ns = 0;  // of all samples, before the filter
+  std::int64_t session_ns = 0;  // of all samples, before the filter
+  std::int64_t session_cpu_ns = 0;
   std::uint64_t session_samples = 0;
-  std::int64_t shown_cpu_ns = 0;  // of the samples that are left
+  std::uint64_t running_samples = 0;
+  std::int64_t shown_ns = 0;  // of the samples that are left
   std::uint64_t shown_samples = 0;
 };
 
+// The selection of everything.
+Selection whole_session(const profile::Profile& profile);
 // Applies the conditions to the profile.
 Selection select(profile::Profile& profile, const profile::Filter& conditions);
 // Whether there is any condition.

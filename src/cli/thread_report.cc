@@ -13,25 +13,29 @@
 namespace plimsoll::cli {
 namespace {
 
-void add_sample(ThreadRow& row, std::int64_t time_ns, std::int64_t cpu_ns, std::int64_t end_ns) {
+void add_sample(ThreadRow& row, const profile::SampleTable& samples, std::size_t i, std::int64_t end_ns) {
+  const std::int64_t time_ns = samples.time_ns[i];
+  const std::int64_t weight_ns = samples.weight_ns[i];
+  const Activity activity = samples.activity[i];
   if (row.samples == 0) row.first_ns = row.last_ns = time_ns;
   row.first_ns = std::min(row.first_ns, time_ns);
   row.last_ns = std::max(row.last_ns, time_ns);
-  row.sampled_ns += cpu_ns;
+  row.sampled_ns += weight_ns;
+  row.by_activity[static_cast<std::size_t>(activity)] += weight_ns;
   ++row.samples;
-  if (row.activity_ns.empty() || end_ns <= 0) return;
+  if (row.busy_ns.empty() || end_ns <= 0 || activity != Activity::kRunning) return;
   const double position = static_cast<double>(time_ns) / static_cast<double>(end_ns);
-  const auto parts = static_cast<double>(row.activity_ns.size());
-  row.activity_ns[static_cast<std::size_t>(std::clamp(position * parts, 0.0, parts - 1))] += cpu_ns;
+  const auto parts = static_cast<double>(row.busy_ns.size());
+  row.busy_ns[static_cast<std::size_t>(std::clamp(position * parts, 0.0, parts - 1))] += weight_ns;
 }
 
 // One cell per part: blank = no sample, full = the thread had a CPU for itself.
 std::string strip(const ThreadRow& row, std::int64_t end_ns) {
   constexpr std::array<std::string_view, 8> kLevels = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const double part_ns =
-      static_cast<double>(end_ns) / static_cast<double>(std::max<std::size_t>(1, row.activity_ns.size()));
+      static_cast<double>(end_ns) / static_cast<double>(std::max<std::size_t>(1, row.busy_ns.size()));
   std::string out;
-  for (const std::int64_t ns : row.activity_ns) {
+  for (const std::int64_t ns : row.busy_ns) {
     const double busy = part_ns > 0 ? static_cast<double>(ns) / part_ns : 0;
     out += ns <= 0 ? " " : kLevels[static_cast<std::size_t>(std::clamp(busy * 8, 0.0, 7.0))];
   }
@@ -43,21 +47,37 @@ std::string thread_name(const profile::Thread& thread) {
   return thread.is_main ? "main thread" : "[no name]";
 }
 
+// What any of the threads did, kRunning first; empty if none did anything else.
+std::vector<Activity> activities_in(const std::vector<ThreadRow>& rows) {
+  std::vector<Activity> found;
+  for (std::size_t i = 0; i < kActivityCount; ++i)
+    if (std::any_of(rows.begin(), rows.end(), [&](const ThreadRow& row) { return row.by_activity[i] > 0; }))
+      found.push_back(static_cast<Activity>(i));
+  const bool only_running = found.size() == 1 && found.front() == Activity::kRunning;
+  return only_running ? std::vector<Activity>{} : found;
+}
+
+// The percentage of the thread's own time.
+std::string share_of(const ThreadRow& row, Activity activity) {
+  const std::int64_t ns = row.by_activity[static_cast<std::size_t>(activity)];
+  return ns == 0 ? "" : format_percent(percent_of(ns, row.sampled_ns));
+}
+
 std::string moment(const TimeScale& scale, std::int64_t ns) { return ns == 0 ? "0" : scale.format(ns); }
 
 }  // namespace
 
-std::size_t activity_parts(const Page& page) { return page.width >= 100 ? 24 : 8; }
+std::size_t busy_parts(const Page& page) { return page.width >= 100 ? 24 : 8; }
 
 std::vector<ThreadRow> thread_report(const profile::Profile& profile, std::size_t parts) {
   std::vector<ThreadRow> rows(profile.threads.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].thread = ThreadId{i};
-    rows[i].activity_ns.resize(parts);
+    rows[i].busy_ns.resize(parts);
   }
   const profile::SampleTable& samples = profile.samples;
   for (std::size_t i = 0; i < samples.size(); ++i)
-    add_sample(rows[samples.thread[i].index()], samples.time_ns[i], samples.cpu_ns[i], profile.end_ns);
+    add_sample(rows[samples.thread[i].index()], samples, i, profile.end_ns);
   for (ThreadRow& row : rows) {
     if (row.samples > 0) continue;
     row.first_ns = profile.threads[row.thread.index()].start_ns;
@@ -69,31 +89,37 @@ std::vector<ThreadRow> thread_report(const profile::Profile& profile, std::size_
 }
 
 std::string render_threads(const profile::Profile& profile, const std::vector<ThreadRow>& rows, const Page& page) {
-  const std::int64_t all_ns = profile.sampled_cpu_ns();
+  const std::int64_t all_ns = profile.sampled_ns();
   const TimeScale scale(all_ns);
   const TimeScale clock(profile.end_ns);
   const bool several_processes = profile.processes.size() > 1;
-  Table table({{"CPU %", Fit::kRight},
-               {fmt::format("CPU {}", scale.unit()), Fit::kRight},
-               {"samples", Fit::kRight},
-               {fmt::format("first {}", clock.unit()), Fit::kRight},
-               {fmt::format("last {}", clock.unit()), Fit::kRight},
-               {"activity", Fit::kLeft},
-               {several_processes ? "pid/tid" : "tid", Fit::kRight},
-               {"thread", Fit::kCutRight}});
+  const std::vector<Activity> activities = activities_in(rows);
+  std::vector<Column> columns = {
+      {activities.empty() ? "CPU %" : "time %", Fit::kRight},
+      {fmt::format("{} {}", activities.empty() ? "CPU" : "time", scale.unit()), Fit::kRight}};
+  for (const Activity activity : activities) columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight});
+  columns.insert(columns.end(), {{"samples", Fit::kRight},
+                                 {fmt::format("first {}", clock.unit()), Fit::kRight},
+                                 {fmt::format("last {}", clock.unit()), Fit::kRight},
+                                 {"activity", Fit::kLeft},
+                                 {several_processes ? "pid/tid" : "tid", Fit::kRight},
+                                 {"thread", Fit::kCutRight}});
+  Table table(std::move(columns));
   for (const ThreadRow& row : rows) {
     const profile::Thread& thread = profile.threads[row.thread.index()];
     const double percent = percent_of(row.sampled_ns, all_ns);
     const bool has_process = several_processes && !thread.process.is_none();
     const std::string pid = has_process ? fmt::format("{}/", profile.processes[thread.process.index()].pid) : "";
-    table.add_row({{{format_percent(percent), heat(percent)}},
-                   {{scale.format(row.sampled_ns)}},
-                   {{format_count(row.samples), Style::kDim}},
-                   {{moment(clock, row.first_ns)}},
-                   {{moment(clock, row.last_ns)}},
-                   {{strip(row, profile.end_ns), Style::kMild}},
-                   {{fmt::format("{}{}", pid, thread.os_tid), Style::kDim}},
-                   {{thread_name(thread), thread.is_main ? Style::kStrong : Style::kPlain}}});
+    std::vector<Cell> cells = {{{format_percent(percent), heat(percent)}}, {{scale.format(row.sampled_ns)}}};
+    for (const Activity activity : activities)
+      cells.push_back({{share_of(row, activity), activity == Activity::kRunning ? Style::kStrong : Style::kPlain}});
+    cells.insert(cells.end(), {{{format_count(row.samples), Style::kDim}},
+                               {{moment(clock, row.first_ns)}},
+                               {{moment(clock, row.last_ns)}},
+                               {{strip(row, profile.end_ns), Style::kMild}},
+                               {{fmt::format("{}{}", pid, thread.os_tid), Style::kDim}},
+                               {{thread_name(thread), thread.is_main ? Style::kStrong : Style::kPlain}}});
+    table.add_row(std::move(cells));
   }
   return table.render(page);
 }

@@ -13,7 +13,7 @@ using profile::testing::draw_profile;
 std::string shown(const profile::Profile& profile) {
   Page page;
   page.width = 90;  // a strip of 8 parts
-  return "\n" + render_threads(profile, thread_report(profile, activity_parts(page)), page);
+  return "\n" + render_threads(profile, thread_report(profile, busy_parts(page)), page);
 }
 
 TEST(RenderThreads, ShowsWhoWasBusyWhen) {
@@ -28,6 +28,21 @@ TEST(RenderThreads, ShowsWhoWasBusyWhen) {
 CPU %  CPU ms  samples  first ms  last ms  activity  tid  thread
  95.2  500.00        2    250.00   499.00    █ █     100  MainThread
   4.8   25.00        1    800.00   800.00         ▃  101  worker
+)");
+}
+
+TEST(RenderThreads, TellsWaitsApartWhereThereAreAny) {
+  // GIVEN a thread that computes and sleeps, and one that waits for the GIL
+  const profile::Profile profile = draw_profile(R"(
+             main    250       @250
+             main    750:sleep @1000
+    worker | run     500:gil   @500
+  )");
+  // THEN each has a column, in percent of the thread's own time, and only CPU time makes a thread busy
+  EXPECT_EQ(shown(profile), R"(
+time %  time s  running %  gil %  sleep %  samples  first s  last s  activity  tid  thread
+  66.7   1.000       25.0            75.0        2    0.250   1.000    █       100  MainThr…
+  33.3   0.500             100.0                 1    0.500   0.500            101  worker
 )");
 }
 

@@ -18,6 +18,7 @@ Layout frame_object_layout() {
   Layout layout;
   layout.frame_style = FrameStyle::kFrameObject;
   layout.tstate = {.current_frame = 24, .thread_id = 176};
+  layout.gil.in_runtime = 352;
   layout.frame = {.executable = 32, .previous = 24, .position = 0, .owner = kNoField, .tlbc_index = kNoField};
   layout.code = {.filename = 104,
                  .name = 112,
@@ -65,6 +66,7 @@ Layout layout_3_11() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 152;
   layout.tstate.root_entry = 336;
+  layout.gil.in_runtime = 360;
   layout.cframe = {.current_frame = 8, .previous = 16};
   layout.frame = {.executable = 32,
                   .previous = 48,
@@ -88,6 +90,7 @@ Layout layout_3_12() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 136;
   layout.tstate.root_entry = 272;
+  layout.gil.in_interpreter = 384;
   layout.cframe = {.current_frame = 0, .previous = 8};
   layout.frame = {.executable = 0,
                   .previous = 8,

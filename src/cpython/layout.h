@@ -60,9 +60,10 @@ struct Layout {
   LineTableStyle line_table_style{};
 
   struct {
-    std::uint32_t current_frame;  // frame, cframe or current_frame, by FrameStyle
-    std::uint32_t thread_id;      // pthread_self() of its thread
+    std::uint32_t current_frame;          // frame, cframe or current_frame, by FrameStyle
+    std::uint32_t thread_id;              // pthread_self() of its thread
     std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
+    std::uint32_t previous = 0, next = 8, interpreter = 16;  // its place in the interpreter's list of thread states
   } tstate{};
   struct {
     std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only
@@ -95,6 +96,11 @@ struct Layout {
     std::uint32_t ascii_size, compact_size;  // sizeof PyASCIIObject, PyCompactUnicodeObject: where the text starts
     std::uint32_t kind_shift;                // of the bit-field in state; compact and ascii follow its three bits
   } unicode{};
+
+  struct {
+    std::uint32_t in_runtime = kNoField;      // up to 3.11: the lock itself, inside _PyRuntime
+    std::uint32_t in_interpreter = kNoField;  // from 3.12: a pointer to it, inside the interpreter's state
+  } gil{};
 
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;

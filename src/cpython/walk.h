@@ -39,7 +39,7 @@ inline constexpr std::size_t kWalkStopCount = 8;
 // The reason in words, for drop counters and messages.
 constexpr const char* text(WalkStop stop) {
   constexpr std::array<const char*, kWalkStopCount> kTexts{
-      "complete",          "stack too deep",     "frame unreadable", "frame misaligned", "frame owner invalid",
+      "complete",          "stack too deep",      "frame unreadable", "frame misaligned", "frame owner invalid",
       "not a code object", "frames form a cycle", "entering Python"};
   return kTexts[static_cast<std::size_t>(stop)];
 }
@@ -142,9 +142,9 @@ struct Entry {
   bool is_sound = false;
 };
 
-// Looks at the entry at `at`. It is sound if it is `root`, the thread state's own, or if the outermost of its own frames
-// was called by the current frame of the entry around it. An entry of more than `most` frames passes for sound: none of its callers would be kept anyway.
-// False if it cannot be read.
+// Looks at the entry at `at`. It is sound if it is `root`, the thread state's own, or if the outermost of its own
+// frames was called by the current frame of the entry around it. An entry of more than `most` frames passes for sound:
+// none of its callers would be kept anyway. False if it cannot be read.
 template <memory::Reader M>
 bool look_at_entry(const M& memory, const Layout& layout, Address root, Address at, std::size_t most, Entry& out) {
   Address caller{};

@@ -25,7 +25,7 @@ std::vector<std::vector<std::uint32_t>> rows_by_thread(const profile::Profile& p
 
 std::int64_t cpu_ns_of_rows(const profile::Profile& profile, const std::vector<std::uint32_t>& rows) {
   std::int64_t sum = 0;
-  for (const std::uint32_t row : rows) sum += profile.samples.cpu_ns[row];
+  for (const std::uint32_t row : rows) sum += profile.samples.weight_ns[row];
   return sum;
 }
 

@@ -40,6 +40,41 @@ bool blocks_signal(Tid tid, int signal);
 // The CPU clock of a thread of this process, for clock_ns(). Async-signal-safe. Reading it fails when the thread ends.
 clockid_t thread_cpu_clock(Tid tid);
 
+// What a thread of this process is in, by the kernel's word: the system call that it waits in, if any.
+struct KernelWait {
+  // The kinds that matter to a reader of a profile.
+  enum class Kind : std::uint8_t {
+    kUnknown,   // it could not be asked
+    kRunnable,  // it is in no call that waits: it runs, or waits for a CPU
+    kFutex,     // a lock, a condition, a semaphore
+    kFileLock,
+    kIo,
+    kSleep,
+    kOther,
+  } kind = Kind::kUnknown;
+  Address futex{};  // what a kFutex waits on
+};
+
+// Asks the kernel about one thread, time and again. Movable.
+class ThreadProbe {
+ public:
+  // Whether files of /proc stay open between questions, which costs two descriptors and makes a question three times
+  // cheaper.
+  enum class Keep : std::uint8_t { kOpen, kClosed };
+  ThreadProbe() = default;
+  ThreadProbe(Tid tid, Keep keep);
+
+  // What it waits in. The answer is a moment old: the thread's CPU clock tells whether it has moved since.
+  [[nodiscard]] KernelWait wait() const;
+  // For how long, since its start, it could have run but had no CPU; -1 if the kernel does not count.
+  [[nodiscard]] std::int64_t ready_ns() const;
+
+ private:
+  Tid tid_{};
+  UniqueFd syscall_;
+  UniqueFd schedstat_;
+};
+
 // The resident set size of this process in bytes; 0 if unknown.
 std::int64_t resident_bytes();
 
@@ -52,13 +87,17 @@ Result<int> unused_realtime_signal();
 // Random bits for phases and jitter; from the kernel, else from the clock.
 std::uint64_t random_seed();
 
+// Whether perf events can be made to come as traps: as SIGTRAP on the thread's way back to user mode, which never ends
+// a system call early.
+bool has_trap_ticks();
+
 // A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
 class ThreadTick {
  public:
   // Whom to tick, how, and when.
   struct Settings {
     Tid tid{};
-    int signal = 0;
+    int signal = 0;              // SIGTRAP, with kPerf only: a trap; see has_trap_ticks
     std::uint32_t slot = 0;      // comes back in the signal's siginfo; see slot_of
     std::int64_t first_ns = 0;   // until the first tick
     std::int64_t period_ns = 0;  // between ticks after it

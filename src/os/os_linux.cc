@@ -11,6 +11,8 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
@@ -50,6 +52,18 @@ UniqueFd move_out_of_the_way(UniqueFd fd) {
   return moved >= 0 ? UniqueFd(moved) : std::move(fd);
 }
 
+// In the upper half of what our traps bring along, above the slot.
+constexpr std::uint64_t kTrapMark = std::uint64_t{0x506c696dU} << 32U;
+
+// si_perf_data, which glibc does not name yet: it follows the address of a fault.
+std::uint64_t trap_data(const siginfo_t& info) {
+  constexpr std::size_t kOffset = 24;
+  static_assert(offsetof(siginfo_t, si_addr) + sizeof(void*) == kOffset);
+  std::uint64_t data = 0;
+  std::memcpy(&data, reinterpret_cast<const char*>(&info) + kOffset, sizeof data);
+  return data;
+}
+
 Result<UniqueFd> open_task_clock(const ThreadTick::Settings& settings) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
@@ -58,12 +72,21 @@ Result<UniqueFd> open_task_clock(const ThreadTick::Settings& settings) {
   attr.sample_period = static_cast<std::uint64_t>(settings.first_ns);
   attr.disabled = 1;
   attr.wakeup_events = 1;
+  const bool is_trap = settings.signal == SIGTRAP;
+#ifdef PERF_ATTR_SIZE_VER7
+  attr.sigtrap = is_trap ? 1 : 0;
+  attr.remove_on_exec = is_trap ? 1 : 0;  // the kernel wants it: a trap must not meet a program that does not know it
+  attr.sig_data = kTrapMark | settings.slot;
+#else
+  if (is_trap) return Error{ErrorKind::kUnsupported, "built without perf events that trap"};
+#endif
   // exclude_kernel stays 0: with it, ticks that fall into system calls would be lost and their time attributed to
   // whatever runs next. Where only user-mode events are allowed, another clock is the better choice.
   const long fd = ::syscall(SYS_perf_event_open, &attr, static_cast<pid_t>(settings.tid), -1, -1,
                             static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC));
   if (fd < 0) return system_error("perf_event_open (task-clock)", errno);
   UniqueFd owned = move_out_of_the_way(UniqueFd(static_cast<int>(fd)));
+  if (is_trap) return owned;
   const f_owner_ex owner{F_OWNER_TID, static_cast<pid_t>(settings.tid)};
   if (::fcntl(owned.get(), F_SETFL, O_ASYNC | O_NONBLOCK) != 0 ||
       ::fcntl(owned.get(), F_SETSIG, settings.signal) != 0 || ::fcntl(owned.get(), F_SETOWN_EX, &owner) != 0)
@@ -126,6 +149,132 @@ bool blocks_signal(Tid tid, int signal) {
 clockid_t thread_cpu_clock(Tid tid) {
   // The kernel's encoding of a dynamic clock: ~tid in the upper bits, "per thread" (4) and "CPUCLOCK_SCHED" (2) below.
   return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3U) | 6U);
+}
+
+namespace {
+
+// The number of the call and its first two arguments, as in /proc/TID/syscall: "7 0x7ffd5a 0x1 ...".
+struct SystemCall {
+  long number = -1;
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+};
+
+std::optional<SystemCall> parse_system_call(std::string_view text) {
+  SystemCall call;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const auto number = std::from_chars(at, end, call.number);
+  if (number.ec != std::errc{}) return std::nullopt;
+  at = number.ptr;
+  for (std::uint64_t* argument : {&call.first, &call.second}) {
+    constexpr std::string_view kPrefix = " 0x";
+    if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(kPrefix)) break;
+    at = std::from_chars(at + kPrefix.size(), end, *argument, 16).ptr;
+  }
+  return call;
+}
+
+// Not all calls exist on all architectures: aarch64 has none of the older ones.
+KernelWait::Kind kind_of(const SystemCall& call) {
+  using Kind = KernelWait::Kind;
+  switch (call.number) {
+    case SYS_futex:
+#ifdef SYS_futex_waitv
+    case SYS_futex_waitv:
+#endif
+      return Kind::kFutex;
+    case SYS_flock: return Kind::kFileLock;
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+      return Kind::kSleep;
+      // Without anything to wait for, they are a sleep; so does time.sleep up to Python 3.10.
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return call.first == 0 ? Kind::kSleep : Kind::kIo;
+#ifdef SYS_poll
+    case SYS_poll:
+#endif
+    case SYS_ppoll: return call.second == 0 ? Kind::kSleep : Kind::kIo;
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2:
+#endif
+#ifdef SYS_open
+    case SYS_open:
+#endif
+    case SYS_openat:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_sync:
+    case SYS_sendfile:
+    case SYS_copy_file_range:
+    case SYS_splice:
+    case SYS_connect:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_io_getevents:
+    case SYS_io_uring_enter: return Kind::kIo;
+    default: return Kind::kOther;
+  }
+}
+
+// A small file of /proc, through a descriptor that is open already if there is one.
+std::string_view read_proc(const UniqueFd& open, Tid tid, const char* name, std::span<char> buffer) {
+  const UniqueFd here(open.is_open() ? -1 : ::open(proc_task_path(tid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  const int fd = open.is_open() ? open.get() : here.get();
+  const ssize_t size = fd >= 0 ? ::pread(fd, buffer.data(), buffer.size(), 0) : -1;
+  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+}  // namespace
+
+ThreadProbe::ThreadProbe(Tid tid, Keep keep) : tid_(tid) {
+  if (keep == Keep::kClosed) return;
+  const auto open = [&](const char* name) {
+    UniqueFd fd(::open(proc_task_path(tid, name).c_str(), O_RDONLY | O_CLOEXEC));
+    return fd.is_open() ? move_out_of_the_way(std::move(fd)) : UniqueFd{};
+  };
+  syscall_ = open("syscall");
+  schedstat_ = open("schedstat");
+}
+
+KernelWait ThreadProbe::wait() const {
+  char buffer[256];
+  const std::string_view text = read_proc(syscall_, tid_, "syscall", buffer);
+  if (text.empty()) return {};
+  if (text.starts_with("running")) return {KernelWait::Kind::kRunnable, {}};
+  const std::optional<SystemCall> call = parse_system_call(text);
+  if (!call) return {};
+  const KernelWait::Kind kind = kind_of(*call);
+  return {kind, kind == KernelWait::Kind::kFutex ? Address{call->first} : Address{}};
+}
+
+std::int64_t ThreadProbe::ready_ns() const {
+  char buffer[128];
+  const std::string_view text = read_proc(schedstat_, tid_, "schedstat", buffer);
+  const std::size_t space = text.find(' ');
+  std::int64_t ready = -1;
+  if (space != std::string_view::npos) std::from_chars(text.data() + space + 1, text.data() + text.size(), ready);
+  return ready;
 }
 
 std::int64_t resident_bytes() {
@@ -239,7 +388,17 @@ void ThreadTick::forget() {
   fd_.reset();
 }
 
+bool has_trap_ticks() {
+  return open_task_clock({.tid = current_tid(), .signal = SIGTRAP, .first_ns = 1'000'000'000}).ok();
+}
+
 TickOrigin origin_of(const siginfo_t& info) {
+  constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
+  if (info.si_signo == SIGTRAP) {
+    const std::uint64_t data = trap_data(info);
+    if (info.si_code != kTrapPerf || (data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
+    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data), 0};
+  }
   if (info.si_code == SI_TIMER)
     return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int),
             static_cast<std::uint32_t>(info.si_overrun)};

@@ -46,12 +46,18 @@ void filter(Profile& profile, const Filter& conditions) {
     return !stack.is_none() && function_matches[stack.index()] && file_matches[stack.index()];
   };
 
+  const auto activity_matches = [&](Activity activity) {
+    const auto& wanted = conditions.activities;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), activity) != wanted.end();
+  };
+
   SampleTable kept;
   const SampleTable& all = profile.samples;
   for (std::size_t row = 0; row < all.size(); ++row) {
     const bool in_time = all.time_ns[row] >= conditions.from_ns && all.time_ns[row] < conditions.to_ns;
-    if (in_time && thread_matches(all.thread[row]) && stack_matches(all.stack[row]))
-      kept.push_back(all.time_ns[row], all.thread[row], all.stack[row], all.cpu_ns[row]);
+    if (in_time && activity_matches(all.activity[row]) && thread_matches(all.thread[row]) &&
+        stack_matches(all.stack[row]))
+      kept.push_back(all.time_ns[row], all.thread[row], all.stack[row], all.weight_ns[row], all.activity[row]);
   }
   profile.samples = std::move(kept);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "profile/profile.h"
 
@@ -12,10 +13,11 @@ namespace plimsoll::profile {
 // Conditions that a sample must meet, all of them. Empty texts match everything. Texts are matched as substrings
 // without regard to ASCII case.
 struct Filter {
-  std::string thread = {};    // in the thread's name, or equal to its kernel id in decimal
-  std::string function = {};  // in the name of any function on the stack
-  std::string file = {};      // in the file of any function on the stack
-  std::int64_t from_ns = 0;   // time since the start of the profile: from_ns <= time < to_ns
+  std::string thread = {};                // in the thread's name, or equal to its kernel id in decimal
+  std::string function = {};              // in the name of any function on the stack
+  std::string file = {};                  // in the file of any function on the stack
+  std::vector<Activity> activities = {};  // what the thread was doing: one of these; none = any
+  std::int64_t from_ns = 0;               // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -23,7 +23,7 @@ std::vector<std::int64_t> weights_kept(const Filter& conditions) {
   Profile profile = draw_profile(kDrawing);
   filter(profile, conditions);
   std::vector<std::int64_t> weights;
-  for (const std::int64_t cpu : profile.samples.cpu_ns) weights.push_back(cpu / kMillisecond);
+  for (const std::int64_t cpu : profile.samples.weight_ns) weights.push_back(cpu / kMillisecond);
   return weights;
 }
 
@@ -55,6 +55,15 @@ TEST(Filter, SelectsStacksThroughAFunction) {
 TEST(Filter, SelectsStacksThroughAFile) {
   // GIVEN a part of a path WHEN the profile is filtered THEN stacks through that file stay
   EXPECT_EQ(weights_kept({.file = "json/"}), (Weights{2, 4}));
+}
+
+TEST(Filter, SelectsWhatThreadsWereDoing) {
+  Profile profile = draw_profile("main 1\nmain 2:io\nmain 4:sleep\nmain 8:io");
+  filter(profile, {.activities = {Activity::kIo, Activity::kSleep}});
+  EXPECT_EQ(profile.sampled_ns(), 14 * kMillisecond);
+  EXPECT_EQ(profile.sampled_cpu_ns(), 0);
+  filter(profile, {.activities = {Activity::kSleep}});
+  EXPECT_EQ(profile.sampled_ns(), 4 * kMillisecond);
 }
 
 TEST(Filter, NeedsAllConditionsAtOnce) {

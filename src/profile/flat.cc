@@ -16,7 +16,7 @@ std::vector<StackWeight> weights_of_stacks(const Profile& profile) {
   for (std::size_t row = 0; row < profile.samples.size(); ++row) {
     if (profile.samples.stack[row].is_none()) continue;
     StackWeight& weight = weights[profile.samples.stack[row].index()];
-    weight.ns += profile.samples.cpu_ns[row];
+    weight.ns += profile.samples.weight_ns[row];
     ++weight.samples;
   }
   return weights;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "base/unique_fd.h"
 #include "base/varint.h"
@@ -51,6 +52,21 @@ bool next_chunk(std::string_view& bytes, std::string& raw) {
 class Decoder {
  public:
   explicit Decoder(Profile& profile) : profile_(profile) {}
+
+  // After the last chunk. A wait is written when it is over, and may so come after what followed it: rows are put into
+  // the order that SampleTable promises.
+  void finish() {
+    if (!is_disordered_) return;
+    const SampleTable& all = profile_.samples;
+    std::vector<std::uint32_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return all.time_ns[a] < all.time_ns[b]; });
+    SampleTable sorted;
+    for (const std::uint32_t row : order)
+      sorted.push_back(all.time_ns[row], all.thread[row], all.stack[row], all.weight_ns[row], all.activity[row]);
+    profile_.samples = std::move(sorted);
+  }
 
   // False if a section makes no sense; the profile then holds what came before it.
   bool chunk(std::string_view raw) {
@@ -208,36 +224,54 @@ class Decoder {
     VarintCursor times(cursor.bytes());
     VarintCursor weights(cursor.bytes());
     if (cursor.failed()) return false;
+    // Without this column, all threads were running.
+    const bool has_activities = !cursor.at_end();
+    VarintCursor activities(has_activities ? cursor.bytes() : std::string_view{});
+    if (cursor.failed()) return false;
     std::uint64_t run = 0;
+    std::uint64_t same_activity = has_activities ? 0 : count;
+    Activity activity = Activity::kRunning;
     ThreadId thread;
     for (std::size_t row = 0; row < count; ++row) {
+      if (same_activity == 0) {
+        activity = static_cast<Activity>(activities.bounded(kActivityCount - 1));
+        same_activity = activities.varint();
+        if (activities.failed() || same_activity == 0) return false;
+      }
+      --same_activity;
       if (run == 0) {
         thread = ThreadId{static_cast<std::size_t>(threads.varint())};
         run = threads.varint();
         if (threads.failed() || thread.index() >= thread_states_.size() || run == 0) return false;
       }
       --run;
-      if (!sample(thread, stacks.signed_varint(), times.signed_varint(), weights.signed_varint())) return false;
+      const Steps steps{stacks.signed_varint(), times.signed_varint(), weights.signed_varint()};
+      if (!sample(thread, steps, activity)) return false;
       if (stacks.failed() || times.failed() || weights.failed()) return false;
     }
     return true;
   }
 
-  bool sample(ThreadId thread, std::int64_t stack_step, std::int64_t time_step, std::int64_t weight_step) {
+  // What a row of the samples' columns says.
+  struct Steps {
+    std::int64_t stack, time, weight;
+  };
+  bool sample(ThreadId thread, const Steps& step, Activity activity) {
     ThreadState& state = thread_states_[thread.index()];
     std::int64_t weight = 0;
-    if (__builtin_add_overflow(state.stack, stack_step, &state.stack) ||
-        __builtin_add_overflow(state.delta, time_step, &state.delta) ||
+    if (__builtin_add_overflow(state.stack, step.stack, &state.stack) ||
+        __builtin_add_overflow(state.delta, step.time, &state.delta) ||
         __builtin_add_overflow(state.time, state.delta, &state.time) ||
-        __builtin_add_overflow(state.delta, weight_step, &weight))
+        __builtin_add_overflow(state.delta, step.weight, &weight))
       return false;
     std::int64_t time_ns = 0;
-    std::int64_t cpu_ns = 0;
+    std::int64_t weight_ns = 0;
     if (state.stack < 0 || static_cast<std::uint64_t>(state.stack) > stack_ids_.size() || !to_ns(state.time, time_ns) ||
-        !to_ns(weight, cpu_ns))
+        !to_ns(weight, weight_ns))
       return false;
     const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
-    profile_.samples.push_back(time_ns, thread, stack, cpu_ns);
+    if (state.delta < 0) is_disordered_ = true;
+    profile_.samples.push_back(time_ns, thread, stack, weight_ns, activity);
     return true;
   }
 
@@ -317,6 +351,7 @@ class Decoder {
     std::int64_t time = 0, delta = 0, stack = 0;
   };
   Profile& profile_;
+  bool is_disordered_ = false;
   std::int64_t unit_ns_ = 1;
   // A hostile file may repeat a row, which the tables store once: ids as written -> ids in the tables.
   std::vector<StringId> string_ids_;
@@ -363,6 +398,7 @@ Result<Profile> read_plim(std::string_view bytes) {
     if (total > plim::kLargestProfile) return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
     if (!decoder.chunk(raw)) break;
   }
+  decoder.finish();
   if (!bytes.empty()) profile.complete = false;
   return profile;
 }

@@ -39,7 +39,8 @@ class Growing {
     for (int i = 0; i < 50; ++i) {
       time_ += 1'000'000 + i * 37;
       profile.samples.push_back(time_, ThreadId{static_cast<std::size_t>(i) % threads}, i % 7 == 0 ? StackId{} : stack,
-                                990'000 + i * 1'003);
+                                990'000 + i * 1'003,
+                                round % 2 == 0 ? Activity::kRunning : static_cast<Activity>(i / 3 % 7));
     }
     profile.counters = {{ProcessId{0}, "rss", "bytes", {time_, time_ + 5'000}, {4096 * round, 8192 * round}}};
     profile.markers.push_back({time_, 77, ThreadId{0}, "GC", {{"generation", "2"}}});
@@ -74,7 +75,8 @@ void expect_equal(const Profile& a, const Profile& b) {
   EXPECT_EQ(a.samples.time_ns, b.samples.time_ns);
   EXPECT_EQ(a.samples.thread, b.samples.thread);
   EXPECT_EQ(a.samples.stack, b.samples.stack);
-  EXPECT_EQ(a.samples.cpu_ns, b.samples.cpu_ns);
+  EXPECT_EQ(a.samples.weight_ns, b.samples.weight_ns);
+  EXPECT_EQ(a.samples.activity, b.samples.activity);
   ASSERT_EQ(a.threads.size(), b.threads.size());
   for (std::size_t i = 0; i < a.threads.size(); ++i) {
     EXPECT_EQ(a.threads[i].os_tid, b.threads[i].os_tid);
@@ -178,7 +180,8 @@ TEST(Plim, CutAtAnyByteIsAProfileOfItsWholeChunks) {
       continue;
     }
     ASSERT_TRUE(read.ok()) << "cut at " << size;
-    const auto chunks = static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), [&](std::size_t end) { return end <= size; }));
+    const auto chunks =
+        static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), [&](std::size_t end) { return end <= size; }));
     EXPECT_EQ(read.value().samples.size(), chunks * 50) << "cut at " << size;
     EXPECT_EQ(read.value().complete, size == bytes.size());
   }
@@ -237,7 +240,7 @@ TEST(Plim, KeepsSumsOfWeightsRightToOneUnit) {
   // THEN each thread's sum is off by less than a unit, and no time by more than half of one
   ASSERT_TRUE(read.ok());
   for (std::size_t row = 0; row < 10'000; ++row) {
-    sums[read.value().samples.thread[row].index()] -= read.value().samples.cpu_ns[row];
+    sums[read.value().samples.thread[row].index()] -= read.value().samples.weight_ns[row];
     EXPECT_LE(std::abs(read.value().samples.time_ns[row] - profile.samples.time_ns[row]), 5'000);
   }
   EXPECT_LT(std::abs(sums[0]), 10'000);
@@ -252,7 +255,8 @@ TEST(Plim, NeedsAboutTwoBytesForASampleAtOneKilohertz) {
   function.name = profile.strings.intern("f");
   StackId stacks[3];
   for (std::uint32_t i = 0; i < 3; ++i)
-    stacks[i] = profile.stacks.intern({StackId{}, profile.frames.intern({profile.functions.intern(function), i + 1, 0})});
+    stacks[i] =
+        profile.stacks.intern({StackId{}, profile.frames.intern({profile.functions.intern(function), i + 1, 0})});
   std::uint64_t random = 12345;
   std::int64_t time = 0;
   for (int i = 0; i < 60'000; ++i) {

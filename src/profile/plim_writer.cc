@@ -232,13 +232,15 @@ std::string PlimEncoder::threads(const Profile& profile, std::size_t& next) {
 }
 
 std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
-  // Four columns, one after the other, as equal things compress better together.
+  // Columns, one after the other, as equal things compress better together.
   const SampleTable& table = profile.samples;
   if (next == table.size()) return {};
   const std::size_t first = next;
   const std::size_t end = next = std::min(first + kSamplesInSection, table.size());
-  std::string threads, stacks, times, weights;
+  std::string threads, stacks, times, weights, activities;
   std::size_t run = 0;
+  std::size_t same_activity = 0;
+  bool any_waits = false;
   for (std::size_t row = first; row < end; ++row) {
     ThreadState& state = thread_states_[table.thread[row].index()];
     ++run;
@@ -246,13 +248,19 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
       put_varint(threads, table.thread[row].index());
       put_varint(threads, std::exchange(run, 0));
     }
+    ++same_activity;
+    any_waits = any_waits || table.activity[row] != Activity::kRunning;
+    if (row + 1 == end || table.activity[row + 1] != table.activity[row]) {
+      put_varint(activities, static_cast<std::uint64_t>(table.activity[row]));
+      put_varint(activities, std::exchange(same_activity, 0));
+    }
     const std::int64_t stack = stacks_.plus_one(table.stack[row]);
     put_signed(stacks, stack - std::exchange(state.stack, stack));
     const std::int64_t time = units(table.time_ns[row]);
     const std::int64_t delta = time - std::exchange(state.time, time);
     put_signed(times, delta - std::exchange(state.delta, delta));
     // A thread that runs all the time uses as much CPU time as time passes: mostly the difference is 0.
-    const std::int64_t weight_ns = table.cpu_ns[row] + state.remainder_ns;
+    const std::int64_t weight_ns = table.weight_ns[row] + state.remainder_ns;
     const std::int64_t weight = units(weight_ns);
     state.remainder_ns = weight_ns - weight * unit_ns_;
     put_signed(weights, weight - delta);
@@ -260,6 +268,7 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   std::string out;
   put_varint(out, end - first);
   for (const std::string* column : {&threads, &stacks, &times, &weights}) put_bytes(out, *column);
+  if (any_waits) put_bytes(out, activities);
   return out;
 }
 

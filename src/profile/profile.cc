@@ -18,8 +18,19 @@ void Profile::set_meta(std::string_view name, std::string_view value) {
     found->second = value;
 }
 
+std::int64_t Profile::sampled_ns() const {
+  return std::accumulate(samples.weight_ns.begin(), samples.weight_ns.end(), std::int64_t{0});
+}
+
 std::int64_t Profile::sampled_cpu_ns() const {
-  return std::accumulate(samples.cpu_ns.begin(), samples.cpu_ns.end(), std::int64_t{0});
+  std::int64_t sum = 0;
+  for (std::size_t row = 0; row < samples.size(); ++row)
+    if (samples.activity[row] == Activity::kRunning) sum += samples.weight_ns[row];
+  return sum;
+}
+
+std::size_t Profile::running_samples() const {
+  return static_cast<std::size_t>(std::count(samples.activity.begin(), samples.activity.end(), Activity::kRunning));
 }
 
 FunctionId Profile::leaf_function(StackId stack) const {

@@ -73,8 +73,11 @@ struct Profile {
   [[nodiscard]] std::string_view meta_value(std::string_view name) const;
   // Adds or replaces a meta entry.
   void set_meta(std::string_view name, std::string_view value);
-  // The sum of the cpu_ns column.
+  // The sum of all weights, and of those of running threads: the same, but for recordings of wall-clock time.
+  [[nodiscard]] std::int64_t sampled_ns() const;
   [[nodiscard]] std::int64_t sampled_cpu_ns() const;
+  // The number of samples of running threads.
+  [[nodiscard]] std::size_t running_samples() const;
   // The function of the innermost frame; none for the empty stack.
   [[nodiscard]] FunctionId leaf_function(StackId stack) const;
 };

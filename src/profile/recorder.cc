@@ -123,7 +123,7 @@ StackId Recorder::stack_of(const capture::Sample& sample) {
 
 void Recorder::sample(const capture::Sample& sample) {
   profile_.samples.push_back(since_start(sample.time_ns), ThreadId{sample.thread.index()}, stack_of(sample),
-                             sample.cpu_ns);
+                             sample.weight_ns, sample.activity);
 }
 
 void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) {
@@ -158,8 +158,7 @@ void Recorder::read_wanted_sources() {
 }
 
 std::size_t Recorder::table_memory() const {
-  return profile_.strings.memory() + profile_.functions.memory() + profile_.frames.memory() +
-         profile_.stacks.memory();
+  return profile_.strings.memory() + profile_.functions.memory() + profile_.frames.memory() + profile_.stacks.memory();
 }
 
 bool Recorder::is_full() const {

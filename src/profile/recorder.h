@@ -68,8 +68,8 @@ class Recorder final : public capture::SampleSink {
   PlimEncoder encoder_;
   Profile profile_;
   bool has_header_ = false;
-  std::vector<FunctionId> functions_;                       // by CodeId
-  std::vector<LastStack> last_stacks_;                      // by ThreadSerial
+  std::vector<FunctionId> functions_;   // by CodeId
+  std::vector<LastStack> last_stacks_;  // by ThreadSerial
   std::uint32_t code_epoch_ = 1;
   boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
   std::vector<std::string> wanted_sources_;

@@ -4,32 +4,40 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/ids.h"
 
 namespace plimsoll::profile {
 
-// Row i: thread[i] was on stack[i] at time_ns[i], and stands for cpu_ns[i] of its CPU time.
-// Rows are in order of recording, which is ordered by time per thread, and nearly so over all threads.
+// Row i: thread[i] was on stack[i] at time_ns[i], and stands for weight_ns[i] of its time, spent in activity[i].
+// Weights are measured, not assumed: CPU time since the thread's previous sample, or time waited. Recordings of CPU
+// time have rows that are kRunning only; in those of wall-clock time the weights of a thread add up to its life. Rows
+// are in order of recording, which is ordered by time per thread, and nearly so over all threads.
 struct SampleTable {
   std::vector<std::int64_t> time_ns;  // monotonic, since the start of the profile
   std::vector<ThreadId> thread;
-  std::vector<StackId> stack;        // none = the empty stack
-  std::vector<std::int64_t> cpu_ns;  // CPU time since the thread's previous sample, measured
+  std::vector<StackId> stack;  // none = the empty stack
+  std::vector<std::int64_t> weight_ns;
+  std::vector<Activity> activity;
 
   [[nodiscard]] std::size_t size() const { return time_ns.size(); }
-  void push_back(std::int64_t time, ThreadId on_thread, StackId on_stack, std::int64_t cpu) {
+  void push_back(std::int64_t time, ThreadId on_thread, StackId on_stack, std::int64_t weight,
+                 Activity in_activity = Activity::kRunning) {
     time_ns.push_back(time);
     thread.push_back(on_thread);
     stack.push_back(on_stack);
-    cpu_ns.push_back(cpu);
+    weight_ns.push_back(weight);
+    activity.push_back(in_activity);
   }
   // Bytes of a row.
-  static constexpr std::size_t kRowBytes = 2 * sizeof(std::int64_t) + sizeof(ThreadId) + sizeof(StackId);
+  static constexpr std::size_t kRowBytes =
+      2 * sizeof(std::int64_t) + sizeof(ThreadId) + sizeof(StackId) + sizeof(Activity);
   void clear() {
     time_ns.clear();
     thread.clear();
     stack.clear();
-    cpu_ns.clear();
+    weight_ns.clear();
+    activity.clear();
   }
 };
 

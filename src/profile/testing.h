@@ -131,14 +131,17 @@ inline void draw_sample(Profile& profile, std::string_view line) {
   rest = trimmed(rest.substr(0, at));
   const auto gap = rest.find_last_of(" \t");
   if (gap == std::string_view::npos) bad_drawing(line, "a stack and a weight are expected");
-  const std::int64_t cpu = milliseconds(rest.substr(gap + 1), line);
+  std::string_view weight = rest.substr(gap + 1);
+  const std::int64_t cpu = milliseconds(take_until(weight, ":"), line);
+  const std::optional<Activity> activity = weight.empty() ? Activity::kRunning : activity_named(weight);
+  if (!activity) bad_drawing(line, "there is no such activity");
 
   const ThreadId id = draw_thread(profile, label);
   Thread& thread = profile.threads[id.index()];
-  thread.cpu_ns += cpu;
-  thread.end_ns = time.value_or(thread.cpu_ns);
-  profile.samples.push_back(thread.end_ns, id, draw_stack(profile, trimmed(rest.substr(0, gap))), cpu);
-  profile.process_cpu_ns += cpu;
+  if (*activity == Activity::kRunning) thread.cpu_ns += cpu;
+  thread.end_ns = time.value_or(thread.end_ns + cpu);
+  profile.samples.push_back(thread.end_ns, id, draw_stack(profile, trimmed(rest.substr(0, gap))), cpu, *activity);
+  if (*activity == Activity::kRunning) profile.process_cpu_ns += cpu;
   profile.end_ns = std::max(profile.end_ns, thread.end_ns);
 }
 

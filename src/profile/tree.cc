@@ -55,7 +55,7 @@ Tree tree(const Profile& profile, Granularity granularity) {
   for (std::size_t row = 0; row < profile.samples.size(); ++row) {
     const StackId stack = profile.samples.stack[row];
     TreeNode& node = result.nodes[stack.is_none() ? 0 : node_of_stack[stack.index()]];
-    node.self_ns += profile.samples.cpu_ns[row];
+    node.self_ns += profile.samples.weight_ns[row];
     ++node.self_samples;
   }
 

@@ -23,14 +23,14 @@ Address address_of(const void* pointer) { return Address{reinterpret_cast<std::u
 // the state, so it never dangles. The attached state comes first because a thread may switch between the states of
 // several interpreters; up to 3.11 that one is global, and is only believed if it names this thread. Both calls are a
 // load or two (pthread_getspecific for the second up to 3.14): async-signal-safe in every released version.
-Address thread_state_of_caller() {
+capture::Interpreter::ThreadState thread_state_of_caller() {
   PyThreadState* attached = attached_thread_state();
   if (attached != nullptr) {
     std::uint64_t thread_id = 0;
     const bool is_readable = memory::LocalReader{}.load(address_of(&attached->thread_id), thread_id);
-    if (is_readable && thread_id == static_cast<std::uint64_t>(::pthread_self())) return address_of(attached);
+    if (is_readable && thread_id == static_cast<std::uint64_t>(::pthread_self())) return {address_of(attached), true};
   }
-  return address_of(PyGILState_GetThisThreadState());
+  return {address_of(PyGILState_GetThisThreadState()), false};
 }
 
 // A strong reference.
@@ -104,11 +104,11 @@ Status check_frame(const cpython::Layout& layout, const cpython::PyFrame& ours, 
 Status check_stack(const capture::Interpreter& interpreter) {
   const cpython::Layout& layout = interpreter.layout;
   const memory::LocalReader memory;
-  if (thread_state_of_caller() != address_of(PyThreadState_Get()))
+  if (thread_state_of_caller().address != address_of(PyThreadState_Get()))
     return layout_error(layout.version, "thread state of the calling thread");
   Address frame{};
   std::vector<cpython::PyFrame> ours(4096);
-  if (!cpython::current_frame(memory, layout, thread_state_of_caller(), frame))
+  if (!cpython::current_frame(memory, layout, thread_state_of_caller().address, frame))
     return layout_error(layout.version, "current frame");
   const cpython::Walk walk = cpython::walk_frames(memory, layout, interpreter.code_type, frame, ours);
   if (walk.stop != cpython::WalkStop::kComplete && walk.stop != cpython::WalkStop::kTruncated)
@@ -132,11 +132,11 @@ Status check_stack(const capture::Interpreter& interpreter) {
 Result<capture::Interpreter> find_interpreter() {
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
   const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
+  const Address runtime = address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime"));
   const cpython::Version version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
-  const Result<cpython::Layout> layout =
-      cpython::find_layout(memory::LocalReader{}, version, address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
+  const Result<cpython::Layout> layout = cpython::find_layout(memory::LocalReader{}, version, runtime);
   if (!layout.ok()) return layout.error();
-  const capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), &thread_state_of_caller};
+  const capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), runtime, &thread_state_of_caller};
   PLIMSOLL_TRY(check_strings(interpreter.layout));
   PLIMSOLL_TRY(check_stack(interpreter));
   return interpreter;

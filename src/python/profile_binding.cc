@@ -2,6 +2,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 
@@ -25,7 +26,8 @@ using profile::Profile;
 template <typename T>
 nb::object column(const std::vector<T>& values, nb::handle owner) {
   static_assert(std::is_trivially_copyable_v<T>);
-  using Element = std::conditional_t<sizeof(T) == 4, const std::uint32_t, const std::int64_t>;
+  using Element = std::conditional_t<sizeof(T) == 1, const std::uint8_t,
+                                     std::conditional_t<sizeof(T) == 4, const std::uint32_t, const std::int64_t>>;
   return nb::cast(nb::ndarray<nb::memview, Element, nb::ndim<1>>(reinterpret_cast<Element*>(values.data()),
                                                                  {values.size()}, owner));
 }
@@ -122,6 +124,16 @@ nb::object stack_frames(const Profile& profile, std::uint32_t stack) {
   return ids;
 }
 
+std::vector<Activity> activities_named(const std::vector<std::string>& names) {
+  std::vector<Activity> activities;
+  for (const std::string& name : names) {
+    const std::optional<Activity> activity = activity_named(name);
+    if (!activity) raise(Error{ErrorKind::kUsage, "there is no activity \"" + name + "\""});
+    activities.push_back(*activity);
+  }
+  return activities;
+}
+
 // A copy without the samples that do not match. The tables are re-read from the encoded profile: a StringTable has
 // no copy, and a filtered profile is rare.
 std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter& conditions) {
@@ -170,6 +182,7 @@ void bind_profile(nb::module_& module) {
       .def_prop_ro("start_realtime_ns", [](const Profile& self) { return self.start_realtime_ns; })
       .def_prop_ro("end_ns", [](const Profile& self) { return self.end_ns; })
       .def_prop_ro("process_cpu_ns", [](const Profile& self) { return self.process_cpu_ns; })
+      .def("sampled_ns", &Profile::sampled_ns)
       .def("sampled_cpu_ns", &Profile::sampled_cpu_ns)
       .def_prop_ro("complete", [](const Profile& self) { return self.complete; })
       .def_prop_ro("sample_count", [](const Profile& self) { return self.samples.size(); })
@@ -177,7 +190,8 @@ void bind_profile(nb::module_& module) {
       .def("time_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.time_ns, self); })
       .def("thread", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.thread, self); })
       .def("stack", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.stack, self); })
-      .def("cpu_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.cpu_ns, self); })
+      .def("weight_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.weight_ns, self); })
+      .def("activity", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.activity, self); })
       .def("functions", &functions)
       .def("frames", &frames)
       .def("threads", &threads)
@@ -191,13 +205,18 @@ void bind_profile(nb::module_& module) {
       .def("lines", [](const Profile& self) { return flat_rows(profile::lines(self)); })
       .def(
           "filter",
-          [](const Profile& self, std::string thread, std::string function, std::string file, std::int64_t from_ns,
-             std::int64_t to_ns) {
-            return filtered(self, {std::move(thread), std::move(function), std::move(file), from_ns, to_ns});
+          [](const Profile& self, std::string thread, std::string function, std::string file,
+             const std::vector<std::string>& activities, std::int64_t from_ns, std::int64_t to_ns) {
+            return filtered(self, {std::move(thread), std::move(function), std::move(file),
+                                   activities_named(activities), from_ns, to_ns});
           },
-          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("from_ns"), nb::arg("to_ns"))
+          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
+          nb::arg("from_ns"), nb::arg("to_ns"))
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
+  nb::list activities;
+  for (const std::string_view name : kActivityNames) activities.append(std::string(name));
+  module.attr("activities") = nb::tuple(activities);
   module.def("formats", [] {
     nb::list names;
     for (const formats::Writer& writer : formats::writers())

@@ -29,6 +29,22 @@ std::optional<os::TickClock> clock_named(const std::string& engine) {
   raise(Error{ErrorKind::kUsage, "unknown engine \"" + engine + "\": choose auto, perf, timer or cpu-timer"});
 }
 
+capture::Mode mode_named(const std::string& mode) {
+  for (const capture::Mode known : {capture::Mode::kCpu, capture::Mode::kWall, capture::Mode::kGil})
+    if (mode == capture::text(known)) return known;
+  raise(Error{ErrorKind::kUsage, "unknown mode \"" + mode + "\": choose cpu, wall or gil"});
+}
+
+// The thread state of a thread of any interpreter, by pthread_self(); null if it has none. Needs the GIL.
+Address thread_state_of(unsigned long ident) {
+  for (PyInterpreterState* interpreter = PyInterpreterState_Head(); interpreter != nullptr;
+       interpreter = PyInterpreterState_Next(interpreter))
+    for (PyThreadState* state = PyInterpreterState_ThreadHead(interpreter); state != nullptr;
+         state = PyThreadState_Next(state))
+      if (state->thread_id == ident) return Address{reinterpret_cast<std::uint64_t>(state)};
+  return Address{};
+}
+
 std::string rate_text(double rate_hz) {
   std::string text = std::to_string(rate_hz);
   text.erase(text.find_last_not_of('0') + 1);
@@ -42,13 +58,14 @@ std::string rate_text(double rate_hz) {
 // interpreter's life (thread ends, deaths of code objects) must not meet a destroyed session.
 class Recording {
  public:
-  Recording(const std::string& path, double rate_hz, const std::string& engine, bool safe_mode, std::size_t memory_mb,
-            std::size_t max_depth, double duration_s, double rss_interval_s, bool sources,
+  Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
+            std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s, bool sources,
             std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     const capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
+    settings.tick.mode = mode_named(mode);
     settings.tick.clock = clock_named(engine);
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
@@ -118,6 +135,7 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
   result["samples"] = stats.samples;
   result["sampled_cpu_ns"] = stats.sampled_cpu_ns;
   result["process_cpu_ns"] = stats.process_cpu_ns;
+  result["waited_ns"] = stats.waited_ns;
   result["profiler_cpu_ns"] = stats.profiler_cpu_ns;
   result["duration_ns"] = stats.duration_ns;
   result["rate_hz"] = stats.rate_hz;
@@ -137,9 +155,9 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
-      .def(nb::init<const std::string&, double, const std::string&, bool, std::size_t, std::size_t, double, double,
-                    bool, std::vector<std::pair<std::string, std::string>>, const std::string&>(),
-           nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("engine"), nb::arg("safe_mode"),
+      .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, std::size_t, std::size_t,
+                    double, double, bool, std::vector<std::pair<std::string, std::string>>, const std::string&>(),
+           nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"), nb::arg("rss_interval_s"),
            nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
@@ -157,8 +175,9 @@ void bind_session(nb::module_& module) {
            })
       .def("hold_for_fork", [](Recording& self) { self.session().hold_for_fork(); })
       .def("release_after_fork", [](Recording& self) { self.session().release_after_fork(); })
-      .def("name_thread", [](Recording& self, int tid, const std::string& name) {
+      .def("name_thread", [](Recording& self, int tid, const std::string& name, unsigned long ident) {
         self.session().sampler().name_thread(Tid{tid}, name);
+        self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));
       });
 }
 

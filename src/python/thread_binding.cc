@@ -26,8 +26,7 @@ std::atomic<capture::Session*> recording{nullptr};
 // thread that outlives the interpreter is ended by pthread_exit, which unwinds the stack out of PyObject_Call. None of
 // the frames on it may catch that, or run a destructor.
 struct ThreadBody {
-  PyObject_HEAD
-  PyObject* body;
+  PyObject_HEAD PyObject* body;
 };
 
 // The name of the threading.Thread whose bound method the body is; empty for any other callable. The attribute is
@@ -79,12 +78,10 @@ void dealloc_body(PyObject* self) {
 }
 
 PyTypeObject* make_thread_body_type() {
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_body)},
-                         {Py_tp_repr, reinterpret_cast<void*>(repr_of_body)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(traverse_body)},
-                         {Py_tp_clear, reinterpret_cast<void*>(clear_body)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_body)},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(call_body)},         {Py_tp_repr, reinterpret_cast<void*>(repr_of_body)},
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse_body)}, {Py_tp_clear, reinterpret_cast<void*>(clear_body)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_body)},   {0, nullptr}};
   PyType_Spec spec{"plimsoll._core.ThreadBody", sizeof(ThreadBody), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }

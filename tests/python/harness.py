@@ -172,7 +172,8 @@ class Stack:
 
     time_ns: int
     thread: int
-    cpu_ns: int
+    weight_ns: int
+    activity: str
     frames: "tuple[Any, ...]"
 
     def in_file(self, name: str) -> "tuple[Any, ...]":
@@ -184,10 +185,11 @@ def stacks(profile: plimsoll.Profile) -> Iterator[Stack]:
     """The samples of a profile, one by one."""
     known: dict[int, tuple[Any, ...]] = {}
     samples = profile.samples
-    for time_ns, thread, stack, cpu_ns in zip(samples.time_ns, samples.thread, samples.stack, samples.cpu_ns):
+    rows = zip(samples.time_ns, samples.thread, samples.stack, samples.weight_ns, samples.activity)
+    for time_ns, thread, stack, weight_ns, activity in rows:
         if stack not in known:
             known[stack] = () if stack == NO_STACK else tuple(profile.frames_of(stack))
-        yield Stack(time_ns, thread, cpu_ns, known[stack])
+        yield Stack(time_ns, thread, weight_ns, plimsoll.profiles.ACTIVITIES[activity], known[stack])
 
 
 def plain_name(function: Any) -> str:

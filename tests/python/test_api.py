@@ -8,7 +8,7 @@ import pathlib
 import re
 import threading
 import time
-from typing import Any, AsyncIterator, Iterator
+from typing import AsyncIterator, Iterator
 
 import pytest
 
@@ -166,7 +166,7 @@ def test_the_package_is_pleasant_to_look_at() -> None:
     assert set(plimsoll.__all__) <= set(dir(plimsoll))
     assert plimsoll.__version__.count(".") == 2
     with pytest.raises(AttributeError, match="no_such"):
-        plimsoll.no_such
+        plimsoll.no_such  # noqa: B018
     assert all(getattr(plimsoll, name).__doc__ for name in plimsoll.__all__)
 
 
@@ -175,11 +175,11 @@ def test_the_package_is_pleasant_to_look_at() -> None:
 
 def test_samples_are_columns(profile: plimsoll.Profile) -> None:
     samples = profile.samples
-    columns = [samples.time_ns, samples.thread, samples.stack, samples.cpu_ns]
+    columns = [samples.time_ns, samples.thread, samples.stack, samples.weight_ns]
     assert all(isinstance(column, memoryview) and column.readonly for column in columns)
     assert {len(column) for column in columns} == {len(samples)}
     assert [column.format for column in columns] == ["q", "I", "I", "q"]
-    assert sum(samples.cpu_ns) / 1e9 == pytest.approx(profile.sampled_cpu)
+    assert sum(samples.weight_ns) / 1e9 == pytest.approx(profile.sampled_cpu)
     assert all(0 <= at <= profile.duration * 1e9 for at in samples.time_ns)
     assert set(samples.thread) <= set(range(len(profile.threads)))
     # and columns outlive the profile
@@ -255,7 +255,7 @@ def test_a_saved_profile_is_the_same_profile(profile: plimsoll.Profile, tmp_path
     profile.save(tmp_path / "copy.plim")
     copy = plimsoll.Profile.open(tmp_path / "copy.plim")
     assert list(copy.samples.time_ns) == list(profile.samples.time_ns)
-    assert list(copy.samples.cpu_ns) == list(profile.samples.cpu_ns)
+    assert list(copy.samples.weight_ns) == list(profile.samples.weight_ns)
     assert copy.threads == profile.threads and copy.functions == profile.functions
     assert copy.meta == profile.meta and copy.sources == profile.sources and copy.complete
 

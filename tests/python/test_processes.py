@@ -76,7 +76,7 @@ if __name__ == "__main__":
     # WHEN it runs with --children THEN the work of all tasks is in the children's profiles
     recorded = harness.record(tmp_path, script, options=["--children"])
     assert "[0, 1, 4, 9]" in recorded.finished.out
-    children = [profile for profile in harness.profiles_in(tmp_path)]
+    children = harness.profiles_in(tmp_path)
     assert sum(seconds_in(profile, "task") for profile in children) == pytest.approx(0.6, rel=0.1)
 
 

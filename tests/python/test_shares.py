@@ -17,7 +17,7 @@ def measured_in(recorded: harness.Recorded, names: "list[str]", inside: str) -> 
         called = [harness.plain_name(frame.function) for frame in stack.frames]
         if inside in called:
             for name in set(called) & set(names):
-                found[name] += stack.cpu_ns
+                found[name] += stack.weight_ns
     return found
 
 
@@ -85,7 +85,7 @@ def test_lines_get_their_share_of_the_time(tmp_path: pathlib.Path, program, engi
         for frame in stack.frames:
             line = 15 if frame.line == 16 else frame.line
             if frame.function.name == "hot" and line in measured:
-                measured[line] += stack.cpu_ns
+                measured[line] += stack.weight_ns
     as_names = [{str(line): weight for line, weight in side.items()} for side in (measured, truth)]
     assert_shares(as_names[0], as_names[1], len(recorded.profile.samples))
 

@@ -194,3 +194,42 @@ def test_sigterm_kills_a_program_that_does_not_care(tmp_path: pathlib.Path, prog
         finished = running.finish()
     assert finished.code == harness.death_by(signal.SIGTERM)
     assert plimsoll.Profile.open(out).meta["engine"]  # readable
+
+
+TRAPPING = """
+import ctypes, json, os, signal, sys, time
+taken = []
+def take(*_): taken.append(1)
+if "before" in sys.argv: signal.signal(signal.SIGTRAP, take)
+import plimsoll
+plimsoll.start(sys.argv[1])
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(500))
+work(0.3)
+if "later" in sys.argv:
+    signal.signal(signal.SIGTRAP, take)
+    work(0.5)  # the change is noticed
+    taken.clear()
+work(0.3)
+os.kill(os.getpid(), signal.SIGTRAP)
+print(json.dumps({"taken": len(taken), "cpu": time.thread_time()}), flush=True)
+plimsoll.stop()
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_a_program_that_handles_traps_itself(tmp_path: pathlib.Path, program: Write, when: str) -> None:
+    # GIVEN a program with a handler for SIGTRAP, by which ticks come where nobody else uses it
+    out = tmp_path / "own.plim"
+    truth = harness.python(program(TRAPPING), out, when).expect().truth
+    # THEN its handler gets its own signal and no tick of ours, and sampling goes on by another signal
+    assert truth["taken"] == 1
+    assert harness.total_seconds(plimsoll.Profile.open(out))["work"] >= (0.55 if when == "before" else 0.9)
+
+
+def test_a_trap_of_the_program_s_own_is_its_end(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program without such a handler THEN it dies of a trap, as it does without us
+    script = program(TRAPPING)
+    died = harness.python(script, tmp_path / "own.plim", "never")
+    assert died.code == harness.death_by(signal.SIGTRAP)

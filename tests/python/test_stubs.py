@@ -63,7 +63,7 @@ def same(one: "list[str]", other: "list[str]") -> bool:
     """Whether two signatures may be called alike. nanobind calls unnamed parameters arg, arg0, arg1."""
     def anonymous(names: "list[str]") -> "list[str]":
         if "/" not in names:
-            return [name for name in names]
+            return list(names)
         cut = names.index("/")
         return ["_"] * cut + names[cut:]
     return anonymous(one) == anonymous(other)
@@ -121,7 +121,7 @@ with plimsoll.profile("x.plim", engine="auto") as session:
     four: int = double(2)
 profile: plimsoll.Profile = session.profile
 samples: plimsoll.Samples = profile.samples
-column: memoryview = samples.cpu_ns
+column: memoryview = samples.weight_ns
 rows: list[tuple[str, float]] = [(row.function.name, row.self_time) for row in profile.flat()]
 root_time: float = profile.tree().root.total_time
 plimsoll.start("y.plim", rate_hz=1000).stop().save("y.json", format="speedscope")

@@ -33,7 +33,7 @@ def sampled_by_thread(profile: plimsoll.Profile) -> "dict[str, float]":
     result: "dict[str, float]" = {}
     for stack in harness.stacks(profile):
         name = profile.threads[stack.thread].name
-        result[name] = result.get(name, 0.0) + stack.cpu_ns
+        result[name] = result.get(name, 0.0) + stack.weight_ns
     return result
 
 
@@ -178,7 +178,7 @@ print(json.dumps({{"native": library.busy_join(), "mine": mine}}))
 """)
     # THEN it is found while it runs, and its time is on a stack that says what it is
     recorded = harness.record(tmp_path, script)
-    native = sum(stack.cpu_ns for stack in harness.stacks(recorded.profile)
+    native = sum(stack.weight_ns for stack in harness.stacks(recorded.profile)
                  if [frame.function.name for frame in stack.frames] == ["[native thread]"])
     found_late = 200e6  # threads are looked for ten times a second
     assert recorded.truth["native"] - found_late <= native <= recorded.truth["native"] * 1.02

@@ -47,7 +47,7 @@ std::vector<Line> aggregate(const profile::Profile& profile) {
     const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | samples.stack[row].index();
     const auto [position, inserted] = index.try_emplace(key, lines.size());
     if (inserted) lines.push_back({samples.thread[row], samples.stack[row], 0});
-    lines[position->second].cpu_ns += samples.cpu_ns[row];
+    lines[position->second].cpu_ns += samples.weight_ns[row];
   }
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.thread < b.thread; });
   return lines;

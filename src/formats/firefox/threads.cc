@@ -30,7 +30,7 @@ std::int64_t first_interval_start_ns(const FileLayout& layout, ThreadId thread) 
   const std::uint32_t first = layout.rows[thread.index()].front();
   const std::int64_t seen_ns = layout.profile.threads[thread.index()].start_ns;
   if (seen_ns < samples.time_ns[first]) return seen_ns;
-  return std::max<std::int64_t>(samples.time_ns[first] - samples.cpu_ns[first], 0);
+  return std::max<std::int64_t>(samples.time_ns[first] - samples.weight_ns[first], 0);
 }
 
 // The viewer takes a CPU delta for the time since the sample before, and so ignores the first one. A sample without
@@ -57,9 +57,11 @@ void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) 
   column(
       "timeDeltas", [&] { json.milliseconds(deltas.next(first_interval_start_ns(layout, thread))); },
       [&](std::uint32_t row) { json.milliseconds(deltas.next(samples.time_ns[row])); });
-  column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.cpu_ns[row]); });
+  column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.weight_ns[row]); });
   json.member("weightType", "tracing-ms");
-  column("threadCPUDelta", write_zero, [&](std::uint32_t row) { json.integer(samples.cpu_ns[row]); });
+  column("threadCPUDelta", write_zero, [&](std::uint32_t row) {
+    json.integer(samples.activity[row] == Activity::kRunning ? samples.weight_ns[row] : 0);
+  });
   json.member("length", static_cast<std::int64_t>(rows.size() + (rows.empty() ? 0 : 1)));
   json.end_object();
 }

@@ -4,6 +4,7 @@
 // (frame) stands for the empty stack.
 #include "formats/pprof/writer.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
@@ -21,24 +22,30 @@ using protozero::pbf_builder;
 
 constexpr std::uint64_t kMappingId = 1;
 
-// Everything measured for one thread on one stack.
+// Everything measured for one thread on one stack, in one activity.
 struct StackTotal {
   ThreadId thread;
   StackId stack;
+  Activity activity{};
   std::int64_t samples = 0;
-  std::int64_t cpu_ns = 0;
+  std::int64_t time_ns = 0;
 };
+
+bool has_waits(const profile::Profile& profile) {
+  const auto& activities = profile.samples.activity;
+  return std::any_of(activities.begin(), activities.end(), [](Activity one) { return one != Activity::kRunning; });
+}
 
 std::vector<StackTotal> aggregate(const profile::Profile& profile) {
   std::vector<StackTotal> totals;
-  boost::unordered_flat_map<std::uint64_t, std::size_t> index;
+  boost::unordered_flat_map<std::pair<std::uint64_t, Activity>, std::size_t> index;
   const profile::SampleTable& samples = profile.samples;
   for (std::size_t row = 0; row < samples.size(); ++row) {
     const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | samples.stack[row].index();
-    const auto [position, inserted] = index.try_emplace(key, totals.size());
-    if (inserted) totals.push_back({samples.thread[row], samples.stack[row], 0, 0});
+    const auto [position, inserted] = index.try_emplace({key, samples.activity[row]}, totals.size());
+    if (inserted) totals.push_back({samples.thread[row], samples.stack[row], samples.activity[row]});
     ++totals[position->second].samples;
-    totals[position->second].cpu_ns += samples.cpu_ns[row];
+    totals[position->second].time_ns += samples.weight_ns[row];
   }
   return totals;
 }
@@ -46,7 +53,9 @@ std::vector<StackTotal> aggregate(const profile::Profile& profile) {
 // Writes one file. Its parts may come in any order; the string table comes last, when all texts are known.
 class FileWriter {
  public:
-  explicit FileWriter(const profile::Profile& profile) : profile_(profile) { texts_.intern(""); }
+  explicit FileWriter(const profile::Profile& profile) : profile_(profile), has_waits_(has_waits(profile)) {
+    texts_.intern("");
+  }
 
   std::string write() {
     write_value_types();
@@ -73,7 +82,8 @@ class FileWriter {
   void write_value_types() {
     write_value_type(ProfileField::kSampleType, "samples", "count");
     write_value_type(ProfileField::kSampleType, "cpu", "nanoseconds");
-    file_.add_int64(ProfileField::kDefaultSampleType, text("cpu"));
+    if (has_waits_) write_value_type(ProfileField::kSampleType, "wall", "nanoseconds");
+    file_.add_int64(ProfileField::kDefaultSampleType, text(has_waits_ ? "wall" : "cpu"));
   }
 
   void write_mapping() {
@@ -127,12 +137,16 @@ class FileWriter {
       for (StackId at = total.stack; !at.is_none(); at = profile_.stacks[at].parent)
         location_ids.push_back(profile_.stacks[at].frame.index() + std::uint64_t{1});
       if (location_ids.empty()) location_ids.push_back(profile_.frames.size() + 1);
-      const std::array values{total.samples, total.cpu_ns};
+      // Of CPU time as ever; where there are waits, of all time, too.
+      const bool is_running = total.activity == Activity::kRunning;
+      const std::array values{total.samples, is_running ? total.time_ns : 0, total.time_ns};
+      const auto end = values.begin() + (has_waits_ ? 3 : 2);
 
       pbf_builder<SampleField> sample{file_, ProfileField::kSample};
       sample.add_packed_uint64(SampleField::kLocationId, location_ids.begin(), location_ids.end());
-      sample.add_packed_int64(SampleField::kValue, values.begin(), values.end());
+      sample.add_packed_int64(SampleField::kValue, values.begin(), end);
       write_labels(sample, profile_.threads[total.thread.index()]);
+      if (has_waits_) write_label(sample, "activity", plimsoll::text(total.activity));
     }
   }
   void write_label(pbf_builder<SampleField>& sample, std::string_view key, std::string_view value) {
@@ -169,6 +183,7 @@ class FileWriter {
   }
 
   const profile::Profile& profile_;
+  const bool has_waits_;
   profile::StringTable texts_;
   std::string bytes_;
   ProfileBuilder file_{bytes_};

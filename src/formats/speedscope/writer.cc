@@ -63,7 +63,7 @@ std::vector<Run> runs_of(const profile::Profile& profile, const FunctionStacks& 
   for (const std::uint32_t row : rows) {
     const StackId stack = stacks.of(profile.samples.stack[row]);
     if (runs.empty() || runs.back().stack != stack) runs.push_back({stack, 0});
-    runs.back().cpu_ns += profile.samples.cpu_ns[row];
+    runs.back().cpu_ns += profile.samples.weight_ns[row];
   }
   return runs;
 }

@@ -1,0 +1,23 @@
+// capture/own_thread.h: threads of the profiler in the process of the program.
+#pragma once
+
+#include <pthread.h>
+
+#include <csignal>
+
+namespace plimsoll::capture {
+
+// Starts a thread with all signals blocked, so that no signal of the program is ever delivered to it. `name` is what
+// the kernel calls it, at most 15 bytes. Returns 0 or an errno, as pthread_create.
+inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(void*), void* argument) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread
+  const int failed = ::pthread_create(&thread, nullptr, body, argument);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed == 0) ::pthread_setname_np(thread, name);
+  return failed;
+}
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,39 @@
+// capture/tick_signals.h: how ticks come in. The process's signal handlers of the signal engine, and who they feed.
+//
+// Timers send a real-time signal that nobody uses. Perf events come as traps where the kernel has them (Linux 5.13; as
+// described here from 6.1): SIGTRAP, raised on the thread's way back from the kernel. A signal that is pending ends a
+// system call that is about to wait, with EINTR, which C code may not expect; a trap lets it wait, and comes after it.
+// Measured: 96 of 40,000 short waits under a 5 kHz tick ended with EINTR by signal, none by trap.
+#pragma once
+
+#include "base/result.h"
+
+namespace plimsoll::capture {
+
+class CpuSampler;
+
+// The signals of the two kinds of ticks.
+struct TickSignals {
+  int timer = 0;
+  int perf = 0;  // SIGTRAP for traps; else the same as `timer`
+};
+
+// Installs the handlers; the same ones for all sessions of a process. They stay: a tick that is still pending when a
+// session ends must not meet the default action. Traps are used if the program has no handler for SIGTRAP. Thread-safe
+// with respect to ticks, not to itself.
+Result<TickSignals> install_tick_handlers();
+
+// Whether SIGTRAP still has our handler: the program may have installed its own since.
+bool traps_are_ours();
+
+// Whom handlers feed from now on; nobody if null.
+void set_active_sampler(CpuSampler* sampler);
+
+// Returns when every handler that was running has ended. A handler takes microseconds; only a preempted one is waited
+// for. Callers make sure beforehand that the handlers that begin meanwhile do nothing.
+void wait_for_handlers();
+
+// In the child of a fork: handlers that were running on other threads do not exist here.
+void forget_handlers();
+
+}  // namespace plimsoll::capture

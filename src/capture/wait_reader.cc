@@ -1,0 +1,302 @@
+#include "capture/wait_reader.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "capture/own_thread.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+// A wait is told of at least so often, so that a file that is read meanwhile, or cut, is not far behind.
+constexpr std::int64_t kTellAfter = 500'000'000;
+// So many threads may have files of /proc kept open for them.
+constexpr std::size_t kProbesOpen = 64;
+// A thread that keeps moving is running, after so many tries.
+constexpr int kTries = 3;
+// The lock, its condition variables and their mutexes are one structure, of 208 bytes up to 3.15.
+constexpr std::uint64_t kGilSize = 256;
+
+std::int64_t cpu_clock_of(Tid tid) { return clock_ns(os::thread_cpu_clock(tid)); }
+
+}  // namespace
+
+WaitReader::WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
+                       std::size_t max_depth)
+    : interpreter_(interpreter),
+      max_depth_(max_depth),
+      sampler_(sampler),
+      ring_(ring),
+      seen_(seen),
+      random_(os::random_seed()) {}
+
+Result<std::unique_ptr<WaitReader>> WaitReader::start(const Interpreter& interpreter, CpuSampler& sampler,
+                                                      SampleRing& ring, SeenFilter& seen, std::size_t max_depth) {
+  std::unique_ptr<WaitReader> reader(new WaitReader(interpreter, sampler, ring, seen, max_depth));
+  const int failed = start_own_thread(
+      reader->thread_, "plimsoll-waits",
+      [](void* self) -> void* {
+        static_cast<WaitReader*>(self)->run();
+        return nullptr;
+      },
+      reader.get());
+  if (failed != 0) return system_error("cannot start the thread that looks at waits", failed);
+  reader->is_started_ = true;
+  reader->tid_.wait(0);
+  return reader;
+}
+
+void WaitReader::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!is_started_ || stop_requested_) return;
+    stop_requested_ = true;
+  }
+  wake_.notify_all();
+  ::pthread_join(thread_, nullptr);
+}
+
+void WaitReader::run() {
+  tid_.store(static_cast<std::int32_t>(os::current_tid()));
+  tid_.notify_all();
+  std::unique_lock lock(mutex_);
+  while (!stop_requested_) {
+    // Looks come at random within half a period to one and a half, so that periodic work cannot hide between them; and
+    // never so often that they take more than a quarter of this thread's time.
+    const auto period = static_cast<std::int64_t>(1e9 / sampler_.rate_hz());
+    const auto random = static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period));
+    const std::int64_t began = monotonic_ns();
+    lock.unlock();
+    look_at_all();
+    cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+    lock.lock();
+    const std::int64_t took = monotonic_ns() - began;
+    const std::int64_t pause = std::max(period / 2 + random - took, 3 * took);
+    wake_.wait_for(lock, std::chrono::nanoseconds(pause), [this] { return stop_requested_; });
+  }
+  lock.unlock();
+  look_at_all();
+  for (auto& [serial, of] : watched_) put_same(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
+  cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+}
+
+void WaitReader::look_at_all() {
+  const std::lock_guard looking(look_mutex_);
+  ++look_;
+  if (sampler_.is_paused()) {
+    if (!std::exchange(was_paused_, true))
+      for (auto& [serial, of] : watched_) put_same(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
+    watched_.clear();
+    return;
+  }
+  sampler_.for_each_thread([this](const ThreadSlot& slot) { look_at(slot); });
+  was_paused_ = false;
+  forget_ended();
+}
+
+WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
+  std::unique_ptr<Watched>& known = watched_[slot.serial.index()];
+  if (known == nullptr) {
+    known = std::make_unique<Watched>();
+    const bool keep = watched_.size() <= kProbesOpen;
+    known->probe = os::ThreadProbe(slot.tid, keep ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed);
+    // A thread's time counts from its beginning, or from the end of a pause.
+    known->looked = clocks_of(slot, *known);
+    if (!was_paused_) {
+      known->looked.now_ns = slot.info.start_ns;
+      known->looked.cpu_ns = slot.start_cpu_ns;
+    }
+  }
+  known->seen_in_look = look_;
+  return *known;
+}
+
+WaitReader::Clocks WaitReader::clocks_of(const ThreadSlot& slot, const Watched& of) {
+  return {monotonic_ns(), cpu_clock_of(slot.tid), std::max<std::int64_t>(of.probe.ready_ns(), 0)};
+}
+
+WaitReader::Spent WaitReader::spent(Watched& of, const Clocks& until) {
+  const std::int64_t off_ns =
+      std::max<std::int64_t>(until.now_ns - of.looked.now_ns - (until.cpu_ns - of.looked.cpu_ns), 0);
+  const std::int64_t counted_ns = std::max<std::int64_t>(until.ready_ns - of.looked.ready_ns, 0);
+  const std::int64_t told_ns = std::min(of.ready_told_ns, counted_ns);
+  const std::int64_t ready_ns = std::min(off_ns, counted_ns - told_ns);
+  return {ready_ns, off_ns - ready_ns, told_ns};
+}
+
+void WaitReader::look_at(const ThreadSlot& slot) {
+  Watched& of = watched(slot);
+  const std::int64_t cpu_ns = cpu_clock_of(slot.tid);
+  if (cpu_ns == 0) return;  // it has ended
+  const bool is_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
+  if (is_waiting && cpu_ns == of.looked.cpu_ns) {
+    const std::int64_t now = monotonic_ns();
+    of.open_ns += now - std::exchange(of.looked.now_ns, now);
+    if (of.open_ns >= kTellAfter) put_same(slot.serial, of, RawSample::Stack::kSame);
+    return;
+  }
+  if (is_waiting) put_same(slot.serial, of, RawSample::Stack::kSame);
+  const Address thread_state{slot.thread_state.load(std::memory_order_relaxed)};
+  if (is_null(thread_state) || !is_alive(thread_state)) {
+    // A thread of native code: no Python program waits in it.
+    of.looked = clocks_of(slot, of);
+    of.activity = Activity::kRunning;
+    of.unplaced_ns = of.unplaced_ready_ns = of.open_ns = 0;
+    return;
+  }
+  if (!find_wait(slot, of, thread_state)) found_running(slot, of);
+}
+
+bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_state) {
+  for (int tried = 0; tried < kTries; ++tried) {
+    const Clocks now = clocks_of(slot, of);
+    const os::KernelWait wait = of.probe.wait();
+    if (now.cpu_ns == 0) return false;
+    const bool has_moved = cpu_clock_of(slot.tid) != now.cpu_ns;
+    if (has_moved && wait.kind == os::KernelWait::Kind::kRunnable) return false;
+    if (has_moved) continue;
+    const Activity activity = activity_of(wait, thread_state);
+    const bool is_ready = activity == Activity::kReady;
+    const Spent since = spent(of, now);
+    const std::int64_t weight_ns =
+        is_ready ? of.unplaced_ready_ns + since.ready_ns + since.wait_ns : of.unplaced_ns + since.wait_ns;
+    const Proof proof = put_stack(slot, thread_state, activity, weight_ns, now.cpu_ns);
+    if (proof == Proof::kMoved) continue;
+    of.looked = now;
+    of.ready_told_ns -= since.told_ns;
+    if (is_ready) {
+      of.unplaced_ready_ns = 0;
+      of.ready_told_ns += since.wait_ns;  // the kernel counts a turn in the queue when it is over
+    } else {
+      of.unplaced_ready_ns += since.ready_ns;
+      of.unplaced_ns = 0;
+    }
+    of.activity = proof == Proof::kHolds ? activity : Activity::kRunning;
+    return true;
+  }
+  return false;
+}
+
+void WaitReader::found_running(const ThreadSlot& slot, Watched& of) {
+  const Clocks now = clocks_of(slot, of);
+  if (now.cpu_ns == 0) return;
+  const Spent since = spent(of, now);
+  of.looked = now;
+  of.ready_told_ns -= since.told_ns;
+  of.unplaced_ready_ns += since.ready_ns;
+  const bool was_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
+  if (was_waiting) {
+    of.open_ns += since.wait_ns;
+    put_same(slot.serial, of, RawSample::Stack::kSame);
+  } else {
+    of.unplaced_ns += since.wait_ns;
+  }
+  of.activity = Activity::kRunning;
+}
+
+WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_state, Activity activity,
+                                        std::int64_t weight_ns, std::int64_t cpu_ns) {
+  const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
+  const SampleRing::Slot room = ring_.reserve(most);
+  if (room.bytes.empty()) {
+    sampler_.count_drop(DropReason::kRingFull, 0);
+    return Proof::kLost;
+  }
+  auto* sample = new (room.bytes.data()) RawSample;
+  sample->time_ns = monotonic_ns();
+  sample->weight_ns = weight_ns;
+  sample->activity = activity;
+  sample->thread = slot.serial;
+  auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
+  const cpython::Walk walk = cpython::walk_thread(memory::LocalReader{}, interpreter_.layout, interpreter_.code_type,
+                                                  thread_state, {frames, max_depth_});
+  // Before the proof: after it, the thread may run on and let go of its code objects.
+  const bool is_stack = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
+  if (is_stack)
+    for (std::uint32_t i = 0; i < walk.count; ++i) seen_.mark(frames[i].code);
+  const bool has_moved = cpu_clock_of(slot.tid) != cpu_ns;
+  sample->stop = has_moved ? cpython::WalkStop::kUnreadable : walk.stop;
+  if (is_stack && !has_moved) sample->frame_count = walk.count;
+  ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
+               sizeof(RawSample) + walk.count * sizeof(cpython::PyFrame));
+  if (has_moved) return Proof::kMoved;
+  if (!is_stack) sampler_.count_drop(reason_of(walk.stop), 0);
+  return is_stack ? Proof::kHolds : Proof::kLost;
+}
+
+void WaitReader::put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack) {
+  const bool is_last = stack == RawSample::Stack::kSameLast;
+  if (of.open_ns <= 0 && !is_last) return;
+  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample));
+  if (room.bytes.empty()) return;  // told of with the next one
+  auto* sample = new (room.bytes.data()) RawSample;
+  sample->time_ns = monotonic_ns();
+  sample->weight_ns = std::exchange(of.open_ns, 0);
+  sample->activity = of.activity;
+  sample->thread = serial;
+  sample->stack = stack;
+  ring_.commit(room, sizeof(RawSample), sizeof(RawSample));
+}
+
+void WaitReader::forget_ended() {
+  for (auto at = watched_.begin(); at != watched_.end();) {
+    const auto here = at++;
+    if (here->second->seen_in_look == look_) continue;
+    put_same(ThreadSerial{here->first}, *here->second, RawSample::Stack::kSameLast);
+    watched_.erase(here);
+  }
+}
+
+Activity WaitReader::activity_of(const os::KernelWait& wait, Address thread_state) const {
+  using Kind = os::KernelWait::Kind;
+  switch (wait.kind) {
+    case Kind::kRunnable: return Activity::kReady;
+    case Kind::kFutex: return is_lock_of_interpreter(wait.futex, thread_state) ? Activity::kGil : Activity::kLock;
+    case Kind::kFileLock: return Activity::kLock;
+    case Kind::kIo: return Activity::kIo;
+    case Kind::kSleep: return Activity::kSleep;
+    case Kind::kUnknown:
+    case Kind::kOther: break;
+  }
+  return Activity::kOther;
+}
+
+bool WaitReader::is_lock_of_interpreter(Address lock, Address thread_state) const {
+  const memory::LocalReader memory;
+  const cpython::Layout& layout = interpreter_.layout;
+  Address gil{};
+  if (layout.gil.in_runtime != cpython::kNoField) {
+    gil = offset_by(interpreter_.runtime, layout.gil.in_runtime);
+  } else {
+    Address interpreter{};
+    if (layout.gil.in_interpreter == cpython::kNoField ||
+        !memory::load_address(memory, offset_by(thread_state, layout.tstate.interpreter), interpreter) ||
+        !memory::load_address(memory, offset_by(interpreter, layout.gil.in_interpreter), gil))
+      return false;
+  }
+  return raw(lock) >= raw(gil) && raw(lock) - raw(gil) < kGilSize;
+}
+
+bool WaitReader::is_alive(Address thread_state) const {
+  // A thread state that has been freed may still look like one; but its neighbours do not know it any more.
+  const memory::LocalReader memory;
+  const cpython::Layout& layout = interpreter_.layout;
+  Address previous{};
+  Address next{};
+  Address back{};
+  if (!memory::load_address(memory, offset_by(thread_state, layout.tstate.previous), previous) ||
+      !memory::load_address(memory, offset_by(thread_state, layout.tstate.next), next))
+    return false;
+  if (!is_null(previous) &&
+      (!memory::load_address(memory, offset_by(previous, layout.tstate.next), back) || back != thread_state))
+    return false;
+  return is_null(next) ||
+         (memory::load_address(memory, offset_by(next, layout.tstate.previous), back) && back == thread_state);
+}
+
+}  // namespace plimsoll::capture

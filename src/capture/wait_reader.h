@@ -1,0 +1,114 @@
+// capture/wait_reader.h: the reader engine for wall-clock time: a thread of ours that looks, at the sampling rate, at
+// all threads that do not run, and notes what they wait for, and on which stack. No signal is sent, so nothing that
+// waits is ever interrupted; what threads do while they run is the business of their own ticks (cpu_sampler.h).
+//
+// A look is exact, not merely plausible: a thread's CPU clock is read before and after its frames. If it has not moved,
+// not to a nanosecond, the thread did not run, and what was read is its stack at that time. The clock is a seqlock that
+// the kernel keeps.
+//
+// Time is accounted for, not estimated: of the time between two looks, what the CPU clock says is CPU time and comes
+// with ticks; what /proc/.../schedstat says was spent in a run queue is kReady; and the rest was a wait. It counts for
+// the wait that the look finds. If the look finds the thread running, it counts for the wait that the previous look
+// found, else for the one that the next look finds.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "base/sample_ring.h"
+#include "capture/code_registry.h"
+#include "capture/cpu_sampler.h"
+#include "os/os.h"
+
+namespace plimsoll::capture {
+
+// The thread that looks. One per session. Thread-safe.
+class WaitReader {
+ public:
+  // Starts the thread; it looks at the sampler's threads, at the sampler's rate, until stop().
+  static Result<std::unique_ptr<WaitReader>> start(const Interpreter& interpreter, CpuSampler& sampler,
+                                                   SampleRing& ring, SeenFilter& seen, std::size_t max_depth);
+  WaitReader(const WaitReader&) = delete;
+  WaitReader& operator=(const WaitReader&) = delete;
+  ~WaitReader() { stop(); }
+
+  // Ends the thread, after a last look. The sampler must still know its threads. Idempotent.
+  void stop();
+  // Around fork, in the parent: while held, no look is under way.
+  void hold() { look_mutex_.lock(); }
+  void release() { look_mutex_.unlock(); }
+  // In the child of a fork, with the lock held since before: closes descriptors. The thread does not exist here.
+  void abandon() { watched_.clear(); }
+  [[nodiscard]] Tid tid() const { return Tid{tid_.load()}; }
+  // CPU time that the thread has used.
+  [[nodiscard]] std::int64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  // A thread's clocks at one time.
+  struct Clocks {
+    std::int64_t now_ns = 0;    // CLOCK_MONOTONIC
+    std::int64_t cpu_ns = 0;    // 0: the thread has ended
+    std::int64_t ready_ns = 0;  // for how long it could have run but had no CPU, as far as the kernel has counted
+  };
+  // What is known of one thread.
+  struct Watched {
+    std::uint64_t seen_in_look = 0;
+    Clocks looked;                           // at the last look
+    Activity activity = Activity::kRunning;  // what the last look found; a wait is proven, its stack in the ring
+    std::int64_t open_ns = 0;                // of that wait, not in the ring yet
+    std::int64_t unplaced_ns = 0;            // waited, but between two looks that both found it running
+    std::int64_t unplaced_ready_ns = 0;
+    std::int64_t ready_told_ns = 0;  // found as kReady before the kernel counted it
+    os::ThreadProbe probe;
+  };
+  // How the time between two looks was spent.
+  struct Spent {
+    std::int64_t ready_ns = 0;
+    std::int64_t wait_ns = 0;
+    std::int64_t told_ns = 0;  // counted by the kernel only now, but told of before
+  };
+
+  WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
+             std::size_t max_depth);
+  void run();
+  void look_at_all();
+  void look_at(const ThreadSlot& slot);
+  Watched& watched(const ThreadSlot& slot);
+  static Clocks clocks_of(const ThreadSlot& slot, const Watched& of);
+  static Spent spent(Watched& of, const Clocks& until);
+  // Looks for an instant at which the thread provably did not run, and puts its stack into the ring. False if it runs.
+  bool find_wait(const ThreadSlot& slot, Watched& of, Address thread_state);
+  void found_running(const ThreadSlot& slot, Watched& of);
+  // What became of a stack.
+  enum class Proof : std::uint8_t { kHolds, kMoved, kLost };
+  Proof put_stack(const ThreadSlot& slot, Address thread_state, Activity activity, std::int64_t weight_ns,
+                  std::int64_t cpu_ns);
+  void put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack);
+  [[nodiscard]] Activity activity_of(const os::KernelWait& wait, Address thread_state) const;
+  [[nodiscard]] bool is_lock_of_interpreter(Address lock, Address thread_state) const;
+  [[nodiscard]] bool is_alive(Address thread_state) const;
+  void forget_ended();
+
+  const Interpreter interpreter_;
+  const std::size_t max_depth_;
+  CpuSampler& sampler_;
+  SampleRing& ring_;
+  SeenFilter& seen_;
+  boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Watched>> watched_;  // by ThreadSerial
+  std::uint64_t look_ = 0;
+  std::uint64_t random_;
+  bool was_paused_ = false;
+
+  std::atomic<std::int32_t> tid_{0};
+  std::atomic<std::int64_t> cpu_ns_{0};
+  std::mutex look_mutex_;  // guards watched_ and what is used with it; held while looking
+  std::mutex mutex_;       // guards stop_requested_
+  std::condition_variable wake_;
+  bool stop_requested_ = false;
+  bool is_started_ = false;
+  pthread_t thread_{};
+};
+
+}  // namespace plimsoll::capture
