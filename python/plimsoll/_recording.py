@@ -108,8 +108,8 @@ def start(options: Options) -> _core.Recording:
         core = _core.Recording(
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, memory_mb=options.memory_mb, max_depth=options.max_depth,
-            duration_s=options.duration_s, rss_interval_s=options.rss_interval_s, sources=options.sources, meta=_facts(),
-            process_name=_process_name())
+            duration_s=options.duration_s, rss_interval_s=options.rss_interval_s, sources=options.sources,
+            meta=_facts(), process_name=_process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
         _name_threads(core)
