@@ -5,6 +5,7 @@
 #include "cli/app.h"
 #include "cli/console.h"
 #include "cli/convert.h"
+#include "cli/diff.h"
 #include "cli/info.h"
 #include "cli/run.h"
 #include "cli/show.h"
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   Commands commands;  // in the order of --help
   commands.push_back(make_run());
   commands.push_back(make_show());
+  commands.push_back(make_diff());
   commands.push_back(make_info());
   commands.push_back(make_convert());
 

@@ -1,0 +1,97 @@
+// cli/diff_test.cc: `plimsoll diff` from the words to the page and the exit code.
+#include "cli/diff.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/exit_code.h"
+#include "cli/testing.h"
+#include "profile/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::FakeConsole;
+
+// load and parse below main, in so many samples of 10 ms.
+profile::Profile drawn(int load, int parse) {
+  std::string drawing;
+  for (int i = 0; i < load; ++i) drawing += "main(/srv/app.py:1);load(/srv/app.py:12 def 10) 10\n";
+  for (int i = 0; i < parse; ++i) drawing += "main(/srv/app.py:1);parse(/srv/app.py:22 def 20) 10\n";
+  profile::Profile profile = profile::testing::draw_profile(drawing);
+  profile.set_meta("rate_hz", "100");
+  profile.set_meta("directory", "/srv");
+  return profile;
+}
+
+class DiffCommand : public ::testing::Test {
+ protected:
+  DiffCommand() {
+    console.files["before.plim"] = [] { return drawn(50, 50); };
+    console.files["after.plim"] = [] { return drawn(52, 200); };
+    console.files["empty.plim"] = [] { return drawn(0, 0); };
+  }
+  int run(std::vector<std::string> words) {
+    words.insert(words.begin(), "diff");
+    return testing::run_words(make_diff(), words, console);
+  }
+  FakeConsole console;
+};
+
+TEST_F(DiffCommand, ShowsWhatHasChangedAndCountsTheRest) {
+  EXPECT_EQ(run({"before.plim", "after.plim"}), kFine);
+  EXPECT_EQ(console.out, R"(before 1.00 s, after 2.52 s
++1.52 s (+152.0 %): beyond chance
+
+change s       %  before s  after s  function  where
+  +1.500  +300.0     0.500    2.000  parse     app.py:20
+
+2 more have changed by no more than chance may (--all shows them)
+)");
+}
+
+TEST_F(DiffCommand, ShowsTheTree) {
+  EXPECT_EQ(run({"before.plim", "after.plim", "tree"}), kFine);
+  EXPECT_NE(console.out.find("  +1.520  +152.0     1.000    2.520  main"), std::string::npos) << console.out;
+  EXPECT_NE(console.out.find("  +1.500  +300.0     0.500    2.000    parse"), std::string::npos) << console.out;
+  EXPECT_EQ(console.out.find("load"), std::string::npos) << console.out;
+}
+
+TEST_F(DiffCommand, ShowsLinesAndAll) {
+  EXPECT_EQ(run({"before.plim", "after.plim", "lines", "--all"}), kFine);
+  EXPECT_NE(console.out.find("app.py:12"), std::string::npos) << console.out;
+}
+
+TEST_F(DiffCommand, SaysThatNothingHasChanged) {
+  EXPECT_EQ(run({"before.plim", "before.plim"}), kFine);
+  EXPECT_NE(console.out.find("nothing has changed beyond chance"), std::string::npos) << console.out;
+}
+
+TEST_F(DiffCommand, FailsOnARegressionOnly) {
+  EXPECT_EQ(run({"before.plim", "after.plim", "--fail-over", "20"}), kFailed);
+  EXPECT_NE(console.err.find("grown by 152.0 %"), std::string::npos) << console.err;
+  EXPECT_EQ(run({"before.plim", "after.plim", "--fail-over", "200"}), kFine);
+  EXPECT_EQ(run({"after.plim", "before.plim", "--fail-over", "0"}), kFine) << "faster is no regression";
+  EXPECT_EQ(run({"before.plim", "after.plim", "--fail-over", "0", "--function", "load"}), kFine)
+      << "4 % more of 50 samples are chance";
+  EXPECT_EQ(run({"empty.plim", "after.plim", "--fail-over", "5"}), kFailed);
+}
+
+TEST_F(DiffCommand, WritesJson) {
+  EXPECT_EQ(run({"before.plim", "after.plim", "--json"}), kFine);
+  EXPECT_TRUE(console.out.starts_with("{\"schema\":1,")) << console.out;
+  EXPECT_NE(console.out.find(R"("function":"parse","file":"app.py","line":20,"self":{"before_ns":500000000,)"),
+            std::string::npos)
+      << console.out;
+}
+
+TEST_F(DiffCommand, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(run({"before.plim", "after.plim", "tre"}), kUsage);
+  EXPECT_EQ(run({"before.plim", "after.plim", "--sort", "name"}), kUsage);
+  EXPECT_EQ(run({"before.plim", "after.plim", "--fail-over", "-1"}), kUsage);
+  EXPECT_EQ(run({"before.plim", "no.plim"}), kBadInput);
+  EXPECT_EQ(run({"empty.plim", "empty.plim"}), kNoSamples);
+  EXPECT_EQ(run({"before.plim"}), kUsage);
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

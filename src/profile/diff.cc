@@ -1,0 +1,205 @@
+#include "profile/diff.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "profile/flat.h"
+#include "profile/tree.h"
+
+namespace plimsoll::profile {
+namespace {
+
+// The nominal time between two samples; unlimited if it is not known.
+std::int64_t period_of(const Profile& profile) {
+  const std::string_view text = profile.meta_value("rate_hz");
+  double rate = 0;
+  std::from_chars(text.data(), text.data() + text.size(), rate);
+  return rate > 0 ? static_cast<std::int64_t>(1e9 / rate) : std::numeric_limits<std::int64_t>::max();
+}
+
+// Puts the variance of each sample, in square microseconds, in the place of its weight. What a sample stands for was
+// measured, but whether the instant fell into this function was chance, for one period of it at most.
+void weights_to_variances(Profile& profile) {
+  constexpr std::int64_t kMicrosecond = 1'000;
+  constexpr std::int64_t kSecond = 1'000'000;  // in µs; the longest period there is, so that sums stay below 2^63
+  const std::int64_t period_us = std::clamp<std::int64_t>(period_of(profile) / kMicrosecond, 1, kSecond);
+  for (std::int64_t& weight : profile.samples.weight_ns) {
+    const std::int64_t us = std::clamp<std::int64_t>(weight / kMicrosecond, 1, kSecond);
+    weight = us * std::min(us, period_us);
+  }
+}
+
+// A function's name and file, and which of several of that name it is.
+using Identity = std::tuple<std::string, std::string, std::size_t>;
+
+// What each function of a profile is called in both.
+std::vector<Identity> identities(const Profile& profile) {
+  std::string base(profile.meta_value("directory"));
+  if (!base.empty() && base.back() != '/') base += '/';
+  std::map<std::pair<std::string, std::string>, std::set<std::uint32_t>> first_lines;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Function& function : profile.functions.rows()) {
+    std::string_view file = profile.strings[function.file];
+    if (!base.empty() && file.starts_with(base)) file.remove_prefix(base.size());
+    names.emplace_back(profile.strings[function.name], file);
+    first_lines[names.back()].insert(function.first_line);
+  }
+  std::vector<Identity> result;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::set<std::uint32_t>& lines = first_lines[names[i]];
+    const auto rank = std::distance(lines.begin(), lines.find(profile.functions.rows()[i].first_line));
+    result.emplace_back(names[i].first, names[i].second, static_cast<std::size_t>(rank));
+  }
+  return result;
+}
+
+// One side of a comparison: its times, and after use() of the other sums the variances of these times.
+enum class Side : std::uint8_t { kBefore, kAfter };
+
+void put(TimeChange& change, Side side, std::int64_t ns) {
+  (side == Side::kBefore ? change.before_ns : change.after_ns) += ns;
+}
+// Variances are collected in error_ns, in square microseconds, until judge() takes the root.
+void put_variance(TimeChange& change, std::int64_t us2) { change.error_ns += static_cast<double>(us2); }
+
+bool is_beyond_chance(const TimeChange& change, std::size_t rows) {
+  constexpr double kFalseAlarms = 0.01;
+  if (change.error_ns <= 0) return false;
+  const double z = std::abs(static_cast<double>(change.change_ns())) / change.error_ns;
+  return std::erfc(z / std::sqrt(2.0)) * static_cast<double>(std::max<std::size_t>(rows, 1)) < kFalseAlarms;
+}
+void judge(TimeChange& change, std::size_t rows) {
+  change.error_ns = std::sqrt(change.error_ns) * 1e3;
+  change.is_beyond_chance = is_beyond_chance(change, rows);
+}
+
+// Rows of both sides under their identities. Functions and lines alike.
+class RowMerger {
+ public:
+  using Rows = std::vector<FlatRow> (*)(const Profile&);
+  RowMerger(Rows rows, bool by_line) : rows_(rows), by_line_(by_line) {}
+
+  // First with weights, then with variances.
+  void add_times(const Profile& profile, const std::vector<Identity>& names, Side side) {
+    for (const FlatRow& row : rows_(profile)) {
+      ChangedRow& changed = row_for(profile, names, row);
+      changed.line = by_line_ ? row.line : profile.functions[row.function].first_line;
+      put(changed.self, side, row.self_ns);
+      put(changed.total, side, row.total_ns);
+    }
+  }
+  void add_variances(const Profile& profile, const std::vector<Identity>& names) {
+    for (const FlatRow& row : rows_(profile)) {
+      ChangedRow& changed = row_for(profile, names, row);
+      put_variance(changed.self, row.self_ns);
+      put_variance(changed.total, row.total_ns);
+    }
+  }
+  std::vector<ChangedRow> take() {
+    for (ChangedRow& row : changed_) {
+      judge(row.self, changed_.size());
+      judge(row.total, changed_.size());
+    }
+    std::stable_sort(changed_.begin(), changed_.end(), [](const ChangedRow& a, const ChangedRow& b) {
+      return std::abs(a.self.change_ns()) > std::abs(b.self.change_ns());
+    });
+    return std::move(changed_);
+  }
+
+ private:
+  ChangedRow& row_for(const Profile& profile, const std::vector<Identity>& names, const FlatRow& row) {
+    const Identity& name = names[row.function.index()];
+    // A function that has moved has taken its lines along.
+    const std::int64_t place = by_line_ ? std::int64_t{row.line} - profile.functions[row.function].first_line : 0;
+    const auto [at, is_new] = index_.try_emplace({name, place}, changed_.size());
+    if (is_new) changed_.push_back({std::get<0>(name), std::get<1>(name), 0, {}, {}});
+    return changed_[at->second];
+  }
+
+  const Rows rows_;
+  const bool by_line_;
+  std::map<std::pair<Identity, std::int64_t>, std::size_t> index_;
+  std::vector<ChangedRow> changed_;
+};
+
+// The trees of both sides, node on node.
+class TreeMerger {
+ public:
+  TreeMerger() { nodes_.emplace_back(); }
+
+  template <typename Put>
+  void add(const Tree& tree, const std::vector<Identity>& names, Put put_node) {
+    std::vector<std::size_t> place(tree.nodes.size());  // a parent's index is smaller than its children's
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+      const TreeNode& node = tree.nodes[i];
+      put_node(nodes_[place[i]], node);
+      for (const std::size_t child : node.children)
+        place[child] = child_of(place[i], names[tree.nodes[child].function.index()]);
+    }
+  }
+  std::vector<ChangedNode> take() {
+    for (ChangedNode& node : nodes_) {
+      judge(node.total, nodes_.size());
+      judge(node.self, nodes_.size());
+    }
+    for (ChangedNode& node : nodes_)
+      std::stable_sort(node.children.begin(), node.children.end(), [&](std::size_t a, std::size_t b) {
+        return std::abs(nodes_[a].total.change_ns()) > std::abs(nodes_[b].total.change_ns());
+      });
+    return std::move(nodes_);
+  }
+
+ private:
+  std::size_t child_of(std::size_t parent, const Identity& name) {
+    const auto [at, is_new] = index_.try_emplace({parent, name}, nodes_.size());
+    if (is_new) {
+      nodes_[parent].children.push_back(nodes_.size());
+      nodes_.push_back({std::get<0>(name), std::get<1>(name), {}, {}, {}});
+    }
+    return at->second;
+  }
+
+  std::map<std::pair<std::size_t, Identity>, std::size_t> index_;
+  std::vector<ChangedNode> nodes_;
+};
+
+}  // namespace
+
+Comparison compare(Profile before, Profile after) {
+  RowMerger functions(&flat, false);
+  RowMerger by_line(&lines, true);
+  TreeMerger trees;
+  Comparison result;
+  for (const Side side : {Side::kBefore, Side::kAfter}) {
+    Profile& profile = side == Side::kBefore ? before : after;
+    const std::vector<Identity> names = identities(profile);
+    put(result.total, side, profile.sampled_ns());
+    functions.add_times(profile, names, side);
+    by_line.add_times(profile, names, side);
+    trees.add(tree(profile, Granularity::kFunction), names, [&](ChangedNode& node, const TreeNode& from) {
+      put(node.total, side, from.total_ns);
+      put(node.self, side, from.self_ns);
+    });
+    weights_to_variances(profile);
+    put_variance(result.total, profile.sampled_ns());
+    functions.add_variances(profile, names);
+    by_line.add_variances(profile, names);
+    trees.add(tree(profile, Granularity::kFunction), names, [&](ChangedNode& node, const TreeNode& from) {
+      put_variance(node.total, from.total_ns);
+      put_variance(node.self, from.self_ns);
+    });
+  }
+  judge(result.total, 1);
+  result.functions = functions.take();
+  result.lines = by_line.take();
+  result.tree = trees.take();
+  return result;
+}
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,58 @@
+// profile/diff.h: what has changed from one profile to another, and what may be chance.
+//
+// A sampled time has an error: a function that was met n times might as well have been met n ± sqrt(n) times. Each time
+// here has its standard error, measured from the weights of its samples, and a change counts as one only if chance
+// would make one so large, anywhere in the whole report, once in a hundred times (a two-sided z-test with Bonferroni's
+// correction for the number of rows). The work may differ from run to run, too; of that a single pair knows nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// A time in both profiles.
+struct TimeChange {
+  std::int64_t before_ns = 0;
+  std::int64_t after_ns = 0;
+  double error_ns = 0;  // standard error of the difference
+  bool is_beyond_chance = false;
+
+  [[nodiscard]] std::int64_t change_ns() const { return after_ns - before_ns; }
+};
+
+// A function, or a line of one, in both profiles. Functions are the same if their names and files are: files relative
+// to where the programs started, functions of one name in one file in the order of their lines.
+struct ChangedRow {
+  std::string function;
+  std::string file;
+  std::uint32_t line = 0;  // in `after`, or in `before` if it is gone; 0 in a report on functions: where it begins
+  TimeChange self;
+  TimeChange total;
+};
+
+// A node of both call trees.
+struct ChangedNode {
+  std::string function;  // empty for the root
+  std::string file;
+  TimeChange total;
+  TimeChange self;
+  std::vector<std::size_t> children;  // by the size of their change, largest first
+};
+
+// A comparison of whole profiles.
+struct Comparison {
+  TimeChange total;
+  std::vector<ChangedRow> functions;  // by the size of the change of their own time, largest first
+  std::vector<ChangedRow> lines;      // likewise
+  std::vector<ChangedNode> tree;      // [0] is the root
+};
+
+// Compares two profiles; their weights are used up. Linear in samples and stacks.
+Comparison compare(Profile before, Profile after);
+
+}  // namespace plimsoll::profile
