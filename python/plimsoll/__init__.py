@@ -41,6 +41,7 @@ _HOMES = {
     **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
     **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
                      "stop"), "plimsoll.profiler"),
+    "load_ipython_extension": "plimsoll.ipython",  # %load_ext plimsoll
 }
 
 

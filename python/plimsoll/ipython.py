@@ -1,0 +1,84 @@
+"""Magics for IPython and Jupyter: ``%load_ext plimsoll``, then ``%plimsoll statement`` or ``%%plimsoll`` above a cell.
+
+::
+
+    %plimsoll train(model)                 one statement
+    %%plimsoll -m wall -o fetch.plim       a cell: waits, too, and kept in a file
+    %plimsoll?                             this help
+
+The result is a :class:`plimsoll.Profile`, shown as a table; ``_`` has it for more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
+
+if TYPE_CHECKING:
+    from plimsoll.profiles import Profile
+
+
+class _UsageError(Exception):
+    pass
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message}\n{self.format_usage()}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="%plimsoll", add_help=False)
+    parser.add_argument("-r", "--rate", type=float, default=1000.0, help="samples per second")
+    parser.add_argument("-m", "--mode", default="cpu", choices=("cpu", "wall", "gil"), help="which time")
+    parser.add_argument("-o", "--output", default=None, help="keep the profile in this file")
+    return parser
+
+
+_WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))\s*""")
+
+
+def _split(line: str) -> "tuple[list[str], str]":
+    """The options in front of a line, and the rest as it is: quotes in it are Python's."""
+    words: "list[str]" = []
+    rest = line.strip()
+    while rest.startswith("-"):
+        for _ in ("option", "value"):
+            match = _WORD.match(rest)
+            if match is None:
+                break
+            words.append(next(group for group in match.groups() if group is not None))
+            rest = rest[match.end():]
+    return words, rest
+
+
+def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profile]":
+    """Runs what the magic was given in the user's namespace; the profile, or None after a wrong option."""
+    import plimsoll
+
+    try:
+        words, statement = _split(line)
+        options = _parser().parse_args(words)
+    except _UsageError as error:
+        print(error, file=sys.stderr)
+        return None
+    if cell is not None and statement:
+        print(f"%%plimsoll takes options only, not {statement!r}: the code stands below it", file=sys.stderr)
+        return None
+    text = statement if cell is None else cell
+    code = compile(text, "<plimsoll>", "exec")
+    with plimsoll.Profiler(options.output, rate_hz=options.rate, mode=options.mode) as profiler:
+        exec(code, shell.user_ns)
+    return profiler.profile
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by ``%load_ext plimsoll``."""
+
+    def plimsoll(line: str, cell: Optional[str] = None) -> "Optional[Profile]":
+        return record(shell, line, cell)
+
+    plimsoll.__doc__ = __doc__
+    shell.register_magic_function(plimsoll, "line_cell", "plimsoll")

@@ -1,0 +1,143 @@
+"""Middlewares that record a request on demand: :class:`WSGIProfiler` (Django, Flask) and :class:`ASGIProfiler`
+(FastAPI, Starlette, Django).
+
+::
+
+    app.wsgi_app = WSGIProfiler(app.wsgi_app, directory="profiles")     # Flask
+    application = WSGIProfiler(get_wsgi_application())                   # Django's wsgi.py
+    app.add_middleware(ASGIProfiler, directory="profiles", mode="wall")  # FastAPI
+
+A request from this machine with ``plimsoll`` in its query string (``/search?q=tea&plimsoll``) is recorded into a file
+in `directory`; the response's header ``x-plimsoll-profile`` names it. Pass `when` to decide otherwise, for example by
+a secret header behind a proxy: whoever may ask for profiles can slow the server down and fill its disk, and profiles
+hold source text.
+
+One request is recorded at a time, and with it whatever else the process does meanwhile. Requests that ask during a
+recording are served as usual, with ``x-plimsoll-profile: busy``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from typing import Any, Awaitable, Callable, Iterable, Iterator, MutableMapping, Optional
+from urllib.parse import parse_qs
+
+HEADER = "x-plimsoll-profile"
+_LOOPBACK = ("127.0.0.1", "::1", "")  # "": a Unix socket
+
+
+def _asks(query: str, client: str) -> bool:
+    return client in _LOOPBACK and "plimsoll" in parse_qs(query, keep_blank_values=True)
+
+
+class _Recorder:
+    """Files and options of a middleware's recordings."""
+
+    def __init__(self, directory: str, options: "dict[str, Any]") -> None:
+        self._directory = os.path.abspath(directory)
+        self._options = options
+        self._number = itertools.count(1)
+
+    def start(self) -> "tuple[Optional[Any], str]":
+        """A started profiler, or None, and the header's value."""
+        import plimsoll
+
+        name = f"request-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(self._number)}.plim"
+        try:
+            if plimsoll.is_active():
+                return None, "busy"
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            profiler = plimsoll.Profiler(os.path.join(self._directory, name), **self._options)
+            return profiler.start(), name
+        except ValueError:  # another thread was faster
+            return None, "busy"
+        except (OSError, plimsoll.UnsupportedError) as error:
+            return None, f"failed: {str(error).splitlines()[0]}".encode("ascii", "replace").decode()
+
+    @staticmethod
+    def stop(profiler: "Optional[Any]") -> None:
+        if profiler is not None and profiler.is_active:
+            profiler.stop()
+
+
+class _RecordedBody:
+    """A WSGI response whose recording ends with it."""
+
+    def __init__(self, body: "Iterable[bytes]", profiler: Any) -> None:
+        self._body = body
+        self._profiler = profiler
+
+    def __iter__(self) -> "Iterator[bytes]":
+        yield from self._body
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            _Recorder.stop(self._profiler)
+
+
+class WSGIProfiler:
+    """Wraps a WSGI application. `when` takes the environ; other options are those of :class:`plimsoll.Profiler`."""
+
+    def __init__(self, app: "Callable[..., Iterable[bytes]]", directory: str = "profiles",
+                 when: "Optional[Callable[[dict[str, Any]], bool]]" = None, **options: Any) -> None:
+        self._app = app
+        self._when = when or (lambda environ: _asks(environ.get("QUERY_STRING", ""), environ.get("REMOTE_ADDR", "")))
+        self._recorder = _Recorder(directory, options)
+
+    def __call__(self, environ: "dict[str, Any]", start_response: "Callable[..., Any]") -> "Iterable[bytes]":
+        if not self._when(environ):
+            return self._app(environ, start_response)
+        profiler, told = self._recorder.start()
+
+        def start(status: str, headers: "list[tuple[str, str]]", *more: Any) -> Any:
+            return start_response(status, [*headers, (HEADER, told)], *more)
+
+        try:
+            body = self._app(environ, start)
+        except BaseException:
+            self._recorder.stop(profiler)
+            raise
+        return _RecordedBody(body, profiler)
+
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ASGIProfiler:
+    """Wraps an ASGI application. `when` takes the scope; other options are those of :class:`plimsoll.Profiler`."""
+
+    def __init__(self, app: "Callable[[Scope, Receive, Send], Awaitable[None]]", directory: str = "profiles",
+                 when: "Optional[Callable[[Scope], bool]]" = None, **options: Any) -> None:
+        self._app = app
+        self._when = when or self._asks
+        self._recorder = _Recorder(directory, options)
+
+    @staticmethod
+    def _asks(scope: Scope) -> bool:
+        client = scope.get("client")
+        return _asks(bytes(scope.get("query_string", b"")).decode("latin-1"), client[0] if client else "")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._when(scope):
+            await self._app(scope, receive, send)
+            return
+        profiler, told = self._recorder.start()
+
+        async def send_with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), (HEADER.encode(), told.encode())]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_header)
+        finally:
+            self._recorder.stop(profiler)

@@ -1,0 +1,200 @@
+"""pytest, notebooks and web frameworks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import sys
+from typing import Any, Callable
+
+import pytest
+
+import harness
+import plimsoll
+from plimsoll import pytest_plugin
+from plimsoll.middleware import ASGIProfiler, WSGIProfiler
+
+Write = Callable[..., pathlib.Path]
+
+TESTS = """
+import time
+def busy(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(500))
+def test_one(): busy(0.15)
+def test_two(): busy(0.05); assert False
+"""
+
+
+def run_pytest(directory: pathlib.Path, *options: str) -> harness.Finished:
+    (directory / "test_it.py").write_text(TESTS)
+    # The plugin may be there by its entry point already: installed packages have one, a source directory has not.
+    loaded = harness.python("-c", "from importlib import metadata as m; import sys; e = m.entry_points(); "
+                                  "e = e.select(group='pytest11') if hasattr(e, 'select') else e.get('pytest11', ()); "
+                                  "sys.exit(any(p.name == 'plimsoll' for p in e))").code
+    plugin = [] if loaded else ["-p", "plimsoll.pytest_plugin"]
+    return harness.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *options, "test_it.py",
+                          cwd=directory)
+
+
+def test_a_session_of_tests_is_recorded(tmp_path: pathlib.Path) -> None:
+    # GIVEN tests, one of which fails; WHEN they run with --plimsoll
+    done = run_pytest(tmp_path, "--plimsoll")
+    # THEN their outcome is theirs, and their time is in one profile
+    assert done.code == 1 and "1 failed, 1 passed" in done.out
+    assert "next: plimsoll show .plimsoll/session.plim" in done.out
+    times = harness.total_seconds(plimsoll.Profile.open(tmp_path / ".plimsoll" / "session.plim"))
+    assert times["busy"] == pytest.approx(0.2, rel=0.15)
+
+
+def test_each_test_is_recorded_by_itself(tmp_path: pathlib.Path) -> None:
+    done = run_pytest(tmp_path, "--plimsoll", "--plimsoll-per", "test", "--plimsoll-dir", "out")
+    assert "wrote 2 profiles into out" in done.out
+    profiles = {path.name: plimsoll.Profile.open(path) for path in (tmp_path / "out").iterdir()}
+    assert harness.total_seconds(profiles["test_it.py-test_one.plim"])["busy"] == pytest.approx(0.15, rel=0.2)
+    assert harness.total_seconds(profiles["test_it.py-test_two.plim"])["busy"] == pytest.approx(0.05, rel=0.3)
+
+
+def test_without_the_option_nothing_is_recorded(tmp_path: pathlib.Path) -> None:
+    done = run_pytest(tmp_path)
+    assert "plimsoll" not in done.out and not (tmp_path / ".plimsoll").exists()
+
+
+def test_tests_run_where_profiles_cannot_be_written(tmp_path: pathlib.Path) -> None:
+    done = run_pytest(tmp_path, "--plimsoll", "--plimsoll-dir", "/proc/nowhere")
+    assert "1 failed, 1 passed" in done.out and "not everything was profiled" in done.out
+
+
+def test_names_of_profiles_are_file_names() -> None:
+    assert pytest_plugin.file_name("tests/test_a.py::test_b") == "tests-test_a.py-test_b"
+    odd = ["a.py::test[1/2]", "a.py::test[1-2]", "a.py::test[" + "x" * 500 + "]", "a.py::test[\u2603 \0]", "../../etc"]
+    names = [pytest_plugin.file_name(name) for name in odd]
+    assert len(set(names)) == len(odd)
+    assert all("/" not in name and "\0" not in name and len(name) < 200 and not name.startswith(".") for name in names)
+
+
+# ---- notebooks ----
+
+
+class Shell:
+    """What the magics use of IPython."""
+
+    def __init__(self) -> None:
+        self.user_ns: "dict[str, Any]" = {"total": 0}
+        self.magics: "dict[str, Any]" = {}
+
+    def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+        assert kind == "line_cell"
+        self.magics[name] = function
+
+
+WORK = "import time\nend = time.thread_time() + 0.2\nwhile time.thread_time() < end: total += sum(range(500))"
+
+
+def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixture[str]") -> None:
+    # GIVEN a shell that has loaded the extension
+    shell = Shell()
+    plimsoll.load_ipython_extension(shell)
+    magic = shell.magics["plimsoll"]
+    # WHEN a cell is run THEN it acts on the user's names, and its profile can be looked at
+    profile = magic("", WORK)
+    assert shell.user_ns["total"] > 0
+    assert profile.sampled_cpu == pytest.approx(0.2, rel=0.2)
+    assert "&lt;module&gt;" in profile._repr_html_()
+    # AND so is a statement, with options, and quotes of its own
+    out = tmp_path / "with space.plim"
+    kept = magic(f"-r 200 -m cpu -o '{out}' exec('x = \"-o\"')")
+    assert shell.user_ns["x"] == "-o" and out.exists() and kept.meta["rate_hz"] == "200"
+    # AND what goes wrong is said, or raised
+    assert magic("-m sideways x = 1") is None and "sideways" in capsys.readouterr().err
+    assert magic("x = 1", "pass") is None and "options only" in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        magic("1/0")
+    assert not plimsoll.is_active()
+
+
+# ---- web ----
+
+
+def burn(seconds: float) -> None:
+    import time
+
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(500))
+
+
+def wsgi_app(environ: "dict[str, Any]", start_response: Any) -> Any:
+    start_response("200 OK", [("content-type", "text/plain")])
+    burn(0.05)
+    yield b"first "
+    burn(0.05)
+    yield b"second"
+
+
+def wsgi(app: Any, query: str, client: str = "127.0.0.1") -> "tuple[bytes, dict[str, str]]":
+    headers: "dict[str, str]" = {}
+    body = app({"QUERY_STRING": query, "REMOTE_ADDR": client}, lambda status, fields, *more: headers.update(fields))
+    text = b"".join(body)
+    if hasattr(body, "close"):
+        body.close()
+    return text, headers
+
+
+def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
+    app = WSGIProfiler(wsgi_app, str(tmp_path / "profiles"), rate_hz=500)
+    # GIVEN requests that do not ask, or come from elsewhere THEN nothing is recorded
+    for query, client in (("q=plimsoll", "127.0.0.1"), ("plimsoll", "203.0.113.9")):
+        assert wsgi(app, query, client) == (b"first second", {"content-type": "text/plain"})
+    assert not (tmp_path / "profiles").exists()
+    # WHEN one asks THEN its response is the same, and names a profile of all of it
+    text, headers = wsgi(app, "q=1&plimsoll")
+    assert text == b"first second"
+    profile = plimsoll.Profile.open(tmp_path / "profiles" / headers["x-plimsoll-profile"])
+    assert harness.total_seconds(profile)["burn"] == pytest.approx(0.1, rel=0.25)
+    assert not plimsoll.is_active()
+    # AND during another recording it is served all the same
+    with plimsoll.profile(tmp_path / "other.plim"):
+        assert wsgi(app, "plimsoll")[1]["x-plimsoll-profile"] == "busy"
+
+
+def test_a_failing_wsgi_application_does_not_leave_a_recording(tmp_path: pathlib.Path) -> None:
+    def broken(environ: Any, start_response: Any) -> Any:
+        raise LookupError("no such page")
+
+    with pytest.raises(LookupError):
+        wsgi(WSGIProfiler(broken, str(tmp_path)), "plimsoll")
+    assert not plimsoll.is_active()
+
+
+def test_an_asgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        burn(0.1)
+        await asyncio.sleep(0.05)
+        await send({"type": "http.response.body", "body": b"done"})
+
+    def ask(query: bytes, wrapped: Any) -> "list[Any]":
+        sent: "list[Any]" = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "query_string": query, "client": ("127.0.0.1", 5)}
+        asyncio.run(wrapped(scope, None, send))
+        return sent
+
+    wrapped = ASGIProfiler(app, str(tmp_path), mode="wall")
+    asyncio.run(wrapped({"type": "lifespan"}, None, None))
+    assert ask(b"x=1", wrapped)[0]["headers"] == [(b"a", b"b")]
+    start, body = ask(b"plimsoll", wrapped)
+    name, value = start["headers"][-1]
+    assert name == b"x-plimsoll-profile" and body["body"] == b"done"
+    profile = plimsoll.Profile.open(tmp_path / value.decode())
+    assert harness.total_seconds(profile)["burn"] >= 0.08
+    assert profile.meta["mode"] == "wall"
+    assert (os.stat(tmp_path / value.decode()).st_mode & 0o777) == 0o600
+    assert sys.modules["plimsoll"].is_active() is False
