@@ -6,8 +6,10 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/diff.h"
+#include "cli/doctor.h"
 #include "cli/info.h"
 #include "cli/run.h"
+#include "cli/selftest.h"
 #include "cli/show.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +20,8 @@ int main(int argc, char** argv) {
   commands.push_back(make_diff());
   commands.push_back(make_info());
   commands.push_back(make_convert());
+  commands.push_back(make_doctor());
+  commands.push_back(make_selftest());
 
   ProcessConsole console;
   return run_app(commands, std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);

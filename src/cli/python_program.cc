@@ -50,34 +50,6 @@ std::vector<std::string> paths_matching(const std::string& pattern) {
   return paths;
 }
 
-// What a command prints, with its standard error thrown away; empty if it fails.
-std::string output_of(const std::vector<std::string>& argv) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
-  const UniqueFd reading(ends[0]);
-  UniqueFd writing(ends[1]);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = ::posix_spawn(&child, words[0], &actions, nullptr, words.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return {};
-  writing.reset();
-  std::string output;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
-    output.append(buffer, static_cast<std::size_t>(got));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string{};
-}
-
 std::string boot_in(const std::string& directory) {
   const fs::path boot = fs::path(directory) / "plimsoll" / "_boot";
   std::error_code error;
@@ -147,6 +119,33 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string output_of(const std::vector<std::string>& argv) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, words[0], &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return {};
+  writing.reset();
+  std::string output;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
+    output.append(buffer, static_cast<std::size_t>(got));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string{};
+}
 
 Result<std::string> find_interpreter(const std::string& asked) {
   if (!asked.empty()) {

@@ -17,6 +17,9 @@ Result<std::string> find_interpreter(const std::string& asked);
 // package there.
 Result<std::string> find_boot_directory(const std::string& interpreter);
 
+// What a program prints, its errors aside; empty if it fails.
+std::string output_of(const std::vector<std::string>& argv);
+
 // How a child process ended, as its parent passes it on.
 struct Ending {
   int exit_code = 0;  // if it was not killed
