@@ -7,12 +7,14 @@
 
 namespace plimsoll::capture {
 
-// Starts a thread with all signals blocked, so that no signal of the program is ever delivered to it. `name` is what
-// the kernel calls it, at most 15 bytes. Returns 0 or an errno, as pthread_create.
+// Starts a thread that blocks all signals but those of its own faults, so that no signal of the program is ever
+// delivered to it. (A blocked fault is no fault that waits: the kernel kills the process, and a guarded load may always
+// fault.) `name` is what the kernel calls it, at most 15 bytes. Returns 0 or an errno, as pthread_create.
 inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(void*), void* argument) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread
   const int failed = ::pthread_create(&thread, nullptr, body, argument);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
