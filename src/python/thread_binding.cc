@@ -51,7 +51,7 @@ void end(PyObject* body) {
 PyObject* call_body(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* body = reinterpret_cast<ThreadBody*>(self)->body;
   begin(body);
-  PyObject* result = PyObject_Call(body, args, kwargs);
+  PyObject* result = tell_of_uncaught(body, PyObject_Call(body, args, kwargs));
   end(body);
   return result;
 }

@@ -174,3 +174,24 @@ with plimsoll.profile({str(tmp_path / "a.plim")!r}):
 """)
     assert "active already" in harness.python(script).expect().truth
     assert not (tmp_path / "b.plim").exists()
+
+
+def test_an_exception_in_a_raw_thread_is_told_of_as_without_us(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a thread that _thread has started, which raises, and a hook that is told
+    script = program("""
+import _thread, sys, threading
+told = threading.Lock(); told.acquire()
+def hook(unraisable):
+    print(unraisable.exc_type.__name__, unraisable.err_msg, getattr(unraisable.object, "__name__", unraisable.object))
+    told.release()
+sys.unraisablehook = hook
+class Body:
+    __name__ = "body"
+    def __repr__(self): return "<the body>"
+    def __call__(self): raise LookupError("in a thread")
+_thread.start_new_thread(Body(), ())
+told.acquire()
+""")
+    # THEN the hook is told of the program's own callable
+    plain, recorded = both(tmp_path, script)
+    assert "LookupError" in plain.out and recorded.out == plain.out
