@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Runs part of CPython's own test suite plainly and under ``plimsoll run``, and compares the results, test by test.
+
+    python3 tools/test_cpython_suite.py --python build/matrix/cp311/bin/python
+    python3 tools/test_cpython_suite.py --python ... --modes wall --modules test_threading test_signal
+
+The interpreter must have plimsoll and the package `test`. A test whose result differs is run once more both ways, and
+counts only if it differs again: some of CPython's tests depend on the machine's mood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MODULES = """
+test_threading test_threading_local test_thread test_signal test_threadsignals test_faulthandler test_asyncio
+test_generators test_generator_stop test_coroutines test_asyncgen test_contextlib test_contextlib_async test_context
+test_gc test_weakref test_subprocess test_multiprocessing_fork test_concurrent_futures test_socket test_socketserver
+test_select test_selectors test_poll test_epoll test_sqlite3 test_json test_re test_decimal test_fractions test_statistics
+test_sys test_sys_settrace test_sys_setprofile test_inspect test_traceback test_frame test_code test_exceptions
+test_exception_group test_except_star test_with test_yield_from test_pickle test_copy test_collections test_deque
+test_dict test_list test_set test_str test_bytes test_io test_os test_time test_timeit test_queue test_sched
+test_functools test_itertools test_operator test_typing test_dataclasses test_enum test_fork1 test_wait3 test_wait4
+test_posix test_tempfile test_logging test_zlib test_hashlib test_struct test_array test_mmap test_ctypes test_ssl
+test_atexit test_runpy test_cmd_line test_import test_importlib test_linecache test_tracemalloc test_cprofile test_profile
+""".split()
+
+RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
+                    re.MULTILINE)
+
+
+class Suite:
+    """One interpreter's way to run a module of the suite."""
+
+    def __init__(self, python: Path, timeout: float) -> None:
+        self.python = python
+        self.plimsoll = python.parent / "plimsoll"
+        self.timeout = timeout
+
+    def has(self, module: str) -> bool:
+        code = f"import importlib.util as u, sys; sys.exit(u.find_spec('test.{module}') is None)"
+        return subprocess.run([self.python, "-c", code], check=False).returncode == 0
+
+    def run(self, module: str, options: "list[str] | None") -> "tuple[str, dict[str, str], str]":
+        """How the module ended, the result of each test, and the end of the output. `options` None: without plimsoll."""
+        words = ["-m", "unittest", "-v", f"test.{module}"]
+        with tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "suite.plim")
+            command = [str(self.python), *words] if options is None else [
+                str(self.plimsoll), "run", "--python", str(self.python), "-o", out, *options, *words]
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            try:
+                done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout,
+                                      errors="replace", text=True, check=False)
+            except subprocess.TimeoutExpired as late:
+                text = late.stdout or b""
+                return "timeout", {}, (text.decode(errors="replace") if isinstance(text, bytes) else text)[-2000:]
+        results = {f"{case}.{name}": result for name, case, result in RESULT.findall(done.stdout)}
+        return f"exit {done.returncode}", results, done.stdout[-2000:]
+
+
+def differences(plain: "dict[str, str]", recorded: "dict[str, str]") -> "list[str]":
+    names = sorted({*plain, *recorded})
+    return [f"{name}: {plain.get(name, 'absent')} -> {recorded.get(name, 'absent')}" for name in names
+            if plain.get(name) != recorded.get(name)]
+
+
+def compare(suite: Suite, module: str, options: "list[str]") -> "tuple[bool, str]":
+    plain_end, plain, _ = suite.run(module, None)
+    end, recorded, tail = suite.run(module, options)
+    found = differences(plain, recorded)
+    if (found or end != plain_end) and plain_end != "timeout":
+        again_end, again, _ = suite.run(module, None)
+        end, recorded, tail = suite.run(module, options)
+        unsteady = {line.split(":")[0] for line in differences(plain, again)}
+        found = [line for line in differences(again, recorded) if line.split(":")[0] not in unsteady]
+        plain_end = plain_end if plain_end == again_end else end  # it does not end the same way by itself
+    if not found and end == plain_end:
+        return True, f"{len(plain)} tests, {end}"
+    return False, "\n    ".join([f"{plain_end} -> {end}", *found[:20], *([] if found else tail.splitlines()[-12:])])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="CPython's own tests, plainly and recorded.")
+    parser.add_argument("--python", type=Path, required=True, help="an interpreter with plimsoll in it")
+    parser.add_argument("--modes", nargs="+", default=["cpu", "wall"], help="modes of plimsoll run")
+    parser.add_argument("--modules", nargs="+", default=MODULES)
+    parser.add_argument("--rate", default="1000")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one module")
+    options = parser.parse_args()
+    suite = Suite(options.python.absolute(), options.timeout)
+    bad = []
+    for module in options.modules:
+        if not suite.has(module):
+            print(f"--    {module}: this Python has no such module", flush=True)
+            continue
+        for mode in options.modes:
+            began = time.monotonic()
+            good, told = compare(suite, module, ["--mode", mode, "-r", options.rate])
+            bad += [] if good else [f"{module} ({mode})"]
+            print(f"{'ok   ' if good else 'DIFF '} {module} {mode} {time.monotonic() - began:.0f} s: {told}", flush=True)
+    print(f"{len(bad)} differ: {' '.join(bad)}" if bad else "no differences")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
