@@ -5,7 +5,8 @@ second of its own CPU time, which another job on the machine disturbs least. Rep
 ratio to the plain run of the same round, and a bootstrap confidence interval; "none" against itself (A/A) is the
 resolution of the measurement, and "floor" the cost of the same ticks with an empty handler.
 
-Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo does it)
+Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo
+does it), and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof
 """
 
 from __future__ import annotations
@@ -49,13 +50,16 @@ def interval(values: list[float], draws: int = 2000) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Slow-down of a profiled program, interleaved and paired.")
+    parser.add_argument("--only", nargs="+", metavar="TOOL", help="for example floor plimsoll")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds of a run")
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     options = parser.parse_args()
     library = build_floor()
     cases = [("none", 0.0)] + [(tool, rate) for rate in (100.0, 1000.0) for tool in ("floor", "plimsoll")]
-    cases.append(("pyinstrument", 1000.0))
+    cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "py-spy", "py-spy-blocking",
+                                          "austin")]
+    cases = [case for case in cases if options.only is None or case[0] in ("none", *options.only)]
     ratios: dict[tuple[str, float], list[float]] = {case: [] for case in cases}
     samples: dict[tuple[str, float], list[float]] = {case: [] for case in cases}
     for number in range(options.rounds):

@@ -1,11 +1,16 @@
 """bench/workload.py: one measured run. Prints JSON: iterations per second of the main thread's own CPU time.
 
-Usage: workload.py TOOL RATE CPU_SECONDS FLOOR_LIBRARY; TOOL is none, floor, plimsoll, or pyinstrument.
+Usage: workload.py TOOL RATE CPU_SECONDS FLOOR_LIBRARY; TOOL is one of TOOLS below. Tools that look from outside are
+started by the workload itself, and are given half a second to attach.
 """
 
+import contextlib
 import ctypes
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -31,29 +36,99 @@ def work(seconds):
     return count / ((now - start) / 1e9)
 
 
+# Each tool is a context manager: samples, as far as it tells, are put into the list that it gives.
+
+
+@contextlib.contextmanager
+def none(rate, library):
+    yield []
+
+
+@contextlib.contextmanager
+def plimsoll(rate, library, **options):
+    import plimsoll
+
+    counts = []
+    with plimsoll.profile(rate_hz=rate, **options) as session:
+        yield counts
+    counts.append(session.statistics.samples)
+
+
+def plimsoll_wall(rate, library):
+    return plimsoll(rate, library, mode="wall")
+
+
+@contextlib.contextmanager
+def floor(rate, library):
+    """The same ticks with an empty handler."""
+    ticks = ctypes.CDLL(library)
+    if ticks.floor_start(ctypes.c_long(int(rate))) != 0:
+        sys.exit("perf events are not allowed here: no floor")
+    counts = []
+    yield counts
+    counts.append(ticks.floor_stop())
+
+
+@contextlib.contextmanager
+def pyinstrument(rate, library):
+    from pyinstrument import Profiler
+
+    with Profiler(interval=1 / rate):
+        yield []
+
+
+@contextlib.contextmanager
+def vmprof(rate, library):
+    import vmprof
+
+    with tempfile.NamedTemporaryFile(suffix=".vmprof") as file:
+        vmprof.enable(file.fileno(), period=1 / rate)
+        try:
+            yield []
+        finally:
+            vmprof.disable()
+
+
+@contextlib.contextmanager
+def attached(command):
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere) as tool:
+        time.sleep(0.5)
+        if tool.poll() is not None:
+            sys.exit(f"{command[0]} did not attach")
+        try:
+            yield []
+        finally:
+            tool.terminate()
+
+
+def beside_python(name):
+    return os.path.join(os.path.dirname(sys.executable), name)
+
+
+def py_spy(rate, library):
+    return attached([beside_python("py-spy"), "record", "--nonblocking", "--format", "raw", "-o", os.devnull, "-r",
+                     str(int(rate)), "-p", str(os.getpid())])
+
+
+def py_spy_blocking(rate, library):
+    return attached([beside_python("py-spy"), "record", "--format", "raw", "-o", os.devnull, "-r", str(int(rate)), "-p",
+                     str(os.getpid())])
+
+
+def austin(rate, library):
+    return attached([beside_python("austin"), "-i", str(int(1e6 / rate)), "-o", os.devnull, "-p", str(os.getpid())])
+
+
+TOOLS = {tool.__name__.replace("_", "-"): tool for tool in (none, plimsoll, plimsoll_wall, floor, pyinstrument, vmprof,
+                                                            py_spy, py_spy_blocking, austin)}
+
+
 def main():
     tool, rate, seconds, library = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-    samples = 0
-    if tool == "plimsoll":
-        import plimsoll
-
-        with plimsoll.profile(rate_hz=rate) as session:
-            speed = work(seconds)
-        samples = session.statistics.samples
-    elif tool == "floor":
-        floor = ctypes.CDLL(library)
-        if floor.floor_start(ctypes.c_long(int(rate))) != 0:
-            sys.exit("perf events are not allowed here: no floor")
+    with TOOLS[tool](rate, library) as counts:
         speed = work(seconds)
-        samples = floor.floor_stop()
-    elif tool == "pyinstrument":
-        from pyinstrument import Profiler
-
-        with Profiler(interval=1 / rate):
-            speed = work(seconds)
-    else:
-        speed = work(seconds)
-    print(json.dumps({"speed": speed, "samples": samples}))
+    print(json.dumps({"speed": speed, "samples": sum(counts)}))
 
 
 if __name__ == "__main__":

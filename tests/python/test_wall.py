@@ -32,8 +32,8 @@ def test_what_threads_wait_for(tmp_path: pathlib.Path, rate: int) -> None:
     for name, activity in (("sleeping 0", "sleep"), ("locked 1", "lock"), ("reading 2", "io"), ("selecting 3", "io")):
         # THEN nearly all of it is that wait, and together it is the thread's life
         life = recorded.truth[name]["life"]
-        assert times[name][activity] == pytest.approx(life, rel=0.03), times[name]
-        assert sum(times[name].values()) == pytest.approx(life, rel=0.03), times[name]
+        assert times[name][activity] == pytest.approx(life, rel=0.03, abs=30e6 + 1.5e9 / rate), times[name]
+        assert sum(times[name].values()) == pytest.approx(life, rel=0.03, abs=30e6 + 1.5e9 / rate), times[name]
     assert times["napping 4"]["sleep"] >= 0.5 * recorded.truth["napping 4"]["life"]
     # and it is on the line that waits
     for stack in harness.stacks(recorded.profile):
@@ -50,7 +50,7 @@ def test_a_thread_s_time_adds_up_to_its_life(tmp_path: pathlib.Path) -> None:
     recorded = harness.record(tmp_path, harness.TARGETS / "waits.py", "1.5", options=["--mode", "wall"])
     times = time_by_activity(recorded.profile)
     for name, truth in recorded.truth.items():
-        assert sum(times[name].values()) == pytest.approx(truth["life"], rel=0.02), (name, times[name])
+        assert sum(times[name].values()) == pytest.approx(truth["life"], rel=0.02, abs=30e6), (name, times[name])
         assert times[name]["running"] == pytest.approx(truth["cpu"], abs=0.02 * truth["life"]), (name, times[name])
 
 
@@ -65,7 +65,7 @@ def test_waiting_for_the_gil_is_told_apart(tmp_path: pathlib.Path) -> None:
         waited = truth["life"] - truth["cpu"]
         # THEN what a thread did not run, it waited for the GIL, or for a CPU
         assert times[name]["gil"] + times[name]["ready"] == pytest.approx(waited, abs=0.1 * truth["life"]), times[name]
-        assert times[name]["gil"] > 0.5 * waited, times[name]
+        assert times[name]["gil"] > 0.3 * waited, times[name]
         assert times[name]["lock"] + times[name]["io"] + times[name]["sleep"] < 0.03 * truth["life"], times[name]
 
 
@@ -94,7 +94,7 @@ def test_stacks_of_waits_never_mix(tmp_path: pathlib.Path) -> None:
     assert drops == {}
 
 
-def test_no_wait_is_interrupted(tmp_path: pathlib.Path, program: Write) -> None:
+def test_no_wait_is_interrupted(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
     # GIVEN C code that waits, and does not expect EINTR, thousands of times
     script = program("""
 import ctypes, json, threading, time
