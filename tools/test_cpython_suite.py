@@ -23,13 +23,14 @@ MODULES = """
 test_threading test_threading_local test_thread test_signal test_threadsignals test_faulthandler test_asyncio
 test_generators test_generator_stop test_coroutines test_asyncgen test_contextlib test_contextlib_async test_context
 test_gc test_weakref test_subprocess test_multiprocessing_fork test_concurrent_futures test_socket test_socketserver
-test_select test_selectors test_poll test_epoll test_sqlite3 test_json test_re test_decimal test_fractions test_statistics
-test_sys test_sys_settrace test_sys_setprofile test_inspect test_traceback test_frame test_code test_exceptions
-test_exception_group test_except_star test_with test_yield_from test_pickle test_copy test_collections test_deque
-test_dict test_list test_set test_str test_bytes test_io test_os test_time test_timeit test_queue test_sched
-test_functools test_itertools test_operator test_typing test_dataclasses test_enum test_fork1 test_wait3 test_wait4
-test_posix test_tempfile test_logging test_zlib test_hashlib test_struct test_array test_mmap test_ctypes test_ssl
-test_atexit test_runpy test_cmd_line test_import test_importlib test_linecache test_tracemalloc test_cprofile test_profile
+test_select test_selectors test_poll test_epoll test_sqlite3 test_json test_re test_decimal test_fractions
+test_statistics test_sys test_sys_settrace test_sys_setprofile test_inspect test_traceback test_frame test_code
+test_exceptions test_exception_group test_except_star test_with test_yield_from test_pickle test_copy test_collections
+test_deque test_dict test_list test_set test_str test_bytes test_io test_os test_time test_timeit test_queue
+test_sched test_functools test_itertools test_operator test_typing test_dataclasses test_enum test_fork1 test_wait3
+test_wait4 test_posix test_tempfile test_logging test_zlib test_hashlib test_struct test_array test_mmap test_ctypes
+test_ssl test_atexit test_runpy test_cmd_line test_import test_importlib test_linecache test_tracemalloc test_cprofile
+test_profile
 """.split()
 
 RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
@@ -49,7 +50,7 @@ class Suite:
         return subprocess.run([self.python, "-c", code], check=False).returncode == 0
 
     def run(self, module: str, options: "list[str] | None") -> "tuple[str, dict[str, str], str]":
-        """How the module ended, the result of each test, and the end of the output. `options` None: without plimsoll."""
+        """How the module ended, the result of each test, and the end of the output. No `options`: without plimsoll."""
         words = ["-m", "unittest", "-v", f"test.{module}"]
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "suite.plim")
@@ -106,7 +107,8 @@ def main() -> int:
             began = time.monotonic()
             good, told = compare(suite, module, ["--mode", mode, "-r", options.rate])
             bad += [] if good else [f"{module} ({mode})"]
-            print(f"{'ok   ' if good else 'DIFF '} {module} {mode} {time.monotonic() - began:.0f} s: {told}", flush=True)
+            took = time.monotonic() - began
+            print(f"{'ok   ' if good else 'DIFF '} {module} {mode} {took:.0f} s: {told}", flush=True)
     print(f"{len(bad)} differ: {' '.join(bad)}" if bad else "no differences")
     return 1 if bad else 0
 

@@ -28,6 +28,7 @@ class Options:
     mode: str = "cpu"
     engine: str = "auto"
     safe_mode: bool = False
+    max_overhead: float = 0.0
     memory_mb: int = 16
     max_depth: int = 2048
     duration_s: float = 0.0
@@ -107,9 +108,9 @@ def start(options: Options) -> _core.Recording:
             raise ValueError("a recording is active already: stop it first")
         core = _core.Recording(
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
-            safe_mode=options.safe_mode, memory_mb=options.memory_mb, max_depth=options.max_depth,
-            duration_s=options.duration_s, rss_interval_s=options.rss_interval_s, sources=options.sources,
-            meta=_facts(), process_name=_process_name())
+            safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
+            max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
+            sources=options.sources, meta=_facts(), process_name=_process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
         _name_threads(core)

@@ -63,6 +63,7 @@ struct TickSettings {
   double rate_hz = 1000;               // ticks per second of a thread's CPU time
   std::optional<os::TickClock> clock;  // none = the best that works here
   std::size_t max_depth = 2048;        // frames kept of one stack, innermost first
+  bool measures_itself = false;        // whether handler_ns() counts
   Mode mode = Mode::kCpu;
 };
 
@@ -115,6 +116,9 @@ class CpuSampler {
   std::vector<ThreadInfo> take_thread_changes();
   [[nodiscard]] std::array<DropTotal, kDropReasonCount> drops() const;
   void count_drop(DropReason reason, std::int64_t cpu_ns);
+  // What ticks have cost the program so far: measured in the handler, and for what happens before and after it an
+  // allowance for each. 0 unless settings ask for it, as the measurement costs as much as several frames.
+  [[nodiscard]] std::int64_t handler_ns() const { return handler_ns_.load(std::memory_order_relaxed); }
   // CPU time of the process that passed while paused.
   [[nodiscard]] std::int64_t paused_cpu_ns() const;
   [[nodiscard]] os::TickClock clock() const { return clock_; }
@@ -161,6 +165,8 @@ class CpuSampler {
   const Interpreter interpreter_;
   const std::size_t max_depth_;
   const bool only_attached_;
+  const bool measures_itself_;
+  std::atomic<std::int64_t> handler_ns_{0};
   const os::TickClock clock_;
   TickSignals signals_;
   SampleRing& ring_;

@@ -146,6 +146,7 @@ void Session::housekeeping(std::int64_t now_ns) {
     sampler_->poll();
     const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
     next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
+    keep_to_budget();
   }
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());
@@ -158,6 +159,21 @@ void Session::housekeeping(std::int64_t now_ns) {
   }
   if (now_ns >= next_flush_ns_ || sink_->is_full()) flush_sink(now_ns, SampleSink::Ending::kOpen);
   if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
+}
+
+void Session::keep_to_budget() {
+  constexpr std::int64_t kLeast = 50'000'000;  // CPU time that says something
+  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_;
+  const std::int64_t cost_ns = sampler_->handler_ns() + profiler_cpu_ns_.load(std::memory_order_relaxed);
+  if (settings_.max_overhead <= 0 || sampler_->is_paused() || cpu_ns - budget_cpu_ns_ < kLeast) return;
+  const std::int64_t program_ns = cpu_ns - std::exchange(budget_cpu_ns_, cpu_ns);
+  const double overhead =
+      static_cast<double>(cost_ns - std::exchange(budget_cost_ns_, cost_ns)) / static_cast<double>(program_ns);
+  // A little below the limit, and in bounded steps.
+  const double wanted = 0.85 * settings_.max_overhead / std::max(overhead, 1e-6);
+  const double rate = std::clamp(sampler_->rate_hz() * std::clamp(wanted, 0.25, 1.5), 1.0, settings_.tick.rate_hz);
+  const bool is_worth_it = rate < 0.9 * sampler_->rate_hz() || rate > 1.1 * sampler_->rate_hz();
+  if (is_worth_it) (void)sampler_->set_rate(rate);  // within limits, so it cannot fail
 }
 
 void Session::complete() {

@@ -22,6 +22,7 @@ namespace plimsoll::capture {
 struct SessionSettings {
   TickSettings tick;
   Trust trust = Trust::kValidated;
+  double max_overhead = 0;  // part of the program's CPU time that recording may cost; 0 = no limit
   std::size_t ring_bytes = std::size_t{4} << 20U;
   std::int64_t duration_ns = 0;                    // recording ends by itself after this; 0 = it does not
   std::int64_t rss_interval_ns = 100'000'000;      // between readings of the resident set size
@@ -84,6 +85,8 @@ class Session {
   void drain_once();
   void take(std::span<const std::byte> record);
   void housekeeping(std::int64_t now_ns);
+  // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
+  void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
   void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
@@ -103,6 +106,9 @@ class Session {
   std::int64_t next_rss_ns_ = 0;
   std::int64_t next_flush_ns_ = 0;
   std::int64_t next_guard_ns_ = 0;
+  // When the cost of recording was looked at last: what it was then, and the program's CPU time.
+  std::int64_t budget_cost_ns_ = 0;
+  std::int64_t budget_cpu_ns_ = 0;
 
   std::atomic<std::uint64_t> samples_{0};
   std::atomic<std::int64_t> sampled_cpu_ns_{0};

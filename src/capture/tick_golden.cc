@@ -37,9 +37,9 @@ class DeepThread {
   FakeThreadState state_;
 };
 
-Address deep_thread() {
+Interpreter::ThreadState deep_thread() {
   static const DeepThread thread;
-  return thread.state();
+  return {thread.state(), true};
 }
 
 bool walk(long count) {
@@ -47,7 +47,7 @@ bool walk(long count) {
   std::array<cpython::PyFrame, 2 * kFrames> frames;
   for (; count > 0; --count) {
     Address frame{};
-    if (!cpython::current_frame(memory::LocalReader{}, layout, deep_thread(), frame)) return false;
+    if (!cpython::current_frame(memory::LocalReader{}, layout, deep_thread().address, frame)) return false;
     const cpython::Walk walk =
         cpython::walk_frames(memory::LocalReader{}, layout, address_of(&kFakeCodeType), frame, frames);
     if (walk.stop != cpython::WalkStop::kComplete || walk.count != kFrames) return false;
@@ -62,8 +62,8 @@ bool tick(long count) {
   if (!ring.ok()) return false;
   // As rarely as possible, so that ticks of the clock do not count among ours.
   const TickSettings settings{.rate_hz = 1, .clock = os::TickClock::kThreadCpu};
-  Result<std::unique_ptr<CpuSampler>> sampler =
-      CpuSampler::create(settings, {fake_layout(), address_of(&kFakeCodeType), &deep_thread}, ring.value(), seen);
+  const Interpreter interpreter{fake_layout(), address_of(&kFakeCodeType), Address{}, &deep_thread};
+  Result<std::unique_ptr<CpuSampler>> sampler = CpuSampler::create(settings, interpreter, ring.value(), seen);
   if (!sampler.ok()) return false;
   sampler.value()->start({});
   siginfo_t info{};

@@ -85,6 +85,9 @@ class Run final : public Command {
         ->type_name("PYTHON");
     app.add_flag("--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
+    app.add_option("--max-overhead", settings_.max_overhead,
+                   "Lower the rate while recording costs more than so many percent of CPU time")
+        ->type_name("PERCENT");
     app.add_option("--memory-limit", settings_.memory_limit, "Memory for the profiler's buffers; 16 by default")
         ->type_name("MIB");
     app.add_option("--max-depth", settings_.max_depth, "Frames kept of a stack, innermost first; 2048 by default")
@@ -126,6 +129,8 @@ class Run final : public Command {
   [[nodiscard]] Status check_settings() const {
     if (const double rate = settings_.rate.value_or(1000); !(rate >= 1 && rate <= 100000))
       return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate)};
+    if (const double percent = settings_.max_overhead.value_or(1); !(percent > 0 && percent <= 100))
+      return Error{ErrorKind::kUsage, "--max-overhead: a percentage is more than 0 and at most 100"};
     if (settings_.duration.value_or(1) <= 0)
       return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
     const std::string mode = settings_.mode.value_or("cpu");
@@ -150,6 +155,7 @@ class Run final : public Command {
         {"mode", settings_.mode.value_or("cpu")},
         {"engine", settings_.engine.value_or("auto")},
         {"safe_mode", settings_.safe_mode.value_or(false)},
+        {"max_overhead", settings_.max_overhead.value_or(0) / 100},
         {"memory_mb", settings_.memory_limit.value_or(16)},
         {"max_depth", settings_.max_depth.value_or(2048)},
         {"duration_s", settings_.duration.value_or(0)},

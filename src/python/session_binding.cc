@@ -59,14 +59,16 @@ std::string rate_text(double rate_hz) {
 class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
-            std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s, bool sources,
-            std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
+            double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
+            bool sources, std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     const capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
     settings.tick.mode = mode_named(mode);
     settings.tick.clock = clock_named(engine);
+    settings.max_overhead = max_overhead;
+    settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
@@ -155,11 +157,12 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
-      .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, std::size_t, std::size_t,
-                    double, double, bool, std::vector<std::pair<std::string, std::string>>, const std::string&>(),
+      .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
+                    std::size_t, double, double, bool, std::vector<std::pair<std::string, std::string>>,
+                    const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
-           nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"), nb::arg("rss_interval_s"),
-           nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
+           nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
+           nb::arg("rss_interval_s"), nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)

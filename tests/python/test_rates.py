@@ -77,3 +77,28 @@ def test_the_engine_that_is_asked_for_is_used_and_named(tmp_path: pathlib.Path, 
 
     recorded = harness.record(tmp_path, program("sum(range(100000))\n"), options=["--engine", engine])
     assert recorded.profile.meta["engine"] == ENGINE_TEXTS[engine]
+
+
+BUDGET = """
+import json, time
+def work():
+    end = time.thread_time() + 2.5
+    while time.thread_time() < end: sum(range(500))
+work()
+print(json.dumps(time.process_time()))
+"""
+
+
+def test_the_rate_keeps_to_a_budget(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN a rate that costs several percent, and a budget of one
+    recorded = harness.record(tmp_path, program(BUDGET), options=["-r", "20000", "--max-overhead", "1"])
+    profile = recorded.profile
+    # THEN the rate goes down to what that allows, a tick costing a few microseconds
+    late = [stack for stack in harness.stacks(profile) if stack.time_ns > 0.6 * profile.duration * 1e9]
+    rate = len(late) / (sum(stack.weight_ns for stack in late) / 1e9)
+    assert 200 <= rate <= 8000
+    # and weights stay right
+    assert harness.total_seconds(profile)["work"] == pytest.approx(2.5, rel=0.02)
+    # AND a budget that makes no sense is refused
+    for percent in ("0", "101", "much"):
+        assert harness.plimsoll_run(program("1"), options=["--max-overhead", percent]).code == 2
