@@ -49,7 +49,7 @@ class Convert final : public Command {
     const Result<formats::Writer> writer = formats::find_writer(format_, output_);
     if (!writer.ok()) return writer.error();
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
-    const Result<Input> input = console.read_profile(file_);
+    Result<Input> input = console.read_profile(file_);
     if (!input.ok()) return input.error();
     if (input.value().profile.samples.size() == 0) {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));

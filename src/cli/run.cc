@@ -174,7 +174,7 @@ class Run final : public Command {
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {
     report_recording(plim, "", console);
-    const Result<profile::Profile> profile = profile::read_plim_file(plim);
+    Result<profile::Profile> profile = profile::read_plim_file(plim);
     if (!profile.ok()) return;  // the report has said so
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     const Result<std::string> bytes = formats::write_as(writer.value(), profile.value(), output);

@@ -101,7 +101,7 @@ std::string expected(const profile::Profile& profile) {
   return out;
 }
 
-void write_samples(const std::string& name, const profile::Profile& profile) {
+void write_samples(const std::string& name, profile::Profile profile) {
   const char* directory = std::getenv("PLIMSOLL_CONSUMER_SAMPLES");
   if (directory == nullptr) GTEST_SKIP() << "PLIMSOLL_CONSUMER_SAMPLES is not set";
   const std::string stem = std::string(directory) + "/" + name;

@@ -105,7 +105,8 @@ Result<Writer> find_writer(std::string_view name, std::string_view path) {
   return unknown_ending(path, lower);
 }
 
-Result<std::string> write_as(const Writer& writer, const profile::Profile& profile, std::string_view path) {
+Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path) {
+  profile.put_waits_on_stacks();
   std::string bytes = writer.write(profile);
   if (!lower_case(path).ends_with(kGzipEnding) || bytes.starts_with(kGzipMagic)) return bytes;
   return gzip(bytes);

@@ -31,7 +31,8 @@ const std::vector<Writer>& writers();
 Result<Writer> find_writer(std::string_view name, std::string_view path);
 
 // The bytes to put into the file `path`: what `writer` writes, gzipped if the path ends with ".gz" and the format is
-// not compressed by itself. Fails only without memory to compress.
-Result<std::string> write_as(const Writer& writer, const profile::Profile& profile, std::string_view path);
+// not compressed by itself. Waits of threads are put onto their stacks, and stay there: a "[sleep]" below the line that
+// sleeps. Fails only without memory to compress.
+Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path);
 
 }  // namespace plimsoll::formats

@@ -56,7 +56,7 @@ TEST(Registry, ListsTheFormatsWhenNoneFits) {
 
 TEST(WriteAs, CompressesWhatIsCalledGz) {
   // GIVEN a format that is text WHEN the path ends with .gz THEN the bytes are gzipped, once
-  const profile::Profile profile = profile::testing::draw_profile("main  5");
+  profile::Profile profile = profile::testing::draw_profile("main  5");
   const Writer collapsed = find_writer("collapsed", "").take();
   EXPECT_EQ(write_as(collapsed, profile, "out.collapsed").value(), "main 5000\n");
   EXPECT_EQ(testing::gunzip(write_as(collapsed, profile, "out.collapsed.gz").value()), "main 5000\n");

@@ -66,6 +66,20 @@ TEST(Filter, SelectsWhatThreadsWereDoing) {
   EXPECT_EQ(profile.sampled_ns(), 4 * kMillisecond);
 }
 
+TEST(Waits, ArePutOnStacksForFormatsThatKnowNoOtherWay) {
+  Profile profile = draw_profile("main;nap 1:sleep\nmain;nap 2\nmain;nap 4:sleep\n- 8:io");
+  EXPECT_TRUE(profile.has_waits());
+  profile.put_waits_on_stacks();
+  const auto leaf = [&](std::size_t row) {
+    return std::string(profile.strings[profile.functions[profile.leaf_function(profile.samples.stack[row])].name]);
+  };
+  EXPECT_EQ(leaf(0), "[sleep]");
+  EXPECT_EQ(leaf(1), "nap");
+  EXPECT_EQ(leaf(3), "[io]");
+  EXPECT_EQ(profile.samples.stack[0], profile.samples.stack[2]);
+  EXPECT_EQ(frames_of(profile.stacks, profile.samples.stack[0]).size(), 3U);
+}
+
 TEST(Filter, NeedsAllConditionsAtOnce) {
   // GIVEN two conditions WHEN the profile is filtered THEN samples that meet both stay, also in different frames
   EXPECT_EQ(weights_kept({.function = "main", .file = "decoder"}), (Weights{2}));

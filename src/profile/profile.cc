@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace plimsoll::profile {
@@ -31,6 +32,22 @@ std::int64_t Profile::sampled_cpu_ns() const {
 
 std::size_t Profile::running_samples() const {
   return static_cast<std::size_t>(std::count(samples.activity.begin(), samples.activity.end(), Activity::kRunning));
+}
+
+void Profile::put_waits_on_stacks() {
+  std::array<FrameId, kActivityCount> frame_of{};
+  for (std::size_t row = 0; row < samples.size(); ++row) {
+    const Activity activity = samples.activity[row];
+    if (activity == Activity::kRunning) continue;
+    FrameId& frame = frame_of[static_cast<std::size_t>(activity)];
+    if (frame.is_none()) {
+      Function function;
+      function.name = strings.intern("[" + std::string(text(activity)) + "]");
+      function.kind = FunctionKind::kSynthetic;
+      frame = frames.intern(Frame{functions.intern(function), 0, 0});
+    }
+    samples.stack[row] = stacks.intern(StackNode{samples.stack[row], frame});
+  }
 }
 
 FunctionId Profile::leaf_function(StackId stack) const {

@@ -78,6 +78,11 @@ struct Profile {
   [[nodiscard]] std::int64_t sampled_cpu_ns() const;
   // The number of samples of running threads.
   [[nodiscard]] std::size_t running_samples() const;
+  // Whether any sample is one of a waiting thread.
+  [[nodiscard]] bool has_waits() const { return running_samples() != samples.size(); }
+  // Puts what a waiting thread did onto its stack, as an innermost frame "[io]" or the like: for formats that know no
+  // other way to say it.
+  void put_waits_on_stacks();
   // The function of the innermost frame; none for the empty stack.
   [[nodiscard]] FunctionId leaf_function(StackId stack) const;
 };

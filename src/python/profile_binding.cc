@@ -144,11 +144,13 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
   return copy;
 }
 
-nb::bytes converted(const Profile& profile, const std::string& format, const std::string& path) {
+nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const std::string& path) {
   const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
   const std::string bytes = value_or_raise([&] {
     const nb::gil_scoped_release release;
-    return formats::write_as(writer, profile, path);
+    // Waits are put onto stacks there, which the original must not see.
+    const std::shared_ptr<Profile> profile = original->has_waits() ? filtered(*original, {}) : original;
+    return formats::write_as(writer, *profile, path);
   }());
   return nb::bytes(bytes.data(), bytes.size());
 }
