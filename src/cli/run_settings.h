@@ -22,8 +22,8 @@ struct RunSettings {
   std::optional<bool> safe_mode;
   std::optional<bool> sources;
   std::optional<double> max_overhead;  // percent
-  std::optional<int> memory_limit;  // MiB
-  std::optional<int> max_depth;     // frames
+  std::optional<int> memory_limit;     // MiB
+  std::optional<int> max_depth;        // frames
 };
 
 // What `other` says where `settings` says nothing.

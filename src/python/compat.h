@@ -45,8 +45,8 @@ class ErrorSetAside {
 };
 
 // Up to 3.12 _thread tells sys.unraisablehook which callable a thread was started with when that raises: so it must be
-// told of the program's own, not of a wrapper of ours. Takes the exception that is set, tells of it as _thread does, and
-// returns None in place of `result`, which is null. From 3.13 on _thread only shows the callable's repr.
+// told of the program's own, not of a wrapper of ours. Takes the exception that is set, tells of it as _thread does,
+// and returns None in place of `result`, which is null. From 3.13 on _thread only shows the callable's repr.
 inline PyObject* tell_of_uncaught([[maybe_unused]] PyObject* body, PyObject* result) {
 #if PY_VERSION_HEX < 0x030D0000
   if (result == nullptr && !PyErr_ExceptionMatches(PyExc_SystemExit)) {
