@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 # The handlers, by the beginning of their names.
 ROOTS = {
     "tick": r"plimsoll::capture::\(anonymous namespace\)::on_tick\(",
+    "trap": r"plimsoll::capture::\(anonymous namespace\)::on_trap\(",
     "fault": r"plimsoll::memory::\(anonymous namespace\)::on_fault\(",
     "pass on": r"plimsoll::cli::\(anonymous namespace\)::pass_on\(",
 }
@@ -50,13 +51,16 @@ ALLOWED = {
     },
 }
 
+# A trap that is no tick of ours takes its default action.
+ALLOWED["trap"] = {**ALLOWED["tick"], "sigaction": "POSIX", "raise": "POSIX"}
+
 # What an exception, or memory from the heap, looks like in machine code. Where one is reached there is no need to look
 # any further; most of these are linked in, so they would not show as calls of other libraries.
 FORBIDDEN = re.compile(r"_Unwind_|__cxa_|std::terminate|std::__throw_|operator (new|delete)")
 
 # Calls through pointers: the source function that holds the call, and the functions that the pointer can name.
 KNOWN_INDIRECT = {
-    "plimsoll::capture::CpuSampler::walk_into": r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
+    "plimsoll::capture::CpuSampler::take_sample": r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
     # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
     "plimsoll::memory::(anonymous namespace)::on_fault": "",
 }
