@@ -60,7 +60,8 @@ FORBIDDEN = re.compile(r"_Unwind_|__cxa_|std::terminate|std::__throw_|operator (
 
 # Calls through pointers: the source function that holds the call, and the functions that the pointer can name.
 KNOWN_INDIRECT = {
-    "plimsoll::capture::CpuSampler::take_sample": r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
+    "plimsoll::capture::CpuSampler::take_sample":
+        r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
     # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
     "plimsoll::memory::(anonymous namespace)::on_fault": "",
 }
