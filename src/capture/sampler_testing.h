@@ -61,12 +61,16 @@ class Sampling {
 
   explicit Sampling(const TickSettings& settings, std::size_t ring_bytes = std::size_t{16} << 20U)
       : ring_(SampleRing::create(ring_bytes).take()),
-        sampler_(CpuSampler::create(
-            settings, {fake_layout(), address_of(&kFakeCodeType), Address{}, &fake_thread_state}, ring_, *seen_)) {}
+        sampler_(CpuSampler::create(settings, interpreter(), ring_, *seen_)) {}
+
+  static Interpreter interpreter() {
+    return {fake_layout(), address_of(&kFakeCodeType), Address{}, &fake_thread_state};
+  }
+  SampleRing& ring() { return ring_; }
 
   [[nodiscard]] const Result<std::unique_ptr<CpuSampler>>& created() const { return sampler_; }
   CpuSampler* operator->() { return sampler_.value().get(); }
-  [[nodiscard]] const SeenFilter& seen() const { return *seen_; }
+  [[nodiscard]] SeenFilter& seen() const { return *seen_; }
   [[nodiscard]] std::int64_t period_ns() { return static_cast<std::int64_t>(1e9 / (*this)->rate_hz()); }
 
   // All samples so far.

@@ -48,9 +48,11 @@ struct FakeFrame {
   const std::uint8_t* instruction;
   std::uint8_t owner;
 };
-// A thread state.
+// A thread state, and its neighbours in the list of all.
 struct FakeThreadState {
   std::atomic<const FakeFrame*> current_frame{nullptr};
+  const FakeThreadState* previous = nullptr;
+  const FakeThreadState* next = nullptr;
 };
 
 inline constexpr int kFakeCodeType = 0;  // its address is what counts
@@ -63,7 +65,10 @@ inline cpython::Layout fake_layout() {
   layout.frame_style = cpython::FrameStyle::kDirect;
   layout.position_style = cpython::PositionStyle::kInstruction;
   layout.line_table_style = cpython::LineTableStyle::kLocations;
-  layout.tstate = {.current_frame = offsetof(FakeThreadState, current_frame), .thread_id = 0};
+  layout.tstate = {.current_frame = offsetof(FakeThreadState, current_frame),
+                   .thread_id = 0,
+                   .previous = offsetof(FakeThreadState, previous),
+                   .next = offsetof(FakeThreadState, next)};
   layout.frame = {.executable = offsetof(FakeFrame, code),
                   .previous = offsetof(FakeFrame, previous),
                   .position = offsetof(FakeFrame, instruction),

@@ -1,0 +1,177 @@
+// capture/wait_reader_test.cc: what threads of a test wait for, and on which stack.
+#include "capture/wait_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+
+#include "capture/sampler_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::burn;
+using testing::FakeFrame;
+using testing::FakeFunction;
+using testing::kMillisecond;
+using testing::run_registered;
+using testing::RunsPython;
+using testing::Sampling;
+
+void nap(std::int64_t ns) {
+  const timespec time{0, ns};
+  ::nanosleep(&time, nullptr);
+}
+
+// A sampler and a reader at 1 kHz, and what they put into the ring.
+class WaitReaderTest : public ::testing::Test {
+ protected:
+  WaitReaderTest() {
+    Result<std::unique_ptr<WaitReader>> reader =
+        WaitReader::start(Sampling::interpreter(), *sampling.operator->(), sampling.ring(), sampling.seen(), 64);
+    EXPECT_TRUE(reader.ok());
+    reader_ = reader.take();
+    sampling->start({os::current_tid(), reader_->tid()});
+  }
+  void stop() {
+    reader_->stop();
+    sampling->stop();
+  }
+  // Nanoseconds of the thread's records of an activity.
+  std::int64_t waited(Activity activity, const std::string& thread = "thread") {
+    std::int64_t sum = 0;
+    for (const auto& taken : sampling.samples_of(thread))
+      if (taken.raw.activity == activity && taken.raw.stop == cpython::WalkStop::kComplete) sum += taken.raw.weight_ns;
+    return sum;
+  }
+  void expect_wait(Activity activity, std::int64_t ns) {
+    EXPECT_GE(waited(activity), ns - 20 * kMillisecond) << text(activity);
+    EXPECT_LE(waited(activity), ns + 40 * kMillisecond) << text(activity);
+  }
+
+  Sampling sampling{TickSettings{}};
+  const FakeFunction main_{"main"};
+  const FakeFunction wait_{"wait"};
+  const FakeFrame main_frame_ = main_.frame(4);
+  const FakeFrame wait_frame_ = wait_.frame(8, &main_frame_);
+  std::unique_ptr<WaitReader> reader_;
+};
+
+TEST_F(WaitReaderTest, ASleepIsOnItsStackForAsLongAsItTakes) {
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");  // as the binding does, with a thread state
+    nap(150 * kMillisecond);
+  });
+  stop();
+  expect_wait(Activity::kSleep, 150 * kMillisecond);
+  // One record has the stack, the others say that it is the same.
+  std::size_t with_stack = 0;
+  for (const auto& taken : sampling.samples_of("thread")) {
+    if (taken.raw.activity != Activity::kSleep || taken.raw.stack != RawSample::Stack::kHere) continue;
+    ++with_stack;
+    ASSERT_EQ(taken.frames.size(), 2U);
+    EXPECT_EQ(taken.frames[0].code, wait_.address());
+    EXPECT_EQ(taken.frames[1].code, main_.address());
+  }
+  EXPECT_EQ(with_stack, 1U);
+}
+
+TEST_F(WaitReaderTest, LocksAndInputAreToldApart) {
+  std::timed_mutex mutex;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  mutex.lock();
+  std::thread releaser([&] {
+    nap(100 * kMillisecond);
+    mutex.unlock();
+    nap(80 * kMillisecond);
+    EXPECT_EQ(::write(ends[1], "x", 1), 1);
+  });
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");
+    mutex.lock();
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+    mutex.unlock();
+  });
+  releaser.join();
+  stop();
+  expect_wait(Activity::kLock, 100 * kMillisecond);
+  expect_wait(Activity::kIo, 80 * kMillisecond);
+  for (const int end : ends) ::close(end);
+}
+
+TEST_F(WaitReaderTest, AThreadThatRunsDoesNotWait) {
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");
+    burn(100 * kMillisecond);
+  });
+  stop();
+  for (const Activity activity : {Activity::kSleep, Activity::kLock, Activity::kIo, Activity::kOther})
+    EXPECT_LE(waited(activity), 10 * kMillisecond) << text(activity);
+}
+
+TEST_F(WaitReaderTest, StacksNeverMix) {
+  // GIVEN two callers in turn, and short waits
+  const FakeFunction other{"other"};
+  const FakeFunction leaf{"leaf"};
+  const FakeFrame other_frame = other.frame(4);
+  const FakeFrame leaf_frame = leaf.frame(8, &other_frame);
+  run_registered(sampling, "thread", [&] {
+    RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");
+    for (int i = 0; i < 600; ++i) {
+      python.go_to(i % 2 == 0 ? &wait_frame_ : &leaf_frame);
+      nap(kMillisecond / (1 + i % 7));
+    }
+  });
+  stop();
+  std::size_t stacks = 0;
+  for (const auto& taken : sampling.samples_of("thread")) {
+    if (taken.frames.size() != 2 || taken.raw.activity == Activity::kRunning) continue;
+    ++stacks;
+    EXPECT_EQ(taken.frames[0].code == wait_.address(), taken.frames[1].code == main_.address());
+  }
+  EXPECT_GT(stacks, 50U);
+}
+
+TEST_F(WaitReaderTest, ThreadsOfNativeCodeAreNotLookedAt) {
+  run_registered(sampling, "thread", [] { nap(50 * kMillisecond); });
+  stop();
+  EXPECT_EQ(waited(Activity::kSleep), 0);
+}
+
+TEST_F(WaitReaderTest, AThreadStateThatItsNeighboursDoNotKnowIsGone) {
+  // GIVEN a thread state that was taken out of the list, as one that has been freed
+  static testing::FakeThreadState neighbour;
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    testing::current_thread_state->next = &neighbour;
+    sampling->thread_started("thread");
+    nap(50 * kMillisecond);
+  });
+  stop();
+  EXPECT_EQ(waited(Activity::kSleep), 0);
+}
+
+TEST_F(WaitReaderTest, APauseIsNotAccountedFor) {
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");
+    nap(50 * kMillisecond);
+    sampling->pause();
+    nap(100 * kMillisecond);
+    sampling->resume();
+    nap(50 * kMillisecond);
+  });
+  stop();
+  expect_wait(Activity::kSleep, 100 * kMillisecond);
+}
+
+}  // namespace
+}  // namespace plimsoll::capture
