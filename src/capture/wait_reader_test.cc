@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <mutex>
+#include <semaphore>
 
 #include "capture/sampler_testing.h"
 
@@ -80,23 +80,21 @@ TEST_F(WaitReaderTest, ASleepIsOnItsStackForAsLongAsItTakes) {
 }
 
 TEST_F(WaitReaderTest, LocksAndInputAreToldApart) {
-  std::timed_mutex mutex;
+  std::binary_semaphore semaphore{0};
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  mutex.lock();
   std::thread releaser([&] {
     nap(100 * kMillisecond);
-    mutex.unlock();
+    semaphore.release();
     nap(80 * kMillisecond);
     EXPECT_EQ(::write(ends[1], "x", 1), 1);
   });
   run_registered(sampling, "thread", [&] {
     const RunsPython python(&wait_frame_);
     sampling->thread_started("thread");
-    mutex.lock();
+    semaphore.acquire();
     char byte = 0;
     EXPECT_EQ(::read(ends[0], &byte, 1), 1);
-    mutex.unlock();
   });
   releaser.join();
   stop();

@@ -55,13 +55,13 @@ def test_a_full_device(program: Write) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A file system of 64 KiB."""
+    """A file system of 128 KiB."""
     place = tmp_path / "disk"
     place.mkdir()
     mount, umount = (shutil.which(name, path="/bin:/usr/bin:/sbin:/usr/sbin") for name in ("mount", "umount"))
     if mount is None or umount is None:
         pytest.skip("there is no mount command here")
-    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "none", str(place)], stderr=subprocess.PIPE)
+    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", "size=128k", "none", str(place)], stderr=subprocess.PIPE)
     if mounted.returncode != 0:
         pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
     yield place
@@ -70,7 +70,7 @@ def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def test_a_disk_that_fills_up(small_disk: pathlib.Path, program: Write) -> None:
     # GIVEN a disk with room for the first chunks only, and a program with endlessly many different stacks
-    (small_disk / "ballast").write_bytes(b"x" * 30_000)
+    (small_disk / "ballast").write_bytes(b"x" * 88_000)
     script = program("""
 import random, sys, time
 def make(i): exec(f"def f_{i}_{'x' * 200}(g): g()", globals())
