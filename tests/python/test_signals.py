@@ -160,7 +160,10 @@ after()
     # THEN what could not be sampled is counted, and the rest is in its place
     assert measured["before"] == pytest.approx(0.3, abs=0.05)
     assert measured["after"] >= 0.3
-    assert lost + sum(measured.get(name, 0) for name in ("before", "deaf", "after")) == pytest.approx(1.8, rel=0.06)
+    # (a tick that was pending comes with the call that unblocks it)
+    between = harness.self_seconds(recorded.profile).get("<module>", 0)
+    total = lost + between + sum(measured.get(name, 0) for name in ("before", "deaf", "after"))
+    assert total == pytest.approx(1.8, rel=0.06)
 
 
 def test_sigterm_for_plimsoll_is_for_the_program(tmp_path: pathlib.Path, program: Write) -> None:
