@@ -177,6 +177,7 @@ void CpuSampler::thread_started(const std::string& name) {
     }
     retire(slot, 0, DropReason::kThreadEnded);
   }
+  ended_.erase(static_cast<std::int32_t>(tid));
   // What it has used up to here, for example to wait for the GIL, is its own, too.
   adopt(tid, thread_cpu_ns(), Head::kCredited);
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
@@ -197,6 +198,7 @@ void CpuSampler::thread_ending(const std::string& name) {
   carried_ns_ += missed;
   slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
   if (!name.empty()) slot.info.name = name;
+  ended_[static_cast<std::int32_t>(slot.tid)] = cpu_ns;
   retire(slot, cpu_ns, DropReason::kThreadEnded);
 }
 
@@ -251,6 +253,13 @@ std::int64_t CpuSampler::missed_ns(const ThreadSlot& slot, std::int64_t final_cp
   return due - (accounted - slot.grid_cpu_ns);
 }
 
+std::int64_t CpuSampler::carried_share() const {
+  // No less than half a period must be left for the first sample; and what whole ticks of others have missed is not for
+  // one thread to make up for.
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  return std::clamp(carried_ns_, -period / 2, period);
+}
+
 void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   ThreadSlot* slot = slots_.allocate();
   if (slot == nullptr) return count_drop(DropReason::kTooManyThreads, 0);
@@ -266,9 +275,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->is_credited = head == Head::kCredited;
   slot->missed_ns = 0;
   const std::int64_t credit = slot->is_credited ? period_ns_.load(std::memory_order_relaxed) - phase : 0;
-  // No less than half a period must be left for the first sample.
-  const std::int64_t carried =
-      slot->is_credited ? std::max(carried_ns_, -period_ns_.load(std::memory_order_relaxed) / 2) : 0;
+  const std::int64_t carried = slot->is_credited ? carried_share() : 0;
   carried_ns_ -= carried;
   slot->grid_cpu_ns = slot->start_cpu_ns - credit;
   slot->accounted_cpu_ns.store(slot->grid_cpu_ns - carried, std::memory_order_relaxed);
@@ -330,9 +337,17 @@ std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
 }
 
 void CpuSampler::find_new_threads(Head head) {
-  for (const Tid tid : os::list_threads())
-    if (tid != except_[0] && tid != except_[1] && !by_tid_.contains(static_cast<std::int32_t>(tid)))
+  boost::unordered_flat_map<std::int32_t, std::int64_t> still_ending;
+  for (const Tid tid : os::list_threads()) {
+    const auto id = static_cast<std::int32_t>(tid);
+    if (tid == except_[0] || tid == except_[1] || by_tid_.contains(id)) continue;
+    // A thread that Python has done with needs a moment more to end; a clock that has started over is another thread's.
+    if (const auto ended = ended_.find(id); ended != ended_.end() && clock_ns(os::thread_cpu_clock(tid)) >= ended->second)
+      still_ending.insert(*ended);
+    else
       adopt(tid, 0, head);
+  }
+  ended_ = std::move(still_ending);
 }
 
 int CpuSampler::signal_of(const ThreadSlot& slot) const {

@@ -151,6 +151,8 @@ class CpuSampler {
   std::int64_t next_phase();
   // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
+  // Of what ended threads have left unpaid, what a new thread's first sample may pay.
+  [[nodiscard]] std::int64_t carried_share() const;
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
@@ -187,6 +189,7 @@ class CpuSampler {
   std::size_t perf_ticks_ = 0;
   std::size_t next_serial_ = 0;
   boost::unordered_flat_map<std::int32_t, ThreadSlot*> by_tid_;
+  boost::unordered_flat_map<std::int32_t, std::int64_t> ended_;  // threads that Python is done with: CPU ns then
   std::vector<ThreadInfo> changes_;
   std::uint64_t random_;
   std::uint64_t phase_;  // of 2^64
