@@ -375,7 +375,7 @@ void CpuSampler::poll() {
 }
 
 void CpuSampler::poll_slot(ThreadSlot& slot) {
-  constexpr std::int64_t kSilence = 256;  // periods of CPU time without a tick
+  constexpr std::int64_t kSilence = 64;  // periods of CPU time without a tick
   const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   // A clock that is gone, or runs behind what we know, belongs to a thread that has ended (its id may live again).

@@ -15,6 +15,8 @@ import pytest
 import harness
 import plimsoll
 
+pytestmark = pytest.mark.any_version
+
 
 def burn(seconds: float) -> int:
     total, end = 0, time.thread_time() + seconds

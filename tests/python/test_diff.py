@@ -6,12 +6,16 @@ import json
 import pathlib
 from typing import Callable
 
+import pytest
+
 import harness
 
 Write = Callable[..., pathlib.Path]
 
 PROGRAM = """
 import time
+
+pytestmark = pytest.mark.any_version
 def loading():
     end = time.thread_time() + 0.4
     while time.thread_time() < end: sum(range(500))

@@ -10,6 +10,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.any_version
+
 
 def test_the_doctor_finds_that_this_machine_can_record() -> None:
     told = json.loads(harness.plimsoll_command("doctor", "--json", "--python", sys.executable).expect().out)

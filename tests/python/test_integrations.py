@@ -19,6 +19,8 @@ Write = Callable[..., pathlib.Path]
 
 TESTS = """
 import time
+
+pytestmark = pytest.mark.any_version
 def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: sum(range(500))

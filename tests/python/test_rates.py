@@ -81,6 +81,8 @@ def test_the_engine_that_is_asked_for_is_used_and_named(tmp_path: pathlib.Path, 
 
 BUDGET = """
 import json, time
+
+pytestmark = pytest.mark.any_version
 def work():
     end = time.thread_time() + 2.5
     while time.thread_time() < end: sum(range(500))

@@ -54,6 +54,7 @@ print(json.dumps(shortest))
     assert all(waited >= 0.049 for waited in truth.values()), truth
 
 
+@pytest.mark.any_version
 def test_waits_in_c_code_are_hardly_ever_interrupted(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
     # GIVEN C calls that fail with EINTR when a signal comes, thousands of them, with work before each
     script = program(BURN + """
@@ -87,10 +88,11 @@ burn(0.5)
 for which in numbers.values(): signal.setitimer(which, 0)
 print(json.dumps([hits.get(number, 0) for number in numbers]))
 """)
+    plain = harness.python(script).expect().truth
     recorded = harness.record(tmp_path, script, options=["--engine", engine])
-    # THEN its signals arrive, and the samples, too
-    real, virtual, profiling = recorded.truth
-    assert real >= 20 and virtual >= 10 and profiling >= 15, recorded.truth
+    # THEN its signals arrive as without us (as many as a busy machine lets through), and the samples, too
+    assert min(plain) > 0
+    assert all(hits >= 0.5 * expected - 2 for hits, expected in zip(recorded.truth, plain)), (recorded.truth, plain)
     assert harness.total_seconds(recorded.profile)["burn"] == pytest.approx(0.5, rel=0.05)
 
 
@@ -160,9 +162,8 @@ after()
     # THEN what could not be sampled is counted, and the rest is in its place
     assert measured["before"] == pytest.approx(0.3, abs=0.05)
     assert measured["after"] >= 0.3
-    # (a tick that was pending comes with the call that unblocks it)
-    between = harness.self_seconds(recorded.profile).get("<module>", 0)
-    total = lost + between + sum(measured.get(name, 0) for name in ("before", "deaf", "after"))
+    # (a tick that was pending comes with the call that unblocks it, so that call is part of the sum)
+    total = lost + sum(stack.weight_ns for stack in harness.stacks(recorded.profile)) / 1e9
     assert total == pytest.approx(1.8, rel=0.06)
 
 
