@@ -11,6 +11,8 @@ import pytest
 import harness
 import plimsoll
 
+pytestmark = pytest.mark.any_version
+
 Write = Callable[..., pathlib.Path]
 
 BURN = """
@@ -185,8 +187,6 @@ def test_memory_and_collections_are_recorded(tmp_path: pathlib.Path, program: Wr
     # GIVEN a program that grows by 64 MB and collects garbage of generation 0, 1 and 2
     script = program("""
 import gc, json, sys, time
-
-pytestmark = pytest.mark.any_version
 def burn(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: sum(range(500))

@@ -10,12 +10,12 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.any_version
+
 Write = Callable[..., pathlib.Path]
 
 PROGRAM = """
 import time
-
-pytestmark = pytest.mark.any_version
 def loading():
     end = time.thread_time() + 0.4
     while time.thread_time() < end: sum(range(500))

@@ -15,12 +15,12 @@ import plimsoll
 from plimsoll import pytest_plugin
 from plimsoll.middleware import ASGIProfiler, WSGIProfiler
 
+pytestmark = pytest.mark.any_version
+
 Write = Callable[..., pathlib.Path]
 
 TESTS = """
 import time
-
-pytestmark = pytest.mark.any_version
 def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: sum(range(500))

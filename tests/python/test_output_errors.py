@@ -13,6 +13,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.any_version
+
 Write = Callable[..., pathlib.Path]
 
 PROGRAM = """
@@ -73,8 +75,6 @@ def test_a_disk_that_fills_up(small_disk: pathlib.Path, program: Write) -> None:
     (small_disk / "ballast").write_bytes(b"x" * 88_000)
     script = program("""
 import random, sys, time
-
-pytestmark = pytest.mark.any_version
 def make(i): exec(f"def f_{i}_{'x' * 200}(g): g()", globals())
 for i in range(300): make(i)
 functions = [value for name, value in globals().items() if name.startswith("f_")]

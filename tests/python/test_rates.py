@@ -9,6 +9,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.any_version
+
 Write = Callable[..., pathlib.Path]
 
 #: Works for so many seconds of its CPU time, and tells the process's, and the time that a hypervisor took from the machine.
@@ -81,8 +83,6 @@ def test_the_engine_that_is_asked_for_is_used_and_named(tmp_path: pathlib.Path, 
 
 BUDGET = """
 import json, time
-
-pytestmark = pytest.mark.any_version
 def work():
     end = time.thread_time() + 2.5
     while time.thread_time() < end: sum(range(500))
