@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::int64_t kShortestPeriod = 10'000;  // 100 kHz: beyond that a signal costs more than the period
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;
+constexpr std::int64_t kSeldom = 50'000'000;  // between the ticks of a thread that a reader samples
+// Until a reader knows better; see RunReader.
+constexpr double kRestlessAtFirst = 1.0 / 8;
 constexpr std::uint32_t kJitterTicks = 8;  // ticks of a perf event between changes of its period
 
 Result<std::int64_t> period_of(double rate_hz) {
@@ -81,6 +84,7 @@ const char* text(DropReason reason) {
     case DropReason::kUnknownCode: return "code object not known";
     case DropReason::kReentered: return "handler re-entered";
     case DropReason::kForeignSignal: return "signal not ours";
+    case DropReason::kMoved: return "thread ran on";
     case DropReason::kSignalBlocked: return "thread blocks the signal";
     case DropReason::kThreadEnded: return "end of thread";
     case DropReason::kTooManyThreads: return "too many threads";
@@ -110,6 +114,7 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
     : interpreter_(interpreter),
       max_depth_(settings.max_depth),
       only_attached_(settings.mode == Mode::kGil),
+      by_reader_(settings.by_reader),
       measures_itself_(settings.measures_itself),
       clock_(clock),
       signals_(signals),
@@ -279,6 +284,10 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   carried_ns_ -= carried;
   slot->grid_cpu_ns = slot->start_cpu_ns - credit;
   slot->accounted_cpu_ns.store(slot->grid_cpu_ns - carried, std::memory_order_relaxed);
+  slot->period_ns.store(period_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  slot->is_restless = true;
+  slot->restlessness = kRestlessAtFirst;
+  slot->cpu_at_look_ns = 0;
   slot->cpu_at_tick_ns = cpu_ns;
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
@@ -293,7 +302,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
 }
 
 bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
-  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
   os::ThreadTick::Settings settings{slot.tid, signals_.timer, slot.number, first_ns, period};
   const os::TickClock clock = clock_for_next_thread();
   if (clock == os::TickClock::kPerf) settings.signal = signals_.perf;
@@ -342,7 +351,8 @@ void CpuSampler::find_new_threads(Head head) {
     const auto id = static_cast<std::int32_t>(tid);
     if (tid == except_[0] || tid == except_[1] || by_tid_.contains(id)) continue;
     // A thread that Python has done with needs a moment more to end; a clock that has started over is another thread's.
-    if (const auto ended = ended_.find(id); ended != ended_.end() && clock_ns(os::thread_cpu_clock(tid)) >= ended->second)
+    if (const auto ended = ended_.find(id);
+        ended != ended_.end() && clock_ns(os::thread_cpu_clock(tid)) >= ended->second)
       still_ending.insert(*ended);
     else
       adopt(tid, 0, head);
@@ -360,7 +370,7 @@ void CpuSampler::give_up_traps() {
     if (slot.tick.clock() != os::TickClock::kPerf) return;
     slot.tick.disarm();
     --perf_ticks_;
-    arm(slot, period_ns_.load(std::memory_order_relaxed));
+    arm(slot, slot.period_ns.load(std::memory_order_relaxed));
   });
 }
 
@@ -389,13 +399,13 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   if (slot.silent_until_ns != 0) {
     if (slot.info.end_ns < slot.silent_until_ns) return;
     slot.silent_until_ns = 0;
-    slot.tick.restart(period_ns_.load(std::memory_order_relaxed), period_ns_.load(std::memory_order_relaxed));
+    slot.tick.restart(slot.period_ns.load(std::memory_order_relaxed), slot.period_ns.load(std::memory_order_relaxed));
     return;
   }
   const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
   const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
   // Silence alone proves nothing: on a crowded machine the scheduler's ticks, and CPU timers with them, come late.
-  const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * period_ns_.load(std::memory_order_relaxed);
+  const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * slot.period_ns.load(std::memory_order_relaxed);
   if (is_suspect && os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.tick.pause();
     slot.is_blocked = true;
@@ -403,7 +413,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
     count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
   } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.is_blocked = false;
-    const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+    const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
     slot.tick.restart(period, period);
   }
 }
@@ -442,10 +452,10 @@ void CpuSampler::resume() {
     const std::int64_t settled = std::max(slot.missed_ns, -period / 2);
     carried_ns_ += std::exchange(slot.missed_ns, 0) - settled;
     slot.accounted_cpu_ns.store(slot.grid_cpu_ns - settled, std::memory_order_relaxed);
-    slot.is_credited = true;
+    slot.is_credited = slot.is_restless;
     slot.resting.store(false, std::memory_order_relaxed);
     slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due
-    slot.tick.restart(phase, period);
+    slot.tick.restart(phase, slot.period_ns.load(std::memory_order_relaxed));
   });
   paused_.store(false, std::memory_order_release);
 }
@@ -455,12 +465,25 @@ Status CpuSampler::set_rate(double rate_hz) {
   if (!period.ok()) return period.error();
   const std::lock_guard guard(mutex_);
   period_ns_.store(period.value(), std::memory_order_relaxed);
-  if (!is_paused())
-    slots_.for_each([&](ThreadSlot& slot) {
-      slot.grid_cpu_ns = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-      slot.tick.restart(period.value(), period.value());
-    });
+  slots_.for_each([&](ThreadSlot& slot) {
+    slot.period_ns.store(tick_period(slot), std::memory_order_relaxed);
+    if (is_paused()) return;
+    slot.grid_cpu_ns = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+    slot.tick.restart(tick_period(slot), tick_period(slot));
+  });
   return Ok{};
+}
+
+std::int64_t CpuSampler::tick_period(const ThreadSlot& slot) const {
+  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  return slot.is_restless ? period : std::max(period, kSeldom);
+}
+
+void CpuSampler::take_by_ticks(ThreadSlot& slot, bool by_ticks) {
+  slot.is_restless = by_ticks;
+  slot.is_credited = false;  // from now on its time is known to its end
+  slot.period_ns.store(tick_period(slot), std::memory_order_relaxed);
+  slot.tick.restart(tick_period(slot), tick_period(slot));
 }
 
 std::size_t CpuSampler::thread_count() const {
@@ -526,11 +549,11 @@ void CpuSampler::tick(const siginfo_t& info) noexcept {
 
 void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   const std::int64_t cpu_ns = thread_cpu_ns();
-  const std::int64_t weight = cpu_ns - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
-  slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+  const std::int64_t weight = slot.account_until(cpu_ns);
   const Interpreter::ThreadState thread_state = interpreter_.thread_state_of_caller();
   slot.thread_state.store(raw(thread_state.address), std::memory_order_relaxed);
+  if (weight == 0) return;  // a reader was here a moment ago
   if (only_attached_ && !thread_state.is_attached) return;
 
   const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
@@ -573,7 +596,7 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept {
   // its CPU time has come; until then the timer is set again for what is left of it. A thread that is never preempted
   // is sampled at its first tick.
   constexpr std::int64_t kClose = 20'000;
-  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
   const std::int64_t now = monotonic_ns();
   const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
   const std::int64_t late = now - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
@@ -605,7 +628,7 @@ std::int64_t CpuSampler::varied_period(ThreadSlot& slot) const noexcept {
   // Periodic work must not be able to hide between ticks, or to be met by every one of them: the period wanders
   // uniformly within a quarter of itself. Each step up is followed by the same step down, so that the number of ticks
   // stays that of the rate that was asked for, and not only on average.
-  const std::int64_t period = period_ns_.load(std::memory_order_relaxed);
+  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
   const std::int64_t range = std::max<std::int64_t>(period / 2, 1);
   const bool is_return = slot.period_step_ns != 0;
   const auto random = static_cast<std::int64_t>(next_random(slot.random) % static_cast<std::uint64_t>(range));

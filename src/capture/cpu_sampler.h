@@ -65,6 +65,8 @@ struct TickSettings {
   std::size_t max_depth = 2048;        // frames kept of one stack, innermost first
   bool measures_itself = false;        // whether handler_ns() counts
   Mode mode = Mode::kCpu;
+  // A RunReader takes the samples of threads that it can prove samples of; see there. Their ticks come seldom then.
+  bool by_reader = false;
 };
 
 // The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
@@ -93,12 +95,16 @@ class CpuSampler {
   void name_thread(Tid tid, const std::string& name);
   // Where the thread state of a thread is that may not have ticked yet.
   void set_thread_state(Tid tid, Address thread_state);
-  // Calls visit(const ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
+  // Calls visit(ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
   template <typename Visit>
   void for_each_thread(Visit visit) {
     const std::lock_guard guard(mutex_);
-    slots_.for_each([&](const ThreadSlot& slot) { visit(slot); });
+    slots_.for_each(visit);
   }
+
+  // With settings.by_reader, for for_each_thread's visitor: the thread's samples are taken by its own ticks from now
+  // on, at the rate that was asked for, or by the reader.
+  void take_by_ticks(ThreadSlot& slot, bool by_ticks);
 
   // No tick of the calling thread is pending or comes in the next second.
   void silence_caller();
@@ -121,7 +127,8 @@ class CpuSampler {
   [[nodiscard]] std::int64_t handler_ns() const { return handler_ns_.load(std::memory_order_relaxed); }
   // CPU time of the process that passed while paused.
   [[nodiscard]] std::int64_t paused_cpu_ns() const;
-  [[nodiscard]] os::TickClock clock() const { return clock_; }
+  // What takes the samples of threads that run, in words.
+  [[nodiscard]] const char* engine() const { return by_reader_ ? "reader" : os::text(clock_); }
   [[nodiscard]] std::size_t thread_count() const;
   [[nodiscard]] double rate_hz() const;
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
@@ -149,6 +156,7 @@ class CpuSampler {
   enum class Head { kMeasured, kCredited };
   void adopt(Tid tid, std::int64_t used_ns, Head head);
   std::int64_t next_phase();
+  [[nodiscard]] std::int64_t tick_period(const ThreadSlot& slot) const;
   // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
   // Of what ended threads have left unpaid, what a new thread's first sample may pay.
@@ -167,6 +175,7 @@ class CpuSampler {
   const Interpreter interpreter_;
   const std::size_t max_depth_;
   const bool only_attached_;
+  const bool by_reader_;
   const bool measures_itself_;
   std::atomic<std::int64_t> handler_ns_{0};
   const os::TickClock clock_;

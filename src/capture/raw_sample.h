@@ -82,6 +82,7 @@ enum class DropReason : std::uint8_t {
   kUnknownCode,     // a code object could not be read, or safe mode had not seen it before
   kReentered,       // a tick arrived while the previous one was handled
   kForeignSignal,   // a signal that no tick of ours sent
+  kMoved,           // the thread ran on while its frames were read, and never stood still for long enough
   kSignalBlocked,   // the thread blocks our signal: its CPU time passed without samples
   kThreadEnded,     // CPU time between a thread's last sample and its end
   kTooManyThreads,  // no slot for the thread

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
-  session->sink_->fact("engine", os::text(session->sampler_->clock()));
+  session->sink_->fact("engine", session->sampler_->engine());
   session->sink_->fact("mode", text(settings.tick.mode));
   session->sink_->fact("trust", settings.trust == Trust::kKnown ? "known" : "validated");
   // The first flush writes the facts of the session: the file is readable from now on.
@@ -57,12 +57,13 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   if (failed != 0) return system_error("cannot start the drain thread", failed);
   session->drain_tid_.wait(0);
   std::array<Tid, 2> ours{Tid{session->drain_tid_.load()}};
-  if (settings.tick.mode == Mode::kWall) {
-    Result<std::unique_ptr<WaitReader>> reader = WaitReader::start(interpreter, *session->sampler_, session->ring_,
-                                                                   session->registry_.seen(), settings.tick.max_depth);
+  const ReaderDuties duties{.waits = settings.tick.mode == Mode::kWall, .running = settings.tick.by_reader};
+  if (duties.waits || duties.running) {
+    Result<std::unique_ptr<ReaderThread>> reader = ReaderThread::start(
+        duties, interpreter, *session->sampler_, session->ring_, session->registry_.seen(), settings.tick.max_depth);
     if (!reader.ok()) return reader.error();
-    session->wait_reader_ = reader.take();
-    ours[1] = session->wait_reader_->tid();
+    session->reader_ = reader.take();
+    ours[1] = session->reader_->tid();
   }
   session->sampler_->start(ours);
   return session;
@@ -89,8 +90,7 @@ void Session::run() {
       drain_once();
       if (has_failed_.load(std::memory_order_relaxed)) complete();
       if (flush_now) flush_sink(monotonic_ns(), ending);
-      profiler_cpu_ns_.store(thread_cpu_ns() + (wait_reader_ != nullptr ? wait_reader_->cpu_ns() : 0),
-                             std::memory_order_relaxed);
+      profiler_cpu_ns_.store(thread_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
     }
     lock.lock();
     flushes_done_ = flushes;
@@ -178,7 +178,7 @@ void Session::keep_to_budget() {
 
 void Session::complete() {
   if (is_complete_.exchange(true)) return;
-  if (wait_reader_ != nullptr) wait_reader_->stop();
+  if (reader_ != nullptr) reader_->stop();
   sampler_->stop();
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
@@ -242,11 +242,11 @@ SessionStats Session::stop() {
 
 void Session::abandon() {
   sampler_->abandon();
-  if (wait_reader_ != nullptr) wait_reader_->abandon();
+  if (reader_ != nullptr) reader_->abandon();
 }
 
 void Session::hold_for_fork() {
-  if (wait_reader_ != nullptr) wait_reader_->hold();
+  if (reader_ != nullptr) reader_->hold();
   work_mutex_.lock();
   mutex_.lock();
 }
@@ -254,7 +254,7 @@ void Session::hold_for_fork() {
 void Session::release_after_fork() {
   mutex_.unlock();
   work_mutex_.unlock();
-  if (wait_reader_ != nullptr) wait_reader_->release();
+  if (reader_ != nullptr) reader_->release();
 }
 
 SessionStats Session::stats() const {
@@ -272,7 +272,7 @@ SessionStats Session::stats_locked() const {
   stats.process_cpu_ns = has_ended ? final_process_cpu_ns_.load() : totals(monotonic_ns()).process_cpu_ns;
   stats.duration_ns = (has_ended ? end_ns_.load() : monotonic_ns()) - start_ns_;
   stats.rate_hz = sampler_->rate_hz();
-  stats.clock = sampler_->clock();
+  stats.engine = sampler_->engine();
   stats.is_paused = sampler_->is_paused();
   stats.drops = sampler_->drops();
   stats.error = error_;

@@ -12,9 +12,9 @@
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/reader_thread.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
-#include "capture/wait_reader.h"
 
 namespace plimsoll::capture {
 
@@ -38,7 +38,7 @@ struct SessionStats {
   std::int64_t profiler_cpu_ns = 0;  // of the profiler's own threads
   std::int64_t duration_ns = 0;
   double rate_hz = 0;
-  os::TickClock clock{};
+  std::string engine;
   bool is_paused = false;
   std::array<DropTotal, kDropReasonCount> drops{};
   std::string error;  // why recording ended early, for example a full disk; empty if it did not
@@ -99,7 +99,7 @@ class Session {
   std::unique_ptr<SampleSink> sink_;
   Resolver resolver_;
   std::unique_ptr<CpuSampler> sampler_;
-  std::unique_ptr<WaitReader> wait_reader_;  // for Mode::kWall
+  std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;
   std::int64_t next_poll_ns_ = 0;

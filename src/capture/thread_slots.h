@@ -29,11 +29,19 @@ struct alignas(128) ThreadSlot {
   std::atomic<bool> busy{false};  // the re-entrancy guard
   // The thread's CPU clock up to which its time has been accounted for.
   std::atomic<std::int64_t> accounted_cpu_ns{0};
+  // Time up to `cpu_ns` on that clock that had not been accounted for, and now is. Async-signal-safe.
+  std::int64_t account_until(std::int64_t cpu_ns) {
+    std::int64_t before = accounted_cpu_ns.load(std::memory_order_relaxed);
+    while (before < cpu_ns)
+      if (accounted_cpu_ns.compare_exchange_weak(before, cpu_ns, std::memory_order_relaxed)) return cpu_ns - before;
+    return 0;
+  }
   std::atomic<std::uint32_t> ticks{0};
   std::atomic<bool> resting{false};
   // The thread's PyThreadState as last seen by the thread itself; null if it has none. It may be gone by now.
   std::atomic<std::uint64_t> thread_state{0};
-  std::uint64_t random = 0;  // the handler's, for jitter
+  std::atomic<std::int64_t> period_ns{0};  // between its ticks
+  std::uint64_t random = 0;                // the handler's, for jitter
   // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick and when the next sample is due;
   // how far the timer was set ahead, and for when.
   std::int64_t cpu_at_tick_ns = 0;
@@ -51,6 +59,10 @@ struct alignas(128) ThreadSlot {
   std::uint32_t ticks_at_poll = 0;
   bool is_blocked = false;           // blocks our signal: paused by the watchdog
   std::int64_t silent_until_ns = 0;  // CLOCK_MONOTONIC; see CpuSampler::silence_caller
+  // A RunReader's: see there.
+  double restlessness = 0;
+  bool is_restless = true;
+  std::int64_t cpu_at_look_ns = 0;
 };
 
 // All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.

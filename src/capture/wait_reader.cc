@@ -1,13 +1,8 @@
 #include "capture/wait_reader.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "base/clock.h"
-#include "base/random.h"
-#include "capture/own_thread.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -28,75 +23,16 @@ std::int64_t cpu_clock_of(Tid tid) { return clock_ns(os::thread_cpu_clock(tid));
 
 WaitReader::WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
                        std::size_t max_depth)
-    : interpreter_(interpreter),
-      max_depth_(max_depth),
-      sampler_(sampler),
-      ring_(ring),
-      seen_(seen),
-      random_(os::random_seed()) {}
+    : interpreter_(interpreter), max_depth_(max_depth), sampler_(sampler), ring_(ring), seen_(seen) {}
 
-Result<std::unique_ptr<WaitReader>> WaitReader::start(const Interpreter& interpreter, CpuSampler& sampler,
-                                                      SampleRing& ring, SeenFilter& seen, std::size_t max_depth) {
-  std::unique_ptr<WaitReader> reader(new WaitReader(interpreter, sampler, ring, seen, max_depth));
-  const int failed = start_own_thread(
-      reader->thread_, "plimsoll-waits",
-      [](void* self) -> void* {
-        static_cast<WaitReader*>(self)->run();
-        return nullptr;
-      },
-      reader.get());
-  if (failed != 0) return system_error("cannot start the thread that looks at waits", failed);
-  reader->is_started_ = true;
-  reader->tid_.wait(0);
-  return reader;
+void WaitReader::pause() {
+  if (std::exchange(was_paused_, true)) return;
+  finish();
+  watched_.clear();
 }
 
-void WaitReader::stop() {
-  {
-    const std::lock_guard guard(mutex_);
-    if (!is_started_ || stop_requested_) return;
-    stop_requested_ = true;
-  }
-  wake_.notify_all();
-  ::pthread_join(thread_, nullptr);
-}
-
-void WaitReader::run() {
-  tid_.store(static_cast<std::int32_t>(os::current_tid()));
-  tid_.notify_all();
-  std::unique_lock lock(mutex_);
-  while (!stop_requested_) {
-    // Looks come at random within half a period to one and a half, so that periodic work cannot hide between them; and
-    // never so often that they take more than a quarter of this thread's time.
-    const auto period = static_cast<std::int64_t>(1e9 / sampler_.rate_hz());
-    const auto random = static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period));
-    const std::int64_t began = monotonic_ns();
-    lock.unlock();
-    look_at_all();
-    cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
-    lock.lock();
-    const std::int64_t took = monotonic_ns() - began;
-    const std::int64_t pause = std::max(period / 2 + random - took, 3 * took);
-    wake_.wait_for(lock, std::chrono::nanoseconds(pause), [this] { return stop_requested_; });
-  }
-  lock.unlock();
-  look_at_all();
+void WaitReader::finish() {
   for (auto& [serial, of] : watched_) put_same(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
-  cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
-}
-
-void WaitReader::look_at_all() {
-  const std::lock_guard looking(look_mutex_);
-  ++look_;
-  if (sampler_.is_paused()) {
-    if (!std::exchange(was_paused_, true))
-      for (auto& [serial, of] : watched_) put_same(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
-    watched_.clear();
-    return;
-  }
-  sampler_.for_each_thread([this](const ThreadSlot& slot) { look_at(slot); });
-  was_paused_ = false;
-  forget_ended();
 }
 
 WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
@@ -112,7 +48,7 @@ WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
       known->looked.cpu_ns = slot.start_cpu_ns;
     }
   }
-  known->seen_in_look = look_;
+  known->seen_in_round = round_;
   return *known;
 }
 
@@ -129,27 +65,29 @@ WaitReader::Spent WaitReader::spent(Watched& of, const Clocks& until) {
   return {ready_ns, off_ns - ready_ns, told_ns};
 }
 
-void WaitReader::look_at(const ThreadSlot& slot) {
+bool WaitReader::look_at(const ThreadSlot& slot) {
   Watched& of = watched(slot);
   const std::int64_t cpu_ns = cpu_clock_of(slot.tid);
-  if (cpu_ns == 0) return;  // it has ended
+  if (cpu_ns == 0) return false;  // it has ended
   const bool is_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
   if (is_waiting && cpu_ns == of.looked.cpu_ns) {
     const std::int64_t now = monotonic_ns();
     of.open_ns += now - std::exchange(of.looked.now_ns, now);
     if (of.open_ns >= kTellAfter) put_same(slot.serial, of, RawSample::Stack::kSame);
-    return;
+    return false;
   }
   if (is_waiting) put_same(slot.serial, of, RawSample::Stack::kSame);
   const Address thread_state{slot.thread_state.load(std::memory_order_relaxed)};
-  if (is_null(thread_state) || !is_alive(thread_state)) {
+  if (is_null(thread_state) || !cpython::is_thread_state(memory::LocalReader{}, interpreter_.layout, thread_state)) {
     // A thread of native code: no Python program waits in it.
     of.looked = clocks_of(slot, of);
     of.activity = Activity::kRunning;
     of.unplaced_ns = of.unplaced_ready_ns = of.open_ns = 0;
-    return;
+    return false;
   }
-  if (!find_wait(slot, of, thread_state)) found_running(slot, of);
+  if (find_wait(slot, of, thread_state)) return of.activity == Activity::kReady;
+  found_running(slot, of);
+  return true;
 }
 
 bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_state) {
@@ -243,13 +181,15 @@ void WaitReader::put_same(ThreadSerial serial, Watched& of, RawSample::Stack sta
   ring_.commit(room, sizeof(RawSample), sizeof(RawSample));
 }
 
-void WaitReader::forget_ended() {
+void WaitReader::end_round() {
+  was_paused_ = false;
   for (auto at = watched_.begin(); at != watched_.end();) {
     const auto here = at++;
-    if (here->second->seen_in_look == look_) continue;
+    if (here->second->seen_in_round == round_) continue;
     put_same(ThreadSerial{here->first}, *here->second, RawSample::Stack::kSameLast);
     watched_.erase(here);
   }
+  ++round_;
 }
 
 Activity WaitReader::activity_of(const os::KernelWait& wait, Address thread_state) const {
@@ -280,23 +220,6 @@ bool WaitReader::is_lock_of_interpreter(Address lock, Address thread_state) cons
       return false;
   }
   return raw(lock) >= raw(gil) && raw(lock) - raw(gil) < kGilSize;
-}
-
-bool WaitReader::is_alive(Address thread_state) const {
-  // A thread state that has been freed may still look like one; but its neighbours do not know it any more.
-  const memory::LocalReader memory;
-  const cpython::Layout& layout = interpreter_.layout;
-  Address previous{};
-  Address next{};
-  Address back{};
-  if (!memory::load_address(memory, offset_by(thread_state, layout.tstate.previous), previous) ||
-      !memory::load_address(memory, offset_by(thread_state, layout.tstate.next), next))
-    return false;
-  if (!is_null(previous) &&
-      (!memory::load_address(memory, offset_by(previous, layout.tstate.next), back) || back != thread_state))
-    return false;
-  return is_null(next) ||
-         (memory::load_address(memory, offset_by(next, layout.tstate.previous), back) && back == thread_state);
 }
 
 }  // namespace plimsoll::capture

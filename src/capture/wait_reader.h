@@ -1,6 +1,7 @@
-// capture/wait_reader.h: the reader engine for wall-clock time: a thread of ours that looks, at the sampling rate, at
-// all threads that do not run, and notes what they wait for, and on which stack. No signal is sent, so nothing that
-// waits is ever interrupted; what threads do while they run is the business of their own ticks (cpu_sampler.h).
+// capture/wait_reader.h: the half of the reader engine for wall-clock time: looks, from a thread of ours, at all
+// threads that do not run, and notes what they wait for, and on which stack. No signal is sent, so nothing that waits
+// is ever interrupted; what threads do while they run is the business of their own ticks (cpu_sampler.h) or of
+// run_reader.h.
 //
 // A look is exact, not merely plausible: a thread's CPU clock is read before and after its frames. If it has not moved,
 // not to a nanosecond, the thread did not run, and what was read is its stack at that time. The clock is a seqlock that
@@ -13,9 +14,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
@@ -24,26 +23,21 @@
 
 namespace plimsoll::capture {
 
-// The thread that looks. One per session. Thread-safe.
+// Used by one thread at a time.
 class WaitReader {
  public:
-  // Starts the thread; it looks at the sampler's threads, at the sampler's rate, until stop().
-  static Result<std::unique_ptr<WaitReader>> start(const Interpreter& interpreter, CpuSampler& sampler,
-                                                   SampleRing& ring, SeenFilter& seen, std::size_t max_depth);
-  WaitReader(const WaitReader&) = delete;
-  WaitReader& operator=(const WaitReader&) = delete;
-  ~WaitReader() { stop(); }
+  WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
+             std::size_t max_depth);
 
-  // Ends the thread, after a last look. The sampler must still know its threads. Idempotent.
-  void stop();
-  // Around fork, in the parent: while held, no look is under way.
-  void hold() { look_mutex_.lock(); }
-  void release() { look_mutex_.unlock(); }
-  // In the child of a fork, with the lock held since before: closes descriptors. The thread does not exist here.
+  // A look at one thread; true if it runs, or would if it could. Between the looks at all threads of a round, no thread may end.
+  bool look_at(const ThreadSlot& slot);
+  // After a round: what is known of threads that were not in it is told to the end and forgotten.
+  void end_round();
+  // Sampling pauses, or ends: what is known is told to the end. Time counts again from the next round on.
+  void pause();
+  void finish();
+  // In the child of a fork: closes descriptors.
   void abandon() { watched_.clear(); }
-  [[nodiscard]] Tid tid() const { return Tid{tid_.load()}; }
-  // CPU time that the thread has used.
-  [[nodiscard]] std::int64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
 
  private:
   // A thread's clocks at one time.
@@ -54,7 +48,7 @@ class WaitReader {
   };
   // What is known of one thread.
   struct Watched {
-    std::uint64_t seen_in_look = 0;
+    std::uint64_t seen_in_round = 0;
     Clocks looked;                           // at the last look
     Activity activity = Activity::kRunning;  // what the last look found; a wait is proven, its stack in the ring
     std::int64_t open_ns = 0;                // of that wait, not in the ring yet
@@ -70,11 +64,6 @@ class WaitReader {
     std::int64_t told_ns = 0;  // counted by the kernel only now, but told of before
   };
 
-  WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
-             std::size_t max_depth);
-  void run();
-  void look_at_all();
-  void look_at(const ThreadSlot& slot);
   Watched& watched(const ThreadSlot& slot);
   static Clocks clocks_of(const ThreadSlot& slot, const Watched& of);
   static Spent spent(Watched& of, const Clocks& until);
@@ -88,8 +77,6 @@ class WaitReader {
   void put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack);
   [[nodiscard]] Activity activity_of(const os::KernelWait& wait, Address thread_state) const;
   [[nodiscard]] bool is_lock_of_interpreter(Address lock, Address thread_state) const;
-  [[nodiscard]] bool is_alive(Address thread_state) const;
-  void forget_ended();
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;
@@ -97,18 +84,8 @@ class WaitReader {
   SampleRing& ring_;
   SeenFilter& seen_;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Watched>> watched_;  // by ThreadSerial
-  std::uint64_t look_ = 0;
-  std::uint64_t random_;
+  std::uint64_t round_ = 1;
   bool was_paused_ = false;
-
-  std::atomic<std::int32_t> tid_{0};
-  std::atomic<std::int64_t> cpu_ns_{0};
-  std::mutex look_mutex_;  // guards watched_ and what is used with it; held while looking
-  std::mutex mutex_;       // guards stop_requested_
-  std::condition_variable wake_;
-  bool stop_requested_ = false;
-  bool is_started_ = false;
-  pthread_t thread_{};
 };
 
 }  // namespace plimsoll::capture

@@ -7,6 +7,7 @@
 #include <array>
 #include <semaphore>
 
+#include "capture/reader_thread.h"
 #include "capture/sampler_testing.h"
 
 namespace plimsoll::capture {
@@ -29,8 +30,8 @@ void nap(std::int64_t ns) {
 class WaitReaderTest : public ::testing::Test {
  protected:
   WaitReaderTest() {
-    Result<std::unique_ptr<WaitReader>> reader =
-        WaitReader::start(Sampling::interpreter(), *sampling.operator->(), sampling.ring(), sampling.seen(), 64);
+    Result<std::unique_ptr<ReaderThread>> reader = ReaderThread::start(
+        {.waits = true}, Sampling::interpreter(), *sampling.operator->(), sampling.ring(), sampling.seen(), 64);
     EXPECT_TRUE(reader.ok());
     reader_ = reader.take();
     sampling->start({os::current_tid(), reader_->tid()});
@@ -56,7 +57,7 @@ class WaitReaderTest : public ::testing::Test {
   const FakeFunction wait_{"wait"};
   const FakeFrame main_frame_ = main_.frame(4);
   const FakeFrame wait_frame_ = wait_.frame(8, &main_frame_);
-  std::unique_ptr<WaitReader> reader_;
+  std::unique_ptr<ReaderThread> reader_;
 };
 
 TEST_F(WaitReaderTest, ASleepIsOnItsStackForAsLongAsItTakes) {

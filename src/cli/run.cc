@@ -74,7 +74,8 @@ class Run final : public Command {
     app.add_option("--mode", settings_.mode,
                    "cpu (default): CPU time; wall: all time, waits, too; gil: CPU time of threads that hold the GIL")
         ->type_name("MODE");
-    app.add_option("--engine", settings_.engine, "auto, perf, timer or cpu-timer: what makes the ticks")
+    app.add_option("--engine", settings_.engine,
+                   "auto, perf, timer or cpu-timer: what makes the ticks; reader: a thread looks")
         ->type_name("ENGINE");
     app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
     app.add_flag("--children", settings_.children, "Record child processes, too");
@@ -137,8 +138,9 @@ class Run final : public Command {
     if (mode != "cpu" && mode != "wall" && mode != "gil")
       return Error{ErrorKind::kUsage, fmt::format("no mode '{}': choose cpu, wall or gil", mode)};
     const std::string engine = settings_.engine.value_or("auto");
-    if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer")
-      return Error{ErrorKind::kUsage, fmt::format("no engine '{}': choose auto, perf, timer or cpu-timer", engine)};
+    if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer" && engine != "reader")
+      return Error{ErrorKind::kUsage,
+                   fmt::format("no engine '{}': choose auto, perf, timer, cpu-timer or reader", engine)};
     if (is_plim()) return Ok{};
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     if (!writer.ok()) return writer.error();

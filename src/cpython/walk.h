@@ -60,6 +60,23 @@ bool current_frame(const M& memory, const Layout& layout, Address tstate, Addres
   return memory::load_address(memory, offset_by(frame, layout.cframe.current_frame), frame);
 }
 
+// Whether a thread state is one of a living thread. One that has been freed may still look like one; but its neighbours
+// in the interpreter's list do not know it any more.
+template <memory::Reader M>
+bool is_thread_state(const M& memory, const Layout& layout, Address tstate) {
+  Address previous{};
+  Address next{};
+  Address back{};
+  if (is_null(tstate) || !memory::load_address(memory, offset_by(tstate, layout.tstate.previous), previous) ||
+      !memory::load_address(memory, offset_by(tstate, layout.tstate.next), next))
+    return false;
+  if (!is_null(previous) &&
+      (!memory::load_address(memory, offset_by(previous, layout.tstate.next), back) || back != tstate))
+    return false;
+  return is_null(next) ||
+         (memory::load_address(memory, offset_by(next, layout.tstate.previous), back) && back == tstate);
+}
+
 namespace internal {
 
 // Offset of an instruction pointer into its code object's bytecode, or kNoPosition if it points elsewhere.

@@ -87,6 +87,9 @@ Result<int> unused_realtime_signal();
 // Random bits for phases and jitter; from the kernel, else from the clock.
 std::uint64_t random_seed();
 
+// The calling thread's waits with a time limit end on time, not when it suits the kernel (by default, 50 us later).
+void wake_on_time();
+
 // Whether perf events can be made to come as traps: as SIGTRAP on the thread's way back to user mode, which never ends
 // a system call early.
 bool has_trap_ticks();

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -300,6 +301,8 @@ Result<int> unused_realtime_signal() {
   }
   return Error{ErrorKind::kUnsupported, "every real-time signal is in use by the program"};
 }
+
+void wake_on_time() { ::prctl(PR_SET_TIMERSLACK, 1UL); }
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;

@@ -22,17 +22,27 @@ namespace plimsoll::python {
 namespace {
 
 std::optional<os::TickClock> clock_named(const std::string& engine) {
-  if (engine == "auto" || engine == "signal") return std::nullopt;
+  if (engine == "auto" || engine == "signal" || engine == "reader") return std::nullopt;
   if (engine == "perf") return os::TickClock::kPerf;
   if (engine == "timer") return os::TickClock::kMonotonic;
   if (engine == "cpu-timer") return os::TickClock::kThreadCpu;
-  raise(Error{ErrorKind::kUsage, "unknown engine \"" + engine + "\": choose auto, perf, timer or cpu-timer"});
+  raise(Error{ErrorKind::kUsage, "unknown engine \"" + engine + "\": choose auto, perf, timer, cpu-timer or reader"});
 }
 
 capture::Mode mode_named(const std::string& mode) {
   for (const capture::Mode known : {capture::Mode::kCpu, capture::Mode::kWall, capture::Mode::kGil})
     if (mode == capture::text(known)) return known;
   raise(Error{ErrorKind::kUsage, "unknown mode \"" + mode + "\": choose cpu, wall or gil"});
+}
+
+// Above this rate, signals cost the program more than a reader does.
+constexpr double kManyTicks = 1000;
+
+bool is_by_reader(const std::string& engine, const capture::TickSettings& tick) {
+  const bool can_be = tick.mode != capture::Mode::kGil;
+  if (engine == "reader" && !can_be)
+    raise(Error{ErrorKind::kUsage, "the engine reader cannot tell who holds the GIL: mode gil needs another engine"});
+  return engine == "reader" || (engine == "auto" && can_be && tick.rate_hz > kManyTicks);
 }
 
 // The thread state of a thread of any interpreter, by pthread_self(); null if it has none. Needs the GIL.
@@ -67,6 +77,7 @@ class Recording {
     settings.tick.rate_hz = rate_hz;
     settings.tick.mode = mode_named(mode);
     settings.tick.clock = clock_named(engine);
+    settings.tick.by_reader = is_by_reader(engine, settings.tick);
     settings.max_overhead = max_overhead;
     settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
@@ -141,7 +152,7 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
   result["profiler_cpu_ns"] = stats.profiler_cpu_ns;
   result["duration_ns"] = stats.duration_ns;
   result["rate_hz"] = stats.rate_hz;
-  result["engine"] = os::text(stats.clock);
+  result["engine"] = stats.engine;
   result["is_paused"] = stats.is_paused;
   result["error"] = stats.error;
   nb::dict drops;

@@ -10,9 +10,10 @@ import pytest
 import harness
 import plimsoll
 
-ENGINES = ("perf", "timer", "cpu-timer")
+ENGINES = ("perf", "timer", "cpu-timer", "reader")
 #: As a profile names them.
-ENGINE_TEXTS = {"perf": "perf task-clock", "timer": "monotonic timer", "cpu-timer": "thread CPU timer"}
+ENGINE_TEXTS = {"perf": "perf task-clock", "timer": "monotonic timer", "cpu-timer": "thread CPU timer",
+                "reader": "reader"}
 
 
 def refusal(engine: str) -> str:

@@ -1,0 +1,102 @@
+#include "capture/reader_thread.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "capture/own_thread.h"
+
+namespace plimsoll::capture {
+namespace {
+
+constexpr double kIdle = 8;  // times less often where there is nothing to see
+
+}  // namespace
+
+ReaderThread::ReaderThread(CpuSampler& sampler) : sampler_(sampler), random_(os::random_seed()) {}
+
+Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, const Interpreter& interpreter,
+                                                          CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
+                                                          std::size_t max_depth) {
+  std::unique_ptr<ReaderThread> reader(new ReaderThread(sampler));
+  if (duties.waits) reader->waits_.emplace(interpreter, sampler, ring, seen, max_depth);
+  if (duties.running) reader->running_.emplace(interpreter, sampler, ring, seen, max_depth);
+  const int failed = start_own_thread(
+      reader->thread_, "plimsoll-reader",
+      [](void* self) -> void* {
+        static_cast<ReaderThread*>(self)->run();
+        return nullptr;
+      },
+      reader.get());
+  if (failed != 0) return system_error("cannot start the thread that looks at the others", failed);
+  reader->is_started_ = true;
+  reader->tid_.wait(0);
+  return reader;
+}
+
+void ReaderThread::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!is_started_ || stop_requested_) return;
+    stop_requested_ = true;
+  }
+  wake_.notify_all();
+  ::pthread_join(thread_, nullptr);
+}
+
+void ReaderThread::abandon() {
+  if (waits_) waits_->abandon();
+}
+
+void ReaderThread::run() {
+  os::wake_on_time();
+  tid_.store(static_cast<std::int32_t>(os::current_tid()));
+  tid_.notify_all();
+  std::int64_t due_ns = monotonic_ns();
+  std::unique_lock lock(mutex_);
+  while (!stop_requested_) {
+    lock.unlock();
+    const std::int64_t began_ns = monotonic_ns();
+    const bool is_busy = look_at_all();
+    cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+    const std::int64_t ended_ns = monotonic_ns();
+    due_ns = next_look(is_busy ? sampler_.rate_hz() : sampler_.rate_hz() / kIdle, due_ns, began_ns, ended_ns);
+    lock.lock();
+    if (due_ns > ended_ns)
+      wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - ended_ns), [this] { return stop_requested_; });
+  }
+  lock.unlock();
+  look_at_all();
+  if (waits_) waits_->finish();
+  cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+}
+
+std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns,
+                                     std::int64_t ended_ns) {
+  // Looks come at random within half a period to one and a half, so that periodic work cannot hide between them. One
+  // that came late does not delay those after it, but more than a few are not made up for; and looks never take more
+  // than a quarter of this thread's time.
+  constexpr std::int64_t kMostLate = 4;  // periods
+  const auto period = static_cast<std::int64_t>(1e9 / rate_hz);
+  const auto random = static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period));
+  const std::int64_t next = std::max(due_ns + period / 2 + random, ended_ns - kMostLate * period);
+  return std::max(next, ended_ns + 3 * (ended_ns - began_ns));
+}
+
+bool ReaderThread::look_at_all() {
+  const std::lock_guard looking(look_mutex_);
+  if (sampler_.is_paused()) {
+    if (waits_) waits_->pause();
+    return false;
+  }
+  bool is_busy = waits_.has_value();
+  sampler_.for_each_thread([&](ThreadSlot& slot) {
+    const bool may_run = !waits_ || waits_->look_at(slot);
+    if (may_run && running_) is_busy = running_->look_at(slot) || is_busy;
+  });
+  if (waits_) waits_->end_round();
+  return is_busy;
+}
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,68 @@
+// capture/reader_thread.h: the reader engine: a thread of ours that looks, at the sampling rate, at all threads of the
+// program: at those that wait, at those that run, or at both.
+#pragma once
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "capture/run_reader.h"
+#include "capture/wait_reader.h"
+
+namespace plimsoll::capture {
+
+// What the reader looks at.
+struct ReaderDuties {
+  bool waits = false;
+  bool running = false;
+};
+
+// One per session at most. Thread-safe.
+class ReaderThread {
+ public:
+  // Starts the thread; it looks at the sampler's threads, at the sampler's rate, until stop().
+  static Result<std::unique_ptr<ReaderThread>> start(ReaderDuties duties, const Interpreter& interpreter,
+                                                     CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
+                                                     std::size_t max_depth);
+  ReaderThread(const ReaderThread&) = delete;
+  ReaderThread& operator=(const ReaderThread&) = delete;
+  ~ReaderThread() { stop(); }
+
+  // Ends the thread, after a last look. The sampler must still know its threads. Idempotent.
+  void stop();
+  // Around fork, in the parent: while held, no look is under way.
+  void hold() { look_mutex_.lock(); }
+  void release() { look_mutex_.unlock(); }
+  // In the child of a fork, with the lock held since before: closes descriptors. The thread does not exist here.
+  void abandon();
+  [[nodiscard]] Tid tid() const { return Tid{tid_.load()}; }
+  // CPU time that the thread has used.
+  [[nodiscard]] std::int64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  explicit ReaderThread(CpuSampler& sampler);
+  void run();
+  // False if the next look has time: nothing waits, and nothing that a reader can sample runs.
+  bool look_at_all();
+  // When to look next, given when the last look was due, when it began and when it ended.
+  std::int64_t next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns, std::int64_t ended_ns);
+
+  CpuSampler& sampler_;
+  std::optional<WaitReader> waits_;
+  std::optional<RunReader> running_;
+  std::uint64_t random_;
+
+  std::atomic<std::int32_t> tid_{0};
+  std::atomic<std::int64_t> cpu_ns_{0};
+  std::mutex look_mutex_;  // guards waits_ and running_; held while looking
+  std::mutex mutex_;       // guards stop_requested_
+  std::condition_variable wake_;
+  bool stop_requested_ = false;
+  bool is_started_ = false;
+  pthread_t thread_{};
+};
+
+}  // namespace plimsoll::capture
