@@ -45,7 +45,6 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
     return true;
   }
   auto* sample = new (room.bytes.data()) RawSample;
-  sample->time_ns = monotonic_ns();
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
   const cpython::Snapshot snapshot = read_stack(thread_state, {frames, max_depth_});
@@ -54,6 +53,7 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
   sample->stop = cpython::WalkStop::kUnreadable;
   if (holds) {
     sample->stop = snapshot.walk.stop;
+    sample->time_ns = snapshot.time_ns;
     sample->frame_count = snapshot.walk.count;
     sample->weight_ns = slot.account_until(cpu_ns);
   }

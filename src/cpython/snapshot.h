@@ -108,6 +108,7 @@ inline constexpr std::int64_t kNsPerLoad = 10;
 // refer to can be noted while it must still exist.
 struct Snapshot {
   Walk walk;
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC, when all of it was true: who lived then is who is meant
   bool is_proven = false;
 };
 
@@ -125,7 +126,7 @@ Snapshot snapshot_thread(const M& memory, const Layout& layout, Address code_typ
   // One that is being pushed may have its caller's place in the bytecode, but not yet its own.
   if (snapshot.walk.leaf_skipped) return snapshot;
   before_proof(snapshot.walk);
-  const std::int64_t began_ns = monotonic_ns();
+  snapshot.time_ns = monotonic_ns();
   // The innermost frame goes on all the time, so its position is not compared, but read again, right between two
   // readings of whose it is. (`out` begins with that frame's code, unless it is an entry from C, which has no
   // position.)
@@ -136,7 +137,7 @@ Snapshot snapshot_thread(const M& memory, const Layout& layout, Address code_typ
   });
   if (!holds || (is_at_code && out[0].position == kNoPosition)) return snapshot;
   const std::int64_t most_ns = kLeastNs + ns_per_load * static_cast<std::int64_t>(logging.count());
-  snapshot.is_proven = monotonic_ns() - began_ns <= most_ns;
+  snapshot.is_proven = monotonic_ns() - snapshot.time_ns <= most_ns;
   return snapshot;
 }
 
