@@ -47,12 +47,15 @@ def test_samples_are_lost_for_no_reason_but_the_end_of_a_thread(recorded: harnes
     # 3.11 and 3.12 link an entry from C before they fill it in: for ten instructions nothing proves what is around it.
     entering = drops.pop("entering Python", 0)
     assert entering <= (len(recorded.profile.samples) * 0.003 if sys.version_info[:2] in ((3, 11), (3, 12)) else 0)
+    # The reader's looks may come to nothing: until it is known that a thread is better left to its ticks.
+    assert drops.pop("thread ran on", 0) <= len(recorded.profile.samples) * 0.01
     assert drops == {}
 
 
 @pytest.mark.slow
-def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path, perf: str) -> None:
-    recorded = record_calls(tmp_path, perf, 4000, 4.0)
+@pytest.mark.parametrize("engine", ["perf", "reader"], indirect=True)
+def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path, engine: str) -> None:
+    recorded = record_calls(tmp_path, engine, 4000, 4.0)
     for scenario in SCENARIOS:
         check(recorded, scenario, least=1000)
 
