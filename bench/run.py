@@ -6,7 +6,7 @@ ratio to the plain run of the same round, and a bootstrap confidence interval; "
 resolution of the measurement, and "floor" the cost of the same ticks with an empty handler.
 
 Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo
-does it), and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof
+does it), and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof scalene
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ HERE = ROOT / "bench"
 BUILD = ROOT / "build" / "bench"
 
 
+# Tools that want to start the program themselves.
+UNDER = {"scalene": ["-m", "scalene", "run", "--cpu-only", "-o", "/dev/null"]}
+
+
 def build_floor() -> Path:
     """The library with the empty handler."""
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -34,11 +38,14 @@ def build_floor() -> Path:
 
 def measure(python: str, tool: str, rate: float, seconds: float, library: Path) -> dict[str, float]:
     """One run of one tool."""
-    command = [python, str(HERE / "workload.py"), tool, str(rate), str(seconds), str(library)]
+    under = UNDER.get(tool, [])
+    command = [python, *under, str(HERE / "workload.py"), "none" if under else tool, str(rate), str(seconds), str(library)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         return {}
-    answer: dict[str, float] = json.loads(result.stdout)
+    # Some tools print, too.
+    line = next((line for line in result.stdout.splitlines() if line.startswith('{"speed"')), "{}")
+    answer: dict[str, float] = json.loads(line)
     return answer
 
 
@@ -58,7 +65,9 @@ def main() -> None:
     library = build_floor()
     cases = [("none", 0.0)] + [(tool, rate) for rate in (100.0, 1000.0) for tool in ("floor", "plimsoll")]
     cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "py-spy", "py-spy-blocking",
-                                          "austin")]
+                                          "austin", "profiling-sampling", "scalene")]
+    cases += [(tool, 10000.0) for tool in ("floor", "plimsoll", "plimsoll-ticks", "plimsoll-wall", "py-spy", "austin",
+                                           "profiling-sampling")]
     cases = [case for case in cases if options.only is None or case[0] in ("none", *options.only)]
     ratios: dict[tuple[str, float], list[float]] = {case: [] for case in cases}
     samples: dict[tuple[str, float], list[float]] = {case: [] for case in cases}

@@ -120,8 +120,19 @@ def austin(rate, library):
     return attached([beside_python("austin"), "-i", str(int(1e6 / rate)), "-o", os.devnull, "-p", str(os.getpid())])
 
 
-TOOLS = {tool.__name__.replace("_", "-"): tool for tool in (none, plimsoll, plimsoll_wall, floor, pyinstrument, vmprof,
-                                                            py_spy, py_spy_blocking, austin)}
+def profiling_sampling(rate, library):
+    """CPython 3.15's own."""
+    return attached([sys.executable, "-m", "profiling.sampling", "attach", "-r", str(int(rate)), "-d", "3600", "--collapsed",
+                     "-o", os.devnull, str(os.getpid())])
+
+
+def plimsoll_ticks(rate, library):
+    return plimsoll(rate, library, engine="perf")
+
+
+TOOLS = {tool.__name__.replace("_", "-"): tool for tool in (none, plimsoll, plimsoll_ticks, plimsoll_wall, floor,
+                                                            pyinstrument, vmprof, py_spy, py_spy_blocking, austin,
+                                                            profiling_sampling)}
 
 
 def main():
