@@ -5,8 +5,8 @@ second of its own CPU time, which another job on the machine disturbs least. Rep
 ratio to the plain run of the same round, and a bootstrap confidence interval; "none" against itself (A/A) is the
 resolution of the measurement, and "floor" the cost of the same ticks with an empty handler.
 
-Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo
-does it), and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof scalene
+Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo does it),
+and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof scalene
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def build_floor() -> Path:
 def measure(python: str, tool: str, rate: float, seconds: float, library: Path) -> dict[str, float]:
     """One run of one tool."""
     under = UNDER.get(tool, [])
-    command = [python, *under, str(HERE / "workload.py"), "none" if under else tool, str(rate), str(seconds), str(library)]
+    command = [python, *under, str(HERE / "workload.py"), "none" if under else tool, str(rate), str(seconds),
+               str(library)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         return {}

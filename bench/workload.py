@@ -122,8 +122,8 @@ def austin(rate, library):
 
 def profiling_sampling(rate, library):
     """CPython 3.15's own."""
-    return attached([sys.executable, "-m", "profiling.sampling", "attach", "-r", str(int(rate)), "-d", "3600", "--collapsed",
-                     "-o", os.devnull, str(os.getpid())])
+    return attached([sys.executable, "-m", "profiling.sampling", "attach", "-r", str(int(rate)), "-d", "3600",
+                     "--collapsed", "-o", os.devnull, str(os.getpid())])
 
 
 def plimsoll_ticks(rate, library):

@@ -20,9 +20,10 @@ From a shell, ``plimsoll run app.py`` records a whole program; ``plimsoll show a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
     from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
                                    Samples as Samples, Tree as Tree)

@@ -12,18 +12,18 @@ import gc
 import os
 import sys
 import threading
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Callable, Literal, Optional
 
 from plimsoll import _core
 
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional
 
-@dataclass(frozen=True)
+
 class Options:
     """How to record. ``plimsoll run --help`` and ``docs/recording.md`` explain each of them."""
 
-    path: str
+    path: str = ""
     rate_hz: float = 1000.0
     mode: str = "cpu"
     engine: str = "auto"
@@ -34,8 +34,22 @@ class Options:
     duration_s: float = 0.0
     rss_interval_s: float = 0.1
     sources: bool = True
-    after_fork: Literal["stop", "follow"] = "stop"
+    after_fork: str = "stop"  # or "follow"
     base_path: str = ""  # of the process that the recording began in, for the names of its children's profiles
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if name not in Options.__annotations__:
+                raise TypeError(f"no option {name!r}")
+            setattr(self, name, value)
+
+    def with_values(self, **values: Any) -> Options:
+        """A copy in which some differ."""
+        return Options(**{**self.__dict__, **values})
+
+    def with_texts(self, texts: dict[str, str]) -> Options:
+        """A copy with some read from text; a flag is set by any text but the empty one. ValueError for what is none."""
+        return self.with_values(**{name: type(getattr(Options, name))(text) for name, text in texts.items()})
 
 
 class _Active:
@@ -193,7 +207,11 @@ def _wrap_thread_starts(now: _Active) -> None:
         if original is None:
             continue
         setattr(module, name, _core.ThreadStarter(original))
-        now.undo.append(partial(setattr, module, name, original))
+        now.undo.append(_putting_back(module, name, original))
+
+
+def _putting_back(module: Any, name: str, original: Any) -> Callable[[], None]:
+    return lambda: setattr(module, name, original)
 
 
 def _mark_collections(now: _Active) -> None:
@@ -245,6 +263,6 @@ def _after_fork_in_child() -> None:
     if now.options.after_fork == "follow":
         try:
             base_path = now.options.base_path or now.options.path
-            start(replace(now.options, path=path_with_pid(base_path), base_path=base_path))
+            start(now.options.with_values(path=path_with_pid(base_path), base_path=base_path))
         except Exception as error:
             print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)

@@ -7,22 +7,22 @@ called from any thread.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
-import tempfile
 import threading
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from plimsoll import _recording
-from plimsoll.profiles import Profile
 
-F = TypeVar("F", bound=Callable[..., Any])
-PathLike = Union[str, "os.PathLike[str]"]
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable, Mapping, Optional, TypeVar, Union
+
+    from plimsoll.profiles import Profile
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    PathLike = Union[str, "os.PathLike[str]"]
 
 
-@dataclass(frozen=True)
 class Statistics:
     """A look at a recording. Times are in seconds."""
 
@@ -44,6 +44,12 @@ class Statistics:
     drops: Mapping[str, tuple[int, float]]
     #: Why recording ended early, for example a full disk; empty if it did not.
     error: str
+
+    def __init__(self, *values: Any) -> None:
+        self.__dict__.update(zip(Statistics.__annotations__, values))
+
+    def __repr__(self) -> str:
+        return "Statistics(" + ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items()) + ")"
 
 
 def _statistics(raw: Mapping[str, Any]) -> Statistics:
@@ -92,6 +98,8 @@ class Profiler:
         """Starts recording. ValueError if a recording is active; OSError if the file cannot be written."""
         path = self._path
         if path is None:
+            import tempfile
+
             descriptor, path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
             os.close(descriptor)
             self._temporary = path
@@ -111,6 +119,8 @@ class Profiler:
         self._statistics = _statistics(_recording.stop())
         self._recording = None
         try:
+            from plimsoll.profiles import Profile
+
             self._profile = Profile.open(self._file)
         finally:
             self._forget_temporary()
@@ -173,8 +183,9 @@ class profile(Profiler):
     """
 
     def __call__(self, function: F) -> F:
-        recorder = self
+        import inspect
 
+        recorder = self
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def record_coroutine(*args: Any, **kwargs: Any) -> Any:

@@ -29,7 +29,8 @@ class WaitReader {
   WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
              std::size_t max_depth);
 
-  // A look at one thread; true if it runs, or would if it could. Between the looks at all threads of a round, no thread may end.
+  // A look at one thread; true if it runs, or would if it could. Between the looks at all threads of a round, no thread
+  // may end.
   bool look_at(const ThreadSlot& slot);
   // After a round: what is known of threads that were not in it is told to the end and forgotten.
   void end_round();

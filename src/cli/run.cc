@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <boost/json.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -44,6 +43,20 @@ std::string default_output(const std::vector<std::string>& program) {
   std::error_code error;
   for (int number = 2; fs::exists(path, error); ++number) path = fmt::format("{}-{}.plim", stem, number);
   return path;
+}
+
+// A line of PLIMSOLL_RUN: name=value, with backslashes doubled and line ends written as \n. Not JSON, as its decoder is
+// one of the modules that a program may not have imported yet.
+std::string setting_line(const std::string& name, const std::string& value) {
+  std::string line = name + "=";
+  for (const char letter : value) {
+    if (letter == '\\') line += '\\';
+    if (letter == '\n')
+      line += "\\n";
+    else
+      line += letter;
+  }
+  return line + "\n";
 }
 
 class Run final : public Command {
@@ -152,26 +165,25 @@ class Run final : public Command {
     const char* before = std::getenv("PYTHONPATH");
     constexpr double kOften = 0.01;
     constexpr double kSeldom = 0.1;
-    const boost::json::object options{
-        {"rate_hz", settings_.rate.value_or(1000)},
-        {"mode", settings_.mode.value_or("cpu")},
-        {"engine", settings_.engine.value_or("auto")},
-        {"safe_mode", settings_.safe_mode.value_or(false)},
-        {"max_overhead", settings_.max_overhead.value_or(0) / 100},
-        {"memory_mb", settings_.memory_limit.value_or(16)},
-        {"max_depth", settings_.max_depth.value_or(2048)},
-        {"duration_s", settings_.duration.value_or(0)},
-        {"rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom},
-        {"sources", settings_.sources.value_or(true)},
+    std::string run;
+    const auto say = [&run](const char* name, const auto& value) {
+      run += setting_line(name, fmt::format("{}", value));
     };
-    const boost::json::object run{
-        {"path", path},
-        {"children", settings_.children.value_or(false)},
-        {"pythonpath", before != nullptr ? boost::json::value(before) : boost::json::value(nullptr)},
-        {"options", options},
-    };
+    say("path", path);
+    if (settings_.children.value_or(false)) say("children", "1");
+    if (before != nullptr) say("pythonpath", before);
+    say("rate_hz", settings_.rate.value_or(1000));
+    say("mode", settings_.mode.value_or("cpu"));
+    say("engine", settings_.engine.value_or("auto"));
+    if (settings_.safe_mode.value_or(false)) say("safe_mode", "1");
+    say("max_overhead", settings_.max_overhead.value_or(0) / 100);
+    say("memory_mb", settings_.memory_limit.value_or(16));
+    say("max_depth", settings_.max_depth.value_or(2048));
+    say("duration_s", settings_.duration.value_or(0));
+    say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
+    if (!settings_.sources.value_or(true)) say("sources", "");
     const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};
-    return {{"PLIMSOLL_RUN", boost::json::serialize(run)}, {"PYTHONPATH", boot + rest}};
+    return {{"PLIMSOLL_RUN", run}, {"PYTHONPATH", boot + rest}};
   }
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {
