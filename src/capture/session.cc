@@ -247,12 +247,12 @@ void Session::abandon() {
 
 void Session::hold_for_fork() {
   if (reader_ != nullptr) reader_->hold();
+  // Not mutex_: other threads take it with the GIL held, and whoever forks may have to wait for the GIL before it can
+  // let go. The child never takes it.
   work_mutex_.lock();
-  mutex_.lock();
 }
 
 void Session::release_after_fork() {
-  mutex_.unlock();
   work_mutex_.unlock();
   if (reader_ != nullptr) reader_->release();
 }

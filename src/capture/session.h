@@ -58,7 +58,8 @@ class Session {
   // In the child of a fork: forgets everything without touching the file, which is the parent's. The object must not
   // be used or destroyed afterwards: parts of it belong to a thread that does not exist here.
   void abandon();
-  // Around fork, in the parent: while held, no thread of ours holds a lock or is inside the sink.
+  // Around fork, in the parent: while held, no thread of ours is at work, or inside the sink. The program's threads may
+  // run meanwhile, and call everything but stop().
   void hold_for_fork();
   void release_after_fork();
 

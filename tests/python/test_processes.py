@@ -100,6 +100,34 @@ os.execvpe("true", ["true"], {**os.environ, "PATH": "/nowhere:/no/such:" + os.en
     assert recorded.profile.complete
 
 
+def test_other_threads_go_on_while_a_fork_is_prepared(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program whose own hook, after ours, lets another thread run before the fork
+    script = program(f"""
+import gc, json, os, threading, plimsoll
+asked, done = threading.Event(), threading.Event()
+def before():
+    asked.set()
+    waited.append(done.wait(60))
+def collect():
+    asked.wait()
+    gc.collect()
+    threading.Thread(target=plimsoll.stats).start()
+    done.set()
+waited = []
+os.register_at_fork(before=before)
+plimsoll.start({str(tmp_path / "own.plim")!r}, mode="wall")
+threading.Thread(target=collect).start()
+# WHEN it forks
+child = os.fork()
+if child == 0: os._exit(0)
+os.waitpid(child, 0)
+plimsoll.stop()
+print(json.dumps(waited))
+""")
+    # THEN what that thread does, a collection for one, which becomes a marker, does not wait for the fork
+    assert harness.python(script).expect().truth == [True]
+
+
 def test_a_failed_exec_does_not_end_the_recording(tmp_path: pathlib.Path, program: Write) -> None:
     script = program(BURN + """
 try: os.execv("/no/such/program", ["x"])
