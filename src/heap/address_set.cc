@@ -1,0 +1,45 @@
+#include "heap/address_set.h"
+
+namespace plimsoll::heap {
+
+AddressSet::Chunk* AddressSet::find_or_make(std::uint64_t address) {
+  if (address >> kAddressBits != 0 || (address & 7U) != 0 || address == 0) return nullptr;
+  auto& branch = branches_[address >> (kChunkBits + kBranchBits)];
+  if (!branch) branch = std::make_unique<Branch>();
+  auto& chunk = (*branch)[(address >> kChunkBits) & ((1U << kBranchBits) - 1)];
+  if (!chunk) {
+    chunk = std::make_unique<Chunk>();
+    chunk->start = address >> kChunkBits << kChunkBits;
+  }
+  return chunk.get();
+}
+
+void AddressSet::seal() {
+  Node rank = 0;
+  for (const auto& branch : branches_) {
+    if (!branch) continue;
+    for (const auto& chunk : *branch) {
+      if (!chunk) continue;
+      chunk->first_rank = rank;
+      std::uint32_t before = 0;
+      for (std::size_t word = 0; word < chunk->bits.size(); ++word) {
+        chunk->before[word] = static_cast<std::uint16_t>(before);
+        before += static_cast<std::uint32_t>(std::popcount(chunk->bits[word]));
+      }
+      rank += before;
+    }
+  }
+}
+
+std::size_t AddressSet::footprint() const {
+  std::size_t bytes = sizeof *this;
+  for (const auto& branch : branches_) {
+    if (!branch) continue;
+    bytes += sizeof(Branch);
+    for (const auto& chunk : *branch)
+      if (chunk) bytes += sizeof(Chunk) + (chunk->upper_half ? sizeof(Bits) : 0) + (chunk->marks ? sizeof(Bits) : 0);
+  }
+  return bytes;
+}
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,70 @@
+// heap/address_set_test.cc: membership and ranks against std::set.
+#include "heap/address_set.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace plimsoll::heap {
+namespace {
+
+TEST(AddressSet, NumbersAddressesInTheirOrder) {
+  // GIVEN objects in three places, one of them 8 bytes off the rest
+  AddressSet set;
+  for (const std::uint64_t address : {0x7f0000000010ULL, 0x1000ULL, 0x2008ULL, 0x7f0000100000ULL})
+    EXPECT_TRUE(set.insert(Address{address}));
+  EXPECT_FALSE(set.insert(Address{0x1000})) << "twice";
+  // WHEN
+  set.seal();
+  // THEN
+  EXPECT_EQ(set.rank(Address{0x1000}), 0U);
+  EXPECT_EQ(set.rank(Address{0x2008}), 1U);
+  EXPECT_EQ(set.rank(Address{0x7f0000000010}), 2U);
+  EXPECT_EQ(set.rank(Address{0x7f0000100000}), 3U);
+  EXPECT_EQ(set.rank(Address{0x2000}), kNoNode) << "the other half of the 16 bytes";
+  EXPECT_EQ(set.rank(Address{0x3000}), kNoNode);
+  EXPECT_EQ(set.rank(Address{0xffffffffffffff00}), kNoNode);
+}
+
+TEST(AddressSet, RefusesWhatIsNoObject) {
+  AddressSet set;
+  EXPECT_FALSE(set.insert(Address{0}));
+  EXPECT_FALSE(set.insert(Address{0x1001}));
+  EXPECT_FALSE(set.insert(Address{std::uint64_t{1} << 48U}));
+  EXPECT_EQ(set.size(), 0U);
+}
+
+TEST(AddressSet, MarksBelongToAddresses) {
+  AddressSet set;
+  set.insert(Address{0x1000});
+  set.insert(Address{0x1010});
+  set.mark(Address{0x1010});
+  EXPECT_FALSE(set.is_marked(Address{0x1000}));
+  EXPECT_TRUE(set.is_marked(Address{0x1010}));
+  EXPECT_FALSE(set.is_marked(Address{0x900000}));
+}
+
+TEST(AddressSet, AgreesWithASetOfNumbers) {
+  // GIVEN 100,000 addresses, dense in some places and alone in others
+  std::mt19937_64 random(8);
+  std::set<std::uint64_t> expected;
+  AddressSet set;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t place = (random() % 5) << 33U;
+    const std::uint64_t address = place + (1 + random() % 300'000) * 32 + (random() % 50 == 0 ? 8 : 0);
+    if (expected.contains(address ^ 8U)) continue;
+    EXPECT_EQ(set.insert(Address{address}), expected.insert(address).second);
+  }
+  // WHEN
+  set.seal();
+  // THEN
+  std::vector<std::uint64_t> visited;
+  set.for_each([&](Address address) { visited.push_back(raw(address)); });
+  EXPECT_EQ(visited, std::vector<std::uint64_t>(expected.begin(), expected.end()));
+  Node rank = 0;
+  for (const std::uint64_t address : expected) ASSERT_EQ(set.rank(Address{address}), rank++);
+}
+
+}  // namespace
+}  // namespace plimsoll::heap

@@ -1,0 +1,47 @@
+#include "heap/snapshot.h"
+
+#include <algorithm>
+
+namespace plimsoll::heap {
+
+std::string_view Snapshot::text(Node node) const {
+  const auto found = std::lower_bound(text_node.begin(), text_node.end(), node);
+  if (found == text_node.end() || *found != node) return {};
+  const auto i = static_cast<std::size_t>(found - text_node.begin());
+  const std::uint32_t start = i == 0 ? 0 : text_end[i - 1];
+  return std::string_view(texts).substr(start, text_end[i] - start);
+}
+
+std::string_view Snapshot::meta_value(std::string_view key) const {
+  const auto found = std::find_if(meta.begin(), meta.end(), [&](const auto& entry) { return entry.first == key; });
+  return found == meta.end() ? std::string_view{} : std::string_view(found->second);
+}
+
+std::string describe(const Snapshot& snapshot, Node node) {
+  const std::string_view text = snapshot.text(node);
+  const std::string& type = snapshot.type_name(node);
+  if (text.empty()) return type;
+  if (!snapshot.is_object(node)) return std::string(text);
+  return type + " " + std::string(text);
+}
+
+std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t edge) {
+  switch (snapshot.kind[edge]) {
+    case EdgeKind::kNamed: return "." + snapshot.names[snapshot.name[edge]];
+    case EdgeKind::kType: return ".__class__";
+    case EdgeKind::kKey: return " key";
+    case EdgeKind::kElement: {
+      const auto first = snapshot.kind.begin() + snapshot.graph.first[holder];
+      return "[" + std::to_string(std::count(first, snapshot.kind.begin() + edge, EdgeKind::kElement)) + "]";
+    }
+    case EdgeKind::kValue: {
+      const bool has_key = edge > snapshot.graph.first[holder] && snapshot.kind[edge - 1] == EdgeKind::kKey;
+      return "[" + (has_key ? describe(snapshot, snapshot.graph.targets[edge - 1]) : std::string("...")) + "]";
+    }
+    case EdgeKind::kReference:
+    case EdgeKind::kWeak: break;
+  }
+  return {};
+}
+
+}  // namespace plimsoll::heap

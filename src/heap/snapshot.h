@@ -1,0 +1,74 @@
+// heap/snapshot.h: a heap as it was: objects, their sizes, and who holds whom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "heap/graph.h"
+
+namespace plimsoll::heap {
+
+// How an object holds another. The numbers are those of the file format.
+enum class EdgeKind : std::uint8_t {
+  kReference = 0,  // somehow
+  kElement = 1,    // as the next of its elements: the n-th such edge is element n
+  kKey = 2,        // as a dict's key
+  kValue = 3,      // as the value of the key before it
+  kNamed = 4,      // by an attribute, variable or field with a name
+  kType = 5,       // as its class
+  kWeak = 6,       // without keeping it alive
+};
+inline constexpr std::uint8_t kEdgeKindCount = 7;
+
+// A class, or a kind of node that is no object ("<thread>").
+struct Type {
+  std::string name;       // "collections.OrderedDict"; built-in ones without their module
+  Node object = kNoNode;  // the class itself
+};
+
+// Columns by node, and the graph of all edges but weak ones.
+//
+// Objects come first, in the order of their addresses; then the nodes for what is no object: frames, threads, and the
+// kinds of roots; the last node is the root of all.
+struct Snapshot {
+  std::vector<std::pair<std::string, std::string>> meta;
+  std::vector<Type> types;
+
+  std::vector<std::uint32_t> type;      // index into types
+  std::vector<std::uint64_t> size;      // bytes of memory it takes, with all that is its own alone
+  std::vector<std::uint64_t> address;   // 0: no object
+  std::vector<std::uint32_t> refcount;  // 0: immortal, or not known
+
+  Graph graph;
+  std::vector<EdgeKind> kind;       // by edge, as Graph::targets
+  std::vector<std::uint32_t> name;  // by edge: index into names, of kNamed edges
+  std::vector<std::string> names;
+  std::vector<std::pair<Node, Node>> weak;  // holder and held, in the order of holders
+
+  std::size_t object_count = 0;
+  std::uint64_t lost_edges = 0;  // that led to what was not recorded
+  bool complete = false;         // false: the file ends early
+
+  // The name of a function, class, module or thread; with values, what a str or number is. Empty: it has none.
+  [[nodiscard]] std::string_view text(Node node) const;
+  [[nodiscard]] Node root() const { return static_cast<Node>(type.size() - 1); }
+  [[nodiscard]] bool is_object(Node node) const { return node < object_count; }
+  [[nodiscard]] const std::string& type_name(Node node) const { return types[type[node]].name; }
+  [[nodiscard]] std::string_view meta_value(std::string_view key) const;
+
+  // Texts of the nodes that have one, in the order of nodes.
+  std::vector<Node> text_node;
+  std::vector<std::uint32_t> text_end;
+  std::string texts;
+};
+
+// "app.Session", "app.Session 'name'" or "function app.main": what the node is, for people.
+std::string describe(const Snapshot& snapshot, Node node);
+
+// How the edge (an index into Graph::targets) leaves its holder: ".cache", "[3]", "['key']", "" if it has no name.
+std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t edge);
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,46 @@
+// heap/snapshot_format.h: the numbers of the snapshot file, shared by reader and writer, and its chunks.
+// docs/heap-format.md is the specification; a number here never changes its meaning.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace plimsoll::heap::file {
+
+// After that of .plim: a byte outside ASCII, the name, and line ends that text transfers would spoil.
+inline constexpr std::string_view kMagic{"\x89PHEAP\r\n", 8};
+inline constexpr std::uint16_t kMajorVersion = 1;   // another major version cannot be read
+inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
+inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
+
+// Chunk header: u32 codec, u32 raw size, u32 stored size, u32 CRC-32 of the first 12 bytes and the stored bytes.
+inline constexpr std::size_t kChunkHeaderSize = 16;
+inline constexpr std::uint32_t kStoredRaw = 0;
+inline constexpr std::uint32_t kStoredZstd = 1;
+inline constexpr std::uint32_t kLargestChunk = std::uint32_t{1} << 30U;  // raw bytes: an object with 150 million edges
+// A file may unpack to so many times its size, and 64 MiB more: real ones stay below 20, bombs reach thousands.
+inline constexpr std::uint64_t kLargestRatio = 100;
+inline constexpr std::uint64_t kRatioFree = std::uint64_t{64} << 20U;
+
+// A chunk holds sections: varint kind, varint length, payload.
+enum class Section : std::uint8_t {
+  kMeta = 1,     // name/value texts
+  kTypes = 2,    // names of types, numbered on
+  kNames = 3,    // names of edges, numbered on
+  kObjects = 4,  // rows of objects, by address
+  kNodes = 5,    // rows of what is no object: the number of the first, then as objects
+  kClasses = 6,  // (type, object) for types whose class is in the snapshot
+  kEnd = 7,      // objects, nodes, lost edges: the snapshot is complete
+};
+
+// The header and bytes of a chunk.
+std::string make_chunk(std::string_view raw);
+// The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut and at
+// damage, and if the chunk has more than `most` raw bytes.
+bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw);
+
+void put_u16(std::string& out, std::uint16_t value);
+
+}  // namespace plimsoll::heap::file

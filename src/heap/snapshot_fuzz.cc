@@ -1,0 +1,29 @@
+// Any bytes are either a snapshot, up to where they stop making sense, or an error; and a snapshot can be analysed.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "heap/dominators.h"
+#include "heap/paths.h"
+#include "heap/snapshot_format.h"
+#include "heap/snapshot_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace plimsoll::heap;
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  // Once as a file, and once as the raw bytes of a chunk, which random changes would not get past the checksum with.
+  std::string file{file::kMagic};
+  file::put_u16(file, file::kMajorVersion);
+  file::put_u16(file, file::kMinorVersion);
+  for (const std::string& input : {bytes, file + file::make_chunk(bytes)}) {
+    const auto snapshot = read_snapshot(input);
+    if (!snapshot.ok()) continue;
+    const Snapshot& heap = snapshot.value();
+    const DominatorTree tree = dominator_tree(heap.graph, heap.root());
+    if (tree.order.size() != heap.type.size()) __builtin_trap();  // the root reaches everything
+    (void)retained_sizes(tree, heap.size);
+    for (const auto& path : paths_to(heap.graph, heap.root(), 0, 3))
+      for (const Step& step : path) (void)(describe(heap, step.node) + describe_edge(heap, step.node, step.edge));
+  }
+  return 0;
+}

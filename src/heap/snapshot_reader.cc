@@ -1,0 +1,307 @@
+#include "heap/snapshot_reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/unique_fd.h"
+#include "base/varint.h"
+#include "heap/snapshot_format.h"
+
+namespace plimsoll::heap {
+namespace {
+
+using file::Section;
+
+// Numbers stay below the two that Graph and Node need for themselves and the nodes that add_roots adds.
+constexpr std::uint64_t kMostNodes = kNoNode - 16;
+constexpr std::uint64_t kMostEdges = 0xffff0000U;
+
+// The columns of a block of rows.
+struct Columns {
+  std::size_t rows;
+  VarintCursor types, sizes, refcounts, addresses, degrees;
+  std::string_view kinds;
+  VarintCursor targets, names, texts;
+
+  explicit Columns(VarintCursor& cursor)
+      : rows(cursor.count()),
+        types(cursor.bytes()),
+        sizes(cursor.bytes()),
+        refcounts(cursor.bytes()),
+        addresses(cursor.bytes()),
+        degrees(cursor.bytes()),
+        kinds(cursor.bytes()),
+        targets(cursor.bytes()),
+        names(cursor.bytes()),
+        texts(cursor.bytes()) {}
+  [[nodiscard]] bool failed() const {
+    return types.failed() || sizes.failed() || refcounts.failed() || addresses.failed() || degrees.failed() ||
+           targets.failed() || names.failed();
+  }
+};
+
+// Reads sections into a Snapshot. Targets of edges are checked at the end: they may lead to later nodes.
+class Decoder {
+ public:
+  explicit Decoder(Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  bool chunk(std::string_view raw) {
+    VarintCursor cursor(raw);
+    while (!cursor.at_end()) {
+      const std::uint64_t kind = cursor.varint();
+      const std::string_view payload = cursor.bytes();
+      if (cursor.failed() || !section(kind, payload)) return false;
+    }
+    return true;
+  }
+
+  void finish() {
+    if (!has_nodes_) snapshot_.object_count = snapshot_.type.size();
+    for (Type& type : snapshot_.types)
+      if (type.object >= snapshot_.object_count) type.object = kNoNode;
+    resolve_edges();
+    std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
+  }
+
+ private:
+  bool section(std::uint64_t kind, std::string_view payload) {
+    VarintCursor cursor(payload);
+    switch (static_cast<Section>(kind)) {
+      case Section::kMeta: return meta(cursor);
+      case Section::kTypes: return types(cursor);
+      case Section::kNames: return names(cursor);
+      case Section::kObjects: return !has_nodes_ && rows(cursor);
+      case Section::kNodes: return nodes(cursor);
+      case Section::kClasses: return classes(cursor);
+      case Section::kEnd: return end(cursor);
+    }
+    return true;  // a section of a newer minor version
+  }
+
+  bool meta(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::string_view name = cursor.bytes();
+      const std::string_view value = cursor.bytes();
+      if (cursor.failed()) return false;
+      snapshot_.meta.emplace_back(name, value);
+    }
+    return true;
+  }
+
+  bool types(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::string_view name = cursor.bytes();
+      if (cursor.failed()) return false;
+      snapshot_.types.push_back({std::string(name), kNoNode});
+    }
+    return true;
+  }
+
+  bool names(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::string_view name = cursor.bytes();
+      if (cursor.failed()) return false;
+      snapshot_.names.emplace_back(name);
+    }
+    return true;
+  }
+
+  bool nodes(VarintCursor& cursor) {
+    const std::uint64_t first = cursor.varint();
+    if (cursor.failed() || first != snapshot_.type.size()) return false;
+    if (!has_nodes_) snapshot_.object_count = snapshot_.type.size();
+    has_nodes_ = true;
+    return rows(cursor);
+  }
+
+  bool rows(VarintCursor& cursor) {
+    Columns columns(cursor);
+    if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
+        snapshot_.kind.size() + columns.kinds.size() > kMostEdges)
+      return false;
+    const auto first = static_cast<Node>(snapshot_.type.size());
+    reserve(columns.rows, columns.kinds.size());
+    std::uint64_t address = 0;
+    for (std::size_t row = 0; row < columns.rows; ++row) {
+      const std::uint64_t type = columns.types.varint();
+      if (type >= snapshot_.types.size()) return false;
+      address += columns.addresses.varint() * 8;
+      snapshot_.type.push_back(static_cast<std::uint32_t>(type));
+      snapshot_.size.push_back(columns.sizes.bounded(std::uint64_t{1} << 48U));
+      snapshot_.address.push_back(address);
+      snapshot_.refcount.push_back(static_cast<std::uint32_t>(columns.refcounts.bounded(UINT32_MAX)));
+      const bool is_read = !columns.failed() && edges(columns);
+      snapshot_.graph.first.push_back(static_cast<std::uint32_t>(snapshot_.graph.targets.size()));
+      if (!is_read) return drop_row();
+    }
+    return columns.kinds.empty() && texts(columns.texts, first);
+  }
+
+  void reserve(std::size_t rows, std::size_t edges) {
+    const auto grow = [](auto& column, std::size_t more) {
+      if (column.size() + more > column.capacity()) column.reserve(std::max(column.size() + more, column.size() * 2));
+    };
+    grow(snapshot_.type, rows);
+    grow(snapshot_.size, rows);
+    grow(snapshot_.address, rows);
+    grow(snapshot_.refcount, rows);
+    grow(snapshot_.graph.first, rows);
+    grow(snapshot_.graph.targets, edges);
+    grow(snapshot_.kind, edges);
+    grow(snapshot_.name, edges);
+  }
+
+  // The edges of the row that was pushed last.
+  bool edges(Columns& columns) {
+    const auto holder = static_cast<std::int64_t>(snapshot_.type.size() - 1);
+    const std::uint64_t degree = columns.degrees.varint();
+    if (columns.degrees.failed() || degree > columns.kinds.size()) return false;
+    for (std::uint64_t i = 0; i < degree; ++i) {
+      const auto number = static_cast<std::uint8_t>(columns.kinds[i]);
+      if (number >= kEdgeKindCount) return false;
+      const auto kind = static_cast<EdgeKind>(number);
+      Node target = kNoNode;  // the class: see resolve_edges
+      if (kind != EdgeKind::kType) {
+        std::int64_t sum = 0;
+        if (__builtin_add_overflow(holder, columns.targets.signed_varint(), &sum) || columns.targets.failed() ||
+            sum < 0 || sum >= static_cast<std::int64_t>(kMostNodes))
+          return false;
+        target = static_cast<Node>(sum);
+      }
+      if (kind == EdgeKind::kWeak) {
+        snapshot_.weak.emplace_back(static_cast<Node>(holder), target);
+        continue;
+      }
+      const std::uint64_t name = kind == EdgeKind::kNamed ? columns.names.varint() : 0;
+      if (columns.names.failed() || (kind == EdgeKind::kNamed && name >= snapshot_.names.size())) return false;
+      snapshot_.graph.targets.push_back(target);
+      snapshot_.kind.push_back(kind);
+      snapshot_.name.push_back(static_cast<std::uint32_t>(name));
+    }
+    columns.kinds.remove_prefix(degree);
+    return true;
+  }
+
+  // Columns of one length, also after damage.
+  bool drop_row() {
+    snapshot_.type.pop_back();
+    snapshot_.size.pop_back();
+    snapshot_.address.pop_back();
+    snapshot_.refcount.pop_back();
+    snapshot_.graph.first.pop_back();
+    snapshot_.graph.targets.resize(snapshot_.graph.first.back());
+    snapshot_.kind.resize(snapshot_.graph.first.back());
+    snapshot_.name.resize(snapshot_.graph.first.back());
+    return false;
+  }
+
+  bool texts(VarintCursor& cursor, Node first) {
+    std::uint64_t node = first;
+    while (!cursor.at_end()) {
+      node += cursor.bounded(kMostNodes);
+      const std::string_view text = cursor.bytes();
+      if (cursor.failed() || node >= snapshot_.type.size() || snapshot_.texts.size() + text.size() > UINT32_MAX)
+        return false;
+      snapshot_.texts += text;
+      snapshot_.text_node.push_back(static_cast<Node>(node));
+      snapshot_.text_end.push_back(static_cast<std::uint32_t>(snapshot_.texts.size()));
+      ++node;
+    }
+    return true;
+  }
+
+  bool classes(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t type = cursor.varint();
+      const std::uint64_t object = cursor.bounded(kMostNodes);
+      if (cursor.failed() || type >= snapshot_.types.size()) return false;
+      snapshot_.types[type].object = static_cast<Node>(object);
+    }
+    return true;
+  }
+
+  bool end(VarintCursor& cursor) {
+    const std::uint64_t objects = cursor.varint();
+    const std::uint64_t nodes = cursor.varint();
+    snapshot_.lost_edges = cursor.varint();
+    snapshot_.complete = !cursor.failed() && nodes == snapshot_.type.size() &&
+                         objects == (has_nodes_ ? snapshot_.object_count : nodes);
+    return !cursor.failed();
+  }
+
+  // Edges to a class get their target; edges that lead nowhere, of damaged files, are left out and counted.
+  void resolve_edges() {
+    Graph& graph = snapshot_.graph;
+    std::uint32_t kept = 0;
+    std::uint32_t edge = 0;
+    for (Node node = 0; node < snapshot_.type.size(); ++node) {
+      for (; edge < graph.first[node + 1]; ++edge) {
+        const bool is_type = snapshot_.kind[edge] == EdgeKind::kType;
+        const Node target = is_type ? snapshot_.types[snapshot_.type[node]].object : graph.targets[edge];
+        if (target >= snapshot_.type.size()) {
+          ++snapshot_.lost_edges;
+          continue;
+        }
+        graph.targets[kept] = target;
+        snapshot_.kind[kept] = snapshot_.kind[edge];
+        snapshot_.name[kept++] = snapshot_.name[edge];
+      }
+      graph.first[node + 1] = kept;
+    }
+    graph.targets.resize(kept);
+    snapshot_.kind.resize(kept);
+    snapshot_.name.resize(kept);
+  }
+
+  Snapshot& snapshot_;
+  bool has_nodes_ = false;
+};
+
+}  // namespace
+
+Result<Snapshot> read_snapshot(std::string_view bytes) {
+  if (!bytes.starts_with(file::kMagic) || bytes.size() < file::kFileHeaderSize)
+    return Error{ErrorKind::kBadInput, "not a heap snapshot of Plimsoll"};
+  const auto major = static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
+  if (major != file::kMajorVersion)
+    return Error{ErrorKind::kBadInput, "format version " + std::to_string(major) + "; this Plimsoll reads version " +
+                                           std::to_string(file::kMajorVersion)};
+  std::uint64_t budget = file::kRatioFree + file::kLargestRatio * bytes.size();
+  bytes.remove_prefix(file::kFileHeaderSize);
+  Snapshot snapshot;
+  Decoder decoder(snapshot);
+  std::string raw;
+  while (file::next_chunk(bytes, budget, raw)) {
+    budget -= raw.size();
+    if (!decoder.chunk(raw)) {
+      snapshot.complete = false;
+      break;
+    }
+  }
+  decoder.finish();
+  add_roots(snapshot);
+  return snapshot;
+}
+
+Result<Snapshot> read_snapshot_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error("cannot open " + path, errno);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
+  if (!S_ISREG(facts.st_mode)) return Error{ErrorKind::kBadInput, path + " is not a file"};
+  if (facts.st_size == 0) return Error{ErrorKind::kBadInput, path + " is empty"};
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  void* bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (bytes == MAP_FAILED) return system_error("cannot read " + path, errno);
+  Result<Snapshot> snapshot = read_snapshot({static_cast<const char*>(bytes), size});
+  ::munmap(bytes, size);
+  if (!snapshot.ok()) return Error{snapshot.error().kind, path + ": " + snapshot.error().message};
+  return snapshot;
+}
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,170 @@
+// heap/snapshot_test.cc: what is written is read; damage, cuts and hostile bytes are survived.
+#include "heap/snapshot_reader.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/varint.h"
+#include "heap/dominators.h"
+#include "heap/snapshot_format.h"
+#include "heap/snapshot_writer.h"
+
+namespace plimsoll::heap {
+namespace {
+
+// Two objects and a module root: root -> (cache) dict 'd' -> key str, value list -> list; a weakref back to the dict.
+std::string small_file() {
+  SnapshotWriter writer;
+  const auto dict = writer.add_type("dict");
+  const auto list = writer.add_type("list");
+  const auto str = writer.add_type("str");
+  const auto roots = writer.add_type("<modules>");
+  const auto cache = writer.add_name("cache");
+  writer.begin_node(dict, 232, 1, Address{0x1000});
+  writer.edge(EdgeKind::kKey, 2);
+  writer.edge(EdgeKind::kValue, 1);
+  writer.end_node();
+  writer.begin_node(list, 64, 1, Address{0x2008});
+  writer.edge(EdgeKind::kElement, 2);
+  writer.edge(EdgeKind::kWeak, 0);
+  writer.end_node();
+  writer.begin_node(str, 48, 2, Address{0x7f0000000000});
+  writer.text("'key'");
+  writer.end_node();
+  writer.end_objects();
+  writer.begin_node(roots, 0, 0, Address{0});
+  writer.text("modules");
+  writer.named_edge(0, cache);
+  writer.end_node();
+  writer.add_meta("python", "3.14.2");
+  EXPECT_TRUE(writer.finish().ok());
+  return writer.bytes();
+}
+
+TEST(Snapshot, IsReadAsItWasWritten) {
+  const Snapshot snapshot = read_snapshot(small_file()).take();
+  EXPECT_TRUE(snapshot.complete);
+  EXPECT_EQ(snapshot.object_count, 3U);
+  EXPECT_EQ(snapshot.meta_value("python"), "3.14.2");
+  EXPECT_EQ(snapshot.type_name(0), "dict");
+  EXPECT_EQ(snapshot.size, (std::vector<std::uint64_t>{232, 64, 48, 0, 0, 0, 0}));
+  EXPECT_EQ(snapshot.address[1], 0x2008U);
+  EXPECT_EQ(snapshot.address[2], 0x7f0000000000U);
+  EXPECT_EQ(snapshot.refcount[2], 2U);
+  EXPECT_EQ(snapshot.text(2), "'key'");
+  EXPECT_EQ(snapshot.text(1), "");
+  EXPECT_EQ(snapshot.weak, (std::vector<std::pair<Node, Node>>{{1, 0}}));
+  EXPECT_EQ(snapshot.type_name(snapshot.root()), "[root]");
+}
+
+TEST(Snapshot, NamesItsEdges) {
+  const Snapshot snapshot = read_snapshot(small_file()).take();
+  EXPECT_EQ(describe_edge(snapshot, 3, snapshot.graph.first[3]), ".cache");
+  EXPECT_EQ(describe_edge(snapshot, 0, 1), "[str 'key']");
+  EXPECT_EQ(describe_edge(snapshot, 1, 2), "[0]");
+  EXPECT_EQ(describe(snapshot, 3), "modules");
+}
+
+TEST(Snapshot, CutAnywhereGivesWhatIsBeforeTheCut) {
+  const std::string whole = small_file();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Result<Snapshot> cut = read_snapshot(std::string_view(whole).substr(0, size));
+    if (size < file::kFileHeaderSize) {
+      EXPECT_FALSE(cut.ok()) << size;
+      continue;
+    }
+    ASSERT_TRUE(cut.ok()) << size;
+    EXPECT_FALSE(cut.value().complete) << size;
+    EXPECT_EQ(cut.value().graph.size(), cut.value().type.size());
+  }
+}
+
+TEST(Snapshot, WithAnyByteChangedIsStillSound) {
+  const std::string whole = small_file();
+  for (std::size_t at = file::kFileHeaderSize; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x15);
+    const Result<Snapshot> read = read_snapshot(damaged);
+    ASSERT_TRUE(read.ok());
+    EXPECT_FALSE(read.value().complete) << at;
+    (void)dominator_tree(read.value().graph, read.value().root());
+  }
+}
+
+TEST(Snapshot, OfAnotherKindOrVersionIsAnError) {
+  EXPECT_EQ(read_snapshot("").error().kind, ErrorKind::kBadInput);
+  EXPECT_EQ(read_snapshot("\x89PLIM\r\n\x1a and more").error().kind, ErrorKind::kBadInput);
+  std::string newer = small_file();
+  newer[8] = 2;
+  EXPECT_NE(read_snapshot(newer).error().message.find("version 2"), std::string::npos);
+}
+
+TEST(Snapshot, ABombIsNotUnpacked) {
+  // GIVEN a small file with a chunk of 96 MiB of zeros
+  std::string bomb = small_file().substr(0, file::kFileHeaderSize);
+  bomb += file::make_chunk(std::string(std::size_t{96} << 20U, '\0'));
+  ASSERT_LT(bomb.size(), 200'000U);
+  // WHEN / THEN
+  EXPECT_FALSE(read_snapshot(bomb).value().complete);
+  EXPECT_EQ(read_snapshot(bomb).value().object_count, 0U);
+}
+
+TEST(Snapshot, FileIsForItsOwnerOnly) {
+  const std::string path = (std::filesystem::temp_directory_path() / ("heap_test." + std::to_string(::getpid()))).string();
+  {
+    Result<SnapshotWriter> writer = SnapshotWriter::create(path);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(writer.value().finish().ok());
+  }
+  struct stat facts {};
+  ASSERT_EQ(::stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  EXPECT_TRUE(read_snapshot_file(path).value().complete);
+  ::unlink(path.c_str());
+  ASSERT_EQ(::symlink("/nowhere", path.c_str()), 0);
+  EXPECT_EQ(SnapshotWriter::create(path).error().kind, ErrorKind::kPermission);
+  ::unlink(path.c_str());
+}
+
+TEST(Snapshot, WriteErrorsAreTold) {
+  Result<SnapshotWriter> writer = SnapshotWriter::create("/dev/full");
+  ASSERT_TRUE(writer.ok()) << writer.error().message;
+  EXPECT_EQ(writer.value().finish().error().kind, ErrorKind::kSystem);
+}
+
+// Roots: what nobody of ours holds, by the number of references.
+TEST(Snapshot, WhatIsHeldFromOutsideIsToldFromGarbage) {
+  // GIVEN a cycle a <-> b, a cycle c <-> d of which c has one reference more, and c's e
+  SnapshotWriter writer;
+  const auto type = writer.add_type("list");
+  const std::vector<std::pair<Node, std::vector<Node>>> rows{{1, {1}}, {1, {0}}, {2, {3, 4}}, {1, {2}}, {1, {}}};
+  for (Node node = 0; node < rows.size(); ++node) {
+    writer.begin_node(type, 16, rows[node].first, Address{0x1000 + 0x10 * std::uint64_t{node}});
+    for (const Node target : rows[node].second) writer.edge(EdgeKind::kElement, target);
+    writer.end_node();
+  }
+  writer.end_objects();
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN
+  const auto held_by = [&](std::string_view name) {
+    for (Node node = 0; node < snapshot.type.size(); ++node)
+      if (snapshot.type_name(node) == name) {
+        const auto held = snapshot.graph.from(node);
+        return std::vector<Node>(held.begin(), held.end());
+      }
+    return std::vector<Node>{kNoNode};
+  };
+  EXPECT_EQ(held_by("[native code]"), std::vector<Node>{2});
+  EXPECT_EQ(held_by("[garbage]"), std::vector<Node>{0});
+  const DominatorTree tree = dominator_tree(snapshot.graph, snapshot.root());
+  EXPECT_EQ(tree.order.size(), snapshot.type.size()) << "the root reaches everything";
+}
+
+}  // namespace
+}  // namespace plimsoll::heap

@@ -1,0 +1,173 @@
+#include "heap/snapshot_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/varint.h"
+#include "heap/snapshot_format.h"
+
+namespace plimsoll::heap {
+namespace {
+
+using file::Section;
+
+// Rows of a section, and bytes of its edges or texts: whichever is reached first ends it. With the largest row, one
+// object that holds a hundred million others, a chunk would be too large; end_node checks bytes as edges come.
+constexpr std::size_t kFullBlock = 1U << 16U;
+constexpr std::size_t kFullColumn = std::size_t{4} << 20U;
+
+void put_section(std::string& out, Section kind, std::string_view payload) {
+  put_varint(out, static_cast<std::uint64_t>(kind));
+  put_bytes(out, payload);
+}
+
+}  // namespace
+
+Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
+  SnapshotWriter writer;
+  writer.fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!writer.fd_.is_open()) {
+    if (errno == ELOOP)
+      return Error{ErrorKind::kPermission, "cannot write " + path + ": it is a symbolic link, which is not followed"};
+    return system_error("cannot write " + path, errno);
+  }
+  // A file that was there before may have been open to others; a pipe or device is whose it is.
+  struct stat facts {};
+  if (::fstat(writer.fd_.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
+  if (S_ISREG(facts.st_mode) && ::fchmod(writer.fd_.get(), 0600) != 0)
+    return system_error("cannot protect " + path, errno);
+  writer.path_ = path;
+  const std::string header = std::move(writer.bytes_);
+  writer.bytes_.clear();
+  writer.write(header);
+  return writer;
+}
+
+void SnapshotWriter::begin_file() {
+  bytes_ = file::kMagic;
+  file::put_u16(bytes_, file::kMajorVersion);
+  file::put_u16(bytes_, file::kMinorVersion);
+}
+
+std::uint32_t SnapshotWriter::add_type(std::string_view name) {
+  put_bytes(new_types_, name);
+  return types_++;
+}
+
+std::uint32_t SnapshotWriter::add_name(std::string_view name) {
+  put_bytes(new_names_, name);
+  return names_++;
+}
+
+void SnapshotWriter::begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount, Address address) {
+  put_varint(columns_[kTypes], type);
+  put_varint(columns_[kSizes], size);
+  put_varint(columns_[kRefcounts], refcount);
+  put_varint(columns_[kAddresses], (raw(address) - address_) / 8);
+  address_ = raw(address);
+  degree_ = 0;
+}
+
+void SnapshotWriter::put_edge(EdgeKind kind, Node target) {
+  columns_[kKinds].push_back(static_cast<char>(kind));
+  if (kind != EdgeKind::kType) put_signed(columns_[kTargets], std::int64_t{target} - std::int64_t{node_});
+  ++degree_;
+  ++edges_;
+}
+
+void SnapshotWriter::named_edge(Node target, std::uint32_t name) {
+  put_edge(EdgeKind::kNamed, target);
+  put_varint(columns_[kNames], name);
+}
+
+void SnapshotWriter::text(std::string_view text) {
+  put_varint(columns_[kTexts], rows_ - text_row_);
+  put_bytes(columns_[kTexts], text);
+  text_row_ = rows_ + 1;
+}
+
+void SnapshotWriter::end_node() {
+  put_varint(columns_[kDegrees], degree_);
+  ++node_;
+  ++rows_;
+  const bool is_full = rows_ == kFullBlock || columns_[kTargets].size() > kFullColumn ||
+                       columns_[kTexts].size() > kFullColumn;
+  if (is_full) end_block();
+}
+
+void SnapshotWriter::end_objects() {
+  end_block();
+  objects_ = node_;
+}
+
+void SnapshotWriter::end_block() {
+  std::string raw;
+  for (auto [kind, texts] : {std::pair{Section::kTypes, &new_types_}, std::pair{Section::kNames, &new_names_}}) {
+    if (!texts->empty()) put_section(raw, kind, *texts);
+    texts->clear();
+  }
+  if (rows_ > 0) {
+    std::string payload;
+    if (objects_ != kNoNode) put_varint(payload, node_ - rows_);
+    put_varint(payload, rows_);
+    for (std::string& column : columns_) {
+      put_bytes(payload, column);
+      column.clear();
+    }
+    put_section(raw, objects_ == kNoNode ? Section::kObjects : Section::kNodes, payload);
+  }
+  rows_ = text_row_ = 0;
+  address_ = 0;
+  if (!raw.empty()) write_chunk(raw);
+}
+
+void SnapshotWriter::write_chunk(std::string_view raw) {
+  if (raw.size() > file::kLargestChunk) {  // one object with tens of millions of references
+    error_ = error_ != 0 ? error_ : EFBIG;
+    return;
+  }
+  write(file::make_chunk(raw));
+}
+
+void SnapshotWriter::write(std::string_view bytes) {
+  file_bytes_ += bytes.size();
+  if (!fd_.is_open()) {
+    bytes_ += bytes;
+    return;
+  }
+  while (!bytes.empty() && error_ == 0) {
+    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) error_ = errno;
+  }
+}
+
+void SnapshotWriter::add_class(std::uint32_t type, Node object) {
+  put_varint(classes_, type);
+  put_varint(classes_, object);
+}
+
+void SnapshotWriter::add_meta(std::string_view name, std::string_view value) {
+  put_bytes(meta_, name);
+  put_bytes(meta_, value);
+}
+
+Status SnapshotWriter::finish() {
+  end_block();
+  std::string raw;
+  std::string end;
+  put_varint(end, objects_ == kNoNode ? node_ : objects_);
+  put_varint(end, node_);
+  put_varint(end, lost_edges_);
+  put_section(raw, Section::kClasses, classes_);
+  put_section(raw, Section::kMeta, meta_);
+  put_section(raw, Section::kEnd, end);
+  write_chunk(raw);
+  if (error_ == 0) return Ok{};
+  return system_error("cannot write " + path_, error_);
+}
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,79 @@
+// heap/snapshot_writer.h: a snapshot goes to disk while it is taken; nothing of it stays in memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "heap/snapshot.h"
+
+namespace plimsoll::heap {
+
+// Writes types and names as they turn up, then objects in the order of their numbers, then other nodes, then finish.
+// A write that fails is told of by finish.
+class SnapshotWriter {
+ public:
+  // Makes the file, readable for its owner only. A symbolic link is not followed.
+  static Result<SnapshotWriter> create(const std::string& path);
+  // Keeps the bytes instead, for tests.
+  SnapshotWriter() { begin_file(); }
+
+  // The number of a type, or of the name of an edge; the caller sees to it that each is added once.
+  std::uint32_t add_type(std::string_view name);
+  std::uint32_t add_name(std::string_view name);
+
+  // One node: begin, its edges, end.
+  void begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount, Address address);
+  void edge(EdgeKind kind, Node target) { put_edge(kind, target); }
+  void edge_to_type() { put_edge(EdgeKind::kType, node_); }
+  void named_edge(Node target, std::uint32_t name);
+  void text(std::string_view text);
+  void end_node();
+  // The nodes after this are no objects.
+  void end_objects();
+
+  void add_class(std::uint32_t type, Node object);
+  void add_meta(std::string_view name, std::string_view value);
+  void count_lost_edge() { ++lost_edges_; }
+  Status finish();
+
+  [[nodiscard]] Node node_count() const { return node_; }
+  [[nodiscard]] std::uint64_t edge_count() const { return edges_; }
+  [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  // What was written, if there is no file.
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  enum Column { kTypes, kSizes, kRefcounts, kAddresses, kDegrees, kKinds, kTargets, kNames, kTexts, kColumnCount };
+
+  void begin_file();
+  void put_edge(EdgeKind kind, Node target);
+  void end_block();
+  void write_chunk(std::string_view raw);
+  void write(std::string_view bytes);
+
+  std::string path_;
+  UniqueFd fd_;
+  int error_ = 0;  // errno of the first write that failed
+  std::string bytes_;
+  std::uint64_t file_bytes_ = 0;
+
+  std::string new_types_, new_names_, classes_, meta_;
+  std::uint32_t types_ = 0, names_ = 0;
+  std::array<std::string, kColumnCount> columns_;
+  std::size_t rows_ = 0;       // in the columns
+  std::size_t text_row_ = 0;   // the row after the last one with a text
+  std::uint64_t address_ = 0;  // of the row before
+  std::uint32_t degree_ = 0;
+  Node node_ = 0;
+  Node objects_ = kNoNode;  // set by end_objects
+  std::uint64_t edges_ = 0, lost_edges_ = 0;
+};
+
+}  // namespace plimsoll::heap
