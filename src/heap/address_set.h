@@ -32,6 +32,15 @@ class AddressSet {
     if ((raw(address) & 8U) != 0) set(chunk->upper_half, granule);
     return true;
   }
+  void erase(Address address) {
+    Chunk* chunk = find(raw(address));
+    if (chunk == nullptr || !holds(*chunk, raw(address))) return;
+    const std::size_t granule = granule_of(raw(address));
+    const std::uint64_t others = ~(std::uint64_t{1} << (granule % 64));
+    chunk->bits[granule / 64] &= others;
+    if (chunk->upper_half) (*chunk->upper_half)[granule / 64] &= others;
+    --size_;
+  }
   [[nodiscard]] bool contains(Address address) const {
     const Chunk* chunk = find(raw(address));
     return chunk != nullptr && holds(*chunk, raw(address));
@@ -46,7 +55,7 @@ class AddressSet {
     return chunk != nullptr && is_set(chunk->marks, granule_of(raw(address)));
   }
 
-  // Makes the ranks; nothing can be inserted after.
+  // Makes the ranks; nothing can be inserted or erased after.
   void seal();
   // kNoNode if the address is not in the set.
   [[nodiscard]] Node rank(Address address) const {

@@ -45,6 +45,18 @@ TEST(AddressSet, MarksBelongToAddresses) {
   EXPECT_FALSE(set.is_marked(Address{0x900000}));
 }
 
+TEST(AddressSet, ForgetsWhatIsErased) {
+  AddressSet set;
+  set.insert(Address{0x1000});
+  set.insert(Address{0x1018});
+  set.erase(Address{0x1018});
+  set.erase(Address{0x5000});
+  EXPECT_EQ(set.size(), 1U);
+  EXPECT_FALSE(set.contains(Address{0x1018}));
+  EXPECT_TRUE(set.insert(Address{0x1010})) << "the same 16 bytes, another half";
+  EXPECT_TRUE(set.contains(Address{0x1010}));
+}
+
 TEST(AddressSet, AgreesWithASetOfNumbers) {
   // GIVEN 100,000 addresses, dense in some places and alone in others
   std::mt19937_64 random(8);

@@ -45,6 +45,7 @@ class SnapshotWriter {
 
   [[nodiscard]] Node node_count() const { return node_; }
   [[nodiscard]] std::uint64_t edge_count() const { return edges_; }
+  [[nodiscard]] std::uint64_t lost_edge_count() const { return lost_edges_; }
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
   // What was written, if there is no file.
   [[nodiscard]] const std::string& bytes() const { return bytes_; }

@@ -12,4 +12,5 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_session(module);
   plimsoll::python::bind_threads(module);
   plimsoll::python::bind_profile(module);
+  plimsoll::python::bind_heap(module);
 }

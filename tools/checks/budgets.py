@@ -19,7 +19,7 @@ OWN_INCLUDES = (8, 12)
 PROFILED = ("tests", "targets")
 
 # The headers of C-API twins, the only places that may know a version when compiling.
-VERSION_HEADERS = ("src/python/compat.h", "src/cpython/compat.h")
+VERSION_HEADERS = ("src/python/compat.h", "src/python/object_compat.h", "src/cpython/compat.h")
 VERSION_TEST = re.compile(
     r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b.*\b(PY_(?:VERSION_HEX|MAJOR_VERSION|MINOR_VERSION|MICRO_VERSION)"
     r"|Py_GIL_DISABLED|Py_LIMITED_API|Py_DEBUG|PYPY_VERSION)\b",

@@ -1,0 +1,323 @@
+#include "python/heap_capture.h"
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
+#include <optional>
+
+#include "base/clock.h"
+#include "heap/address_set.h"
+#include "heap/snapshot_writer.h"
+#include "python/heap_roots.h"
+#include "python/object_edges.h"
+
+namespace plimsoll::python {
+namespace {
+
+using heap::AddressSet;
+using heap::EdgeKind;
+using heap::Node;
+
+Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
+
+// Finds all objects that can be reached. A sink for ObjectEdges.
+class Finder {
+ public:
+  static constexpr bool kTellsNames = false;
+
+  Finder(TypePlans& plans, AddressSet& found, const AddressSet* known = nullptr)
+      : plans_(plans), found_(found), known_(known), edges_(plans, *this) {}
+
+  void add(PyObject* object) {
+    if (object == nullptr || (known_ != nullptr && known_->contains(address_of(object)))) return;
+    if (!found_.insert(address_of(object))) return;
+    __builtin_prefetch(object);
+    open_.push_back(object);
+  }
+  // Follows the edges of an object that is not itself to be found.
+  void follow(PyObject* object) { open_.push_back(object); }
+  // Follows all edges from what was added.
+  void run() {
+    do {
+      for (; types_ < plans_.all().size(); ++types_) add(reinterpret_cast<PyObject*>(plans_.all()[types_].type));
+      while (!open_.empty()) {
+        PyObject* object = open_.back();
+        open_.pop_back();
+        edges_.visit(object, plans_.of(Py_TYPE(object)));
+      }
+    } while (types_ < plans_.all().size());
+  }
+
+  void edge(EdgeKind, PyObject* held) { add(held); }
+  template <typename Name>
+  void named(PyObject* held, Name) {
+    add(held);
+  }
+  void type() {}
+  void weak(PyObject*) {}
+  void name_space(PyObject* dict) {
+    add(dict);
+    if (dict != nullptr) found_.mark(address_of(dict));
+  }
+  static bool has_names(PyObject*) { return false; }
+
+ private:
+  TypePlans& plans_;
+  AddressSet& found_;
+  const AddressSet* known_;
+  ObjectEdges<Finder> edges_;
+  std::vector<PyObject*> open_;
+  std::size_t types_ = 0;
+};
+
+// Writes objects that were found. A sink for ObjectEdges.
+class Recorder {
+ public:
+  static constexpr bool kTellsNames = true;
+
+  Recorder(TypePlans& plans, const AddressSet& found, const std::vector<PyObject*>& hidden, Values values,
+           heap::SnapshotWriter& writer)
+      : plans_(plans), found_(found), hidden_(hidden), values_(values), writer_(writer), edges_(plans, *this) {}
+
+  void object(PyObject* object) {
+    const TypePlan& plan = plans_.of(Py_TYPE(object));
+    writer_.begin_node(plan.number, size_of(object, plan), reference_count(object), address_of(object));
+    edges_.visit(object, plan);
+    const std::string text = text_of_object(object, plan);
+    if (!text.empty()) writer_.text(text);
+    writer_.end_node();
+  }
+  void root(std::uint32_t type, const RootNode& node, Node first_root) {
+    writer_.begin_node(type, 0, 0, Address{});
+    for (const RootEdge& each : node.edges) {
+      if (each.name != nullptr) named(each.held, each.name);
+      else named(each.held, each.word);
+    }
+    for (const std::size_t child : node.children) writer_.edge(EdgeKind::kElement, first_root + static_cast<Node>(child));
+    writer_.text(node.text);
+    writer_.end_node();
+  }
+
+  void edge(EdgeKind kind, PyObject* held) {
+    const Node target = found_.rank(address_of(held));
+    if (target == heap::kNoNode) lose(held);
+    else writer_.edge(kind, target);
+  }
+  template <typename Name>
+  void named(PyObject* held, Name name) {
+    const Node target = found_.rank(address_of(held));
+    if (target == heap::kNoNode) return lose(held);
+    const auto [found, is_new] = names_.try_emplace(name, 0);
+    if (is_new) found->second = writer_.add_name(words(name));
+    writer_.named_edge(target, found->second);
+  }
+  void type() { writer_.edge_to_type(); }
+  void weak(PyObject* held) {
+    const Node target = found_.rank(address_of(held));
+    if (target != heap::kNoNode) writer_.edge(EdgeKind::kWeak, target);
+  }
+  static void name_space(PyObject*) {}
+  bool has_names(PyObject* dict) const { return found_.is_marked(address_of(dict)); }
+
+ private:
+  static constexpr Py_ssize_t kLongestName = 200, kLongestValue = 100;
+
+  void lose(PyObject* held) {
+    if (std::find(hidden_.begin(), hidden_.end(), held) == hidden_.end()) writer_.count_lost_edge();
+  }
+
+  static std::string words(const char* name) { return name; }
+  static std::string words(PyObject* name) { return text_of(name, kLongestName); }
+
+  std::string text_of_object(PyObject* object, const TypePlan& plan) const {
+    if (plan.shape == Shape::kClass) return name_of(reinterpret_cast<PyTypeObject*>(object));
+    if (plan.shape == Shape::kCode) return text_of(reinterpret_cast<PyCodeObject*>(object)->co_name, kLongestName);
+    if (plan.shape == Shape::kModule) return module_name(object);
+    if (plan.type == &PyFunction_Type)
+      return text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname, kLongestName);
+    if (plan.type == &PyCFunction_Type) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    return values_ == Values::kShown ? value_of(object) : std::string{};
+  }
+
+  static std::string module_name(PyObject* module) {
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    PyObject* dict = PyModule_GetDict(module);
+    while (dict != nullptr && PyDict_Next(dict, &position, &key, &value) != 0)
+      if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, "__name__") == 0)
+        return text_of(value, kLongestName);
+    return {};
+  }
+
+  static std::string value_of(PyObject* object) {
+    char digits[32];
+    if (PyUnicode_CheckExact(object)) return "'" + text_of(object, kLongestValue) + "'";
+    if (PyBytes_CheckExact(object)) {
+      const auto size = static_cast<std::size_t>(std::min<Py_ssize_t>(PyBytes_GET_SIZE(object), kLongestValue));
+      return "b'" + std::string(PyBytes_AS_STRING(object), size) + "'";
+    }
+    if (PyFloat_CheckExact(object))
+      return {digits, std::to_chars(digits, digits + sizeof digits, PyFloat_AS_DOUBLE(object)).ptr};
+    if (!PyLong_Check(object)) return {};
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow != 0) return {};
+    return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+  }
+
+  TypePlans& plans_;
+  const AddressSet& found_;
+  const std::vector<PyObject*>& hidden_;
+  Values values_;
+  heap::SnapshotWriter& writer_;
+  ObjectEdges<Recorder> edges_;
+  boost::unordered_flat_map<const void*, std::uint32_t> names_;
+};
+
+// Both passes over the heap, while nothing else may change it.
+class Capture {
+ public:
+  Capture(Values values, std::vector<PyObject*> hidden, TrackedObjects lists, PyObject* tracked)
+      : values_(values), hidden_(std::move(hidden)), lists_(std::move(lists)), tracked_(tracked) {}
+
+  Status run(heap::SnapshotWriter& writer) {
+    const std::int64_t start = monotonic_ns();
+    Result<std::vector<RootNode>> roots = find_roots(hidden_);
+    if (!roots.ok()) return roots.error();
+    find(roots.value());
+    statistics_.mark_ns = monotonic_ns() - start;
+    write(roots.value(), writer);
+    statistics_.stop_ns = monotonic_ns() - start;
+    return Ok{};
+  }
+  [[nodiscard]] const CaptureStatistics& statistics() const { return statistics_; }
+
+ private:
+  void find(const std::vector<RootNode>& roots) {
+    // What is ours is taken for found, so that nothing is followed from there, and taken out again at the end.
+    std::erase_if(hidden_, [&](PyObject* object) { return !found_.insert(address_of(object)); });
+    Finder finder(plans_, found_);
+    for (const RootNode& node : roots)
+      for (const RootEdge& edge : node.edges) finder.add(edge.held);
+    finder.run();
+    find_tracked(finder);
+    finder.run();
+    for (PyObject* object : hidden_) found_.erase(address_of(object));
+    found_.seal();
+    statistics_.objects = found_.size();
+    statistics_.index_bytes = found_.footprint();
+  }
+
+  // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
+  void find_tracked(Finder& finder) {
+    AddressSet ours;
+    TypePlans our_plans;
+    Finder our_finder(our_plans, ours, &found_);
+    for (PyObject* object : hidden_) our_finder.follow(object);
+    our_finder.run();
+    const auto add = [&](PyObject* object) {
+      if (!ours.contains(address_of(object))) finder.add(object);
+    };
+    lists_.visit(add);
+    for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i)
+      add(PyList_GET_ITEM(tracked_, i));
+  }
+
+  void write(std::vector<RootNode>& roots, heap::SnapshotWriter& writer) {
+    for (const TypePlan& plan : plans_.all()) {
+      writer.add_type(name_of(plan.type));
+      const bool is_built_in = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+      if (is_built_in) roots[1].edges.push_back({reinterpret_cast<PyObject*>(plan.type), nullptr, "types"});
+    }
+    Recorder recorder(plans_, found_, hidden_, values_, writer);
+    found_.for_each([&](Address address) { recorder.object(reinterpret_cast<PyObject*>(raw(address))); });
+    writer.end_objects();
+    const Node first_root = writer.node_count();
+    for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);
+    for (const TypePlan& plan : plans_.all())
+      if (const Node type = found_.rank(address_of(plan.type)); type != heap::kNoNode)
+        writer.add_class(plan.number, type);
+  }
+
+  std::uint32_t root_type(const char* name, heap::SnapshotWriter& writer) {
+    const auto [found, is_new] = root_types_.try_emplace(name, 0);
+    if (is_new) found->second = writer.add_type(name);
+    return found->second;
+  }
+
+  Values values_;
+  std::vector<PyObject*> hidden_;
+  TrackedObjects lists_;
+  PyObject* tracked_;  // else a list of what is on them
+  TypePlans plans_;
+  AddressSet found_;
+  boost::unordered_flat_map<std::string, std::uint32_t> root_types_;
+  CaptureStatistics statistics_;
+};
+
+std::vector<int> collector_thresholds(nanobind::module_& collector) {
+  std::vector<int> thresholds;
+  for (const nanobind::handle threshold : collector.attr("get_threshold")()) thresholds.push_back(nanobind::cast<int>(threshold));
+  return thresholds;
+}
+
+// Runs `capture` while no other thread runs Python code.
+Status run_alone(Capture& capture, heap::SnapshotWriter& writer) {
+  if constexpr (!kIsFreeThreaded) return capture.run(writer);
+  struct Call {
+    Capture& capture;
+    heap::SnapshotWriter& writer;
+    std::optional<Status> status;
+  } call{capture, writer, std::nullopt};
+  // The world is stopped around all calls; the first does everything.
+  visit_objects_alone(
+      [](PyObject*, void* argument) {
+        auto* self = static_cast<Call*>(argument);
+        if (!self->status) self->status = self->capture.run(self->writer);
+        return 0;
+      },
+      &call);
+  if (!call.status) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
+  return *call.status;
+}
+
+void add_meta(heap::SnapshotWriter& writer, Values values, const CaptureStatistics& statistics) {
+  writer.add_meta("plimsoll", PLIMSOLL_VERSION);
+  writer.add_meta("python", Py_GetVersion());
+  writer.add_meta("pid", std::to_string(::getpid()));
+  writer.add_meta("time_ns", std::to_string(realtime_ns()));
+  writer.add_meta("stop_ns", std::to_string(statistics.stop_ns));
+  writer.add_meta("values", values == Values::kShown ? "shown" : "redacted");
+}
+
+}  // namespace
+
+Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden) {
+  Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
+  if (!writer.ok()) return writer.error();
+  nanobind::module_ collector = nanobind::module_::import_("gc");
+  const std::vector<int> thresholds = collector_thresholds(collector);
+  TrackedObjects lists;
+  nanobind::object tracked;
+  const bool has_lists = lists.find(thresholds);
+  if (!has_lists) {
+    tracked = collector.attr("get_objects")();
+    hidden.push_back(tracked.ptr());
+  }
+  Capture capture(values, std::move(hidden), std::move(lists), tracked.ptr());
+  PLIMSOLL_TRY(run_alone(capture, writer.value()));
+  CaptureStatistics statistics = capture.statistics();
+  statistics.has_tracked_references = !has_lists;
+  add_meta(writer.value(), values, statistics);
+  PLIMSOLL_TRY(writer.value().finish());
+  statistics.edges = writer.value().edge_count();
+  statistics.lost_edges = writer.value().lost_edge_count();
+  statistics.file_bytes = writer.value().file_bytes();
+  return statistics;
+}
+
+}  // namespace plimsoll::python

@@ -1,0 +1,34 @@
+// python/heap_capture.h: a snapshot of this process's heap, taken from inside.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace plimsoll::python {
+
+// What is recorded beside types, sizes, references and the names in the program.
+enum class Values : std::uint8_t {
+  kRedacted,
+  kShown,  // the beginning of each str and bytes, and numbers
+};
+
+// What a snapshot took.
+struct CaptureStatistics {
+  std::uint64_t objects = 0, edges = 0, lost_edges = 0;
+  std::uint64_t file_bytes = 0;
+  std::int64_t stop_ns = 0;           // for which no Python code ran
+  std::int64_t mark_ns = 0;           // thereof to find the objects
+  std::uint64_t index_bytes = 0;      // memory to number them
+  bool has_tracked_references = false;  // a reference to each collectable object was held meanwhile
+};
+
+// Writes all objects of this interpreter to `path`. `hidden` are modules and other objects of ours, with which what
+// only they hold is left out. The GIL is held throughout; without one, all other threads are stopped.
+Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden);
+
+}  // namespace plimsoll::python

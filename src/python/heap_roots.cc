@@ -1,0 +1,196 @@
+#include "python/heap_roots.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cpython/walk.h"
+#include "memory/local.h"
+#include "python/object_compat.h"
+#include "python/type_plan.h"
+
+namespace plimsoll::python {
+namespace {
+
+Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
+
+void add_items(std::vector<RootEdge>& edges, PyObject* dict) {
+  if (dict == nullptr || !PyDict_Check(dict)) return;
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  while (PyDict_Next(dict, &position, &key, &value) != 0)
+    if (PyUnicode_Check(key)) edges.push_back({value, key});
+}
+
+// The nodes of the threads of one interpreter.
+class ThreadRoots {
+ public:
+  ThreadRoots(std::vector<RootNode>& nodes, const cpython::Layout& layout, const std::vector<PyObject*>& hidden)
+      : nodes_(nodes), layout_(layout), hidden_(hidden) {}
+
+  // The number of the thread's node.
+  std::size_t add(PyThreadState* thread) {
+    const std::size_t number = nodes_.size();
+    nodes_.push_back({"[thread]", "thread " + std::to_string(thread->thread_id), {}, {}});
+    for (PyObject* held : held_by_thread(thread))
+      if (held != nullptr && held != Py_None) nodes_[number].edges.push_back({held, nullptr, "state"});
+    if constexpr (kFramesAreObjects) add_frame_object(thread, number);
+    else add_frames(thread, number);
+    return number;
+  }
+
+ private:
+  void add_frame_object(PyThreadState* thread, std::size_t number) {
+    Address frame{};
+    if (cpython::current_frame(memory_, layout_, address_of(thread), frame) && !is_null(frame))
+      nodes_[number].edges.push_back({reinterpret_cast<PyObject*>(raw(frame)), nullptr, "frame"});
+  }
+
+  void add_frames(PyThreadState* thread, std::size_t number) {
+    constexpr int kDeepest = 1'000'000;
+    Address frame{};
+    if (!cpython::current_frame(memory_, layout_, address_of(thread), frame)) return;
+    for (int depth = 0; !is_null(frame) && depth < kDeepest; ++depth) {
+      cpython::PyFrame found;
+      const auto look = cpython::internal::look_at_frame(memory_, layout_, address_of(&PyCode_Type), frame, found);
+      if (look.found) add_frame(reinterpret_cast<void*>(raw(frame)), found, number);
+      frame = look.previous;
+    }
+  }
+
+  void add_frame(void* frame, const cpython::PyFrame& found, std::size_t thread) {
+    auto* globals = field_at<PyObject*>(frame, kFrameFields.globals);
+    if (std::find(hidden_.begin(), hidden_.end(), globals) != hidden_.end()) return;
+    auto* code = reinterpret_cast<PyCodeObject*>(raw(found.code));
+    RootNode node{"[frame]", text_of(code->co_name, 200) + "()", {{reinterpret_cast<PyObject*>(code), nullptr, "code"}}, {}};
+    const auto function = field_at<std::uintptr_t>(frame, kFrameFields.function) & ~std::uintptr_t{3};
+    add(node, reinterpret_cast<PyObject*>(function), "function");
+    add(node, field_at<PyObject*>(frame, kFrameFields.locals), "locals");
+    add(node, field_at<PyObject*>(frame, kFrameFields.object), "frame");
+    add_variables(node, frame, variable_names(code));
+    nodes_[thread].children.push_back(nodes_.size());
+    nodes_.push_back(std::move(node));
+  }
+
+  static void add(RootNode& node, PyObject* held, const char* word) {
+    if (held != nullptr) node.edges.push_back({held, nullptr, word});
+  }
+
+  static void add_variables(RootNode& node, void* frame, PyObject* names) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+      auto word = field_at<std::uintptr_t>(frame, kFrameFields.variables + 8 * i);
+      constexpr std::uintptr_t kTag = 3;  // both bits: a small number in place of a reference
+      if (kFrameFields.is_tagged && (word & kTag) == kTag) continue;
+      if (kFrameFields.is_tagged) word &= ~kTag;
+      if (word != 0) node.edges.push_back({reinterpret_cast<PyObject*>(word), PyTuple_GET_ITEM(names, i)});
+    }
+  }
+
+  std::vector<RootNode>& nodes_;
+  const cpython::Layout& layout_;
+  const std::vector<PyObject*>& hidden_;
+  memory::LocalReader memory_;
+};
+
+Result<cpython::Layout> own_layout() {
+  const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
+  const auto version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
+  return cpython::find_layout(memory::LocalReader{}, version, address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
+}
+
+}  // namespace
+
+Result<std::vector<RootNode>> find_roots(const std::vector<PyObject*>& hidden) {
+  const Result<cpython::Layout> layout = own_layout();
+  if (!layout.ok()) return layout.error();
+  PyInterpreterState* interpreter = PyInterpreterState_Get();
+  std::vector<RootNode> nodes;
+
+  nodes.push_back({"[modules]", "modules", {}, {}});
+  add_items(nodes[0].edges, PyImport_GetModuleDict());
+
+  nodes.push_back({"[interpreter]", "interpreter", {}, {}});
+  nodes[1].edges.push_back({PyImport_GetModuleDict(), nullptr, "modules"});
+  if (PyObject* dict = PyInterpreterState_GetDict(interpreter); dict != nullptr)
+    nodes[1].edges.push_back({dict, nullptr, "dict"});
+  if (PyObject* builtins = PyEval_GetBuiltins(); builtins != nullptr)
+    nodes[1].edges.push_back({builtins, nullptr, "builtins"});
+
+  nodes.push_back({"[threads]", "threads", {}, {}});
+  ThreadRoots threads(nodes, layout.value(), hidden);
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(interpreter); thread != nullptr;
+       thread = PyThreadState_Next(thread)) {
+    const std::size_t number = threads.add(thread);
+    nodes[2].children.push_back(number);
+  }
+  return nodes;
+}
+
+// The links in front of an object, or the head of a list, which in some builds is aligned to 4 bytes only. The two
+// lowest bits are flags.
+struct [[gnu::packed, gnu::aligned(4)]] TrackedObjects::Link {
+  static constexpr std::uintptr_t kFlags = 3;
+  std::uintptr_t next, previous;
+};
+
+// struct gc_generation: a list's head, then its threshold and a count.
+struct TrackedObjects::Generation {
+  Link head;
+  int threshold, count;
+};
+
+TrackedObjects::Link* TrackedObjects::after(const Link* link) {
+  return reinterpret_cast<Link*>(link->next & ~Link::kFlags);
+}
+
+bool TrackedObjects::is_linked(const Link* link) {
+  return (after(link)->previous & ~Link::kFlags) == reinterpret_cast<std::uintptr_t>(link);
+}
+
+// The head of the youngest generation's list: the one link on it that is not in front of an object but inside the
+// interpreter's state.
+TrackedObjects::Link* TrackedObjects::find_head(Link* probe) {
+  constexpr std::uintptr_t kLargestInterpreter = std::uintptr_t{1} << 20U;
+  const auto start = reinterpret_cast<std::uintptr_t>(PyInterpreterState_Get());
+  for (Link* link = after(probe); link != probe; link = after(link)) {
+    if (!is_linked(link)) return nullptr;
+    const auto at = reinterpret_cast<std::uintptr_t>(link);
+    if (at >= start && at < start + kLargestInterpreter) return link;
+  }
+  return nullptr;
+}
+
+bool TrackedObjects::find(const std::vector<int>& thresholds) {
+  if (kIsFreeThreaded || thresholds.size() != 3) return false;
+  PyObject* probe = PyList_New(0);  // the youngest object there is
+  if (probe == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  Link* youngest = find_head(reinterpret_cast<Link*>(probe) - 1);
+  Py_DECREF(probe);
+  if (youngest == nullptr) return false;
+  // The generations lie side by side, and after them what gc.freeze() has set aside; up to 3.13 a pointer to the
+  // youngest stands between.
+  auto* generation = reinterpret_cast<Generation*>(youngest);
+  std::vector<Link*> lists;
+  for (const int threshold : thresholds) {
+    if (generation->threshold != threshold) return false;
+    lists.push_back(&generation->head);
+    ++generation;
+  }
+  auto* pointer = reinterpret_cast<Link**>((reinterpret_cast<std::uintptr_t>(generation) + 7) / 8 * 8);
+  lists.push_back(*pointer == youngest ? reinterpret_cast<Link*>(pointer + 1) : &generation->head);
+  if (!std::all_of(lists.begin(), lists.end(), is_linked)) return false;
+  lists_ = std::move(lists);
+  return true;
+}
+
+void TrackedObjects::visit(const std::function<void(PyObject*)>& visit_one) const {
+  for (const Link* list : lists_)
+    for (Link* at = after(list); at != list; at = after(at)) visit_one(reinterpret_cast<PyObject*>(at + 1));
+}
+
+}  // namespace plimsoll::python

@@ -1,0 +1,206 @@
+#include "python/type_plan.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "cpython/code_object.h"
+#include "python/object_compat.h"
+
+namespace plimsoll::python {
+namespace {
+
+// Types of tp_members that are references: T_OBJECT and T_OBJECT_EX, whose names differ between versions.
+constexpr int kObjectMember = 6, kObjectMemberEx = 16;
+
+std::vector<Member> members_of(PyTypeObject* type) {
+  std::vector<Member> members;
+  PyObject* order = type->tp_mro;
+  for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    if (base->tp_members == nullptr) continue;
+    for (const PyMemberDef* member = base->tp_members; member->name != nullptr; ++member) {
+      const bool is_inside = member->offset > 0 && member->offset + 8 <= type->tp_basicsize;
+      const bool is_known = std::any_of(members.begin(), members.end(),
+                                        [&](const Member& known) { return known.offset == member->offset; });
+      if ((member->type == kObjectMember || member->type == kObjectMemberEx) && is_inside && !is_known)
+        members.push_back({member->offset, member->name});
+    }
+  }
+  return members;
+}
+
+bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return PyType_IsSubtype(type, base) != 0; }
+
+Shape shape_of(PyTypeObject* type) {
+  if (type == &PyTuple_Type) return Shape::kTuple;
+  if (type == &PyList_Type) return Shape::kList;
+  if (type == &PyDict_Type) return Shape::kDict;
+  if (type == &PyCode_Type) return Shape::kCode;
+  if (is_subtype(type, &PyDict_Type)) return Shape::kDictLike;
+  if (is_subtype(type, &PyType_Type)) return Shape::kClass;
+  if (is_subtype(type, &PyModule_Type)) return Shape::kModule;
+  if (is_subtype(type, &_PyWeakref_RefType) || type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType)
+    return Shape::kWeakref;
+  return Shape::kOther;
+}
+
+// The C function behind a method without arguments; null if it is none.
+PyCFunction c_method(PyObject* method) {
+  if (method == nullptr || Py_TYPE(method) != &PyMethodDescr_Type) return nullptr;
+  const PyMethodDef* definition = reinterpret_cast<PyMethodDescrObject*>(method)->d_method;
+  return (definition->ml_flags & METH_NOARGS) != 0 ? definition->ml_meth : nullptr;
+}
+
+// The first __sizeof__ of the bases that is written in C. One in Python may run anything, and may count what others
+// own; then what is below it in the order of bases knows the object's own memory.
+PyCFunction size_method_of(PyTypeObject* type) {
+  PyObject* order = type->tp_mro;
+  for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i) {
+    PyObject* method = entry_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i)), "__sizeof__");
+    if (const PyCFunction function = c_method(method); function != nullptr) return function;
+  }
+  return nullptr;
+}
+
+// As the allocator rounds up: pymalloc by 16 bytes, glibc likewise with 8 bytes of its own; mimalloc, which
+// free-threaded builds use, to a quarter of a power of two.
+std::size_t block_of(std::size_t bytes) {
+  constexpr std::size_t kLargestSmall = 512;
+  if (bytes == 0) return 0;
+  if constexpr (kIsFreeThreaded) {
+    if (bytes <= 128) return (bytes + 15) / 16 * 16;
+    const unsigned bits = static_cast<unsigned>(std::bit_width((bytes + 7) / 8 - 1));
+    const std::size_t step = std::size_t{8} << (bits - 3);
+    return (bytes + step - 1) / step * step;
+  }
+  if (bytes <= kLargestSmall) return (bytes + 15) / 16 * 16;
+  return (bytes + 8 + 15) / 16 * 16;
+}
+
+std::size_t items_of(PyObject* object, const TypePlan& plan) {
+  if (plan.type->tp_itemsize == 0) return 0;
+  const Py_ssize_t count = reinterpret_cast<PyVarObject*>(object)->ob_size;
+  return static_cast<std::size_t>(count < 0 ? -count : count) * static_cast<std::size_t>(plan.type->tp_itemsize);
+}
+
+// What __sizeof__ says; 0 if it fails.
+std::size_t ask(PyObject* object, PyCFunction method) {
+  PyObject* answer = method(object, nullptr);
+  const Py_ssize_t size = answer != nullptr && PyLong_Check(answer) ? PyLong_AsSsize_t(answer) : 0;
+  Py_XDECREF(answer);
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  return size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+
+struct Blocks {
+  std::size_t own = 0;   // the block of the object, without what stands in front of it
+  std::size_t rest = 0;  // a buffer
+};
+
+Blocks text_blocks(PyObject* text) {
+  const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
+  const auto* ascii = reinterpret_cast<PyASCIIObject*>(text);
+  if (ascii->state.compact == 0) return {};
+  if (ascii->state.ascii != 0) return {sizeof(PyASCIIObject) + length + 1, 0};
+  const auto* compact = reinterpret_cast<PyCompactUnicodeObject*>(text);
+  const std::size_t width = ascii->state.kind;
+  const std::size_t cached = compact->utf8 != nullptr ? static_cast<std::size_t>(compact->utf8_length) + 1 : 0;
+  return {sizeof(PyCompactUnicodeObject) + (length + 1) * width, cached};
+}
+
+Blocks asked_blocks(PyObject* object, const TypePlan& plan) {
+  const auto basic = static_cast<std::size_t>(plan.type->tp_basicsize);
+  const std::size_t all = ask(object, plan.size_method);
+  if (plan.shape == Shape::kClass) {
+    // type.__sizeof__ counts the class and its shared names, but not the members behind it, and says for a built-in
+    // class, which is no block at all, what is right for one.
+    const std::size_t items = items_of(object, plan);
+    return {basic + items, all > basic ? all - basic : 0};
+  }
+  if (plan.type->tp_itemsize != 0) return {all, 0};
+  if (plan.shape == Shape::kDict && has_embedded_values(object)) return {basic, 0};
+  return all > basic ? Blocks{basic, all - basic} : Blocks{basic, 0};
+}
+
+Blocks blocks_of(PyObject* object, const TypePlan& plan) {
+  const auto basic = static_cast<std::size_t>(plan.type->tp_basicsize);
+  switch (plan.size_rule) {
+    case SizeRule::kBasic: return {basic + (items_of(object, plan) + 7) / 8 * 8, 0};
+    case SizeRule::kList: return {basic, static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated) * 8};
+    case SizeRule::kText:
+      if (const Blocks compact = text_blocks(object); compact.own != 0) return compact;
+      break;
+    case SizeRule::kMethod: break;
+  }
+  return asked_blocks(object, plan);
+}
+
+}  // namespace
+
+TypePlan& TypePlans::add(PyTypeObject* type) {
+  TypePlan& plan = plans_.emplace_back();
+  by_type_.emplace(type, &plan);
+  plan.type = type;
+  plan.number = static_cast<std::uint32_t>(plans_.size() - 1);
+  plan.shape = shape_of(type);
+  const bool is_collected = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
+  const bool is_heap_type = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+  plan.traverse = is_collected ? type->tp_traverse : nullptr;
+  plan.has_attributes = type->tp_dictoffset != 0 || (type->tp_flags & kManagedDictFlag) != 0;
+  plan.header = (is_collected ? kCollectorHeader : 0) + ((type->tp_flags & kPreHeaderFlags) != 0 ? 16 : 0);
+  plan.sentinel = is_heap_type || type == &PyType_Type ? static_cast<std::size_t>(type->tp_itemsize) : 0;
+  plan.members = members_of(type);
+  plan.size_method = size_method_of(type);
+  if (plan.size_method != nullptr && plan.size_method != size_method_of(&PyBaseObject_Type))
+    plan.size_rule = SizeRule::kMethod;
+  if (type == &PyUnicode_Type) plan.size_rule = SizeRule::kText;
+  if (type == &PyList_Type) plan.size_rule = SizeRule::kList;
+  const bool has_extras = plan.traverse != nullptr || plan.has_attributes || !plan.members.empty();
+  if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;
+  return plan;
+}
+
+std::size_t size_of(PyObject* object, const TypePlan& plan) {
+  const Blocks blocks = blocks_of(object, plan);
+  if (!plan.has_attributes || plan.shape == Shape::kClass)
+    return block_of(plan.header + blocks.own + plan.sentinel) + block_of(blocks.rest);
+  const Attributes attributes = attributes_of(object, plan.type);
+  return block_of(plan.header + blocks.own + plan.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
+         block_of(attributes.block_bytes);
+}
+
+PyObject* entry_of(PyTypeObject* type, const char* name) {
+  PyObject* dict = type_dict(type);
+  if (dict == nullptr || !PyDict_Check(dict)) return nullptr;
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  while (PyDict_Next(dict, &position, &key, &value) != 0)
+    if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, name) == 0) return value;
+  return nullptr;
+}
+
+std::string text_of(PyObject* text, Py_ssize_t most) {
+  std::string out;
+  if (text == nullptr || !PyUnicode_Check(text) || PyUnicode_IS_READY(text) == 0) return out;
+  const auto kind = PyUnicode_KIND(text);
+  const void* data = PyUnicode_DATA(text);
+  const Py_ssize_t length = std::min<Py_ssize_t>(PyUnicode_GET_LENGTH(text), most);
+  for (Py_ssize_t i = 0; i < length; ++i) cpython::append_utf8(out, PyUnicode_READ(kind, data, i));
+  return out;
+}
+
+std::string name_of(PyTypeObject* type) {
+  constexpr Py_ssize_t kLongest = 200;
+  std::string name = type->tp_name != nullptr ? type->tp_name : "?";
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+    const std::string qualified = text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname, kLongest);
+    const std::string module = text_of(entry_of(type, "__module__"), kLongest);
+    if (!qualified.empty()) name = module.empty() ? qualified : module + "." + qualified;
+  }
+  return name.starts_with("builtins.") ? name.substr(9) : name;
+}
+
+}  // namespace plimsoll::python

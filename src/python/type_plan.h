@@ -1,0 +1,89 @@
+// python/type_plan.h: what there is to know of a class before its objects are looked at, worked out once.
+#pragma once
+
+#include <Python.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace plimsoll::python {
+
+// How an object shows what it holds.
+enum class Shape : std::uint8_t {
+  kLeaf,     // holds nothing but its class
+  kTuple,    // exactly a tuple
+  kList,     // exactly a list
+  kDict,     // exactly a dict
+  kDictLike, // of a subclass of dict
+  kCode,
+  kClass,
+  kModule,
+  kWeakref,
+  kOther,    // tp_traverse, attributes and tp_members tell
+};
+
+// How its size is found.
+enum class SizeRule : std::uint8_t {
+  kBasic,   // tp_basicsize and tp_itemsize
+  kText,    // str
+  kList,    // exactly a list
+  kMethod,  // by the class's own __sizeof__, if that is written in C
+};
+
+// A field of objects that tp_members names and that is a reference.
+struct Member {
+  Py_ssize_t offset;
+  const char* name;
+};
+
+// The plan of a class.
+struct TypePlan {
+  PyTypeObject* type = nullptr;
+  std::uint32_t number = 0;
+  Shape shape = Shape::kOther;
+  SizeRule size_rule = SizeRule::kBasic;
+  bool has_attributes = false;
+  traverseproc traverse = nullptr;
+  PyCFunction size_method = nullptr;
+  std::size_t header = 0;    // bytes in front of the object in its block
+  std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
+  std::vector<Member> members;
+};
+
+// The plans of all classes met so far.
+class TypePlans {
+ public:
+  // Of an object's class. Looks only: in particular no attribute is looked up by Python's rules.
+  TypePlan& of(PyTypeObject* type) {
+    if (last_ != nullptr && last_->type == type) return *last_;
+    const auto found = by_type_.find(type);
+    last_ = found != by_type_.end() ? found->second : &add(type);
+    return *last_;
+  }
+  [[nodiscard]] const std::deque<TypePlan>& all() const { return plans_; }
+
+ private:
+  TypePlan& add(PyTypeObject* type);
+
+  std::deque<TypePlan> plans_;
+  boost::unordered_flat_map<PyTypeObject*, TypePlan*> by_type_;
+  TypePlan* last_ = nullptr;
+};
+
+// Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in
+// front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
+std::size_t size_of(PyObject* object, const TypePlan& plan);
+
+// "collections.OrderedDict", "app.Outer.Inner", "list".
+std::string name_of(PyTypeObject* type);
+
+// UTF-8 of at most `most` characters of a str; no copy is left in the object.
+std::string text_of(PyObject* text, Py_ssize_t most);
+
+// What a class's own namespace has under an ASCII name, borrowed, or null.
+PyObject* entry_of(PyTypeObject* type, const char* name);
+
+}  // namespace plimsoll::python
