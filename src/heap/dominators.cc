@@ -107,6 +107,21 @@ class SemiNca {
 
 DominatorTree dominator_tree(const Graph& graph, Node root) { return SemiNca(graph, root).run(); }
 
+Graph tree_edges(const DominatorTree& tree) {
+  Graph edges;
+  edges.first.assign(tree.parent.size() + 2, 0);
+  const auto each = [&](auto visit) {
+    for (const Node node : tree.order)
+      if (tree.parent[node] != kNoNode) visit(tree.parent[node], node);
+  };
+  each([&](Node parent, Node) { ++edges.first[parent + 2]; });
+  for (std::size_t i = 1; i < edges.first.size(); ++i) edges.first[i] += edges.first[i - 1];
+  edges.targets.resize(edges.first.back());
+  each([&](Node parent, Node node) { edges.targets[edges.first[parent + 1]++] = node; });
+  edges.first.pop_back();
+  return edges;
+}
+
 std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, std::span<const std::uint64_t> sizes) {
   std::vector<std::uint64_t> retained(sizes.size(), 0);
   for (std::size_t i = tree.order.size(); i-- > 0;) {

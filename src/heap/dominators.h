@@ -20,6 +20,9 @@ struct DominatorTree {
 // with the tree built so far. Nearly linear in practice, and without recursion: a linked list of millions is one path.
 DominatorTree dominator_tree(const Graph& graph, Node root);
 
+// The tree with edges from each dominator to what it dominates directly.
+Graph tree_edges(const DominatorTree& tree);
+
 // For each node, its own size and that of all it dominates; 0 for what the root does not reach.
 std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, std::span<const std::uint64_t> sizes);
 

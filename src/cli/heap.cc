@@ -1,0 +1,176 @@
+// cli/heap.cc: `plimsoll heap`: one verb for each question, as subcommands of its own.
+#include "cli/heap.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <optional>
+
+#include "cli/exit_code.h"
+#include "cli/render_heap.h"
+#include "cli/suggest.h"
+#include "cli/units.h"
+#include "cli/write_file.h"
+#include "formats/heapsnapshot/writer.h"
+#include "heap/snapshot_reader.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// A file that is missing or no snapshot is bad input, whatever the system says.
+Result<heap::Snapshot> read(const std::string& path) {
+  Result<heap::Snapshot> snapshot = heap::read_snapshot_file(path);
+  if (!snapshot.ok() && snapshot.error().kind == ErrorKind::kSystem)
+    return Error{ErrorKind::kBadInput, snapshot.error().message};
+  return snapshot;
+}
+
+class Heap final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "heap"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Show what is alive in a heap snapshot, and what keeps it alive";
+  }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll.heap.snapshot(\"app.heap\")                     in the program: takes a snapshot\n"
+           "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
+           "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
+           "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
+           "  plimsoll heap diff before.heap after.heap              what has grown\n"
+           "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools";
+  }
+
+  void add_arguments(CLI::App& app) override {
+    app.require_subcommand(1);
+    add_show(*app.add_subcommand("show", "Classes, the tree of what retains what, or the paths to an object"));
+    add_diff(*app.add_subcommand("diff", "Compare two snapshots class by class"));
+    add_export(*app.add_subcommand("export", "Write a snapshot for Chrome's DevTools"));
+  }
+
+  Result<int> run(Console& console) override {
+    const Result<ColorChoice> color = parse_color(color_);
+    if (!color.ok()) return color.error();
+    PLIMSOLL_TRY(check());
+    const Environment environment = console.environment();
+    const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
+    if (diff_->parsed()) return run_diff(console, page);
+    if (export_->parsed()) return run_export(console);
+    return run_show(console, page);
+  }
+
+ private:
+  void add_common(CLI::App& app) {
+    app.add_option("--limit", limit_, "At most N rows (30) or paths (5); 0 = all")->type_name("N");
+    app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
+    app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
+  }
+  void add_show(CLI::App& app) {
+    app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
+    app.add_option("VIEW", view_, "types (default), tree or paths")->type_name("");
+    app.add_option("--of", object_, "tree, paths: of the object at an address (0x7f...), or of the largest of a class")
+        ->type_name("OBJECT");
+    app.add_option("--sort", sort_, "types: by size (default), retained or count")->type_name("size|retained|count");
+    app.add_option("--depth", depth_, "tree: at most N levels (8)")->type_name("N");
+    add_common(app);
+  }
+  void add_diff(CLI::App& app) {
+    diff_ = &app;
+    app.add_option("BEFORE", file_, "A snapshot")->required()->type_name("");
+    app.add_option("AFTER", after_, "A later one")->required()->type_name("");
+    add_common(app);
+  }
+  void add_export(CLI::App& app) {
+    export_ = &app;
+    app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
+    app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
+  }
+
+  [[nodiscard]] Status check() {
+    if (view_ != "types" && view_ != "tree" && view_ != "paths")
+      return Error{ErrorKind::kUsage, no_such("view", view_, {"types", "tree", "paths"})};
+    if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
+      return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};
+    const std::int64_t limit = limit_.value_or(view_ == "paths" ? 5 : 30);
+    if (limit < 0) return Error{ErrorKind::kUsage, fmt::format("--limit: {} is less than 0", limit)};
+    if (depth_ < 0) return Error{ErrorKind::kUsage, fmt::format("--depth: {} is less than 0", depth_)};
+    if (view_ == "paths" && object_.empty())
+      return Error{ErrorKind::kUsage, "paths to what? Add --of with a class or the address of an object"};
+    options_.limit = static_cast<std::size_t>(limit);
+    options_.tree.depth = static_cast<std::uint32_t>(depth_);
+    options_.sort = sort_ == "retained" ? HeapSort::kRetained : sort_ == "count" ? HeapSort::kCount : HeapSort::kSize;
+    return Ok{};
+  }
+
+  Result<int> run_show(Console& console, const Page& page) {
+    const Result<heap::Snapshot> snapshot = read(file_);
+    if (!snapshot.ok()) return snapshot.error();
+    if (snapshot.value().object_count == 0) {
+      console.notice(file_ + " holds no objects");
+      return kNoSamples;
+    }
+    const heap::Dominance dominance = heap::dominance(snapshot.value());
+    const HeapView view{snapshot.value(), dominance};
+    if (view_ == "types") {
+      PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
+      return kFine;
+    }
+    heap::Node node = snapshot.value().root();
+    if (!object_.empty()) {
+      const auto found = heap::find_object(snapshot.value(), dominance, object_);
+      if (!found) return Error{ErrorKind::kUsage, no_object()};
+      node = *found;
+    }
+    options_.tree.least_retained = 1 + dominance.retained[node] / 1000;
+    if (view_ == "tree") {
+      PLIMSOLL_TRY(console.print(as_json_ ? heap_tree_json(view, node, options_)
+                                          : render_heap_tree(view, node, options_, page)));
+      return kFine;
+    }
+    PLIMSOLL_TRY(console.print(as_json_ ? heap_paths_json(view, node, options_)
+                                        : render_heap_paths(view, node, options_, page)));
+    return kFine;
+  }
+
+  [[nodiscard]] std::string no_object() const {
+    if (object_.starts_with("0x")) return fmt::format("there is no object at {} in {}", object_, file_);
+    return fmt::format("there is no object of class \"{}\" in {} (plimsoll heap show {} lists the classes)", object_,
+                       file_, file_);
+  }
+
+  Result<int> run_diff(Console& console, const Page& page) {
+    const Result<heap::Snapshot> before = read(file_);
+    if (!before.ok()) return before.error();
+    const Result<heap::Snapshot> after = read(after_);
+    if (!after.ok()) return after.error();
+    PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
+                                        : render_heap_changes(before.value(), after.value(), options_, page)));
+    return kFine;
+  }
+
+  Result<int> run_export(Console& console) {
+    if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
+    const Result<heap::Snapshot> snapshot = read(file_);
+    if (!snapshot.ok()) return snapshot.error();
+    const std::string bytes = formats::heapsnapshot::write(snapshot.value());
+    if (output_ == "-") {
+      PLIMSOLL_TRY(console.print(bytes));
+      return kFine;
+    }
+    PLIMSOLL_TRY(write_file(output_, bytes));
+    console.notice(fmt::format("wrote {} ({})", output_, format_bytes(static_cast<std::int64_t>(bytes.size()))));
+    return kFine;
+  }
+
+  CLI::App *diff_ = nullptr, *export_ = nullptr;
+  std::string file_, after_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
+  HeapOptions options_;
+  std::optional<std::int64_t> limit_;
+  std::int64_t depth_ = 8;
+  bool as_json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_heap() { return std::make_unique<Heap>(); }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,119 @@
+// cli/heap_test.cc: `plimsoll heap` from the words to the page and the exit code.
+#include "cli/heap.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/exit_code.h"
+#include "cli/testing.h"
+#include "heap/snapshot_testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using heap::testing::SnapshotDrawing;
+
+const char* const kBefore = R"(
+  sessions: dict 240  key>first
+  key: str 64
+  first: app.Session 64  data=data
+  data: list 1000
+  modules: [modules] 0  sessions=sessions
+)";
+
+class HeapCommand : public ::testing::Test {
+ protected:
+  HeapCommand() {
+    std::filesystem::create_directory(directory);
+    put("before.heap", SnapshotDrawing(kBefore).file());
+    put("after.heap", SnapshotDrawing(std::string(kBefore).insert(1, "  more: list 2000\n")).file());
+    put("text.txt", "hello");
+  }
+  ~HeapCommand() override { std::filesystem::remove_all(directory); }
+  HeapCommand(const HeapCommand&) = delete;
+  HeapCommand& operator=(const HeapCommand&) = delete;
+
+  void put(const std::string& name, const std::string& bytes) const {
+    std::ofstream(directory / name, std::ios::binary) << bytes;
+  }
+  int run(std::vector<std::string> words) {
+    for (std::string& word : words)
+      if (word.find(".heap") != std::string::npos || word.find(".txt") != std::string::npos)
+        word = (directory / word).string();
+    words.insert(words.begin(), "heap");
+    return testing::run_words(make_heap(), words, console);
+  }
+
+  testing::FakeConsole console;
+  std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("heap_command_test." + std::to_string(::getpid()));
+};
+
+TEST_F(HeapCommand, ShowsClasses) {
+  EXPECT_EQ(run({"show", "before.heap"}), kFine);
+  EXPECT_EQ(console.out, R"(4 objects, 1.37 kB, 4 references
+
+count     size     %  retained      %  class
+    1  1.00 kB  73.1   1.00 kB   73.1  list
+    1    240 B  17.5   1.37 kB  100.0  dict
+    1     64 B   4.7   1.06 kB   77.8  app.Session
+    1     64 B   4.7      64 B    4.7  str
+)");
+}
+
+TEST_F(HeapCommand, ShowsTheTreeAndThePaths) {
+  EXPECT_EQ(run({"show", "before.heap", "tree", "--of", "app.Session"}), kFine);
+  EXPECT_NE(console.out.find("1.06 kB  77.8     64 B  app.Session  0x1040\n 1.00 kB  73.1  1.00 kB    list       0x1060"), std::string::npos)
+      << console.out;
+  console.out.clear();
+  EXPECT_EQ(run({"show", "before.heap", "paths", "--of", "list"}), kFine);
+  EXPECT_EQ(console.out, R"(list at 0x1060: 1.00 kB, retains 1.00 kB
+
+[modules].sessions
+  dict[str]
+    app.Session.data
+      list
+)");
+}
+
+TEST_F(HeapCommand, ShowsWhatHasGrown) {
+  EXPECT_EQ(run({"diff", "before.heap", "after.heap"}), kFine);
+  EXPECT_TRUE(console.out.starts_with("before 1.37 kB, after 3.37 kB (+2.00 kB); objects +1\n")) << console.out;
+  EXPECT_NE(console.out.find("+2.00 kB            +1  3.00 kB      2    2  list\n"), std::string::npos) << console.out;
+}
+
+TEST_F(HeapCommand, WritesJson) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{"show", "before.heap", "--json"},
+                                                                 {"show", "before.heap", "tree", "--json"},
+                                                                 {"show", "before.heap", "paths", "--of", "list", "--json"},
+                                                                 {"diff", "before.heap", "after.heap", "--json"}}) {
+    console.out.clear();
+    EXPECT_EQ(run(words), kFine);
+    EXPECT_TRUE(console.out.starts_with("{\"schema\":1,")) << console.out;
+  }
+  EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
+}
+
+TEST_F(HeapCommand, ExportsForDevTools) {
+  EXPECT_EQ(run({"export", "before.heap", "-o", "out.heapsnapshot"}), kFine);
+  EXPECT_TRUE(std::filesystem::exists(directory / "out.heapsnapshot"));
+  EXPECT_NE(console.err.find("wrote "), std::string::npos);
+  EXPECT_EQ(run({"export", "before.heap", "-o", "before.heap"}), kUsage) << "not onto itself";
+}
+
+TEST_F(HeapCommand, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(run({}), kUsage);
+  EXPECT_EQ(run({"show", "before.heap", "leaves"}), kUsage);
+  EXPECT_EQ(run({"show", "before.heap", "paths"}), kUsage);
+  EXPECT_EQ(run({"show", "before.heap", "paths", "--of", "app.Nothing"}), kUsage);
+  EXPECT_EQ(run({"show", "before.heap", "--sort", "name"}), kUsage);
+  EXPECT_EQ(run({"show", "no.heap"}), kBadInput);
+  EXPECT_EQ(run({"show", "text.txt"}), kBadInput);
+  EXPECT_EQ(run({"diff", "before.heap"}), kUsage);
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

@@ -1,0 +1,273 @@
+#include "cli/render_heap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "cli/table.h"
+#include "cli/units.h"
+#include "cli/utf8.h"
+#include "formats/json.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using formats::JsonWriter;
+using heap::Node;
+using heap::Snapshot;
+
+std::string bytes_text(std::uint64_t bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
+
+std::string signed_bytes(std::int64_t bytes) {
+  return (bytes > 0 ? "+" : bytes < 0 ? "-" : "") + format_bytes(std::abs(bytes));
+}
+
+std::uint64_t total_size(const Snapshot& snapshot) {
+  return std::accumulate(snapshot.size.begin(), snapshot.size.end(), std::uint64_t{0});
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return percent_of(static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
+}
+
+std::string summary(const Snapshot& snapshot) {
+  std::string line = fmt::format("{} objects, {}, {} references\n", format_count(snapshot.object_count),
+                                 bytes_text(total_size(snapshot)), format_count(snapshot.graph.targets.size()));
+  if (!snapshot.complete) line += "the snapshot is incomplete: its file ends early, so much may seem to be held by none\n";
+  if (snapshot.lost_edges != 0)
+    line += fmt::format("{} references led to what is not in the snapshot\n", format_count(snapshot.lost_edges));
+  return line + "\n";
+}
+
+std::string more_text(std::size_t count, const Page& page) {
+  if (count == 0) return {};
+  return "\n" + page.paint(Style::kDim, fmt::format("{} more (--limit 0 shows all)", format_count(count))) + "\n";
+}
+
+std::vector<heap::TypeRow> sorted_types(const HeapView& view, const HeapOptions& options) {
+  std::vector<heap::TypeRow> rows = heap::types(view.snapshot, view.dominance);
+  const auto key = [&](const heap::TypeRow& row) {
+    if (options.sort == HeapSort::kRetained) return row.retained;
+    return options.sort == HeapSort::kCount ? row.count : row.size;
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const heap::TypeRow& a, const heap::TypeRow& b) { return key(a) > key(b); });
+  return rows;
+}
+
+template <typename Row>
+std::size_t cut(std::vector<Row>& rows, std::size_t limit) {
+  const std::size_t more = limit != 0 && rows.size() > limit ? rows.size() - limit : 0;
+  rows.erase(rows.end() - static_cast<std::ptrdiff_t>(more), rows.end());
+  return more;
+}
+
+std::string node_text(const Snapshot& snapshot, Node node) { return printable(heap::describe(snapshot, node)); }
+
+// ".cache['a'][3]": how a path leaves its holder.
+std::string step_text(const Snapshot& snapshot, const heap::Step& step) {
+  return printable(heap::describe_edge(snapshot, step.node, step.edge));
+}
+
+void begin(JsonWriter& json, std::string_view view) {
+  json.begin_object();
+  json.member("schema", std::int64_t{1});
+  json.member("plimsoll", PLIMSOLL_VERSION);
+  json.member("view", view);
+}
+
+void put_heap(JsonWriter& json, const Snapshot& snapshot) {
+  json.key("heap");
+  json.begin_object();
+  json.key("meta");
+  json.begin_object();
+  for (const auto& [name, value] : snapshot.meta) {
+    json.text_key(name);
+    json.text(value);
+  }
+  json.end_object();
+  json.member("objects", static_cast<std::int64_t>(snapshot.object_count));
+  json.member("references", static_cast<std::int64_t>(snapshot.graph.targets.size()));
+  json.member("bytes", static_cast<std::int64_t>(total_size(snapshot)));
+  json.member("lost_references", static_cast<std::int64_t>(snapshot.lost_edges));
+  json.key("complete");
+  json.boolean(snapshot.complete);
+  json.end_object();
+}
+
+void put_node(JsonWriter& json, const HeapView& view, Node node) {
+  const Snapshot& snapshot = view.snapshot;
+  json.member("type", snapshot.type_name(node));
+  if (const std::string_view text = snapshot.text(node); !text.empty()) json.member("text", text);
+  if (snapshot.is_object(node)) json.member("address", fmt::format("{:#x}", snapshot.address[node]));
+  json.member("bytes", static_cast<std::int64_t>(snapshot.size[node]));
+  json.member("retained_bytes", static_cast<std::int64_t>(view.dominance.retained[node]));
+}
+
+std::string finish(std::string& out, JsonWriter& json) {
+  json.end_object();
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string render_heap_types(const HeapView& view, const HeapOptions& options, const Page& page) {
+  const std::uint64_t total = total_size(view.snapshot);
+  std::vector<heap::TypeRow> rows = sorted_types(view, options);
+  const std::size_t more = cut(rows, options.limit);
+  Table table({{"count"}, {"size"}, {"%"}, {"retained"}, {"%"}, {"class", Fit::kCutRight}});
+  for (const heap::TypeRow& row : rows)
+    table.add_row({{{format_count(row.count)}},
+                   {{bytes_text(row.size)}},
+                   {{format_percent(share(row.size, total)), heat(share(row.size, total))}},
+                   {{bytes_text(row.retained)}},
+                   {{format_percent(share(row.retained, total)), heat(share(row.retained, total))}},
+                   {{printable(view.snapshot.types[row.type].name), Style::kStrong}}});
+  return summary(view.snapshot) + table.render(page) + more_text(more, page);
+}
+
+std::string render_heap_tree(const HeapView& view, Node top, const HeapOptions& options, const Page& page) {
+  const std::uint64_t total = total_size(view.snapshot);
+  Table table({{"retained"}, {"%"}, {"size"}, {"object", Fit::kCutRight}, {"address", Fit::kLeft}});
+  std::vector<heap::DominatorRow> rows = heap::dominator_rows(view.dominance, top, options.tree);
+  const std::size_t more = cut(rows, options.limit);
+  for (const heap::DominatorRow& row : rows) {
+    const double percent = share(row.retained, total);
+    const bool is_object = view.snapshot.is_object(row.node);
+    table.add_row({{{bytes_text(row.retained)}},
+                   {{format_percent(percent), heat(percent)}},
+                   {{bytes_text(view.snapshot.size[row.node])}},
+                   {{std::string(2 * std::min<std::size_t>(row.depth, 40), ' ') + node_text(view.snapshot, row.node),
+                     Style::kStrong}},
+                   {{is_object ? fmt::format("{:#x}", view.snapshot.address[row.node]) : "", Style::kDim}}});
+  }
+  return summary(view.snapshot) + table.render(page) + more_text(more, page);
+}
+
+std::string render_heap_paths(const HeapView& view, Node node, const HeapOptions& options, const Page& page) {
+  const Snapshot& snapshot = view.snapshot;
+  std::string out = fmt::format("{} at {:#x}: {}, retains {}\n", page.paint(Style::kStrong, node_text(snapshot, node)),
+                                snapshot.address[node], bytes_text(snapshot.size[node]),
+                                bytes_text(view.dominance.retained[node]));
+  const auto paths = heap::paths_to(snapshot.graph, snapshot.root(), node, options.limit == 0 ? SIZE_MAX : options.limit);
+  for (const auto& path : paths) {
+    out += "\n";
+    std::string indent;
+    for (std::size_t i = 1; i < path.size(); ++i) {
+      // A root's own edges say nothing; what it holds does.
+      out += indent + node_text(snapshot, path[i].node) + page.paint(Style::kMild, step_text(snapshot, path[i])) + "\n";
+      indent += "  ";
+    }
+    out += indent + page.paint(Style::kStrong, node_text(snapshot, node)) + "\n";
+  }
+  return out;
+}
+
+std::string render_heap_changes(const Snapshot& before, const Snapshot& after, const HeapOptions& options,
+                                const Page& page) {
+  std::vector<heap::TypeChange> rows = heap::changes(before, after);
+  std::erase_if(rows, [](const heap::TypeChange& row) {
+    return row.count_before == row.count_after && row.size_before == row.size_after && row.born == 0;
+  });
+  const bool is_one_process = heap::are_of_one_process(before, after);
+  const std::size_t more = cut(rows, options.limit);
+  std::vector<Column> columns{{"size change"}, {"count change"}, {"size"}, {"count"}};
+  if (is_one_process) columns.push_back({"new"});
+  columns.push_back({"class", Fit::kCutRight});
+  Table table(std::move(columns));
+  for (const heap::TypeChange& row : rows) {
+    const std::int64_t grown = row.size_after - row.size_before;
+    const Style style = grown > 0 ? Style::kHot : grown < 0 ? Style::kCool : Style::kPlain;
+    std::vector<Cell> cells{{{signed_bytes(grown), style}},
+                            {{fmt::format("{:+}", row.count_after - row.count_before), style}},
+                            {{format_bytes(row.size_after)}},
+                            {{format_count(static_cast<std::uint64_t>(row.count_after))}}};
+    if (is_one_process) cells.push_back({{format_count(row.born)}});
+    cells.push_back({{printable(row.type), Style::kStrong}});
+    table.add_row(std::move(cells));
+  }
+  const auto grown = static_cast<std::int64_t>(total_size(after)) - static_cast<std::int64_t>(total_size(before));
+  const auto more_objects = static_cast<std::int64_t>(after.object_count) - static_cast<std::int64_t>(before.object_count);
+  std::string out = fmt::format("before {}, after {} ({}); objects {:+}\n", bytes_text(total_size(before)),
+                                bytes_text(total_size(after)), signed_bytes(grown), more_objects);
+  if (!is_one_process) out += "the snapshots are of different processes: objects cannot be told apart, only counted\n";
+  return out + "\n" + (table.empty() ? "nothing has changed\n" : table.render(page)) + more_text(more, page);
+}
+
+std::string heap_types_json(const HeapView& view, const HeapOptions& options) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "types");
+  put_heap(json, view.snapshot);
+  json.column("types", sorted_types(view, options), [&](const heap::TypeRow& row) {
+    json.begin_object();
+    json.member("type", view.snapshot.types[row.type].name);
+    json.member("count", static_cast<std::int64_t>(row.count));
+    json.member("bytes", static_cast<std::int64_t>(row.size));
+    json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
+    json.end_object();
+  });
+  return finish(out, json);
+}
+
+std::string heap_tree_json(const HeapView& view, Node top, const HeapOptions& options) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "tree");
+  put_heap(json, view.snapshot);
+  json.column("tree", heap::dominator_rows(view.dominance, top, options.tree), [&](const heap::DominatorRow& row) {
+    json.begin_object();
+    json.member("depth", std::int64_t{row.depth});
+    put_node(json, view, row.node);
+    json.member("left_out", static_cast<std::int64_t>(row.left_out));
+    json.end_object();
+  });
+  return finish(out, json);
+}
+
+std::string heap_paths_json(const HeapView& view, Node node, const HeapOptions& options) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "paths");
+  put_heap(json, view.snapshot);
+  json.key("object");
+  json.begin_object();
+  put_node(json, view, node);
+  json.end_object();
+  const auto paths = heap::paths_to(view.snapshot.graph, view.snapshot.root(), node,
+                                    options.limit == 0 ? SIZE_MAX : options.limit);
+  json.column("paths", paths, [&](const std::vector<heap::Step>& path) {
+    json.begin_array();
+    for (const heap::Step& step : path) {
+      json.begin_object();
+      put_node(json, view, step.node);
+      json.member("edge", heap::describe_edge(view.snapshot, step.node, step.edge));
+      json.end_object();
+    }
+    json.end_array();
+  });
+  return finish(out, json);
+}
+
+std::string heap_changes_json(const Snapshot& before, const Snapshot& after) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "diff");
+  json.key("one_process");
+  json.boolean(heap::are_of_one_process(before, after));
+  json.column("types", heap::changes(before, after), [&](const heap::TypeChange& row) {
+    json.begin_object();
+    json.member("type", row.type);
+    json.member("count_before", row.count_before);
+    json.member("count_after", row.count_after);
+    json.member("bytes_before", row.size_before);
+    json.member("bytes_after", row.size_after);
+    json.member("new", static_cast<std::int64_t>(row.born));
+    json.end_object();
+  });
+  return finish(out, json);
+}
+
+}  // namespace plimsoll::cli

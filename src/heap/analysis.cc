@@ -1,0 +1,138 @@
+#include "heap/analysis.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+
+namespace plimsoll::heap {
+
+Dominance dominance(const Snapshot& snapshot) {
+  Dominance result{dominator_tree(snapshot.graph, snapshot.root()), {}};
+  result.retained = retained_sizes(result.tree, snapshot.size);
+  return result;
+}
+
+namespace {
+
+// For each node, whether no object of its class is above it in the dominator tree. A walk down the tree counts, for
+// each class, how many of its objects are above.
+std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const DominatorTree& tree) {
+  std::vector<bool> is_topmost(snapshot.type.size(), false);
+  const Graph children = tree_edges(tree);
+  std::vector<std::uint32_t> next(children.first.begin(), children.first.end() - 1);
+  std::vector<std::uint32_t> above(snapshot.types.size(), 0);
+  std::vector<Node> path;
+  const auto enter = [&](Node node) {
+    is_topmost[node] = above[snapshot.type[node]]++ == 0;
+    path.push_back(node);
+  };
+  enter(snapshot.root());
+  while (!path.empty()) {
+    const Node node = path.back();
+    if (next[node] < children.first[node + 1]) {
+      enter(children.targets[next[node]++]);
+      continue;
+    }
+    --above[snapshot.type[node]];
+    path.pop_back();
+  }
+  return is_topmost;
+}
+
+}  // namespace
+
+std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance) {
+  const std::vector<bool> is_topmost = topmost_of_their_type(snapshot, dominance.tree);
+  std::vector<TypeRow> rows(snapshot.types.size());
+  for (Node node = 0; node < snapshot.object_count; ++node) {
+    TypeRow& row = rows[snapshot.type[node]];
+    row.type = snapshot.type[node];
+    ++row.count;
+    row.size += snapshot.size[node];
+    if (is_topmost[node]) row.retained += dominance.retained[node];
+  }
+  std::erase_if(rows, [](const TypeRow& row) { return row.count == 0; });
+  std::sort(rows.begin(), rows.end(), [&](const TypeRow& a, const TypeRow& b) {
+    return a.size != b.size ? a.size > b.size : snapshot.types[a.type].name < snapshot.types[b.type].name;
+  });
+  return rows;
+}
+
+std::vector<DominatorRow> dominator_rows(const Dominance& dominance, Node top, const TreeLimits& limits) {
+  const Graph children = tree_edges(dominance.tree);
+  const auto retains_more = [&](Node a, Node b) {
+    const auto size_a = dominance.retained[a];
+    const auto size_b = dominance.retained[b];
+    return size_a != size_b ? size_a > size_b : a < b;
+  };
+  std::vector<DominatorRow> rows;
+  std::vector<std::pair<Node, std::uint32_t>> open{{top, 0}};
+  while (!open.empty()) {
+    const auto [node, depth] = open.back();
+    open.pop_back();
+    const auto all = children.from(node);
+    std::vector<Node> below;
+    if (depth < limits.depth)
+      std::copy_if(all.begin(), all.end(), std::back_inserter(below),
+                   [&](Node child) { return dominance.retained[child] >= limits.least_retained; });
+    const auto shown = static_cast<std::ptrdiff_t>(std::min(limits.children, below.size()));
+    std::partial_sort(below.begin(), below.begin() + shown, below.end(), retains_more);
+    rows.push_back({node, depth, dominance.retained[node], all.size() - static_cast<std::size_t>(shown)});
+    for (std::ptrdiff_t i = shown; i-- > 0;) open.emplace_back(below[static_cast<std::size_t>(i)], depth + 1);
+  }
+  return rows;
+}
+
+bool are_of_one_process(const Snapshot& before, const Snapshot& after) {
+  return !before.meta_value("process").empty() && before.meta_value("process") == after.meta_value("process");
+}
+
+std::vector<TypeChange> changes(const Snapshot& before, const Snapshot& after) {
+  std::map<std::string_view, TypeChange> by_name;
+  for (Node node = 0; node < before.object_count; ++node) {
+    TypeChange& change = by_name[before.type_name(node)];
+    ++change.count_before;
+    change.size_before += static_cast<std::int64_t>(before.size[node]);
+  }
+  const bool is_one_process = are_of_one_process(before, after);
+  Node old = 0;  // both are in the order of addresses
+  for (Node node = 0; node < after.object_count; ++node) {
+    TypeChange& change = by_name[after.type_name(node)];
+    ++change.count_after;
+    change.size_after += static_cast<std::int64_t>(after.size[node]);
+    while (old < before.object_count && before.address[old] < after.address[node]) ++old;
+    const bool is_known = old < before.object_count && before.address[old] == after.address[node] &&
+                          before.type_name(old) == after.type_name(node);
+    if (is_one_process && !is_known) ++change.born;
+  }
+  std::vector<TypeChange> rows;
+  for (auto& [name, change] : by_name) {
+    change.type = name;
+    rows.push_back(std::move(change));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const TypeChange& a, const TypeChange& b) {
+    return a.size_after - a.size_before > b.size_after - b.size_before;
+  });
+  return rows;
+}
+
+std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& dominance, std::string_view words) {
+  if (words.starts_with("0x")) {
+    std::uint64_t address = 0;
+    const char* end = words.data() + words.size();
+    if (std::from_chars(words.data() + 2, end, address, 16).ptr != end) return std::nullopt;
+    const auto last = snapshot.address.begin() + static_cast<std::ptrdiff_t>(snapshot.object_count);
+    const auto found = std::lower_bound(snapshot.address.begin(), last, address);
+    if (found == last || *found != address) return std::nullopt;
+    return static_cast<Node>(found - snapshot.address.begin());
+  }
+  std::optional<Node> best;
+  for (Node node = 0; node < snapshot.object_count; ++node) {
+    const bool matches = snapshot.type_name(node) == words || (!snapshot.text(node).empty() && describe(snapshot, node) == words);
+    if (matches && (!best || dominance.retained[node] > dominance.retained[*best])) best = node;
+  }
+  return best;
+}
+
+}  // namespace plimsoll::heap
