@@ -32,9 +32,12 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return percent_of(static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
 }
 
+// Of objects; what the roots hold comes after that.
+std::uint64_t references(const Snapshot& snapshot) { return snapshot.graph.first[snapshot.object_count]; }
+
 std::string summary(const Snapshot& snapshot) {
   std::string line = fmt::format("{} objects, {}, {} references\n", format_count(snapshot.object_count),
-                                 bytes_text(total_size(snapshot)), format_count(snapshot.graph.targets.size()));
+                                 bytes_text(total_size(snapshot)), format_count(references(snapshot)));
   if (!snapshot.complete) line += "the snapshot is incomplete: its file ends early, so much may seem to be held by none\n";
   if (snapshot.lost_edges != 0)
     line += fmt::format("{} references led to what is not in the snapshot\n", format_count(snapshot.lost_edges));
@@ -89,7 +92,7 @@ void put_heap(JsonWriter& json, const Snapshot& snapshot) {
   }
   json.end_object();
   json.member("objects", static_cast<std::int64_t>(snapshot.object_count));
-  json.member("references", static_cast<std::int64_t>(snapshot.graph.targets.size()));
+  json.member("references", static_cast<std::int64_t>(references(snapshot)));
   json.member("bytes", static_cast<std::int64_t>(total_size(snapshot)));
   json.member("lost_references", static_cast<std::int64_t>(snapshot.lost_edges));
   json.key("complete");

@@ -1,7 +1,17 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+#include <mutex>
+
+#include "formats/heapsnapshot/writer.h"
+#include "heap/analysis.h"
+#include "heap/paths.h"
+#include "heap/snapshot_reader.h"
 #include "python/bindings.h"
 #include "python/heap_capture.h"
 
@@ -10,18 +20,64 @@ namespace nb = nanobind;
 namespace plimsoll::python {
 namespace {
 
-nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden) {
+using heap::Node;
+
+// A snapshot with what is computed of it at first use, by whichever thread asks first.
+class HeapData {
+ public:
+  explicit HeapData(heap::Snapshot snapshot) : snapshot_(std::move(snapshot)) {}
+
+  [[nodiscard]] const heap::Snapshot& snapshot() const { return snapshot_; }
+  const heap::Dominance& dominance() {
+    const nb::gil_scoped_release release;
+    std::call_once(dominance_once_, [&] { dominance_ = heap::dominance(snapshot_); });
+    return dominance_;
+  }
+  const heap::Graph& holders() {
+    const nb::gil_scoped_release release;
+    std::call_once(holders_once_, [&] { holders_ = heap::reversed(snapshot_.graph); });
+    return holders_;
+  }
+  [[nodiscard]] Node check(std::int64_t node) const {
+    if (node < 0 || static_cast<std::uint64_t>(node) >= snapshot_.type.size()) throw nb::index_error("no such object");
+    return static_cast<Node>(node);
+  }
+
+ private:
+  heap::Snapshot snapshot_;
+  std::once_flag dominance_once_, holders_once_;
+  heap::Dominance dominance_;
+  heap::Graph holders_;
+};
+
+// A read-only view of a column, without a copy; `owner` keeps the snapshot alive. Objects only: `count` of them.
+template <typename T>
+nb::object column(const std::vector<T>& values, std::size_t count, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::memview, const T, nb::ndim<1>>(values.data(), {count}, owner));
+}
+
+nb::str text(std::string_view view) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(view.data(), static_cast<Py_ssize_t>(view.size()), "replace");
+  if (decoded == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(decoded);
+}
+
+nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
+                       const std::vector<std::pair<std::string, std::string>>& meta) {
   std::vector<PyObject*> ours{hidden.ptr()};
+  // The classes of our classes, which the binding library holds.
+  for (PyObject* type = nb::type<HeapData>().ptr(); Py_TYPE(type) != &PyType_Type; type = ours.back())
+    ours.push_back(reinterpret_cast<PyObject*>(Py_TYPE(type)));
   for (const nb::handle object : hidden) {
     ours.push_back(object.ptr());
     if (PyModule_Check(object.ptr())) ours.push_back(PyModule_GetDict(object.ptr()));
   }
   const CaptureStatistics taken =
-      value_or_raise(capture_heap(path, with_values ? Values::kShown : Values::kRedacted, std::move(ours)));
+      value_or_raise(capture_heap(path, with_values ? Values::kShown : Values::kRedacted, std::move(ours), meta));
   nb::dict result;
   result["objects"] = taken.objects;
-  result["edges"] = taken.edges;
-  result["lost_edges"] = taken.lost_edges;
+  result["references"] = taken.edges;
+  result["lost_references"] = taken.lost_edges;
   result["file_bytes"] = taken.file_bytes;
   result["stop_ns"] = taken.stop_ns;
   result["mark_ns"] = taken.mark_ns;
@@ -29,10 +85,145 @@ nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list
   return result;
 }
 
+std::shared_ptr<HeapData> open(const std::string& path) {
+  Result<heap::Snapshot> snapshot = [&] {
+    const nb::gil_scoped_release release;
+    return heap::read_snapshot_file(path);
+  }();
+  return std::make_shared<HeapData>(value_or_raise(std::move(snapshot)));
+}
+
+nb::dict meta(const HeapData& self) {
+  nb::dict result;
+  for (const auto& [name, value] : self.snapshot().meta) result[text(name)] = text(value);
+  return result;
+}
+
+nb::list type_names(const HeapData& self) {
+  nb::list names;
+  for (const heap::Type& type : self.snapshot().types) names.append(text(type.name));
+  return names;
+}
+
+nb::list types(HeapData& self) {
+  nb::list rows;
+  for (const heap::TypeRow& row : heap::types(self.snapshot(), self.dominance()))
+    rows.append(nb::make_tuple(text(self.snapshot().types[row.type].name), row.count, row.size, row.retained));
+  return rows;
+}
+
+nb::tuple node(HeapData& self, std::int64_t number) {
+  const Node node = self.check(number);
+  const heap::Snapshot& snapshot = self.snapshot();
+  return nb::make_tuple(text(snapshot.type_name(node)), text(snapshot.text(node)), snapshot.address[node],
+                        snapshot.size[node], snapshot.refcount[node], snapshot.is_object(node));
+}
+
+// (object, how it is held) for what a node holds.
+nb::list referents(const HeapData& self, std::int64_t number) {
+  const Node node = self.check(number);
+  const heap::Snapshot& snapshot = self.snapshot();
+  nb::list rows;
+  for (std::uint32_t edge = snapshot.graph.first[node]; edge < snapshot.graph.first[node + 1]; ++edge)
+    rows.append(nb::make_tuple(snapshot.graph.targets[edge], text(heap::describe_edge(snapshot, node, edge))));
+  return rows;
+}
+
+std::vector<Node> referrers(HeapData& self, std::int64_t number) {
+  const auto holders = self.holders().from(self.check(number));
+  return {holders.begin(), holders.end()};
+}
+
+nb::list tree(HeapData& self, std::int64_t top, std::uint32_t depth, std::size_t children,
+              std::uint64_t least_retained) {
+  nb::list rows;
+  for (const heap::DominatorRow& row :
+       heap::dominator_rows(self.dominance(), self.check(top), {depth, children, least_retained}))
+    rows.append(nb::make_tuple(row.node, row.depth, row.retained, row.left_out));
+  return rows;
+}
+
+// Each path as (holder, how it holds the next).
+nb::list paths(const HeapData& self, std::int64_t number, std::size_t most) {
+  const heap::Snapshot& snapshot = self.snapshot();
+  nb::list result;
+  for (const auto& path : heap::paths_to(snapshot.graph, snapshot.root(), self.check(number), most)) {
+    nb::list steps;
+    for (const heap::Step& step : path)
+      steps.append(nb::make_tuple(step.node, text(heap::describe_edge(snapshot, step.node, step.edge))));
+    result.append(steps);
+  }
+  return result;
+}
+
+nb::object dominator(HeapData& self, std::int64_t number) {
+  const Node parent = self.dominance().tree.parent[self.check(number)];
+  return parent == heap::kNoNode ? nb::none() : nb::cast(parent);
+}
+
+std::uint64_t retained_by(HeapData& self, std::int64_t number) {
+  return self.dominance().retained[self.check(number)];
+}
+
+nb::object find(HeapData& self, const std::string& words) {
+  const auto found = heap::find_object(self.snapshot(), self.dominance(), words);
+  return found ? nb::cast(*found) : nb::none();
+}
+
+nb::list diff(const HeapData& before, const HeapData& after) {
+  nb::list rows;
+  for (const heap::TypeChange& row : heap::changes(before.snapshot(), after.snapshot()))
+    rows.append(nb::make_tuple(text(row.type), row.count_before, row.count_after, row.size_before, row.size_after,
+                               row.born));
+  return rows;
+}
+
+nb::bytes heapsnapshot(const HeapData& self) {
+  const std::string bytes = [&] {
+    const nb::gil_scoped_release release;
+    return formats::heapsnapshot::write(self.snapshot());
+  }();
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 void bind_heap(nb::module_& module) {
-  module.def("heap_snapshot", &take_snapshot, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"));
+  module.def("heap_snapshot", &take_snapshot, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
+             nb::arg("meta"));
+  const auto objects = [](const HeapData& self) { return self.snapshot().object_count; };
+  const auto as_data = [](nb::handle self) -> HeapData& { return nb::cast<HeapData&>(self); };
+  nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")
+      .def_static("open", &open)
+      .def_prop_ro("meta", &meta)
+      .def_prop_ro("object_count", objects)
+      .def_prop_ro("reference_count",
+                   [](const HeapData& self) { return self.snapshot().graph.first[self.snapshot().object_count]; })
+      .def_prop_ro("lost_references", [](const HeapData& self) { return self.snapshot().lost_edges; })
+      .def_prop_ro("complete", [](const HeapData& self) { return self.snapshot().complete; })
+      .def_prop_ro("root", [](const HeapData& self) { return self.snapshot().root(); })
+      .def("type",
+           [=](nb::handle self) { return column(as_data(self).snapshot().type, objects(as_data(self)), self); })
+      .def("size",
+           [=](nb::handle self) { return column(as_data(self).snapshot().size, objects(as_data(self)), self); })
+      .def("address",
+           [=](nb::handle self) { return column(as_data(self).snapshot().address, objects(as_data(self)), self); })
+      .def("refcount",
+           [=](nb::handle self) { return column(as_data(self).snapshot().refcount, objects(as_data(self)), self); })
+      .def("retained",
+           [=](nb::handle self) { return column(as_data(self).dominance().retained, objects(as_data(self)), self); })
+      .def("type_names", &type_names)
+      .def("types", &types)
+      .def("node", &node)
+      .def("referents", &referents)
+      .def("referrers", &referrers)
+      .def("dominator", &dominator)
+      .def("retained_by", &retained_by)
+      .def("tree", &tree, nb::arg("top"), nb::arg("depth"), nb::arg("children"), nb::arg("least_retained"))
+      .def("paths", &paths, nb::arg("node"), nb::arg("most"))
+      .def("find", &find)
+      .def("diff", &diff)
+      .def("heapsnapshot", &heapsnapshot);
 }
 
 }  // namespace plimsoll::python

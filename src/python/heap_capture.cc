@@ -296,7 +296,8 @@ void add_meta(heap::SnapshotWriter& writer, Values values, const CaptureStatisti
 
 }  // namespace
 
-Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden) {
+Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden,
+                                       const std::vector<std::pair<std::string, std::string>>& meta) {
   Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
   if (!writer.ok()) return writer.error();
   nanobind::module_ collector = nanobind::module_::import_("gc");
@@ -312,6 +313,7 @@ Result<CaptureStatistics> capture_heap(const std::string& path, Values values, s
   PLIMSOLL_TRY(run_alone(capture, writer.value()));
   CaptureStatistics statistics = capture.statistics();
   statistics.has_tracked_references = !has_lists;
+  for (const auto& [name, value] : meta) writer.value().add_meta(name, value);
   add_meta(writer.value(), values, statistics);
   PLIMSOLL_TRY(writer.value().finish());
   statistics.edges = writer.value().edge_count();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -29,6 +30,8 @@ struct CaptureStatistics {
 
 // Writes all objects of this interpreter to `path`. `hidden` are modules and other objects of ours, with which what
 // only they hold is left out. The GIL is held throughout; without one, all other threads are stopped.
-Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden);
+// `meta` are facts about the program that the snapshot is to name.
+Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden,
+                                       const std::vector<std::pair<std::string, std::string>>& meta);
 
 }  // namespace plimsoll::python

@@ -99,10 +99,10 @@ struct Blocks {
   std::size_t rest = 0;  // a buffer
 };
 
-Blocks text_blocks(PyObject* text) {
+Blocks text_blocks(PyObject* text, std::size_t basic) {
   const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
   const auto* ascii = reinterpret_cast<PyASCIIObject*>(text);
-  if (ascii->state.compact == 0) return {};
+  if (ascii->state.compact == 0) return {basic, (length + 1) * ascii->state.kind};  // of a subclass: its own buffer
   if (ascii->state.ascii != 0) return {sizeof(PyASCIIObject) + length + 1, 0};
   const auto* compact = reinterpret_cast<PyCompactUnicodeObject*>(text);
   const std::size_t width = ascii->state.kind;
@@ -127,11 +127,9 @@ Blocks asked_blocks(PyObject* object, const TypePlan& plan) {
 Blocks blocks_of(PyObject* object, const TypePlan& plan) {
   const auto basic = static_cast<std::size_t>(plan.type->tp_basicsize);
   switch (plan.size_rule) {
-    case SizeRule::kBasic: return {basic + (items_of(object, plan) + 7) / 8 * 8, 0};
+    case SizeRule::kBasic: return {basic + items_of(object, plan), 0};
     case SizeRule::kList: return {basic, static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated) * 8};
-    case SizeRule::kText:
-      if (const Blocks compact = text_blocks(object); compact.own != 0) return compact;
-      break;
+    case SizeRule::kText: return text_blocks(object, basic);
     case SizeRule::kMethod: break;
   }
   return asked_blocks(object, plan);
@@ -155,7 +153,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   plan.size_method = size_method_of(type);
   if (plan.size_method != nullptr && plan.size_method != size_method_of(&PyBaseObject_Type))
     plan.size_rule = SizeRule::kMethod;
-  if (type == &PyUnicode_Type) plan.size_rule = SizeRule::kText;
+  if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
   if (type == &PyList_Type) plan.size_rule = SizeRule::kList;
   const bool has_extras = plan.traverse != nullptr || plan.has_attributes || !plan.members.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;

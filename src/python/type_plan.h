@@ -28,7 +28,7 @@ enum class Shape : std::uint8_t {
 // How its size is found.
 enum class SizeRule : std::uint8_t {
   kBasic,   // tp_basicsize and tp_itemsize
-  kText,    // str
+  kText,    // str and its subclasses
   kList,    // exactly a list
   kMethod,  // by the class's own __sizeof__, if that is written in C
 };

@@ -1,0 +1,365 @@
+"""Heap snapshots: what is alive, how big it is, and what keeps it alive.
+
+Take one in the program, look at it there or later::
+
+    import plimsoll.heap
+
+    plimsoll.heap.snapshot("app.heap")
+
+    heap = plimsoll.heap.open("app.heap")
+    print(heap.types())
+    session = heap.find("app.Session")     # the one that retains most
+    print(session.size, session.retained)
+    for path in session.paths():
+        print(path)
+
+From a shell: ``plimsoll heap show app.heap``, ``plimsoll heap diff before.heap after.heap``.
+
+A size is what the object takes of the allocator: with its header, its attributes and its own buffers. Retained is what
+would be freed with it. Both are in bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Iterator, Optional, Sequence, TypeVar, Union
+
+from plimsoll import _core
+
+if TYPE_CHECKING:
+    PathLike = Union[str, "os.PathLike[str]"]
+
+__all__ = ["Change", "Changes", "Heap", "Object", "Path", "Taken", "TypeRow", "Types", "open", "snapshot"]
+
+Row = TypeVar("Row")
+# With the process id, which a fork changes, it tells processes apart.
+_TOKEN = os.urandom(8).hex()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a snapshot took."""
+
+    path: str
+    objects: int
+    references: int
+    #: References to what was not found: 0, or an extension type hides objects.
+    lost_references: int
+    file_bytes: int
+    #: For how long no Python code ran, in seconds.
+    stop_time: float
+
+
+def snapshot(path: "PathLike", *, values: bool = False) -> Taken:
+    """Writes all objects of this interpreter to a file that only its owner can read.
+
+    No object is created or changed by it, and what Plimsoll holds for itself is left out. Names in the program are
+    recorded (of classes, functions, attributes, variables), values are not, unless ``values`` asks for them: then the
+    beginning of each str and bytes, and numbers. They may be secrets.
+
+    PermissionError or OSError if the file cannot be written.
+    """
+    target = os.fspath(path)
+    ours = [module for name, module in list(sys.modules.items())
+            if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
+    meta = [("process", f"{os.getpid()}:{_TOKEN}")]
+    taken = _core.heap_snapshot(target, values=values, hidden=ours, meta=meta)
+    return Taken(target, taken["objects"], taken["references"], taken["lost_references"], taken["file_bytes"],
+                 taken["stop_ns"] / 1e9)
+
+
+def _bytes(count: float) -> str:
+    sign, count = ("-", -count) if count < 0 else ("", count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            break
+        count /= 1000
+    else:
+        unit = "TB"
+    return f"{sign}{count:.0f} {unit}" if unit == "B" else f"{sign}{count:.3g} {unit}"
+
+
+class _Table(Sequence[Row], Generic[Row]):
+    """Rows that print as a table."""
+
+    _head: "tuple[str, ...]" = ()
+
+    def __init__(self, rows: "list[Row]") -> None:
+        self._rows = rows
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _cells(self, row: Row) -> "tuple[str, ...]":
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        cells = [self._head, *(self._cells(row) for row in self._rows[:20])]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(self._head) - 1)]
+        shown = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]) for row in cells]
+        if len(self._rows) > 20:
+            shown.append(f"... and {len(self._rows) - 20} more")
+        return "\n".join(shown)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in self._head)
+        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>"
+                       for row in self._rows[:50])
+        return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """The objects of one class."""
+
+    type: str
+    count: int
+    size: int
+    #: What would be freed with all of them.
+    retained: int
+
+
+class Types(_Table[TypeRow]):
+    """Classes, the one that takes most memory first."""
+
+    _head = ("count", "size", "retained", "class")
+
+    def _cells(self, row: TypeRow) -> "tuple[str, ...]":
+        return f"{row.count:,}", _bytes(row.size), _bytes(row.retained), row.type
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the objects of a class differ between two snapshots."""
+
+    type: str
+    count_before: int
+    count_after: int
+    size_before: int
+    size_after: int
+    #: Objects that only the second snapshot has; 0 if the snapshots are of different processes.
+    new: int
+
+
+class Changes(_Table[Change]):
+    """Classes by the change of their size, growth first."""
+
+    _head = ("size change", "count change", "new", "class")
+
+    def _cells(self, row: Change) -> "tuple[str, ...]":
+        grown = row.size_after - row.size_before
+        return (f"{'+' if grown > 0 else ''}{_bytes(grown)}", f"{row.count_after - row.count_before:+,}",
+                f"{row.new:,}", row.type)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from a root to an object: who holds whom, and how."""
+
+    #: The holders, from the root on.
+    holders: "tuple[Object, ...]"
+    #: How each holds the next: ``.name``, ``[3]``, or nothing that can be told.
+    edges: "tuple[str, ...]"
+    end: "Object"
+
+    def __str__(self) -> str:
+        steps = [f"{holder}{edge}" for holder, edge in zip(self.holders[1:], self.edges[1:])]
+        return " -> ".join([*steps, str(self.end)])
+
+
+class Object:
+    """An object in a snapshot, or a root. Nothing but its number is kept; the snapshot is asked."""
+
+    __slots__ = ("_heap", "number")
+
+    def __init__(self, heap: "Heap", number: int) -> None:
+        self._heap = heap
+        #: Its row in the columns of the heap.
+        self.number = number
+
+    @property
+    def _row(self) -> "tuple[Any, ...]":
+        row: "tuple[Any, ...]" = self._heap._data.node(self.number)
+        return row
+
+    @property
+    def type(self) -> str:
+        return str(self._row[0])
+
+    @property
+    def text(self) -> str:
+        """The name of a class, function, module or thread; in a snapshot with values, a str or number itself."""
+        return str(self._row[1])
+
+    @property
+    def address(self) -> int:
+        """Its id() while it lived; 0 for a root."""
+        return int(self._row[2])
+
+    @property
+    def size(self) -> int:
+        return int(self._row[3])
+
+    @property
+    def refcount(self) -> int:
+        """0: immortal, or not counted in this build of Python."""
+        return int(self._row[4])
+
+    @property
+    def retained(self) -> int:
+        """What would be freed with it."""
+        return int(self._heap._data.retained_by(self.number))
+
+    @property
+    def dominator(self) -> "Optional[Object]":
+        """The nearest object without which this one would be freed; None for the root of all."""
+        parent = self._heap._data.dominator(self.number)
+        return None if parent is None else Object(self._heap, parent)
+
+    def referents(self) -> "list[tuple[str, Object]]":
+        """What it holds, each with how: ``.name``, ``[3]``, or an empty str."""
+        return [(edge, Object(self._heap, number)) for number, edge in self._heap._data.referents(self.number)]
+
+    def referrers(self) -> "list[Object]":
+        """What holds it."""
+        return [Object(self._heap, number) for number in self._heap._data.referrers(self.number)]
+
+    def paths(self, limit: int = 5) -> "list[Path]":
+        """Why it is alive: the shortest paths from a root, each by another holder."""
+        found = self._heap._data.paths(node=self.number, most=limit)
+        return [Path(tuple(Object(self._heap, number) for number, _ in steps), tuple(edge for _, edge in steps), self)
+                for steps in found]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Object) and (self._heap, self.number) == (other._heap, other.number)
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __str__(self) -> str:
+        if not self.text:
+            return self.type
+        return f"{self.type} {self.text}" if self._row[5] else self.text
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.heap.Object {self} at {self.address:#x}: {_bytes(self.size)}>"
+
+
+class Heap:
+    """A snapshot. Objects are numbered from 0 in the order of their addresses; columns are read-only memoryviews."""
+
+    def __init__(self, data: Any, path: str = "") -> None:
+        self._data = data
+        self._path = path
+
+    @cached_property
+    def meta(self) -> "dict[str, str]":
+        """Facts about the snapshot: ``python``, ``pid``, ``time_ns``, ``values`` and more."""
+        return dict(self._data.meta)
+
+    @property
+    def complete(self) -> bool:
+        """False if the file ends early."""
+        return bool(self._data.complete)
+
+    @property
+    def references(self) -> int:
+        """How many references objects have to each other."""
+        return int(self._data.reference_count)
+
+    @cached_property
+    def type_names(self) -> "list[str]":
+        """What the numbers of :attr:`type` mean."""
+        return list(self._data.type_names())
+
+    @cached_property
+    def type(self) -> memoryview:
+        return memoryview(self._data.type())
+
+    @cached_property
+    def size(self) -> memoryview:
+        return memoryview(self._data.size())
+
+    @cached_property
+    def address(self) -> memoryview:
+        return memoryview(self._data.address())
+
+    @cached_property
+    def refcount(self) -> memoryview:
+        return memoryview(self._data.refcount())
+
+    @cached_property
+    def retained(self) -> memoryview:
+        """What would be freed with each object; computed at first use."""
+        return memoryview(self._data.retained())
+
+    @property
+    def root(self) -> Object:
+        """What holds everything: modules, threads, the interpreter, native code; and garbage."""
+        return Object(self, self._data.root)
+
+    def __len__(self) -> int:
+        return int(self._data.object_count)
+
+    def __getitem__(self, number: int) -> Object:
+        if not -len(self) <= number < len(self):
+            raise IndexError("no such object")
+        return Object(self, number % len(self))
+
+    def objects(self, type_name: str) -> "Iterator[Object]":
+        """All objects of a class, by its full name."""
+        wanted = {number for number, name in enumerate(self.type_names) if name == type_name}
+        return (Object(self, number) for number, type_number in enumerate(self.type) if type_number in wanted)
+
+    def find(self, what: "Union[str, int]") -> Object:
+        """The object with an id(), or the one of a class, by its full name, that retains most. KeyError if none is."""
+        number = self._data.find(hex(what) if isinstance(what, int) else what)
+        if number is None:
+            raise KeyError(what)
+        return Object(self, number)
+
+    def types(self) -> Types:
+        """Count, size and retained size of each class."""
+        return Types([TypeRow(*row) for row in self._data.types()])
+
+    def largest(self, limit: int = 20) -> "list[Object]":
+        """The objects that hold most memory alive, none of them below another in the tree of dominators."""
+        rows = self._data.tree(top=self._data.root, depth=2, children=limit, least_retained=1)
+        found = [Object(self, number) for number, _, _, _ in rows if number < len(self)]
+        top = [each for each in found if each.dominator not in found]
+        return sorted(top, key=lambda each: -each.retained)[:limit]
+
+    def diff(self, later: "Heap") -> Changes:
+        """How a later snapshot differs from this one."""
+        return Changes([Change(*row) for row in self._data.diff(later._data)])
+
+    def export(self, path: "PathLike") -> None:
+        """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
+        data = self._data.heapsnapshot()
+        descriptor = os.open(os.fspath(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+    def __repr__(self) -> str:
+        return (f"<plimsoll.heap.Heap: {len(self):,} objects, {_bytes(sum(self.size))}"
+                f"{'' if self.complete else ', incomplete'}>")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p><b>{escape(repr(self))}</b></p>{self.types()._repr_html_()}"
+
+
+def open(path: "PathLike") -> Heap:
+    """Reads a snapshot. ProfileError if the file is none."""
+    return Heap(_core.HeapData.open(os.fspath(path)), os.fspath(path))

@@ -1,0 +1,454 @@
+"""Heap snapshots against what the interpreter and its allocator say themselves."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import tracemalloc
+import weakref
+from typing import Any, Callable
+
+import pytest
+
+import harness
+import plimsoll
+import plimsoll.heap
+
+FREE_THREADED = harness.FREE_THREADED
+
+
+@pytest.fixture
+def take(tmp_path: pathlib.Path) -> "Callable[..., plimsoll.heap.Heap]":
+    """Takes a snapshot of this process and reads it."""
+
+    def take_one(**options: Any) -> plimsoll.heap.Heap:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.heap"
+        taken = plimsoll.heap.snapshot(path, **options)
+        heap = plimsoll.heap.open(path)
+        assert heap.complete
+        assert (taken.objects, taken.lost_references) == (len(heap), 0)
+        return heap
+
+    return take_one
+
+
+def run(text: str, *arguments: str) -> Any:
+    """What a program of its own prints as JSON."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text), *arguments], capture_output=True, text=True,
+                          timeout=harness.DEADLINE, env=harness.environment())
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def counts(heap: plimsoll.heap.Heap) -> "dict[str, int]":
+    return {row.type: row.count for row in heap.types()}
+
+
+class Plain:
+    def __init__(self, *values: object) -> None:
+        for number, value in enumerate(values):
+            setattr(self, f"field_{number}", value)
+
+
+class Slotted:
+    __slots__ = ("first", "second")
+
+
+class Held:
+    pass
+
+
+def test_counts_objects_by_class(take: Any) -> None:
+    # GIVEN so many objects of three classes
+    keep = [[Plain(1) for _ in range(1234)], [Slotted() for _ in range(777)], [Held()]]
+    # WHEN
+    found = counts(take())
+    # THEN
+    assert found[f"{__name__}.Plain"] == 1234
+    assert found[f"{__name__}.Slotted"] == 777
+    assert found[f"{__name__}.Held"] == 1
+    assert len(keep) == 3
+
+
+def test_finds_all_that_the_collector_knows(take: Any) -> None:
+    # GIVEN all that the collector knows, kept alive
+    gc.collect()
+    known = gc.get_objects()
+    # WHEN
+    addresses = set(take().address)
+    # THEN nothing is missing but what only Plimsoll's own modules lead to
+    missing = {id(each) for each in known if id(each) not in addresses}
+    pending = [module for name, module in sys.modules.items() if name.split(".")[0] == "plimsoll"]
+    pending += [type(plimsoll._core.HeapData), type(type(plimsoll._core.HeapData))]
+    of_ours = set(map(id, pending))
+    while pending:
+        for each in gc.get_referents(pending.pop()):
+            if id(each) not in of_ours and (id(each) in missing or not gc.is_tracked(each)):
+                of_ours.add(id(each))
+                pending.append(each)
+    assert [type(each) for each in known if id(each) in missing - of_ours] == []
+
+
+def test_finds_what_tp_traverse_does_not_show(take: Any) -> None:
+    # GIVEN a key that only a dict holds, a constant and a name that only code holds, numbers in an untracked tuple
+    table = {"a key that only %s holds" % "this dict": 1}
+    constant = compile("def function_x(): return 'a constant of its own' + name_of_its_own", "x", "exec").co_consts[0]
+    numbers = (10**40, 10**41)
+    # WHEN
+    addresses = set(take().address)
+    # THEN
+    assert id(next(iter(table))) in addresses
+    assert {id(each) for each in [*constant.co_consts, *constant.co_names]} <= addresses
+    assert {id(numbers), *map(id, numbers)} <= addresses
+
+
+def test_a_retained_size_is_that_of_all_below(take: Any) -> None:
+    # GIVEN an object that alone holds a list of bytes
+    holder = Held()
+    holder.buffers = [bytes(1000 + number) for number in range(100)]  # type: ignore[attr-defined]
+    # WHEN
+    heap = take()
+    found = heap.find(id(holder))
+    # THEN
+    payload = sum(map(len, holder.buffers))  # type: ignore[attr-defined]
+    assert payload < found.retained < payload + 100 * 60 + 2000
+    assert found.retained >= heap.find(id(holder.buffers)).retained > payload  # type: ignore[attr-defined]
+
+
+CACHE: "dict[str, object]" = {}
+
+
+def test_a_path_names_every_step(take: Any) -> None:
+    # GIVEN an object in a dict in a module
+    CACHE["entry"] = [Held(), Held()]
+    wanted = CACHE["entry"][1]  # type: ignore[index]
+    # WHEN
+    heap = take(values=True)
+    found = heap.find(id(wanted))
+    paths = [str(path) for path in found.paths(limit=20)]
+    CACHE.clear()
+    # THEN
+    expected = f".CACHE -> dict[str 'entry'] -> list[1] -> {__name__}.Held"
+    assert any(path.startswith("modules.") and path.endswith(expected) for path in paths), paths
+    assert [row for row, _ in found.referents() if row == ".__class__"] == [".__class__"]
+
+
+def test_attributes_are_named(take: Any) -> None:
+    # GIVEN instances with attributes, with slots, and with a dict that was asked for
+    plain, slotted, asked = Plain([1], [2]), Slotted(), Plain([3])
+    slotted.first, slotted.second = [4], [5]  # type: ignore[attr-defined]
+    assert vars(asked)
+    # WHEN
+    heap = take()
+    # THEN
+    def named(instance: object) -> "dict[str, int]":
+        direct = dict((edge, held.address) for edge, held in heap.find(id(instance)).referents())
+        inside = heap.find(direct[".__dict__"]).referents() if ".__dict__" in direct else []
+        return {**direct, **{edge: held.address for edge, held in inside}}
+
+    assert named(plain)[".field_0"] == id(plain.field_0)  # type: ignore[attr-defined]
+    assert named(plain)[".field_1"] == id(plain.field_1)  # type: ignore[attr-defined]
+    assert named(asked)[".field_0"] == id(asked.field_0)  # type: ignore[attr-defined]
+    assert named(slotted)[".second"] == id(slotted.second)  # type: ignore[attr-defined]
+
+
+def test_local_variables_of_all_threads_are_roots(take: Any) -> None:
+    # GIVEN a thread that waits with an object in a local variable
+    ready, done = threading.Event(), threading.Event()
+    address = []
+
+    def waiter() -> None:
+        only_here = Held()
+        address.append(id(only_here))
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=waiter)
+    thread.start()
+    ready.wait()
+    # WHEN
+    heap = take()
+    done.set()
+    thread.join()
+    # THEN
+    paths = [str(path) for path in heap.find(address[0]).paths()]
+    assert any(path.startswith("threads") for path in paths), paths
+    if sys.version_info >= (3, 11):
+        assert any("waiter().only_here" in path for path in paths), paths
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="free-threaded builds do not tell how many references there are")
+def test_garbage_is_told_from_what_native_code_holds(take: Any) -> None:
+    # GIVEN a cycle that nobody holds
+    first, second = Held(), Held()
+    first.other, second.other = second, first  # type: ignore[attr-defined]
+    addresses = [id(first), id(second)]
+    gc.disable()
+    try:
+        del first, second
+        # WHEN
+        heap = take()
+    finally:
+        gc.enable()
+    # THEN
+    for address in addresses:
+        holders = heap.find(address).paths()[0].holders
+        assert str(holders[1]) == "[garbage]"
+
+
+def test_weak_references_keep_nothing_alive(take: Any) -> None:
+    # GIVEN
+    held = Held()
+    reference = weakref.ref(held)
+    # WHEN
+    heap = take()
+    # THEN
+    assert heap.find(id(reference)).address == id(reference)
+    assert id(held) not in [each.address for _, each in heap.find(id(reference)).referents()]
+
+
+def test_changes_nothing(take: Any) -> None:
+    # GIVEN instances without a dict, and an object whose references are counted
+    keep = [Plain(1, 2, 3) for _ in range(20000)]
+    watched = Held()
+    take()  # makes what is made once
+    gc.collect()
+    before = sys.getrefcount(watched), sys.getrefcount(None) if sys.version_info < (3, 12) else 0
+    tracemalloc.start()
+    # WHEN
+    start = tracemalloc.get_traced_memory()[0]
+    heap = take()
+    del heap
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - start
+    tracemalloc.stop()
+    # THEN no dict was made (48 bytes each would be a million), and no reference was left
+    assert grown < 50_000
+    assert sys.getrefcount(watched) == before[0]
+    assert len(keep) == 20000
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="free-threaded builds do not tell how many references there are")
+def test_reference_counts_are_those_of_the_program(take: Any) -> None:
+    # GIVEN an object in a list, several times, and in this variable
+    held = Held()
+    many = [held] * 25
+    # WHEN
+    found = take().find(id(held))
+    # THEN
+    assert found.refcount == sys.getrefcount(held) - 1
+    assert len(found.referrers()) >= len(many)
+
+
+def test_values_are_redacted_unless_asked_for(take: Any, tmp_path: pathlib.Path) -> None:
+    # GIVEN a secret in a str, in bytes, and as a key
+    secret = "hunter2-" + str(os.getpid())
+    keep = [secret, secret.encode(), {secret + "-key": 1}]
+    # WHEN / THEN
+    target = tmp_path / "out.heapsnapshot"
+    take().export(target)
+    assert secret not in target.read_text()
+    take(values=True).export(target)
+    assert secret in target.read_text()
+    assert len(keep) == 3
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "mine.heap"
+    path.touch(0o644)
+    plimsoll.heap.snapshot(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    link = tmp_path / "link.heap"
+    link.symlink_to(path)
+    with pytest.raises(PermissionError, match="symbolic link"):
+        plimsoll.heap.snapshot(link)
+    with pytest.raises(OSError, match="No such file"):
+        plimsoll.heap.snapshot(tmp_path / "nowhere" / "x.heap")
+    with pytest.raises(OSError, match="No space"):
+        plimsoll.heap.snapshot("/dev/full")
+
+
+def test_what_is_no_snapshot_is_an_error(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "text.heap"
+    path.write_text("hello")
+    with pytest.raises(plimsoll.ProfileError, match="not a heap snapshot"):
+        plimsoll.heap.open(path)
+
+
+def test_a_diff_counts_what_is_new(take: Any) -> None:
+    # GIVEN
+    keep = [Held()]
+    before = take()
+    # WHEN
+    keep += [Held() for _ in range(100)]
+    rows = {row.type: row for row in before.diff(take())}
+    # THEN
+    row = rows[f"{__name__}.Held"]
+    assert (row.count_after - row.count_before, row.new) == (100, 100)
+    assert row.size_after > row.size_before
+
+
+def test_snapshots_while_threads_make_and_drop_objects(take: Any) -> None:
+    # GIVEN four threads that change dicts, lists and instances
+    stop = threading.Event()
+
+    def churn() -> None:
+        table: "dict[int, object]" = {}
+        for number in range(10**9):
+            table[number % 997] = Plain(number, [number], {str(number): number})
+            if stop.is_set():
+                return
+
+    threads = [threading.Thread(target=churn) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    # WHEN / THEN each is whole, with nothing lost
+    try:
+        for _ in range(3):
+            heap = take()
+            assert sum(heap.retained[:]) > 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_own_objects_are_left_out() -> None:
+    # GIVEN a program that has nothing of Plimsoll but a name
+    found = run("""
+        import json, os, tempfile
+        from plimsoll.heap import snapshot
+        path = os.path.join(tempfile.mkdtemp(), "own.heap")
+        snapshot(path)
+        import plimsoll.heap
+        heap = plimsoll.heap.open(path)
+        names = {row.type: row.count for row in heap.types() if "plimsoll" in row.type or "nanobind" in row.type}
+        modules = [each.text for each in heap.objects("module") if "plimsoll" in each.text]
+        print(json.dumps([names, modules]))
+    """)
+    assert found == [{}, []]
+
+
+# Makes many objects of a kind and prints what the allocator says they take, and what the snapshot says.
+SIZES = """
+    import json, os, sys, tempfile, plimsoll.heap, gc
+    def allocated():
+        # A line of sys._debugmallocstats(), which goes to descriptor 2.
+        with tempfile.TemporaryFile() as file:
+            saved = os.dup(2)
+            os.dup2(file.fileno(), 2)
+            sys._debugmallocstats()
+            os.dup2(saved, 2)
+            os.close(saved)
+            file.seek(0)
+            for line in file.read().decode().splitlines():
+                if line.startswith("# bytes in allocated blocks"):
+                    return int(line.split("=")[1].replace(",", ""))
+    def attributes(count):
+        class Made:
+            def __init__(self):
+                for i in range(count):
+                    setattr(self, "field_%d" % i, None)
+        made = Made
+        for _ in range(200):
+            made()  # settles how much room new instances get
+        return made
+    class Slots:
+        __slots__ = ("a", "b", "c")
+    class Words(str):
+        pass
+    class Pair(tuple):
+        __slots__ = ()
+    class Table(dict):
+        pass
+    kinds = {
+        "attributes %d" % count: attributes(count) for count in (0, 1, 2, 3, 5, 8, 13, 20, 29)
+    }
+    kinds.update({
+        "slots": Slots, "object": object, "float": lambda i: i + 0.5, "int": lambda i: 10**30 + i,
+        "str": lambda i: "word %d" % (i + 10**6), "wide str": lambda i: "\\u2211%d" % (i + 10**6),
+        "bytes": lambda i: b"%d" % (i + 10**9), "tuple": lambda i: (i, None, None), "list": lambda i: [None] * 7,
+        "grown list": lambda i: [x for x in range(5)], "dict": lambda i: {1: None, 2: None},
+        "set": lambda i: {1, 2, 3}, "frozenset": lambda i: frozenset((1, 2)),
+        "function": lambda i: lambda: None, "bytearray": lambda i: bytearray(100), "complex": lambda i: complex(i),
+        "method": lambda i: kinds.get, "Pair": lambda i: Pair((1, 2, 3)), "slice": lambda i: slice(i, None),
+        "range": lambda i: range(3), "words": lambda i: Words("x" * 20),
+    })
+    makes = {name: (lambda i, kind=kind: kind()) if isinstance(kind, type) else kind for name, kind in kinds.items()}
+    result = {}
+    count = 4000
+    for name, make in makes.items():
+        keep = [None] * count
+        numbers = list(range(count))
+        gc.collect()
+        gc.disable()
+        start = allocated()
+        for i in numbers:
+            keep[i] = make(i)
+        bytes_made = allocated() - start
+        ids = {id(each) for each in keep}
+        if name.startswith("attributes") and sys.version_info < (3, 11):
+            ids |= {id(held) for each in keep for held in gc.get_referents(each) if type(held) is dict}
+        path = os.path.join(tempfile.mkdtemp(), "x.heap")
+        plimsoll.heap.snapshot(path)
+        heap = plimsoll.heap.open(path)
+        size = 0
+        for address, bytes_ in zip(heap.address, heap.size):
+            if address in ids:
+                size += bytes_
+        result[name] = (bytes_made / count, size / count)
+        gc.enable()
+    print(json.dumps(result))
+"""
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="mimalloc does not tell how many bytes are in use")
+def test_sizes_are_those_of_the_allocator() -> None:
+    # GIVEN kinds of objects, thousands of each, in the small blocks that the allocator counts
+    found = run(SIZES)
+    # THEN the snapshot says what the allocator gave, to the byte but for what the program itself made meanwhile
+    wrong = {name: pair for name, pair in found.items() if abs(pair[0] - pair[1]) > 0.5}
+    assert wrong == {}
+
+
+def test_sizes_agree_with_getsizeof_where_that_is_right(take: Any) -> None:
+    # GIVEN objects of one block each, small and large
+    kept = [b"x" * size for size in (1, 500, 5000, 100_000)] + ["y" * size for size in (1, 500, 5000)] + [
+        (1,) * size for size in (1, 100, 1000)] + [10**400, 0.5, 2**31]
+    # WHEN
+    heap = take()
+    # THEN the size is that, rounded up to a block
+    for each in kept:
+        size, said = heap.find(id(each)).size, sys.getsizeof(each)
+        assert said <= size <= said * (1.13 if FREE_THREADED else 1) + 24, (type(each), said, size)
+
+
+def test_a_table_prints_and_shows_in_a_notebook(take: Any) -> None:
+    heap = take()
+    assert str(heap.types()).splitlines()[0].split() == ["count", "size", "retained", "class"]
+    assert "<table>" in heap._repr_html_()
+    assert "objects" in repr(heap)
+    assert heap.largest(3)[0].retained >= heap.largest(3)[1].retained
+    assert len(list(heap.objects("module"))) == counts(heap)["module"]
+    with pytest.raises(KeyError):
+        heap.find("no.such.Class")
+    with pytest.raises(IndexError):
+        heap[len(heap)]
+
+
+@pytest.mark.any_version
+def test_the_command_reads_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.heap"
+    plimsoll.heap.snapshot(path)
+    for words in (["show", path], ["show", path, "tree"], ["show", path, "paths", "--of", "module"], ["diff", path, path]):
+        done = subprocess.run([harness.binary(), "heap", *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        done = subprocess.run([harness.binary(), "heap", *map(str, words), "--json"], capture_output=True, text=True)
+        assert json.loads(done.stdout)["schema"] == 1
