@@ -73,13 +73,11 @@ def snapshot(path: "PathLike", *, values: bool = False) -> Taken:
 
 def _bytes(count: float) -> str:
     sign, count = ("-", -count) if count < 0 else ("", count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            break
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while count >= 999.5 and len(units) > 1:
         count /= 1000
-    else:
-        unit = "TB"
-    return f"{sign}{count:.0f} {unit}" if unit == "B" else f"{sign}{count:.3g} {unit}"
+        del units[0]
+    return f"{sign}{count:.0f} {units[0]}" if units[0] == "B" else f"{sign}{count:.3g} {units[0]}"
 
 
 class _Table(Sequence[Row], Generic[Row]):
@@ -346,7 +344,8 @@ class Heap:
     def export(self, path: "PathLike") -> None:
         """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
         data = self._data.heapsnapshot()
-        descriptor = os.open(os.fspath(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(os.fspath(path), flags, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
 

@@ -66,7 +66,9 @@ count     size     %  retained      %  class
 
 TEST_F(HeapCommand, ShowsTheTreeAndThePaths) {
   EXPECT_EQ(run({"show", "before.heap", "tree", "--of", "app.Session"}), kFine);
-  EXPECT_NE(console.out.find("1.06 kB  77.8     64 B  app.Session  0x1040\n 1.00 kB  73.1  1.00 kB    list       0x1060"), std::string::npos)
+  EXPECT_NE(
+      console.out.find("1.06 kB  77.8     64 B  app.Session  0x1040\n 1.00 kB  73.1  1.00 kB    list       0x1060"),
+      std::string::npos)
       << console.out;
   console.out.clear();
   EXPECT_EQ(run({"show", "before.heap", "paths", "--of", "list"}), kFine);
@@ -86,10 +88,11 @@ TEST_F(HeapCommand, ShowsWhatHasGrown) {
 }
 
 TEST_F(HeapCommand, WritesJson) {
-  for (const auto& words : std::vector<std::vector<std::string>>{{"show", "before.heap", "--json"},
-                                                                 {"show", "before.heap", "tree", "--json"},
-                                                                 {"show", "before.heap", "paths", "--of", "list", "--json"},
-                                                                 {"diff", "before.heap", "after.heap", "--json"}}) {
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"show", "before.heap", "--json"},
+                                             {"show", "before.heap", "tree", "--json"},
+                                             {"show", "before.heap", "paths", "--of", "list", "--json"},
+                                             {"diff", "before.heap", "after.heap", "--json"}}) {
     console.out.clear();
     EXPECT_EQ(run(words), kFine);
     EXPECT_TRUE(console.out.starts_with("{\"schema\":1,")) << console.out;

@@ -38,7 +38,8 @@ std::uint64_t references(const Snapshot& snapshot) { return snapshot.graph.first
 std::string summary(const Snapshot& snapshot) {
   std::string line = fmt::format("{} objects, {}, {} references\n", format_count(snapshot.object_count),
                                  bytes_text(total_size(snapshot)), format_count(references(snapshot)));
-  if (!snapshot.complete) line += "the snapshot is incomplete: its file ends early, so much may seem to be held by none\n";
+  if (!snapshot.complete)
+    line += "the snapshot is incomplete: its file ends early, so much may seem to be held by none\n";
   if (snapshot.lost_edges != 0)
     line += fmt::format("{} references led to what is not in the snapshot\n", format_count(snapshot.lost_edges));
   return line + "\n";
@@ -151,10 +152,11 @@ std::string render_heap_tree(const HeapView& view, Node top, const HeapOptions& 
 
 std::string render_heap_paths(const HeapView& view, Node node, const HeapOptions& options, const Page& page) {
   const Snapshot& snapshot = view.snapshot;
-  std::string out = fmt::format("{} at {:#x}: {}, retains {}\n", page.paint(Style::kStrong, node_text(snapshot, node)),
-                                snapshot.address[node], bytes_text(snapshot.size[node]),
-                                bytes_text(view.dominance.retained[node]));
-  const auto paths = heap::paths_to(snapshot.graph, snapshot.root(), node, options.limit == 0 ? SIZE_MAX : options.limit);
+  std::string out =
+      fmt::format("{} at {:#x}: {}, retains {}\n", page.paint(Style::kStrong, node_text(snapshot, node)),
+                  snapshot.address[node], bytes_text(snapshot.size[node]), bytes_text(view.dominance.retained[node]));
+  const auto paths =
+      heap::paths_to(snapshot.graph, snapshot.root(), node, options.limit == 0 ? SIZE_MAX : options.limit);
   for (const auto& path : paths) {
     out += "\n";
     std::string indent;
@@ -192,7 +194,8 @@ std::string render_heap_changes(const Snapshot& before, const Snapshot& after, c
     table.add_row(std::move(cells));
   }
   const auto grown = static_cast<std::int64_t>(total_size(after)) - static_cast<std::int64_t>(total_size(before));
-  const auto more_objects = static_cast<std::int64_t>(after.object_count) - static_cast<std::int64_t>(before.object_count);
+  const auto more_objects =
+      static_cast<std::int64_t>(after.object_count) - static_cast<std::int64_t>(before.object_count);
   std::string out = fmt::format("before {}, after {} ({}); objects {:+}\n", bytes_text(total_size(before)),
                                 bytes_text(total_size(after)), signed_bytes(grown), more_objects);
   if (!is_one_process) out += "the snapshots are of different processes: objects cannot be told apart, only counted\n";
@@ -239,8 +242,8 @@ std::string heap_paths_json(const HeapView& view, Node node, const HeapOptions& 
   json.begin_object();
   put_node(json, view, node);
   json.end_object();
-  const auto paths = heap::paths_to(view.snapshot.graph, view.snapshot.root(), node,
-                                    options.limit == 0 ? SIZE_MAX : options.limit);
+  const auto paths =
+      heap::paths_to(view.snapshot.graph, view.snapshot.root(), node, options.limit == 0 ? SIZE_MAX : options.limit);
   json.column("paths", paths, [&](const std::vector<heap::Step>& path) {
     json.begin_array();
     for (const heap::Step& step : path) {

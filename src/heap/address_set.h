@@ -86,6 +86,7 @@ class AddressSet {
   static constexpr std::size_t kGranules = std::size_t{1} << (kChunkBits - 4);
   using Bits = std::array<std::uint64_t, kGranules / 64>;
 
+  // A MiB of address space in which there are objects.
   struct Chunk {
     std::uint64_t start = 0;
     Node first_rank = 0;

@@ -129,7 +129,8 @@ std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& domin
   }
   std::optional<Node> best;
   for (Node node = 0; node < snapshot.object_count; ++node) {
-    const bool matches = snapshot.type_name(node) == words || (!snapshot.text(node).empty() && describe(snapshot, node) == words);
+    const bool matches =
+        snapshot.type_name(node) == words || (!snapshot.text(node).empty() && describe(snapshot, node) == words);
     if (matches && (!best || dominance.retained[node] > dominance.retained[*best])) best = node;
   }
   return best;

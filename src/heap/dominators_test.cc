@@ -53,9 +53,7 @@ std::vector<std::uint64_t> naive_retained(const Graph& graph, Node root, const s
   return retained;
 }
 
-TEST(Dominators, OfATreeAreTheParents) {
-  EXPECT_EQ(tree_of(draw("root -> a b\n a -> c")), "a:root b:root c:a");
-}
+TEST(Dominators, OfATreeAreTheParents) { EXPECT_EQ(tree_of(draw("root -> a b\n a -> c")), "a:root b:root c:a"); }
 
 TEST(Dominators, ASharedLeafBelongsToNoneOfItsHolders) {
   EXPECT_EQ(tree_of(draw("root -> a b\n a -> leaf\n b -> leaf")), "a:root b:root leaf:root");
@@ -71,9 +69,7 @@ TEST(Dominators, ACycleBelongsToWhereItIsEntered) {
   EXPECT_EQ(tree_of(draw("root -> a b\n a -> b\n b -> a")), "a:root b:root") << "entered at two places";
 }
 
-TEST(Dominators, IgnoreLoopsAndDoubleEdges) {
-  EXPECT_EQ(tree_of(draw("root -> a a root\n a -> a b b")), "a:root b:a");
-}
+TEST(Dominators, IgnoreLoopsAndDoubleEdges) { EXPECT_EQ(tree_of(draw("root -> a a root\n a -> a b b")), "a:root b:a"); }
 
 TEST(Dominators, GarbageHasNone) {
   EXPECT_EQ(tree_of(draw("root -> a\n dead -> a dying\n dying -> dead")), "a:root dead:- dying:-");

@@ -31,9 +31,7 @@ TEST(Paths, TheShortestComesFirstAndOneIsShownForEachHolder) {
   EXPECT_EQ(paths_of(drawing, "x", 1), "root b");
 }
 
-TEST(Paths, DoNotLeadThroughTheObjectItself) {
-  EXPECT_EQ(paths_of(draw("root -> x\n x -> y\n y -> x"), "x"), "root");
-}
+TEST(Paths, DoNotLeadThroughTheObjectItself) { EXPECT_EQ(paths_of(draw("root -> x\n x -> y\n y -> x"), "x"), "root"); }
 
 TEST(Paths, ToGarbageAndToTheRootThereAreNone) {
   const Drawing drawing = draw("root -> a\n a -> root\n dead -> a");

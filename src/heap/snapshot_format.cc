@@ -66,8 +66,7 @@ bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw) {
     return stored_size == raw_size;
   }
   raw.resize(raw_size);
-  return codec == kStoredZstd &&
-         ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
+  return codec == kStoredZstd && ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
 }
 
 }  // namespace plimsoll::heap::file

@@ -229,8 +229,8 @@ class Decoder {
     const std::uint64_t objects = cursor.varint();
     const std::uint64_t nodes = cursor.varint();
     snapshot_.lost_edges = cursor.varint();
-    snapshot_.complete = !cursor.failed() && nodes == snapshot_.type.size() &&
-                         objects == (has_nodes_ ? snapshot_.object_count : nodes);
+    snapshot_.complete =
+        !cursor.failed() && nodes == snapshot_.type.size() && objects == (has_nodes_ ? snapshot_.object_count : nodes);
     return !cursor.failed();
   }
 

@@ -114,7 +114,8 @@ TEST(Snapshot, ABombIsNotUnpacked) {
 }
 
 TEST(Snapshot, FileIsForItsOwnerOnly) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("heap_test." + std::to_string(::getpid()))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("heap_test." + std::to_string(::getpid()))).string();
   {
     Result<SnapshotWriter> writer = SnapshotWriter::create(path);
     ASSERT_TRUE(writer.ok());

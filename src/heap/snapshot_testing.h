@@ -63,6 +63,7 @@ class SnapshotDrawing {
   }
 
  private:
+  // A line.
   struct Row {
     std::string type;
     std::uint64_t size = 0;

@@ -93,8 +93,8 @@ void SnapshotWriter::end_node() {
   put_varint(columns_[kDegrees], degree_);
   ++node_;
   ++rows_;
-  const bool is_full = rows_ == kFullBlock || columns_[kTargets].size() > kFullColumn ||
-                       columns_[kTexts].size() > kFullColumn;
+  const bool is_full =
+      rows_ == kFullBlock || columns_[kTargets].size() > kFullColumn || columns_[kTexts].size() > kFullColumn;
   if (is_full) end_block();
 }
 

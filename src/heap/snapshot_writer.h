@@ -51,6 +51,7 @@ class SnapshotWriter {
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
+  // Those of a block of rows, in the order of the file.
   enum Column { kTypes, kSizes, kRefcounts, kAddresses, kDegrees, kKinds, kTargets, kNames, kTexts, kColumnCount };
 
   void begin_file();

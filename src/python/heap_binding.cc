@@ -161,9 +161,7 @@ nb::object dominator(HeapData& self, std::int64_t number) {
   return parent == heap::kNoNode ? nb::none() : nb::cast(parent);
 }
 
-std::uint64_t retained_by(HeapData& self, std::int64_t number) {
-  return self.dominance().retained[self.check(number)];
-}
+std::uint64_t retained_by(HeapData& self, std::int64_t number) { return self.dominance().retained[self.check(number)]; }
 
 nb::object find(HeapData& self, const std::string& words) {
   const auto found = heap::find_object(self.snapshot(), self.dominance(), words);
@@ -173,8 +171,8 @@ nb::object find(HeapData& self, const std::string& words) {
 nb::list diff(const HeapData& before, const HeapData& after) {
   nb::list rows;
   for (const heap::TypeChange& row : heap::changes(before.snapshot(), after.snapshot()))
-    rows.append(nb::make_tuple(text(row.type), row.count_before, row.count_after, row.size_before, row.size_after,
-                               row.born));
+    rows.append(
+        nb::make_tuple(text(row.type), row.count_before, row.count_after, row.size_before, row.size_after, row.born));
   return rows;
 }
 
@@ -202,10 +200,8 @@ void bind_heap(nb::module_& module) {
       .def_prop_ro("lost_references", [](const HeapData& self) { return self.snapshot().lost_edges; })
       .def_prop_ro("complete", [](const HeapData& self) { return self.snapshot().complete; })
       .def_prop_ro("root", [](const HeapData& self) { return self.snapshot().root(); })
-      .def("type",
-           [=](nb::handle self) { return column(as_data(self).snapshot().type, objects(as_data(self)), self); })
-      .def("size",
-           [=](nb::handle self) { return column(as_data(self).snapshot().size, objects(as_data(self)), self); })
+      .def("type", [=](nb::handle self) { return column(as_data(self).snapshot().type, objects(as_data(self)), self); })
+      .def("size", [=](nb::handle self) { return column(as_data(self).snapshot().size, objects(as_data(self)), self); })
       .def("address",
            [=](nb::handle self) { return column(as_data(self).snapshot().address, objects(as_data(self)), self); })
       .def("refcount",

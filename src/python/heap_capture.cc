@@ -93,18 +93,23 @@ class Recorder {
   void root(std::uint32_t type, const RootNode& node, Node first_root) {
     writer_.begin_node(type, 0, 0, Address{});
     for (const RootEdge& each : node.edges) {
-      if (each.name != nullptr) named(each.held, each.name);
-      else named(each.held, each.word);
+      if (each.name != nullptr)
+        named(each.held, each.name);
+      else
+        named(each.held, each.word);
     }
-    for (const std::size_t child : node.children) writer_.edge(EdgeKind::kElement, first_root + static_cast<Node>(child));
+    for (const std::size_t child : node.children)
+      writer_.edge(EdgeKind::kElement, first_root + static_cast<Node>(child));
     writer_.text(node.text);
     writer_.end_node();
   }
 
   void edge(EdgeKind kind, PyObject* held) {
     const Node target = found_.rank(address_of(held));
-    if (target == heap::kNoNode) lose(held);
-    else writer_.edge(kind, target);
+    if (target == heap::kNoNode)
+      lose(held);
+    else
+      writer_.edge(kind, target);
   }
   template <typename Name>
   void named(PyObject* held, Name name) {
@@ -223,8 +228,7 @@ class Capture {
       if (!ours.contains(address_of(object))) finder.add(object);
     };
     lists_.visit(add);
-    for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i)
-      add(PyList_GET_ITEM(tracked_, i));
+    for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
   }
 
   void write(std::vector<RootNode>& roots, heap::SnapshotWriter& writer) {
@@ -261,7 +265,8 @@ class Capture {
 
 std::vector<int> collector_thresholds(nanobind::module_& collector) {
   std::vector<int> thresholds;
-  for (const nanobind::handle threshold : collector.attr("get_threshold")()) thresholds.push_back(nanobind::cast<int>(threshold));
+  for (const nanobind::handle threshold : collector.attr("get_threshold")())
+    thresholds.push_back(nanobind::cast<int>(threshold));
   return thresholds;
 }
 

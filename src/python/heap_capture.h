@@ -22,9 +22,9 @@ enum class Values : std::uint8_t {
 struct CaptureStatistics {
   std::uint64_t objects = 0, edges = 0, lost_edges = 0;
   std::uint64_t file_bytes = 0;
-  std::int64_t stop_ns = 0;           // for which no Python code ran
-  std::int64_t mark_ns = 0;           // thereof to find the objects
-  std::uint64_t index_bytes = 0;      // memory to number them
+  std::int64_t stop_ns = 0;             // for which no Python code ran
+  std::int64_t mark_ns = 0;             // thereof to find the objects
+  std::uint64_t index_bytes = 0;        // memory to number them
   bool has_tracked_references = false;  // a reference to each collectable object was held meanwhile
 };
 

@@ -36,8 +36,10 @@ class ThreadRoots {
     nodes_.push_back({"[thread]", "thread " + std::to_string(thread->thread_id), {}, {}});
     for (PyObject* held : held_by_thread(thread))
       if (held != nullptr && held != Py_None) nodes_[number].edges.push_back({held, nullptr, "state"});
-    if constexpr (kFramesAreObjects) add_frame_object(thread, number);
-    else add_frames(thread, number);
+    if constexpr (kFramesAreObjects)
+      add_frame_object(thread, number);
+    else
+      add_frames(thread, number);
     return number;
   }
 
@@ -64,7 +66,8 @@ class ThreadRoots {
     auto* globals = field_at<PyObject*>(frame, kFrameFields.globals);
     if (std::find(hidden_.begin(), hidden_.end(), globals) != hidden_.end()) return;
     auto* code = reinterpret_cast<PyCodeObject*>(raw(found.code));
-    RootNode node{"[frame]", text_of(code->co_name, 200) + "()", {{reinterpret_cast<PyObject*>(code), nullptr, "code"}}, {}};
+    RootNode node{
+        "[frame]", text_of(code->co_name, 200) + "()", {{reinterpret_cast<PyObject*>(code), nullptr, "code"}}, {}};
     const auto function = field_at<std::uintptr_t>(frame, kFrameFields.function) & ~std::uintptr_t{3};
     add(node, reinterpret_cast<PyObject*>(function), "function");
     add(node, field_at<PyObject*>(frame, kFrameFields.locals), "locals");

@@ -15,6 +15,7 @@
 
 namespace plimsoll::python {
 
+// Shows a Sink what objects hold.
 template <typename Sink>
 class ObjectEdges {
  public:
@@ -58,8 +59,10 @@ class ObjectEdges {
     PyObject* value = nullptr;
     while (PyDict_Next(dict, &position, &key, &value) != 0) {
       sink_.edge(heap::EdgeKind::kKey, key);
-      if (has_names && PyUnicode_Check(key)) sink_.named(value, key);
-      else sink_.edge(heap::EdgeKind::kValue, value);
+      if (has_names && PyUnicode_Check(key))
+        sink_.named(value, key);
+      else
+        sink_.edge(heap::EdgeKind::kValue, value);
     }
   }
 
@@ -135,7 +138,8 @@ class ObjectEdges {
 
   // Takes one of the objects shown; `next` is where it is likely to be.
   bool take(PyObject* held, std::size_t& next) {
-    const auto at = std::find(shown_.begin() + static_cast<std::ptrdiff_t>(std::min(next, shown_.size())), shown_.end(), held);
+    const auto at =
+        std::find(shown_.begin() + static_cast<std::ptrdiff_t>(std::min(next, shown_.size())), shown_.end(), held);
     const auto found = at != shown_.end() ? at : std::find(shown_.begin(), shown_.end(), held);
     if (found == shown_.end()) return false;
     *found = nullptr;

@@ -65,12 +65,14 @@ PyCFunction size_method_of(PyTypeObject* type) {
 }
 
 // As the allocator rounds up: pymalloc by 16 bytes, glibc likewise with 8 bytes of its own; mimalloc, which
-// free-threaded builds use, to a quarter of a power of two.
+// free-threaded builds use, to a quarter of a power of two, or to a page.
 std::size_t block_of(std::size_t bytes) {
   constexpr std::size_t kLargestSmall = 512;
   if (bytes == 0) return 0;
   if constexpr (kIsFreeThreaded) {
+    constexpr std::size_t kLargestBin = std::size_t{128} << 10U, kPage = 4096;
     if (bytes <= 128) return (bytes + 15) / 16 * 16;
+    if (bytes > kLargestBin) return (bytes + kPage - 1) / kPage * kPage;
     const unsigned bits = static_cast<unsigned>(std::bit_width((bytes + 7) / 8 - 1));
     const std::size_t step = std::size_t{8} << (bits - 3);
     return (bytes + step - 1) / step * step;
@@ -128,7 +130,8 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
   const auto basic = static_cast<std::size_t>(plan.type->tp_basicsize);
   switch (plan.size_rule) {
     case SizeRule::kBasic: return {basic + items_of(object, plan), 0};
-    case SizeRule::kList: return {basic, static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated) * 8};
+    case SizeRule::kList:
+      return {basic, static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated) * 8};
     case SizeRule::kText: return text_blocks(object, basic);
     case SizeRule::kMethod: break;
   }

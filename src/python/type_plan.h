@@ -13,16 +13,16 @@ namespace plimsoll::python {
 
 // How an object shows what it holds.
 enum class Shape : std::uint8_t {
-  kLeaf,     // holds nothing but its class
-  kTuple,    // exactly a tuple
-  kList,     // exactly a list
-  kDict,     // exactly a dict
-  kDictLike, // of a subclass of dict
+  kLeaf,      // holds nothing but its class
+  kTuple,     // exactly a tuple
+  kList,      // exactly a list
+  kDict,      // exactly a dict
+  kDictLike,  // of a subclass of dict
   kCode,
   kClass,
   kModule,
   kWeakref,
-  kOther,    // tp_traverse, attributes and tp_members tell
+  kOther,  // tp_traverse, attributes and tp_members tell
 };
 
 // How its size is found.

@@ -9,42 +9,20 @@ import pathlib
 import stat
 import subprocess
 import sys
-import textwrap
 import threading
 import tracemalloc
 import weakref
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
 import harness
 import plimsoll
 import plimsoll.heap
+from heap_rules import run, take
 
 FREE_THREADED = harness.FREE_THREADED
-
-
-@pytest.fixture
-def take(tmp_path: pathlib.Path) -> "Callable[..., plimsoll.heap.Heap]":
-    """Takes a snapshot of this process and reads it."""
-
-    def take_one(**options: Any) -> plimsoll.heap.Heap:
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.heap"
-        taken = plimsoll.heap.snapshot(path, **options)
-        heap = plimsoll.heap.open(path)
-        assert heap.complete
-        assert (taken.objects, taken.lost_references) == (len(heap), 0)
-        return heap
-
-    return take_one
-
-
-def run(text: str, *arguments: str) -> Any:
-    """What a program of its own prints as JSON."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text), *arguments], capture_output=True, text=True,
-                          timeout=harness.DEADLINE, env=harness.environment())
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+__all__ = ["take"]  # a fixture
 
 
 def counts(heap: plimsoll.heap.Heap) -> "dict[str, int]":
@@ -118,7 +96,7 @@ def test_a_retained_size_is_that_of_all_below(take: Any) -> None:
     found = heap.find(id(holder))
     # THEN
     payload = sum(map(len, holder.buffers))  # type: ignore[attr-defined]
-    assert payload < found.retained < payload + 100 * 60 + 2000
+    assert payload < found.retained < payload * (1.25 if FREE_THREADED else 1) + 100 * 60 + 2000
     assert found.retained >= heap.find(id(holder.buffers)).retained > payload  # type: ignore[attr-defined]
 
 
@@ -149,7 +127,7 @@ def test_attributes_are_named(take: Any) -> None:
     heap = take()
     # THEN
     def named(instance: object) -> "dict[str, int]":
-        direct = dict((edge, held.address) for edge, held in heap.find(id(instance)).referents())
+        direct = {edge: held.address for edge, held in heap.find(id(instance)).referents()}
         inside = heap.find(direct[".__dict__"]).referents() if ".__dict__" in direct else []
         return {**direct, **{edge: held.address for edge, held in inside}}
 
@@ -243,7 +221,8 @@ def test_reference_counts_are_those_of_the_program(take: Any) -> None:
     # WHEN
     found = take().find(id(held))
     # THEN
-    assert found.refcount == sys.getrefcount(held) - 1
+    own = 0 if sys.version_info >= (3, 14) else 1  # that of the call
+    assert found.refcount == sys.getrefcount(held) - own
     assert len(found.referrers()) >= len(many)
 
 
@@ -320,114 +299,19 @@ def test_snapshots_while_threads_make_and_drop_objects(take: Any) -> None:
             thread.join()
 
 
-def test_own_objects_are_left_out() -> None:
+def test_own_objects_are_left_out(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that has nothing of Plimsoll but a name
     found = run("""
-        import json, os, tempfile
+        import json, sys
         from plimsoll.heap import snapshot
-        path = os.path.join(tempfile.mkdtemp(), "own.heap")
-        snapshot(path)
+        snapshot(sys.argv[1])
         import plimsoll.heap
-        heap = plimsoll.heap.open(path)
+        heap = plimsoll.heap.open(sys.argv[1])
         names = {row.type: row.count for row in heap.types() if "plimsoll" in row.type or "nanobind" in row.type}
         modules = [each.text for each in heap.objects("module") if "plimsoll" in each.text]
         print(json.dumps([names, modules]))
-    """)
+    """, str(tmp_path / "own.heap"))
     assert found == [{}, []]
-
-
-# Makes many objects of a kind and prints what the allocator says they take, and what the snapshot says.
-SIZES = """
-    import json, os, sys, tempfile, plimsoll.heap, gc
-    def allocated():
-        # A line of sys._debugmallocstats(), which goes to descriptor 2.
-        with tempfile.TemporaryFile() as file:
-            saved = os.dup(2)
-            os.dup2(file.fileno(), 2)
-            sys._debugmallocstats()
-            os.dup2(saved, 2)
-            os.close(saved)
-            file.seek(0)
-            for line in file.read().decode().splitlines():
-                if line.startswith("# bytes in allocated blocks"):
-                    return int(line.split("=")[1].replace(",", ""))
-    def attributes(count):
-        class Made:
-            def __init__(self):
-                for i in range(count):
-                    setattr(self, "field_%d" % i, None)
-        made = Made
-        for _ in range(200):
-            made()  # settles how much room new instances get
-        return made
-    class Slots:
-        __slots__ = ("a", "b", "c")
-    class Words(str):
-        pass
-    class Pair(tuple):
-        __slots__ = ()
-    class Table(dict):
-        pass
-    kinds = {
-        "attributes %d" % count: attributes(count) for count in (0, 1, 2, 3, 5, 8, 13, 20, 29)
-    }
-    kinds.update({
-        "slots": Slots, "object": object, "float": lambda i: i + 0.5, "int": lambda i: 10**30 + i,
-        "str": lambda i: "word %d" % (i + 10**6), "wide str": lambda i: "\\u2211%d" % (i + 10**6),
-        "bytes": lambda i: b"%d" % (i + 10**9), "tuple": lambda i: (i, None, None), "list": lambda i: [None] * 7,
-        "grown list": lambda i: [x for x in range(5)], "dict": lambda i: {1: None, 2: None},
-        "set": lambda i: {1, 2, 3}, "frozenset": lambda i: frozenset((1, 2)),
-        "function": lambda i: lambda: None, "bytearray": lambda i: bytearray(100), "complex": lambda i: complex(i),
-        "method": lambda i: kinds.get, "Pair": lambda i: Pair((1, 2, 3)), "slice": lambda i: slice(i, None),
-        "range": lambda i: range(3), "words": lambda i: Words("x" * 20),
-    })
-    makes = {name: (lambda i, kind=kind: kind()) if isinstance(kind, type) else kind for name, kind in kinds.items()}
-    result = {}
-    count = 4000
-    for name, make in makes.items():
-        keep = [None] * count
-        numbers = list(range(count))
-        gc.collect()
-        gc.disable()
-        start = allocated()
-        for i in numbers:
-            keep[i] = make(i)
-        bytes_made = allocated() - start
-        ids = {id(each) for each in keep}
-        if name.startswith("attributes") and sys.version_info < (3, 11):
-            ids |= {id(held) for each in keep for held in gc.get_referents(each) if type(held) is dict}
-        path = os.path.join(tempfile.mkdtemp(), "x.heap")
-        plimsoll.heap.snapshot(path)
-        heap = plimsoll.heap.open(path)
-        size = 0
-        for address, bytes_ in zip(heap.address, heap.size):
-            if address in ids:
-                size += bytes_
-        result[name] = (bytes_made / count, size / count)
-        gc.enable()
-    print(json.dumps(result))
-"""
-
-
-@pytest.mark.skipif(FREE_THREADED, reason="mimalloc does not tell how many bytes are in use")
-def test_sizes_are_those_of_the_allocator() -> None:
-    # GIVEN kinds of objects, thousands of each, in the small blocks that the allocator counts
-    found = run(SIZES)
-    # THEN the snapshot says what the allocator gave, to the byte but for what the program itself made meanwhile
-    wrong = {name: pair for name, pair in found.items() if abs(pair[0] - pair[1]) > 0.5}
-    assert wrong == {}
-
-
-def test_sizes_agree_with_getsizeof_where_that_is_right(take: Any) -> None:
-    # GIVEN objects of one block each, small and large
-    kept = [b"x" * size for size in (1, 500, 5000, 100_000)] + ["y" * size for size in (1, 500, 5000)] + [
-        (1,) * size for size in (1, 100, 1000)] + [10**400, 0.5, 2**31]
-    # WHEN
-    heap = take()
-    # THEN the size is that, rounded up to a block
-    for each in kept:
-        size, said = heap.find(id(each)).size, sys.getsizeof(each)
-        assert said <= size <= said * (1.13 if FREE_THREADED else 1) + 24, (type(each), said, size)
 
 
 def test_a_table_prints_and_shows_in_a_notebook(take: Any) -> None:
@@ -447,8 +331,7 @@ def test_a_table_prints_and_shows_in_a_notebook(take: Any) -> None:
 def test_the_command_reads_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.heap"
     plimsoll.heap.snapshot(path)
-    for words in (["show", path], ["show", path, "tree"], ["show", path, "paths", "--of", "module"], ["diff", path, path]):
+    for words in (["show", path], ["diff", path, path, "--json"]):
         done = subprocess.run([harness.binary(), "heap", *map(str, words)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        done = subprocess.run([harness.binary(), "heap", *map(str, words), "--json"], capture_output=True, text=True)
-        assert json.loads(done.stdout)["schema"] == 1
+    assert json.loads(done.stdout)["one_process"] is True

@@ -164,7 +164,8 @@ class Writer {
   std::uint64_t weak_count(Node node) {
     std::uint64_t count = 0;
     if (node == snapshot_.root()) return count;
-    for (; weak_counted_ < snapshot_.weak.size() && snapshot_.weak[weak_counted_].first == node; ++weak_counted_) ++count;
+    for (; weak_counted_ < snapshot_.weak.size() && snapshot_.weak[weak_counted_].first == node; ++weak_counted_)
+      ++count;
     return count;
   }
 
@@ -182,8 +183,10 @@ class Writer {
         case EdgeKind::kReference:
         case EdgeKind::kWeak:
           // The root's own lead to the kinds of roots, which must not pass for objects that a program holds.
-          if (node == snapshot_.root()) numbers({kElement, element++, to});
-          else numbers({kInternal, string("held"), to});
+          if (node == snapshot_.root())
+            numbers({kElement, element++, to});
+          else
+            numbers({kInternal, string("held"), to});
       }
     }
     if (node == snapshot_.root()) return;

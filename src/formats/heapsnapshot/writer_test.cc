@@ -36,7 +36,9 @@ struct File {
     }
     for (const auto& number : json["edges"].as_array()) edges.push_back(number.as_int64());
   }
-  std::string text(std::int64_t i) { return json["strings"].as_array()[static_cast<std::size_t>(i)].as_string().c_str(); }
+  std::string text(std::int64_t i) {
+    return json["strings"].as_array()[static_cast<std::size_t>(i)].as_string().c_str();
+  }
   std::size_t node_named(const std::string& name) {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       if (text(nodes[i][1]) == name) return i;
