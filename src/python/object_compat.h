@@ -119,10 +119,10 @@ inline Attributes attributes_of(PyObject* object, PyTypeObject* type) {
     return found;
   }
 #if PY_VERSION_HEX >= 0x030C0000
-  // One word, either a dict or values, which have the lowest bit set.
+  // One word: a dict, or the address of values less one.
   const auto word = field_at<std::uintptr_t>(object, -24);
   if ((word & 1U) != 0)
-    found.values = reinterpret_cast<PyObject**>(word - 1);
+    found.values = reinterpret_cast<PyObject**>(word + 1);
   else
     found.dict = &field_at<PyObject*>(object, -24);
 #else
