@@ -69,6 +69,7 @@ class Heap final : public Command {
     app.add_option("VIEW", view_, "types (default), tree or paths")->type_name("");
     app.add_option("--of", object_, "tree, paths: of the object at an address (0x7f...), or of the largest of a class")
         ->type_name("OBJECT");
+    app.add_flag("--raw", is_raw_, "tree: dicts of modules, classes and instances as objects of their own");
     app.add_option("--sort", sort_, "types: by size (default), retained or count")->type_name("size|retained|count");
     app.add_option("--depth", depth_, "tree: at most N levels (8)")->type_name("N");
     add_common(app);
@@ -108,7 +109,9 @@ class Heap final : public Command {
       console.notice(file_ + " holds no objects");
       return kNoSamples;
     }
-    const heap::Dominance dominance = heap::dominance(snapshot.value());
+    const bool is_folded = view_ == "tree" && !is_raw_;
+    const heap::Dominance dominance =
+        is_folded ? heap::folded_dominance(snapshot.value()) : heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
     if (view_ == "types") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
@@ -166,7 +169,7 @@ class Heap final : public Command {
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;
-  bool as_json_ = false;
+  bool as_json_ = false, is_raw_ = false;
 };
 
 }  // namespace

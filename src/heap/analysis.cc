@@ -5,11 +5,20 @@
 #include <iterator>
 #include <map>
 
+#include "heap/fold.h"
+
 namespace plimsoll::heap {
 
 Dominance dominance(const Snapshot& snapshot) {
   Dominance result{dominator_tree(snapshot.graph, snapshot.root()), {}};
   result.retained = retained_sizes(result.tree, snapshot.size);
+  return result;
+}
+
+Dominance folded_dominance(const Snapshot& snapshot) {
+  const Folded folded = fold(snapshot);
+  Dominance result{dominator_tree(folded.graph, snapshot.root()), {}};
+  result.retained = retained_sizes(result.tree, folded.size);
   return result;
 }
 
