@@ -110,7 +110,7 @@ class Heap final : public Command {
       return kNoSamples;
     }
     const bool is_folded = view_ == "tree" && !is_raw_;
-    const heap::Dominance dominance =
+    heap::Dominance dominance =
         is_folded ? heap::folded_dominance(snapshot.value()) : heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
     if (view_ == "types") {
@@ -123,6 +123,8 @@ class Heap final : public Command {
       if (!found) return Error{ErrorKind::kUsage, no_object()};
       node = *found;
     }
+    // A dict that is a part has no tree of its own but as an object of its own.
+    if (is_folded && dominance.retained[node] == 0) dominance = heap::dominance(snapshot.value());
     options_.tree.least_retained = 1 + dominance.retained[node] / 1000;
     if (view_ == "tree") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_tree_json(view, node, options_)

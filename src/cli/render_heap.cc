@@ -140,11 +140,14 @@ std::string render_heap_tree(const HeapView& view, Node top, const HeapOptions& 
   for (const heap::DominatorRow& row : rows) {
     const double percent = share(row.retained, total);
     const bool is_object = view.snapshot.is_object(row.node);
+    const Node parent = view.dominance.tree.parent[row.node];
+    const std::string hold = parent == heap::kNoNode ? "" : heap::describe_hold(view.snapshot, parent, row.node);
     table.add_row({{{bytes_text(row.retained)}},
                    {{format_percent(percent), heat(percent)}},
                    {{bytes_text(view.snapshot.size[row.node])}},
-                   {{std::string(2 * std::min<std::size_t>(row.depth, 40), ' ') + node_text(view.snapshot, row.node),
-                     Style::kStrong}},
+                   {{std::string(2 * std::min<std::size_t>(row.depth, 40), ' ')},
+                    {node_text(view.snapshot, row.node), Style::kStrong},
+                    {hold.empty() ? "" : "  " + printable(hold), Style::kMild}},
                    {{is_object ? fmt::format("{:#x}", view.snapshot.address[row.node]) : "", Style::kDim}}});
   }
   return summary(view.snapshot) + table.render(page) + more_text(more, page);

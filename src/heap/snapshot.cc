@@ -25,6 +25,19 @@ std::string describe(const Snapshot& snapshot, Node node) {
   return type + " " + std::string(text);
 }
 
+std::string describe_hold(const Snapshot& snapshot, Node holder, Node held) {
+  std::uint32_t part_edge = snapshot.graph.first[holder + 1];
+  for (std::uint32_t edge = snapshot.graph.first[holder]; edge < snapshot.graph.first[holder + 1]; ++edge) {
+    if (snapshot.graph.targets[edge] == held) return describe_edge(snapshot, holder, edge);
+    if (snapshot.kind[edge] == EdgeKind::kNamed && snapshot.names[snapshot.name[edge]] == "__dict__") part_edge = edge;
+  }
+  if (part_edge == snapshot.graph.first[holder + 1]) return {};
+  const Node part = snapshot.graph.targets[part_edge];
+  for (std::uint32_t edge = snapshot.graph.first[part]; edge < snapshot.graph.first[part + 1]; ++edge)
+    if (snapshot.graph.targets[edge] == held) return describe_edge(snapshot, part, edge);
+  return {};
+}
+
 std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t edge) {
   switch (snapshot.kind[edge]) {
     case EdgeKind::kNamed: return "." + snapshot.names[snapshot.name[edge]];

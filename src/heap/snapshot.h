@@ -68,6 +68,9 @@ struct Snapshot {
 // "app.Session", "app.Session 'name'" or "function app.main": what the node is, for people.
 std::string describe(const Snapshot& snapshot, Node node);
 
+// How `holder` holds `held`, directly or through its __dict__: the words of describe_edge; "" if it does not.
+std::string describe_hold(const Snapshot& snapshot, Node holder, Node held);
+
 // How the edge (an index into Graph::targets) leaves its holder: ".cache", "[3]", "['key']", "" if it has no name.
 std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t edge);
 

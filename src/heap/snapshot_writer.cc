@@ -63,34 +63,34 @@ std::uint32_t SnapshotWriter::add_name(std::string_view name) {
 }
 
 void SnapshotWriter::begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount, Address address) {
-  put_varint(columns_[kTypes], type);
-  put_varint(columns_[kSizes], size);
-  put_varint(columns_[kRefcounts], refcount);
-  put_varint(columns_[kAddresses], (raw(address) - address_) / 8);
+  columns_[kTypes].number(type);
+  columns_[kSizes].number(size);
+  columns_[kRefcounts].number(refcount);
+  columns_[kAddresses].number((raw(address) - address_) / 8);
   address_ = raw(address);
   degree_ = 0;
 }
 
 void SnapshotWriter::put_edge(EdgeKind kind, Node target) {
-  columns_[kKinds].push_back(static_cast<char>(kind));
-  if (kind != EdgeKind::kType) put_signed(columns_[kTargets], std::int64_t{target} - std::int64_t{node_});
+  columns_[kKinds].byte(static_cast<std::uint8_t>(kind));
+  if (kind != EdgeKind::kType) columns_[kTargets].number(zigzag(std::int64_t{target} - std::int64_t{node_}));
   ++degree_;
   ++edges_;
 }
 
 void SnapshotWriter::named_edge(Node target, std::uint32_t name) {
   put_edge(EdgeKind::kNamed, target);
-  put_varint(columns_[kNames], name);
+  columns_[kNames].number(name);
 }
 
 void SnapshotWriter::text(std::string_view text) {
-  put_varint(columns_[kTexts], rows_ - text_row_);
-  put_bytes(columns_[kTexts], text);
+  columns_[kTexts].number(rows_ - text_row_);
+  columns_[kTexts].text(text);
   text_row_ = rows_ + 1;
 }
 
 void SnapshotWriter::end_node() {
-  put_varint(columns_[kDegrees], degree_);
+  columns_[kDegrees].number(degree_);
   ++node_;
   ++rows_;
   const bool is_full =
@@ -113,8 +113,8 @@ void SnapshotWriter::end_block() {
     std::string payload;
     if (objects_ != kNoNode) put_varint(payload, node_ - rows_);
     put_varint(payload, rows_);
-    for (std::string& column : columns_) {
-      put_bytes(payload, column);
+    for (Bytes& column : columns_) {
+      put_bytes(payload, column.view());
       column.clear();
     }
     put_section(raw, objects_ == kNoNode ? Section::kObjects : Section::kNodes, payload);

@@ -68,7 +68,41 @@ class SnapshotWriter {
 
   std::string new_types_, new_names_, classes_, meta_;
   std::uint32_t types_ = 0, names_ = 0;
-  std::array<std::string, kColumnCount> columns_;
+  // Bytes that grow, quicker at small numbers than std::string: room for one is made before it is written.
+  class Bytes {
+   public:
+    void number(std::uint64_t value) {
+      char* at = room(kLongestVarint);
+      while (value >= 0x80U) {
+        *at++ = static_cast<char>(value | 0x80U);
+        value >>= 7U;
+      }
+      *at++ = static_cast<char>(value);
+      size_ = static_cast<std::size_t>(at - bytes_.data());
+    }
+    void byte(std::uint8_t value) {
+      *room(1) = static_cast<char>(value);
+      ++size_;
+    }
+    void text(std::string_view text) {
+      number(text.size());
+      text.copy(room(text.size()), text.size());
+      size_ += text.size();
+    }
+    [[nodiscard]] std::string_view view() const { return {bytes_.data(), size_}; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    void clear() { size_ = 0; }
+
+   private:
+    static constexpr std::size_t kLongestVarint = 10;
+    char* room(std::size_t more) {
+      if (bytes_.size() - size_ < more) bytes_.resize(2 * bytes_.size() + more + 4096);
+      return bytes_.data() + size_;
+    }
+    std::vector<char> bytes_;
+    std::size_t size_ = 0;
+  };
+  std::array<Bytes, kColumnCount> columns_;
   std::size_t rows_ = 0;       // in the columns
   std::size_t text_row_ = 0;   // the row after the last one with a text
   std::uint64_t address_ = 0;  // of the row before
