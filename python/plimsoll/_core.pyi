@@ -73,6 +73,7 @@ class ProfileData:
     def convert(self, format: str, path: str) -> bytes: ...
 
 def heap_snapshot(path: str, *, values: bool, hidden: list[Any],
+                  rules: Sequence[tuple[str, bool, str, Sequence[int]]],
                   meta: Sequence[tuple[str, str]]) -> dict[str, int]: ...
 
 class HeapData:

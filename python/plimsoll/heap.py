@@ -32,7 +32,7 @@ from plimsoll import _core
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
-__all__ = ["Change", "Changes", "Heap", "Object", "Path", "Taken", "TypeRow", "Types", "open", "snapshot"]
+__all__ = ["Change", "Changes", "Heap", "Object", "Native", "Path", "Rule", "Taken", "TypeRow", "Types", "open", "snapshot"]
 
 Row = TypeVar("Row")
 # With the process id, which a fork changes, it tells processes apart.
@@ -53,12 +53,58 @@ class Taken:
     stop_time: float
 
 
-def snapshot(path: "PathLike", *, values: bool = False) -> Taken:
+@dataclass(frozen=True)
+class Native:
+    """Memory outside Python that objects of a class own: where an object says how much.
+
+    Offsets are in bytes after ``PyObject_HEAD``, into the structure of the extension type.
+    """
+
+    #: Of the address; null: the object has none.
+    pointer: int
+    #: Of a 64-bit number: how much.
+    length: int
+    #: Bytes of which ``length`` counts.
+    unit: int = 1
+    #: Of an int that says that the memory is the object's own; None: it always is.
+    owned: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is known of the objects of some classes. It is data: nothing of the program runs.
+
+    All rules that match a class or one of its bases are joined; of several that say the same, that for the most derived
+    class is taken, and of those the last.
+    """
+
+    #: A class; or a full name or pattern, which need not be imported: ``"app.Session"``, ``"torch.*"``.
+    classes: "Union[str, type]"
+    #: An attribute, a str or int, that tells objects apart. It is recorded even where values are not.
+    label: str = ""
+    native: Optional[Native] = None
+    #: Of this very class only, not of its subclasses.
+    exactly: bool = False
+
+    def _row(self) -> "tuple[str, bool, str, list[int]]":
+        classes = self.classes
+        if isinstance(classes, type):
+            module = classes.__module__
+            classes = classes.__qualname__ if module == "builtins" else f"{module}.{classes.__qualname__}"
+        native = self.native
+        numbers = [] if native is None else [native.pointer, native.length, native.unit,
+                                             -1 if native.owned is None else native.owned]
+        if any(number < 0 for number in numbers[:3]):
+            raise ValueError(f"a rule for {classes}: an offset is less than 0")
+        return classes, self.exactly, self.label, numbers
+
+
+def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Rule]" = ()) -> Taken:
     """Writes all objects of this interpreter to a file that only its owner can read.
 
     No object is created or changed by it, and what Plimsoll holds for itself is left out. Names in the program are
     recorded (of classes, functions, attributes, variables), values are not, unless ``values`` asks for them: then the
-    beginning of each str and bytes, and numbers. They may be secrets.
+    beginning of each str and bytes, and numbers. They may be secrets. ``rules`` tell more of some classes.
 
     PermissionError or OSError if the file cannot be written.
     """
@@ -66,7 +112,7 @@ def snapshot(path: "PathLike", *, values: bool = False) -> Taken:
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
     meta = [("process", f"{os.getpid()}:{_TOKEN}")]
-    taken = _core.heap_snapshot(target, values=values, hidden=ours, meta=meta)
+    taken = _core.heap_snapshot(target, values=values, hidden=ours, rules=[rule._row() for rule in rules], meta=meta)
     return Taken(target, taken["objects"], taken["references"], taken["lost_references"], taken["file_bytes"],
                  taken["stop_ns"] / 1e9)
 

@@ -67,7 +67,8 @@ count     size     %  retained      %  class
 TEST_F(HeapCommand, ShowsTheTreeAndThePaths) {
   EXPECT_EQ(run({"show", "before.heap", "tree", "--of", "app.Session"}), kFine);
   EXPECT_NE(
-      console.out.find("1.06 kB  77.8     64 B  app.Session  [str]  0x1040\n 1.00 kB  73.1  1.00 kB    list  .data       0x1060"),
+      console.out.find(
+          "1.06 kB  77.8     64 B  app.Session  [str]  0x1040\n 1.00 kB  73.1  1.00 kB    list  .data       0x1060"),
       std::string::npos)
       << console.out;
   console.out.clear();

@@ -76,7 +76,8 @@ TEST(HeapTree, FoldedAModuleOwnsWhatItsFunctionsReach) {
 }
 
 TEST(HeapTree, FoldedASharedDictBelongsToItsFirstOwner) {
-  const SnapshotDrawing drawing("a: app.A 48 __dict__=ns\n b: app.B 48 __dict__=ns\n ns: dict 200\n m: [modules] 0 a b");
+  const SnapshotDrawing drawing(
+      "a: app.A 48 __dict__=ns\n b: app.B 48 __dict__=ns\n ns: dict 200\n m: [modules] 0 a b");
   const Dominance folded = folded_dominance(drawing.snapshot());
   EXPECT_EQ(folded.retained[drawing["a"]], 248U);
   EXPECT_EQ(folded.retained[drawing["b"]], 48U);

@@ -3,10 +3,12 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <mutex>
+#include <tuple>
 
 #include "formats/heapsnapshot/writer.h"
 #include "heap/analysis.h"
@@ -62,9 +64,25 @@ nb::str text(std::string_view view) {
   return nb::steal<nb::str>(decoded);
 }
 
+// As Python gives a rule: classes, whether exactly these, the label's attribute, and (pointer, length, unit, owned).
+using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>>;
+
+TypeRule rule_of(const RuleRow& row) {
+  const auto& [classes, exactly, label, native] = row;
+  TypeRule rule{classes, exactly ? Reach::kExactly : Reach::kInstances, {}};
+  if (!label.empty()) rule.facets.label = label;
+  if (native.size() == 4) {
+    const auto offset = [&](std::size_t i) { return static_cast<std::size_t>(native[i]); };  // -1 is kNowhere
+    rule.facets.native = NativeMemory{offset(0), offset(1), offset(2), offset(3)};
+  }
+  return rule;
+}
+
 nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
+                       const std::vector<RuleRow>& rules,
                        const std::vector<std::pair<std::string, std::string>>& meta) {
-  std::vector<PyObject*> ours{hidden.ptr()};
+  CaptureOptions options{with_values ? Values::kShown : Values::kRedacted, {hidden.ptr()}, {}, meta};
+  std::vector<PyObject*>& ours = options.hidden;
   // The classes of our classes, which the binding library holds.
   for (PyObject* type = nb::type<HeapData>().ptr(); Py_TYPE(type) != &PyType_Type; type = ours.back())
     ours.push_back(reinterpret_cast<PyObject*>(Py_TYPE(type)));
@@ -72,8 +90,8 @@ nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list
     ours.push_back(object.ptr());
     if (PyModule_Check(object.ptr())) ours.push_back(PyModule_GetDict(object.ptr()));
   }
-  const CaptureStatistics taken =
-      value_or_raise(capture_heap(path, with_values ? Values::kShown : Values::kRedacted, std::move(ours), meta));
+  for (const RuleRow& row : rules) options.rules.push_back(rule_of(row));
+  const CaptureStatistics taken = value_or_raise(capture_heap(path, std::move(options)));
   nb::dict result;
   result["objects"] = taken.objects;
   result["references"] = taken.edges;
@@ -188,7 +206,7 @@ nb::bytes heapsnapshot(const HeapData& self) {
 
 void bind_heap(nb::module_& module) {
   module.def("heap_snapshot", &take_snapshot, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
-             nb::arg("meta"));
+             nb::arg("rules"), nb::arg("meta"));
   const auto objects = [](const HeapData& self) { return self.snapshot().object_count; };
   const auto as_data = [](nb::handle self) -> HeapData& { return nb::cast<HeapData&>(self); };
   nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")

@@ -144,18 +144,32 @@ class Recorder {
     if (plan.type == &PyFunction_Type)
       return text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname, kLongestName);
     if (plan.type == &PyCFunction_Type) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    if (plan.facets.label) return label_of(object, plan);
     return values_ == Values::kShown ? value_of(object) : std::string{};
   }
 
+  // The attribute that a rule tells objects apart by, if it is a str or an int, wherever it is kept.
+  static std::string label_of(PyObject* object, const TypePlan& plan) {
+    const std::string& label = *plan.facets.label;
+    for (const Member& member : plan.members)
+      if (label == member.name) return words_of(field_at<PyObject*>(object, member.offset));
+    if (!plan.has_attributes) return {};
+    const Attributes attributes = attributes_of(object, plan.type);
+    const SharedNames names = shared_names(plan.type);
+    for (std::size_t i = 0; i < (attributes.values != nullptr ? std::min(attributes.capacity, names.count) : 0); ++i)
+      if (names[i] != nullptr && PyUnicode_CompareWithASCIIString(names[i], label.c_str()) == 0)
+        return words_of(attributes.values[i]);
+    const bool has_dict = attributes.dict != nullptr && *attributes.dict != nullptr && PyDict_Check(*attributes.dict);
+    return has_dict ? words_of(entry_of(*attributes.dict, label.c_str())) : std::string{};
+  }
+  static std::string words_of(PyObject* value) {
+    if (value == nullptr) return {};
+    return PyUnicode_Check(value) ? text_of(value, kLongestValue) : number_text(value);
+  }
+
   static std::string module_name(PyObject* module) {
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    PyObject* value = nullptr;
     PyObject* dict = PyModule_GetDict(module);
-    while (dict != nullptr && PyDict_Next(dict, &position, &key, &value) != 0)
-      if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, "__name__") == 0)
-        return text_of(value, kLongestName);
-    return {};
+    return dict != nullptr ? text_of(entry_of(dict, "__name__"), kLongestName) : std::string{};
   }
 
   static std::string value_of(PyObject* object) {
@@ -167,7 +181,12 @@ class Recorder {
     }
     if (PyFloat_CheckExact(object))
       return {digits, std::to_chars(digits, digits + sizeof digits, PyFloat_AS_DOUBLE(object)).ptr};
+    return number_text(object);
+  }
+
+  static std::string number_text(PyObject* object) {
     if (!PyLong_Check(object)) return {};
+    char digits[32];
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow != 0) return {};
@@ -186,8 +205,12 @@ class Recorder {
 // Both passes over the heap, while nothing else may change it.
 class Capture {
  public:
-  Capture(Values values, std::vector<PyObject*> hidden, TrackedObjects lists, PyObject* tracked)
-      : values_(values), hidden_(std::move(hidden)), lists_(std::move(lists)), tracked_(tracked) {}
+  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked)
+      : values_(options.values),
+        hidden_(std::move(options.hidden)),
+        lists_(std::move(lists)),
+        tracked_(tracked),
+        plans_(std::move(options.rules)) {}
 
   Status run(heap::SnapshotWriter& writer) {
     const std::int64_t start = monotonic_ns();
@@ -220,7 +243,7 @@ class Capture {
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
   void find_tracked(Finder& finder) {
     AddressSet ours;
-    TypePlans our_plans;
+    TypePlans our_plans({});
     Finder our_finder(our_plans, ours, &found_);
     for (PyObject* object : hidden_) our_finder.follow(object);
     our_finder.run();
@@ -301,10 +324,13 @@ void add_meta(heap::SnapshotWriter& writer, Values values, const CaptureStatisti
 
 }  // namespace
 
-Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden,
-                                       const std::vector<std::pair<std::string, std::string>>& meta) {
+Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options) {
   Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
   if (!writer.ok()) return writer.error();
+  for (const auto& [name, value] : options.meta) writer.value().add_meta(name, value);
+  std::vector<TypeRule> rules = built_in_rules();
+  rules.insert(rules.end(), options.rules.begin(), options.rules.end());
+  options.rules = std::move(rules);
   nanobind::module_ collector = nanobind::module_::import_("gc");
   const std::vector<int> thresholds = collector_thresholds(collector);
   TrackedObjects lists;
@@ -312,13 +338,13 @@ Result<CaptureStatistics> capture_heap(const std::string& path, Values values, s
   const bool has_lists = lists.find(thresholds);
   if (!has_lists) {
     tracked = collector.attr("get_objects")();
-    hidden.push_back(tracked.ptr());
+    options.hidden.push_back(tracked.ptr());
   }
-  Capture capture(values, std::move(hidden), std::move(lists), tracked.ptr());
+  const Values values = options.values;
+  Capture capture(std::move(options), std::move(lists), tracked.ptr());
   PLIMSOLL_TRY(run_alone(capture, writer.value()));
   CaptureStatistics statistics = capture.statistics();
   statistics.has_tracked_references = !has_lists;
-  for (const auto& [name, value] : meta) writer.value().add_meta(name, value);
   add_meta(writer.value(), values, statistics);
   PLIMSOLL_TRY(writer.value().finish());
   statistics.edges = writer.value().edge_count();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "python/type_rules.h"
 
 namespace plimsoll::python {
 
@@ -28,10 +29,17 @@ struct CaptureStatistics {
   bool has_tracked_references = false;  // a reference to each collectable object was held meanwhile
 };
 
-// Writes all objects of this interpreter to `path`. `hidden` are modules and other objects of ours, with which what
-// only they hold is left out. The GIL is held throughout; without one, all other threads are stopped.
-// `meta` are facts about the program that the snapshot is to name.
-Result<CaptureStatistics> capture_heap(const std::string& path, Values values, std::vector<PyObject*> hidden,
-                                       const std::vector<std::pair<std::string, std::string>>& meta);
+// What the caller wants.
+struct CaptureOptions {
+  Values values = Values::kRedacted;
+  // Modules and other objects of ours, with which what only they hold is left out.
+  std::vector<PyObject*> hidden;
+  std::vector<TypeRule> rules;                            // beside the built-in ones
+  std::vector<std::pair<std::string, std::string>> meta;  // facts about the program that the snapshot is to name
+};
+
+// Writes all objects of this interpreter to `path`. The GIL is held throughout; without one, all other threads are
+// stopped.
+Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options);
 
 }  // namespace plimsoll::python

@@ -58,7 +58,7 @@ PyCFunction c_method(PyObject* method) {
 PyCFunction size_method_of(PyTypeObject* type) {
   PyObject* order = type->tp_mro;
   for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i) {
-    PyObject* method = entry_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i)), "__sizeof__");
+    PyObject* method = entry_of(type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i))), "__sizeof__");
     if (const PyCFunction function = c_method(method); function != nullptr) return function;
   }
   return nullptr;
@@ -153,6 +153,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   plan.header = (is_collected ? kCollectorHeader : 0) + ((type->tp_flags & kPreHeaderFlags) != 0 ? 16 : 0);
   plan.sentinel = is_heap_type || type == &PyType_Type ? static_cast<std::size_t>(type->tp_itemsize) : 0;
   plan.members = members_of(type);
+  plan.facets = facets_of(type, rules_);
   plan.size_method = size_method_of(type);
   if (plan.size_method != nullptr && plan.size_method != size_method_of(&PyBaseObject_Type))
     plan.size_rule = SizeRule::kMethod;
@@ -163,17 +164,40 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   return plan;
 }
 
-std::size_t size_of(PyObject* object, const TypePlan& plan) {
-  const Blocks blocks = blocks_of(object, plan);
-  if (!plan.has_attributes || plan.shape == Shape::kClass)
-    return block_of(plan.header + blocks.own + plan.sentinel) + block_of(blocks.rest);
-  const Attributes attributes = attributes_of(object, plan.type);
-  return block_of(plan.header + blocks.own + plan.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
-         block_of(attributes.block_bytes);
+namespace {
+
+std::size_t native_size(PyObject* object, const TypePlan& plan) {
+  if (!plan.facets.native) return 0;
+  const NativeMemory& native = *plan.facets.native;
+  const auto inside = static_cast<std::size_t>(plan.type->tp_basicsize) - sizeof(PyObject);
+  const auto reads = [&](std::size_t offset, std::size_t size) { return offset <= inside && size <= inside - offset; };
+  const auto at = [](std::size_t offset) { return static_cast<std::ptrdiff_t>(sizeof(PyObject) + offset); };
+  if (!reads(native.pointer, 8) || !reads(native.length, 8)) return 0;
+  if (native.owned != NativeMemory::kNowhere &&
+      (!reads(native.owned, sizeof(int)) || field_at<int>(object, at(native.owned)) == 0))
+    return 0;
+  const auto start = field_at<std::uintptr_t>(object, at(native.pointer));
+  const auto own = reinterpret_cast<std::uintptr_t>(object);
+  const bool is_in_object = start >= own && start < own + static_cast<std::size_t>(plan.type->tp_basicsize);
+  const auto length = field_at<std::size_t>(object, at(native.length));
+  constexpr std::size_t kLargest = std::size_t{1} << 46U;  // more than a process can have is no length
+  if (start == 0 || is_in_object || native.unit == 0 || length > kLargest / native.unit) return 0;
+  return block_of(length * native.unit);
 }
 
-PyObject* entry_of(PyTypeObject* type, const char* name) {
-  PyObject* dict = type_dict(type);
+}  // namespace
+
+std::size_t size_of(PyObject* object, const TypePlan& plan) {
+  const std::size_t native = native_size(object, plan);
+  const Blocks blocks = blocks_of(object, plan);
+  if (!plan.has_attributes || plan.shape == Shape::kClass)
+    return block_of(plan.header + blocks.own + plan.sentinel) + block_of(blocks.rest) + native;
+  const Attributes attributes = attributes_of(object, plan.type);
+  return block_of(plan.header + blocks.own + plan.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
+         block_of(attributes.block_bytes) + native;
+}
+
+PyObject* entry_of(PyObject* dict, const char* name) {
   if (dict == nullptr || !PyDict_Check(dict)) return nullptr;
   Py_ssize_t position = 0;
   PyObject* key = nullptr;
@@ -198,7 +222,7 @@ std::string name_of(PyTypeObject* type) {
   std::string name = type->tp_name != nullptr ? type->tp_name : "?";
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
     const std::string qualified = text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname, kLongest);
-    const std::string module = text_of(entry_of(type, "__module__"), kLongest);
+    const std::string module = text_of(entry_of(type_dict(type), "__module__"), kLongest);
     if (!qualified.empty()) name = module.empty() ? qualified : module + "." + qualified;
   }
   return name.starts_with("builtins.") ? name.substr(9) : name;

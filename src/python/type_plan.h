@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "python/type_rules.h"
+
 namespace plimsoll::python {
 
 // How an object shows what it holds.
@@ -51,11 +53,14 @@ struct TypePlan {
   std::size_t header = 0;    // bytes in front of the object in its block
   std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
   std::vector<Member> members;
+  Facets facets;
 };
 
 // The plans of all classes met so far.
 class TypePlans {
  public:
+  explicit TypePlans(std::vector<TypeRule> rules) : rules_(std::move(rules)) {}
+
   // Of an object's class. Looks only: in particular no attribute is looked up by Python's rules.
   TypePlan& of(PyTypeObject* type) {
     if (last_ != nullptr && last_->type == type) return *last_;
@@ -68,6 +73,7 @@ class TypePlans {
  private:
   TypePlan& add(PyTypeObject* type);
 
+  std::vector<TypeRule> rules_;
   std::deque<TypePlan> plans_;
   boost::unordered_flat_map<PyTypeObject*, TypePlan*> by_type_;
   TypePlan* last_ = nullptr;
@@ -83,7 +89,7 @@ std::string name_of(PyTypeObject* type);
 // UTF-8 of at most `most` characters of a str; no copy is left in the object.
 std::string text_of(PyObject* text, Py_ssize_t most);
 
-// What a class's own namespace has under an ASCII name, borrowed, or null.
-PyObject* entry_of(PyTypeObject* type, const char* name);
+// What a dict has under an ASCII name, borrowed, or null. Neither hashes nor compares by Python's rules.
+PyObject* entry_of(PyObject* dict, const char* name);
 
 }  // namespace plimsoll::python

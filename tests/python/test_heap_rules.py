@@ -1,0 +1,86 @@
+"""Rules for classes in heap snapshots."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import mmap
+from typing import Any
+
+import pytest
+
+import plimsoll.heap
+from heap_rules import take
+from plimsoll.heap import Native, Rule
+
+__all__ = ["take"]  # a fixture
+
+
+class Session:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.secret = "hunter2"
+
+
+class Admin(Session):
+    pass
+
+
+class Slotted:
+    __slots__ = ("number",)
+
+
+def test_buffers_outside_python_count_for_their_owners(take: Any) -> None:
+    # GIVEN buffers of known size, and a view into one
+    mapped = mmap.mmap(-1, 1_000_000)
+    array = (ctypes.c_char * 500_000)()
+    small, view = ctypes.c_int(5), (ctypes.c_char * 1000).from_buffer(array)
+    text = io.StringIO()
+    text.write("x")
+    text.seek(0)
+    text.write("y" * 100_000)
+    # WHEN
+    heap = take()
+    size = {name: heap.find(id(each)).size for name, each in
+            (("mapped", mapped), ("array", array), ("small", small), ("view", view), ("text", text))}
+    # THEN
+    assert 1_000_000 < size["mapped"] < 1_010_000
+    assert 500_000 < size["array"] < 510_000
+    assert size["small"] < 300 and size["view"] < 300
+    assert 400_000 < size["text"] < 500_000
+    mapped.close()
+
+
+def test_a_label_tells_objects_apart_and_nothing_else_is_shown(take: Any) -> None:
+    # GIVEN
+    user, admin, slotted = Session("ann"), Admin("bob"), Slotted()
+    slotted.number = 7  # type: ignore[attr-defined]
+    asked = Session("dict")
+    assert vars(asked)
+    # WHEN
+    heap = take(rules=[Rule(Session, label="name"), Rule(f"{__name__}.Slot*", label="number")])
+    # THEN
+    assert [heap.find(id(each)).text for each in (user, admin, asked, slotted)] == ["ann", "bob", "dict", "7"]
+    assert str(heap.find(id(admin))) == f"{__name__}.Admin bob"
+    assert "hunter2" not in str([each.text for each in heap.objects("str")])
+
+
+def test_the_most_derived_class_decides_and_then_the_last_rule(take: Any) -> None:
+    user, admin = Session("ann"), Admin("bob")
+    # WHEN
+    heap = take(rules=[Rule(Admin, label="secret"), Rule(Session, label="secret"), Rule(Session, label="name")])
+    assert [heap.find(id(each)).text for each in (user, admin)] == ["ann", "hunter2"]
+    heap = take(rules=[Rule(Session, label="name", exactly=True)])
+    assert [heap.find(id(each)).text for each in (user, admin)] == ["ann", ""]
+
+
+def test_a_rule_cannot_make_us_read_outside_an_object(take: Any) -> None:
+    # GIVEN offsets behind the end of objects, and a length that is none
+    kept = Session("ann"), ctypes.c_int(5)
+    rules = [Rule(Session, native=Native(pointer=10**9, length=8)), Rule("*", native=Native(pointer=0, length=2**62)),
+             Rule("_ctypes._CData", native=Native(pointer=0, length=0, unit=2**40))]
+    # WHEN / THEN
+    heap = take(rules=rules)
+    assert all(heap.find(id(each)).size < 1000 for each in kept)
+    with pytest.raises(ValueError, match="less than 0"):
+        plimsoll.heap.snapshot("never", rules=[Rule("x", native=Native(-8, 0))])
