@@ -32,7 +32,8 @@ from plimsoll import _core
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
-__all__ = ["Change", "Changes", "Heap", "Object", "Native", "Path", "Rule", "Taken", "TypeRow", "Types", "open", "snapshot"]
+__all__ = ["Change", "Changes", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken", "TypeRow", "Types", "fork_snapshot", "open",
+           "snapshot"]
 
 Row = TypeVar("Row")
 # With the process id, which a fork changes, it tells processes apart.
@@ -108,13 +109,42 @@ def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Rule]" 
 
     PermissionError or OSError if the file cannot be written.
     """
-    target = os.fspath(path)
+    return _taken(os.fspath(path), _core.heap_snapshot(os.fspath(path), **_options(values, rules)))
+
+
+def fork_snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Rule]" = ()) -> "Pending":
+    """As :func:`snapshot`, but the program goes on: a forked child writes its heap as it is now.
+
+    The program stands still for a fork only, some milliseconds a GB. Its memory is shared with the child's until either
+    writes to it. No code of the program runs in the child. Wait for it, or it stays as a zombie.
+    """
+    return Pending(os.fspath(path), _core.HeapChild.start(os.fspath(path), **_options(values, rules)))
+
+
+class Pending:
+    """A snapshot that a child is writing."""
+
+    def __init__(self, path: str, child: Any) -> None:
+        self.path = path
+        #: The child's process id.
+        self.pid: int = child.pid
+        self._child = child
+
+    def wait(self) -> Taken:
+        """Blocks until it is written. OSError if the child failed or was ended; then the file is incomplete."""
+        return _taken(self.path, self._child.wait())
+
+
+def _options(values: bool, rules: "Sequence[Rule]") -> "dict[str, Any]":
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
-    meta = [("process", f"{os.getpid()}:{_TOKEN}")]
-    taken = _core.heap_snapshot(target, values=values, hidden=ours, rules=[rule._row() for rule in rules], meta=meta)
-    return Taken(target, taken["objects"], taken["references"], taken["lost_references"], taken["file_bytes"],
-                 taken["stop_ns"] / 1e9)
+    return dict(values=values, hidden=ours, rules=[rule._row() for rule in rules],
+                meta=[("process", f"{os.getpid()}:{_TOKEN}")])
+
+
+def _taken(path: str, told: "dict[str, int]") -> Taken:
+    return Taken(path, told["objects"], told["references"], told["lost_references"], told["file_bytes"],
+                 told["stop_ns"] / 1e9)
 
 
 def _bytes(count: float) -> str:

@@ -78,10 +78,9 @@ TypeRule rule_of(const RuleRow& row) {
   return rule;
 }
 
-nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
-                       const std::vector<RuleRow>& rules,
-                       const std::vector<std::pair<std::string, std::string>>& meta) {
-  CaptureOptions options{with_values ? Values::kShown : Values::kRedacted, {hidden.ptr()}, {}, meta};
+CaptureOptions options_of(bool with_values, const nb::list& hidden, const std::vector<RuleRow>& rules,
+                          std::vector<std::pair<std::string, std::string>> meta) {
+  CaptureOptions options{with_values ? Values::kShown : Values::kRedacted, {hidden.ptr()}, {}, std::move(meta)};
   std::vector<PyObject*>& ours = options.hidden;
   // The classes of our classes, which the binding library holds.
   for (PyObject* type = nb::type<HeapData>().ptr(); Py_TYPE(type) != &PyType_Type; type = ours.back())
@@ -91,7 +90,10 @@ nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list
     if (PyModule_Check(object.ptr())) ours.push_back(PyModule_GetDict(object.ptr()));
   }
   for (const RuleRow& row : rules) options.rules.push_back(rule_of(row));
-  const CaptureStatistics taken = value_or_raise(capture_heap(path, std::move(options)));
+  return options;
+}
+
+nb::dict as_dict(const CaptureStatistics& taken) {
   nb::dict result;
   result["objects"] = taken.objects;
   result["references"] = taken.edges;
@@ -101,6 +103,27 @@ nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list
   result["mark_ns"] = taken.mark_ns;
   result["index_bytes"] = taken.index_bytes;
   return result;
+}
+
+nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
+                       const std::vector<RuleRow>& rules,
+                       const std::vector<std::pair<std::string, std::string>>& meta) {
+  return as_dict(value_or_raise(capture_heap(path, options_of(with_values, hidden, rules, meta))));
+}
+
+std::shared_ptr<CaptureChild> start_child(const std::string& path, bool with_values, const nb::list& hidden,
+                                          const std::vector<RuleRow>& rules,
+                                          const std::vector<std::pair<std::string, std::string>>& meta) {
+  return std::make_shared<CaptureChild>(
+      value_or_raise(CaptureChild::start(path, options_of(with_values, hidden, rules, meta))));
+}
+
+nb::dict wait_for(CaptureChild& child) {
+  Result<CaptureStatistics> taken = [&] {
+    const nb::gil_scoped_release release;
+    return child.wait();
+  }();
+  return as_dict(value_or_raise(std::move(taken)));
 }
 
 std::shared_ptr<HeapData> open(const std::string& path) {
@@ -207,6 +230,11 @@ nb::bytes heapsnapshot(const HeapData& self) {
 void bind_heap(nb::module_& module) {
   module.def("heap_snapshot", &take_snapshot, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
              nb::arg("rules"), nb::arg("meta"));
+  nb::class_<CaptureChild>(module, "HeapChild", "A child that takes a snapshot; see plimsoll.heap.snapshot.")
+      .def_static("start", &start_child, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
+                  nb::arg("rules"), nb::arg("meta"))
+      .def_prop_ro("pid", &CaptureChild::pid)
+      .def("wait", &wait_for);
   const auto objects = [](const HeapData& self) { return self.snapshot().object_count; };
   const auto as_data = [](nb::handle self) -> HeapData& { return nb::cast<HeapData&>(self); };
   nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")

@@ -1,11 +1,18 @@
 #include "python/heap_capture.h"
 
+#include <fcntl.h>
 #include <nanobind/nanobind.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "base/clock.h"
@@ -293,64 +300,150 @@ std::vector<int> collector_thresholds(nanobind::module_& collector) {
   return thresholds;
 }
 
-// Runs `capture` while no other thread runs Python code.
-Status run_alone(Capture& capture, heap::SnapshotWriter& writer) {
-  if constexpr (!kIsFreeThreaded) return capture.run(writer);
+// Runs `work` while no other thread runs Python code. False if it did not run.
+bool run_alone(const std::function<void()>& work) {
+  if constexpr (!kIsFreeThreaded) {
+    work();
+    return true;
+  }
   struct Call {
-    Capture& capture;
-    heap::SnapshotWriter& writer;
-    std::optional<Status> status;
-  } call{capture, writer, std::nullopt};
+    const std::function<void()>& work;
+    bool is_done;
+  } call{work, false};
   // The world is stopped around all calls; the first does everything.
   visit_objects_alone(
       [](PyObject*, void* argument) {
         auto* self = static_cast<Call*>(argument);
-        if (!self->status) self->status = self->capture.run(self->writer);
+        if (!self->is_done) self->work();
+        self->is_done = true;
         return 0;
       },
       &call);
-  if (!call.status) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
-  return *call.status;
+  return call.is_done;
 }
 
-void add_meta(heap::SnapshotWriter& writer, Values values, const CaptureStatistics& statistics) {
-  writer.add_meta("plimsoll", PLIMSOLL_VERSION);
-  writer.add_meta("python", Py_GetVersion());
-  writer.add_meta("pid", std::to_string(::getpid()));
-  writer.add_meta("time_ns", std::to_string(realtime_ns()));
-  writer.add_meta("stop_ns", std::to_string(statistics.stop_ns));
-  writer.add_meta("values", values == Values::kShown ? "shown" : "redacted");
+// A capture with all that must be made before the heap stands still.
+class Preparation {
+ public:
+  static Result<std::unique_ptr<Preparation>> make(const std::string& path, CaptureOptions options) {
+    Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
+    if (!writer.ok()) return writer.error();
+    for (const auto& [name, value] : options.meta) writer.value().add_meta(name, value);
+    return std::unique_ptr<Preparation>(new Preparation(writer.take(), std::move(options)));
+  }
+
+  // The snapshot, while the heap stands still.
+  Result<CaptureStatistics> take() {
+    PLIMSOLL_TRY(capture_->run(writer_));
+    CaptureStatistics statistics = capture_->statistics();
+    add_meta(statistics);
+    PLIMSOLL_TRY(writer_.finish());
+    statistics.edges = writer_.edge_count();
+    statistics.lost_edges = writer_.lost_edge_count();
+    statistics.file_bytes = writer_.file_bytes();
+    return statistics;
+  }
+
+ private:
+  Preparation(heap::SnapshotWriter writer, CaptureOptions options)
+      : writer_(std::move(writer)), values_(options.values) {
+    std::vector<TypeRule> rules = built_in_rules();
+    rules.insert(rules.end(), options.rules.begin(), options.rules.end());
+    options.rules = std::move(rules);
+    nanobind::module_ collector = nanobind::module_::import_("gc");
+    TrackedObjects lists;
+    if (!lists.find(collector_thresholds(collector))) {
+      tracked_ = collector.attr("get_objects")();
+      options.hidden.push_back(tracked_.ptr());
+    }
+    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr());
+  }
+
+  void add_meta(const CaptureStatistics& statistics) {
+    writer_.add_meta("plimsoll", PLIMSOLL_VERSION);
+    writer_.add_meta("python", Py_GetVersion());
+    writer_.add_meta("pid", std::to_string(::getpid()));
+    writer_.add_meta("time_ns", std::to_string(realtime_ns()));
+    writer_.add_meta("stop_ns", std::to_string(statistics.stop_ns));
+    writer_.add_meta("values", values_ == Values::kShown ? "shown" : "redacted");
+  }
+
+  heap::SnapshotWriter writer_;
+  Values values_;
+  nanobind::object tracked_;
+  std::unique_ptr<Capture> capture_;
+};
+
+// What a child does, and never returns from: no code of the program's runs in it, neither at its end.
+[[noreturn]] void take_in_child(Preparation& preparation, int pipe) {
+  constexpr unsigned kLongestSeconds = 3600;  // a child that hangs is not for ever
+  ::signal(SIGALRM, SIG_DFL);
+  ::alarm(kLongestSeconds);
+  const Result<CaptureStatistics> taken = preparation.take();
+  const void* bytes = taken.ok() ? static_cast<const void*>(&taken.value()) : taken.error().message.data();
+  const std::size_t size = taken.ok() ? sizeof(CaptureStatistics) : taken.error().message.size();
+  const ssize_t written = ::write(pipe, bytes, size);
+  ::_exit(taken.ok() && written == static_cast<ssize_t>(size) ? 0 : 1);
 }
 
 }  // namespace
 
 Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options) {
-  Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
-  if (!writer.ok()) return writer.error();
-  for (const auto& [name, value] : options.meta) writer.value().add_meta(name, value);
-  std::vector<TypeRule> rules = built_in_rules();
-  rules.insert(rules.end(), options.rules.begin(), options.rules.end());
-  options.rules = std::move(rules);
-  nanobind::module_ collector = nanobind::module_::import_("gc");
-  const std::vector<int> thresholds = collector_thresholds(collector);
-  TrackedObjects lists;
-  nanobind::object tracked;
-  const bool has_lists = lists.find(thresholds);
-  if (!has_lists) {
-    tracked = collector.attr("get_objects")();
-    options.hidden.push_back(tracked.ptr());
+  const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
+  if (!preparation.ok()) return preparation.error();
+  std::optional<Result<CaptureStatistics>> taken;
+  run_alone([&] { taken = preparation.value()->take(); });
+  if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
+  return *taken;
+}
+
+Result<CaptureChild> CaptureChild::start(const std::string& path, CaptureOptions options) {
+  const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
+  if (!preparation.ok()) return preparation.error();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("cannot make a pipe", errno);
+  CaptureChild child;
+  child.pipe_ = UniqueFd(ends[0]);
+  UniqueFd in_child(ends[1]);
+  const std::int64_t start = monotonic_ns();
+  int error = 0;
+  run_alone([&] {
+    child.pid_ = ::fork();
+    error = errno;
+    if (child.pid_ == 0) take_in_child(*preparation.value(), in_child.get());
+  });
+  child.pause_ns_ = monotonic_ns() - start;
+  if (child.pid_ < 0) return system_error("cannot fork for a snapshot", error);
+  return child;
+}
+
+Result<CaptureStatistics> CaptureChild::wait() {
+  if (pid_ <= 0) return Error{ErrorKind::kUsage, "the snapshot has been waited for already"};
+  std::string told;
+  char block[512];
+  for (;;) {
+    const ssize_t got = ::read(pipe_.get(), block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    told.append(block, static_cast<std::size_t>(got));
   }
-  const Values values = options.values;
-  Capture capture(std::move(options), std::move(lists), tracked.ptr());
-  PLIMSOLL_TRY(run_alone(capture, writer.value()));
-  CaptureStatistics statistics = capture.statistics();
-  statistics.has_tracked_references = !has_lists;
-  add_meta(writer.value(), values, statistics);
-  PLIMSOLL_TRY(writer.value().finish());
-  statistics.edges = writer.value().edge_count();
-  statistics.lost_edges = writer.value().lost_edge_count();
-  statistics.file_bytes = writer.value().file_bytes();
-  return statistics;
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  pipe_.reset();
+  // The program may wait for any child of its own, and get ours.
+  const bool is_fine = ended < 0 || status == 0;
+  if (is_fine && told.size() == sizeof(CaptureStatistics)) {
+    CaptureStatistics statistics;
+    std::memcpy(&statistics, told.data(), sizeof statistics);
+    statistics.stop_ns = pause_ns_;
+    return statistics;
+  }
+  if (!told.empty() && told.size() != sizeof(CaptureStatistics)) return Error{ErrorKind::kSystem, told};
+  const std::string how = WIFSIGNALED(status) ? " by signal " + std::to_string(WTERMSIG(status)) : std::string{};
+  return Error{ErrorKind::kSystem, "the child that took the snapshot was ended" + how + "; its file is incomplete"};
 }
 
 }  // namespace plimsoll::python

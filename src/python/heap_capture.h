@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Python.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "python/type_rules.h"
 
 namespace plimsoll::python {
@@ -23,10 +25,9 @@ enum class Values : std::uint8_t {
 struct CaptureStatistics {
   std::uint64_t objects = 0, edges = 0, lost_edges = 0;
   std::uint64_t file_bytes = 0;
-  std::int64_t stop_ns = 0;             // for which no Python code ran
-  std::int64_t mark_ns = 0;             // thereof to find the objects
-  std::uint64_t index_bytes = 0;        // memory to number them
-  bool has_tracked_references = false;  // a reference to each collectable object was held meanwhile
+  std::int64_t stop_ns = 0;       // for which no Python code ran
+  std::int64_t mark_ns = 0;       // thereof to find the objects
+  std::uint64_t index_bytes = 0;  // memory to number them
 };
 
 // What the caller wants.
@@ -41,5 +42,20 @@ struct CaptureOptions {
 // Writes all objects of this interpreter to `path`. The GIL is held throughout; without one, all other threads are
 // stopped.
 Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options);
+
+// A snapshot that a forked child takes, of the heap as it was when it started, while the program goes on.
+class CaptureChild {
+ public:
+  // Stops the program for as long as a fork takes. The child runs no code of the program's, neither at its end.
+  static Result<CaptureChild> start(const std::string& path, CaptureOptions options);
+  // Blocks until the child is done; stop_ns is what start() took. An error tells how it failed.
+  Result<CaptureStatistics> wait();
+  [[nodiscard]] std::int64_t pid() const { return pid_; }
+
+ private:
+  UniqueFd pipe_;
+  pid_t pid_ = -1;
+  std::int64_t pause_ns_ = 0;
+};
 
 }  // namespace plimsoll::python

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pathlib
+import signal
 import stat
 import subprocess
 import sys
@@ -259,6 +260,42 @@ def test_what_is_no_snapshot_is_an_error(tmp_path: pathlib.Path) -> None:
     path.write_text("hello")
     with pytest.raises(plimsoll.ProfileError, match="not a heap snapshot"):
         plimsoll.heap.open(path)
+
+
+def test_a_child_writes_the_heap_as_it_was(tmp_path: pathlib.Path) -> None:
+    # GIVEN objects that are dropped as soon as the child is there, and a thread that goes on
+    keep = [Held() for _ in range(500)]
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    # WHEN
+    pending = plimsoll.heap.fork_snapshot(tmp_path / "child.heap")
+    keep.clear()
+    taken = pending.wait()
+    stop.set()
+    thread.join()
+    # THEN
+    heap = plimsoll.heap.open(tmp_path / "child.heap")
+    assert heap.complete and len(heap) == taken.objects
+    assert counts(heap)[f"{__name__}.Held"] >= 500
+    assert heap.meta["process"].startswith(f"{os.getpid()}:")
+    with pytest.raises(ValueError, match="already"):
+        pending.wait()
+
+
+def test_a_child_that_is_killed_is_told_of(tmp_path: pathlib.Path) -> None:
+    # GIVEN a child that waits for a reader of the pipe that it writes to
+    os.mkfifo(tmp_path / "pipe")
+    keep_open = os.open(tmp_path / "pipe", os.O_RDWR)
+    keep = [str(number) * 50 for number in range(50_000)]
+    pending = plimsoll.heap.fork_snapshot(tmp_path / "pipe", values=True)
+    # WHEN
+    os.kill(pending.pid, signal.SIGKILL)
+    # THEN
+    with pytest.raises(OSError, match="signal 9"):
+        pending.wait()
+    os.close(keep_open)
+    assert len(keep) == 50_000
 
 
 def test_a_diff_counts_what_is_new(take: Any) -> None:
