@@ -36,6 +36,7 @@ class Heap final : public Command {
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
+           "  plimsoll heap show app.heap suspects                   where memory piles up\n"
            "  plimsoll heap diff before.heap after.heap              what has grown\n"
            "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools";
   }
@@ -66,7 +67,7 @@ class Heap final : public Command {
   }
   void add_show(CLI::App& app) {
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
-    app.add_option("VIEW", view_, "types (default), tree or paths")->type_name("");
+    app.add_option("VIEW", view_, "types (default), tree, paths or suspects")->type_name("");
     app.add_option("--of", object_, "tree, paths: of the object at an address (0x7f...), or of the largest of a class")
         ->type_name("OBJECT");
     app.add_flag("--raw", is_raw_, "tree: dicts of modules, classes and instances as objects of their own");
@@ -87,8 +88,8 @@ class Heap final : public Command {
   }
 
   [[nodiscard]] Status check() {
-    if (view_ != "types" && view_ != "tree" && view_ != "paths")
-      return Error{ErrorKind::kUsage, no_such("view", view_, {"types", "tree", "paths"})};
+    if (view_ != "types" && view_ != "tree" && view_ != "paths" && view_ != "suspects")
+      return Error{ErrorKind::kUsage, no_such("view", view_, {"types", "tree", "paths", "suspects"})};
     if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
       return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};
     const std::int64_t limit = limit_.value_or(view_ == "paths" ? 5 : 30);
@@ -109,12 +110,18 @@ class Heap final : public Command {
       console.notice(file_ + " holds no objects");
       return kNoSamples;
     }
-    const bool is_folded = view_ == "tree" && !is_raw_;
+    const bool is_folded = view_ == "suspects" || (view_ == "tree" && !is_raw_);
     heap::Dominance dominance =
         is_folded ? heap::folded_dominance(snapshot.value()) : heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
     if (view_ == "types") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
+      return kFine;
+    }
+    if (view_ == "suspects") {
+      constexpr double kTenth = 0.1;
+      const auto found = heap::suspects(snapshot.value(), dominance, kTenth);
+      PLIMSOLL_TRY(console.print(as_json_ ? heap_suspects_json(view, found) : render_heap_suspects(view, found, page)));
       return kFine;
     }
     heap::Node node = snapshot.value().root();

@@ -82,6 +82,15 @@ TEST_F(HeapCommand, ShowsTheTreeAndThePaths) {
 )");
 }
 
+TEST_F(HeapCommand, ShowsWhereItPilesUp) {
+  EXPECT_EQ(run({"show", "before.heap", "suspects"}), kFine);
+  EXPECT_EQ(console.out, R"(4 objects, 1.37 kB, 3 references
+
+1.00 kB (73.1 %) retained by list at 0x1060
+  app.Session.data -> list
+)");
+}
+
 TEST_F(HeapCommand, ShowsWhatHasGrown) {
   EXPECT_EQ(run({"diff", "before.heap", "after.heap"}), kFine);
   EXPECT_TRUE(console.out.starts_with("before 1.37 kB, after 3.37 kB (+2.00 kB); objects +1\n")) << console.out;
@@ -92,6 +101,7 @@ TEST_F(HeapCommand, WritesJson) {
   for (const auto& words :
        std::vector<std::vector<std::string>>{{"show", "before.heap", "--json"},
                                              {"show", "before.heap", "tree", "--json"},
+                                             {"show", "before.heap", "suspects", "--json"},
                                              {"show", "before.heap", "paths", "--of", "list", "--json"},
                                              {"diff", "before.heap", "after.heap", "--json"}}) {
     console.out.clear();

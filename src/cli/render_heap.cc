@@ -173,6 +173,31 @@ std::string render_heap_paths(const HeapView& view, Node node, const HeapOptions
   return out;
 }
 
+std::string render_heap_suspects(const HeapView& view, const std::vector<heap::Suspect>& suspects, const Page& page) {
+  const Snapshot& snapshot = view.snapshot;
+  const std::uint64_t total = total_size(snapshot);
+  std::string out = summary(snapshot);
+  if (suspects.empty()) return out + "no object and no class retains a tenth of the memory\n";
+  for (const heap::Suspect& suspect : suspects) {
+    const double percent = share(suspect.retained, total);
+    const std::string who =
+        suspect.node == heap::kNoNode
+            ? fmt::format("{} objects of {}", format_count(suspect.count), printable(snapshot.types[suspect.type].name))
+            : fmt::format("{} at {:#x}", node_text(snapshot, suspect.node), snapshot.address[suspect.node]);
+    out += fmt::format("{} ({} %) retained by {}\n", page.paint(heat(percent), bytes_text(suspect.retained)),
+                       format_percent(percent), page.paint(Style::kStrong, who));
+    std::string chain;
+    for (std::size_t i = 0; i + 1 < suspect.holders.size(); ++i)
+      chain += node_text(snapshot, suspect.holders[i]) +
+               printable(heap::describe_hold(snapshot, suspect.holders[i], suspect.holders[i + 1])) + " -> ";
+    if (!chain.empty()) out += "  " + chain + node_text(snapshot, suspect.node) + "\n";
+    if (suspect.piled_count > 0)
+      out += fmt::format("  of it {} by {} {}\n", bytes_text(suspect.piled_retained), format_count(suspect.piled_count),
+                         printable(snapshot.types[suspect.piled_type].name));
+  }
+  return out;
+}
+
 std::string render_heap_changes(const Snapshot& before, const Snapshot& after, const HeapOptions& options,
                                 const Page& page) {
   std::vector<heap::TypeChange> rows = heap::changes(before, after);
@@ -256,6 +281,32 @@ std::string heap_paths_json(const HeapView& view, Node node, const HeapOptions& 
       json.end_object();
     }
     json.end_array();
+  });
+  return finish(out, json);
+}
+
+std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Suspect>& suspects) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "suspects");
+  put_heap(json, view.snapshot);
+  json.column("suspects", suspects, [&](const heap::Suspect& suspect) {
+    json.begin_object();
+    json.member("type", view.snapshot.types[suspect.type].name);
+    json.member("count", static_cast<std::int64_t>(suspect.count));
+    json.member("retained_bytes", static_cast<std::int64_t>(suspect.retained));
+    json.column("holders", suspect.holders, [&](Node holder) {
+      json.begin_object();
+      put_node(json, view, holder);
+      json.end_object();
+    });
+    json.key("piled");
+    json.begin_object();
+    json.member("type", view.snapshot.types[suspect.piled_type].name);
+    json.member("count", static_cast<std::int64_t>(suspect.piled_count));
+    json.member("retained_bytes", static_cast<std::int64_t>(suspect.piled_retained));
+    json.end_object();
+    json.end_object();
   });
   return finish(out, json);
 }

@@ -8,6 +8,7 @@
 #include "heap/analysis.h"
 #include "heap/paths.h"
 #include "heap/snapshot.h"
+#include "heap/suspects.h"
 
 namespace plimsoll::cli {
 
@@ -30,6 +31,7 @@ struct HeapView {
 std::string render_heap_types(const HeapView& view, const HeapOptions& options, const Page& page);
 std::string render_heap_tree(const HeapView& view, heap::Node top, const HeapOptions& options, const Page& page);
 std::string render_heap_paths(const HeapView& view, heap::Node node, const HeapOptions& options, const Page& page);
+std::string render_heap_suspects(const HeapView& view, const std::vector<heap::Suspect>& suspects, const Page& page);
 std::string render_heap_changes(const heap::Snapshot& before, const heap::Snapshot& after, const HeapOptions& options,
                                 const Page& page);
 
@@ -37,6 +39,7 @@ std::string render_heap_changes(const heap::Snapshot& before, const heap::Snapsh
 std::string heap_types_json(const HeapView& view, const HeapOptions& options);
 std::string heap_tree_json(const HeapView& view, heap::Node top, const HeapOptions& options);
 std::string heap_paths_json(const HeapView& view, heap::Node node, const HeapOptions& options);
+std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Suspect>& suspects);
 std::string heap_changes_json(const heap::Snapshot& before, const heap::Snapshot& after);
 
 }  // namespace plimsoll::cli

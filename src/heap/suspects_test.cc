@@ -1,0 +1,63 @@
+// heap/suspects_test.cc: piles drawn in text.
+#include "heap/suspects.h"
+
+#include <gtest/gtest.h>
+
+#include "heap/snapshot_testing.h"
+
+namespace plimsoll::heap {
+namespace {
+
+using testing::SnapshotDrawing;
+
+TEST(HeapSuspects, FollowTheHoldersDownToWhereItPilesUp) {
+  // GIVEN a module whose cache holds many sessions, and others that matter little
+  const SnapshotDrawing drawing(R"(
+    app: module 48  __dict__=ns
+    ns: dict 200  key>cache
+    key: str 50
+    cache: app.Cache 64  entries=entries
+    entries: list 400  first second third
+    first: app.Session 3000
+    second: app.Session 3000
+    third: str 500
+    other: module 900
+    modules: [modules] 0  app=app other=other
+  )");
+  const Snapshot snapshot = drawing.snapshot();
+  // WHEN
+  const std::vector<Suspect> found = suspects(snapshot, folded_dominance(snapshot), 0.2);
+  // THEN
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].node, drawing["entries"]);
+  EXPECT_EQ(found[0].holders, (std::vector<Node>{drawing["app"], drawing["cache"], drawing["entries"]}));
+  EXPECT_EQ(found[0].retained, 6900U);
+  EXPECT_EQ(snapshot.types[found[0].piled_type].name, "app.Session");
+  EXPECT_EQ(found[0].piled_count, 2U);
+  EXPECT_EQ(found[0].piled_retained, 6000U);
+}
+
+TEST(HeapSuspects, AClassIsSuspectedWhereNoObjectIs) {
+  // GIVEN ten modules of one size, none of which is a fifth
+  std::string text;
+  for (int i = 0; i < 10; ++i) text += "m" + std::to_string(i) + ": module 100\n";
+  text += "modules: [modules] 0";
+  for (int i = 0; i < 10; ++i) text += " m" + std::to_string(i);
+  const Snapshot snapshot = SnapshotDrawing(text).snapshot();
+  // WHEN
+  const std::vector<Suspect> found = suspects(snapshot, folded_dominance(snapshot), 0.2);
+  // THEN
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].node, kNoNode);
+  EXPECT_EQ(found[0].count, 10U);
+  EXPECT_EQ(found[0].retained, 1000U);
+}
+
+TEST(HeapSuspects, AnEvenHeapHasNone) {
+  const Snapshot snapshot =
+      SnapshotDrawing("a: list 100\n b: dict 100\n c: set 100\n d: str 100\n m: [modules] 0 a b c d").snapshot();
+  EXPECT_TRUE(suspects(snapshot, folded_dominance(snapshot), 0.3).empty());
+}
+
+}  // namespace
+}  // namespace plimsoll::heap
