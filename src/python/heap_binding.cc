@@ -68,8 +68,9 @@ nb::str text(std::string_view view) {
 using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>>;
 
 TypeRule rule_of(const RuleRow& row) {
-  const auto& [classes, exactly, label, native] = row;
-  TypeRule rule{classes, exactly ? Reach::kExactly : Reach::kInstances, {}};
+  const std::string& label = std::get<2>(row);
+  const std::vector<std::int64_t>& native = std::get<3>(row);
+  TypeRule rule{std::get<0>(row), std::get<1>(row) ? Reach::kExactly : Reach::kInstances, {}};
   if (!label.empty()) rule.facets.label = label;
   if (native.size() == 4) {
     const auto offset = [&](std::size_t i) { return static_cast<std::size_t>(native[i]); };  // -1 is kNowhere
