@@ -32,8 +32,10 @@ from plimsoll import _core
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
-__all__ = ["Change", "Changes", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken", "TypeRow", "Types", "fork_snapshot", "open",
-           "snapshot"]
+__all__ = [
+    "Change", "Changes", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
+    "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
+]
 
 Row = TypeVar("Row")
 # With the process id, which a fork changes, it tells processes apart.

@@ -10,14 +10,17 @@ std::vector<Node> find_owners(const Snapshot& snapshot) {
   for (std::size_t i = 0; i < snapshot.names.size(); ++i) is_part_name[i] = snapshot.names[i] == "__dict__";
   std::vector<Node> owner(snapshot.type.size());
   std::iota(owner.begin(), owner.end(), Node{0});
+  std::vector<bool> has_parts(snapshot.type.size(), false);
   for (Node node = 0; node < snapshot.object_count; ++node)
     for (std::uint32_t edge = snapshot.graph.first[node]; edge < snapshot.graph.first[node + 1]; ++edge) {
       const Node part = snapshot.graph.targets[edge];
       const bool is_part = snapshot.kind[edge] == EdgeKind::kNamed && is_part_name[snapshot.name[edge]];
       // No part of a part, and nobody who has parts: so that an owner is never folded itself.
-      if (is_part && owner[part] == part && owner[node] == node && snapshot.is_object(part) &&
-          snapshot.type_name(part) == "dict")
+      const bool is_free = owner[part] == part && owner[node] == node && !has_parts[part] && part != node;
+      if (is_part && is_free && snapshot.is_object(part) && snapshot.type_name(part) == "dict") {
         owner[part] = node;
+        has_parts[node] = true;
+      }
     }
   return owner;
 }

@@ -7,6 +7,7 @@
 #include "heap/paths.h"
 #include "heap/snapshot_format.h"
 #include "heap/snapshot_reader.h"
+#include "heap/suspects.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace plimsoll::heap;
@@ -22,6 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const DominatorTree tree = dominator_tree(heap.graph, heap.root());
     if (tree.order.size() != heap.type.size()) __builtin_trap();  // the root reaches everything
     (void)retained_sizes(tree, heap.size);
+    for (const Suspect& suspect : suspects(heap, folded_dominance(heap), 0.1))
+      if (suspect.node != kNoNode) (void)describe(heap, suspect.node);
     for (const auto& path : paths_to(heap.graph, heap.root(), 0, 3))
       for (const Step& step : path) (void)(describe(heap, step.node) + describe_edge(heap, step.node, step.edge));
   }
