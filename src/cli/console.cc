@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "profile/plim_reader.h"
+#include "formats/input.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -53,7 +53,7 @@ Result<Input> read_standard_input() {
     return Error{ErrorKind::kUsage, "- reads a profile from standard input, which is a terminal; pipe one in"};
   const Result<std::string> bytes = read_all(STDIN_FILENO);
   if (!bytes.ok()) return bytes.error();
-  Result<profile::Profile> read = profile::read_plim(bytes.value());
+  Result<profile::Profile> read = formats::read_profile(bytes.value());
   if (!read.ok()) return Error{read.error().kind, "standard input: " + read.error().message};
   return Input{read.take(), bytes.value().size()};
 }
@@ -89,7 +89,7 @@ Result<Input> ProcessConsole::read_profile(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     return Error{ErrorKind::kBadInput, path + " is a directory, not a profile"};
-  Result<profile::Profile> read = profile::read_plim_file(path);
+  Result<profile::Profile> read = formats::read_profile_file(path);
   if (!read.ok()) {
     const bool system = read.error().kind == ErrorKind::kSystem;
     return Error{system ? ErrorKind::kBadInput : read.error().kind, read.error().message};
