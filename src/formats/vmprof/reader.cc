@@ -149,8 +149,8 @@ class Reader {
   [[nodiscard]] std::int64_t time_of(const Record& record) const {
     if (record.time_ns && survey_.first_time_ns) return std::max<std::int64_t>(0, *record.time_ns - zero());
     const std::int64_t span = survey_.elapsed_us().value_or(0) * kMicrosecond;
-    if (span == 0 || survey_.samples == 0) return position_ * weight_.ns;
-    return static_cast<std::int64_t>(static_cast<double>(span) * static_cast<double>(position_) /
+    if (span == 0 || survey_.samples == 0) return (position_ + 1) * weight_.ns;
+    return static_cast<std::int64_t>(static_cast<double>(span) * static_cast<double>(position_ + 1) /
                                      static_cast<double>(survey_.samples));
   }
   // The start on the clock of the samples: told, or a period before the first.

@@ -89,7 +89,7 @@ TEST(VmprofReader, GivesEachSampleThePeriodAndSpreadsTheTimes) {
   // WHEN they are read THEN each weighs a period, their times are spread over the second, and both are said to be
   // assumed
   EXPECT_EQ(samples_text(profile), "main(app.py:1);work(lib/work.py:10) 1000\nmain(app.py:1) 1000\n- 1000\n");
-  EXPECT_EQ(profile.samples.time_ns, (std::vector<std::int64_t>{0, 333'333'333, 666'666'666}));
+  EXPECT_EQ(profile.samples.time_ns, (std::vector<std::int64_t>{333'333'333, 666'666'666, 1'000'000'000}));
   EXPECT_EQ(profile.end_ns, 1'000'000'000);
   EXPECT_EQ(profile.start_realtime_ns, 100'250'000'000);
   EXPECT_TRUE(profile.meta_value("weights").starts_with("assumed: the period"));

@@ -141,7 +141,11 @@ FunctionId StackBuilder::named_function(std::string_view name) {
   function.name = profile_.strings.intern(parts.symbol);
   if (!parts.file.empty()) function.file = profile_.strings.intern(parts.file);
   function.first_line = parts.line;
-  if (parts.language != "py") function.kind = parts.language.empty() ? FunctionKind::kSynthetic : FunctionKind::kNative;
+  const bool is_bracketed = parts.symbol.starts_with('[') && parts.file.empty();  // as the writer names synthetic ones
+  if (parts.language.empty() || (parts.language == "py" && is_bracketed))
+    function.kind = FunctionKind::kSynthetic;
+  else if (parts.language != "py")
+    function.kind = FunctionKind::kNative;
   return profile_.functions.intern(function);
 }
 
