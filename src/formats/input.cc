@@ -4,7 +4,12 @@
 #include <algorithm>
 
 #include "base/mapped_file.h"
+#include "formats/collapsed/reader.h"
+#include "formats/cpuprofile/reader.h"
+#include "formats/firefox/reader.h"
 #include "formats/gzip.h"
+#include "formats/pprof/reader.h"
+#include "formats/speedscope/reader.h"
 #include "formats/vmprof/reader.h"
 #include "profile/plim_format.h"
 #include "profile/plim_reader.h"
@@ -35,6 +40,11 @@ const std::vector<Reader>& readers() {
   static const std::vector<Reader> all = {
       {"plim", "Plimsoll's own profiles", is_plim, profile::read_plim},
       {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read},
+      {"speedscope", "speedscope.app's JSON", speedscope::is_speedscope, speedscope::read},
+      {"firefox", "the Firefox Profiler's processed JSON", firefox::is_firefox, firefox::read},
+      {"pprof", "profile.proto, of pprof and many others", pprof::is_pprof, pprof::read},
+      {"cpuprofile", "V8's, from Chrome's developer tools and Node", cpuprofile::is_cpuprofile, cpuprofile::read},
+      {"collapsed", "collapsed stacks, also Austin's", collapsed::is_collapsed, collapsed::read},
   };
   return all;
 }

@@ -2,6 +2,7 @@
 #include "formats/vmprof/writer.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <charconv>
 #include <optional>
 
@@ -71,6 +72,7 @@ class FileWriter {
                  std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return !frame.trace.is_none(); });
     has_lines_ =
         !is_tagged_ && std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.line != 0; });
+    set_thread_ids();
     for (const profile::Counter& counter : profile.counters)
       if (counter.name == "rss" && counter.unit == "bytes" && !counter.value.empty() && rss_ == nullptr)
         rss_ = &counter;
@@ -82,11 +84,31 @@ class FileWriter {
     for (const FunctionKind kind : {FunctionKind::kNative, FunctionKind::kPython, FunctionKind::kSynthetic})
       names(kind);
     out_.marker(Marker::kTrailer);
-    out_.time((profile_.start_realtime_ns + profile_.end_ns) / kMicrosecond);
+    out_.time((profile_.start_realtime_ns + end_ns()) / kMicrosecond);
     return out_.take();
   }
 
  private:
+  // The kernel's ids, which some formats do not tell and the kernel gives again: each thread has one of its own.
+  void set_thread_ids() {
+    boost::unordered_flat_set<std::int64_t> used;
+    std::int64_t next = 1;
+    for (const profile::Thread& thread : profile_.threads) {
+      std::int64_t id = thread.os_tid;
+      while (!used.insert(id).second) id = next++;
+      thread_ids_.push_back(id);
+    }
+  }
+
+  // A reader wonders at a thread that used more time than passed. Formats without times have such threads.
+  [[nodiscard]] std::int64_t end_ns() const {
+    std::vector<std::int64_t> used(profile_.threads.size());
+    for (std::size_t row = 0; row < profile_.samples.size(); ++row)
+      used[profile_.samples.thread[row].index()] += periods_.count[row] * periods_.period_us * kMicrosecond;
+    const auto most = std::max_element(used.begin(), used.end());
+    return std::max(profile_.end_ns, most == used.end() ? 0 : *most);
+  }
+
   void header() {
     for (const std::int64_t value :
          {std::int64_t{0}, std::int64_t{3}, std::int64_t{0}, periods_.period_us, std::int64_t{0}})
@@ -144,7 +166,7 @@ class FileWriter {
     record.word(1);
     record.word(static_cast<std::int64_t>(depth));
     for (std::size_t i = 0; i < depth; ++i) record.word(entries_[i]);
-    record.word(profile_.threads[thread.index()].os_tid);
+    record.word(thread_ids_[thread.index()]);
     if (rss_ != nullptr) record.word(rss_kib);
     return record.take();
   }
@@ -195,6 +217,7 @@ class FileWriter {
   const profile::Counter* rss_ = nullptr;
   bool is_tagged_ = false;
   bool has_lines_ = false;
+  std::vector<std::int64_t> thread_ids_;
   std::vector<std::int64_t> entries_;
   Bytes out_;
 };
