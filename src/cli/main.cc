@@ -8,6 +8,7 @@
 #include "cli/diff.h"
 #include "cli/doctor.h"
 #include "cli/info.h"
+#include "cli/jitlog.h"
 #include "cli/run.h"
 #include "cli/selftest.h"
 #include "cli/show.h"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_diff());
   commands.push_back(make_info());
   commands.push_back(make_convert());
+  commands.push_back(make_jitlog());
   commands.push_back(make_doctor());
   commands.push_back(make_selftest());
 

@@ -7,7 +7,6 @@
 #include "formats/collapsed/reader.h"
 #include "formats/cpuprofile/reader.h"
 #include "formats/firefox/reader.h"
-#include "formats/gzip.h"
 #include "formats/pprof/reader.h"
 #include "formats/speedscope/reader.h"
 #include "formats/vmprof/reader.h"
@@ -51,11 +50,24 @@ const std::vector<Reader>& readers() {
 
 Result<profile::Profile> read_profile(std::string_view bytes) {
   if (!is_gzip(bytes)) return read_plain(bytes);
-  const Result<Gunzipped> unpacked = gunzip(bytes, kLargestUnpacked);
-  if (!unpacked.ok()) return unpacked.error();
-  Result<profile::Profile> profile = read_plain(unpacked.value().bytes);
-  if (profile.ok() && !unpacked.value().is_whole) profile.value().complete = false;
+  const Result<Gunzipped> plain = gunzip(bytes, kLargestUnpacked);
+  if (!plain.ok()) return plain.error();
+  Result<profile::Profile> profile = read_plain(plain.value().bytes);
+  if (profile.ok() && !plain.value().is_whole) profile.value().complete = false;
   return profile;
+}
+
+Result<Gunzipped> unpacked(std::string bytes) {
+  if (!is_gzip(bytes)) return Gunzipped{std::move(bytes), true};
+  return gunzip(bytes, kLargestUnpacked);
+}
+
+Result<Gunzipped> read_unpacked_file(const std::string& path) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  Result<Gunzipped> bytes = unpacked(std::string(file.value().view()));
+  if (!bytes.ok()) return Error{bytes.error().kind, path + ": " + bytes.error().message};
+  return bytes;
 }
 
 Result<profile::Profile> read_profile_file(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "formats/gzip.h"
 #include "profile/profile.h"
 
 namespace plimsoll::formats {
@@ -25,6 +26,12 @@ const std::vector<Reader>& readers();
 // Reads bytes of any of these formats, plain or gzipped, by what is in them. Bytes that are none are an error
 // (kBadInput) that lists the formats.
 Result<profile::Profile> read_profile(std::string_view bytes);
+
+// The same bytes, or what they unpack to if they are gzipped, as far as they go.
+Result<Gunzipped> unpacked(std::string bytes);
+
+// A file's bytes, unpacked if they are gzipped, as far as they go. Errors name the path.
+Result<Gunzipped> read_unpacked_file(const std::string& path);
 
 // Opens and reads a file. Errors name the path.
 Result<profile::Profile> read_profile_file(const std::string& path);
