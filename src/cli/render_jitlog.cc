@@ -43,9 +43,8 @@ std::string notes_on(const Forest& forest, const Trace& trace) {
 }
 
 std::string_view source_line(const Forest& forest, const MergePoint& place) {
-  for (const jitlog::SourceLine& line : forest.sources)
-    if (line.line == place.line && line.file == place.file) return line.text;
-  return {};
+  const auto found = forest.sources.find({std::string_view(place.file), place.line});
+  return found == forest.sources.end() ? std::string_view{} : found->second;
 }
 
 std::string place_line(const Forest& forest, const MergePoint& place, const Page& page) {

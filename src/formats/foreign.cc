@@ -11,6 +11,8 @@ namespace {
 
 using profile::FunctionKind;
 
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // the year 2096
+
 std::uint32_t position(std::int64_t value) {
   return value > 0 && value <= INT32_MAX ? static_cast<std::uint32_t>(value) : 0;
 }
@@ -28,9 +30,8 @@ FunctionKind kind_of(std::string_view name, std::string_view file) {
 }  // namespace
 
 std::int64_t nanoseconds_of(double value, double unit_ns) {
-  constexpr double kLargest = 1e18;  // 31 years
   const double ns = value * unit_ns;
-  return std::abs(ns) <= kLargest ? std::llround(ns) : 0;
+  return std::abs(ns) <= static_cast<double>(kLatestNs) ? std::llround(ns) : 0;
 }
 
 ForeignProfile::ForeignProfile(std::string_view format) {
@@ -66,12 +67,17 @@ ThreadId ForeignProfile::thread(const std::string& key, std::string_view name, s
   return position->second;
 }
 
-void ForeignProfile::sample(ThreadId thread, StackId stack, std::int64_t weight_ns) {
-  sample_at(profile.threads[thread.index()].end_ns + std::max<std::int64_t>(weight_ns, 0), thread, stack, weight_ns);
+void ForeignProfile::sample(ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity) {
+  const std::int64_t end_ns = profile.threads[thread.index()].end_ns;
+  sample_at(end_ns + std::clamp<std::int64_t>(weight_ns, 0, kLatestNs), thread, stack, weight_ns, activity);
 }
 
 void ForeignProfile::sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns,
                                Activity activity) {
+  // A file of hostile weights has none from where their sum would leave 64 bits.
+  weight_ns = std::clamp(weight_ns, -weight_left_, weight_left_);
+  weight_left_ -= std::abs(weight_ns);
+  time_ns = std::clamp(time_ns, std::int64_t{0}, kLatestNs);
   profile.samples.push_back(time_ns, thread, stack, weight_ns, activity);
   profile::Thread& row = profile.threads[thread.index()];
   row.end_ns = std::max(row.end_ns, time_ns);

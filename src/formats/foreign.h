@@ -31,9 +31,11 @@ class ForeignProfile {
   StackId push(StackId below, FrameId frame);
   ThreadId thread(const std::string& key, std::string_view name, std::int64_t tid = 0, std::int64_t pid = 0);
   // A sample, at the end of the thread's time so far unless a time is given.
-  void sample(ThreadId thread, StackId stack, std::int64_t weight_ns);
-  void sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns,
-                 Activity activity = Activity::kRunning);
+  void sample(ThreadId thread, StackId stack, std::int64_t weight_ns) {
+    sample(thread, stack, weight_ns, Activity::kRunning);
+  }
+  void sample(ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
+  void sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
   // Orders the rows and gives the profile away.
   profile::Profile take();
 
@@ -42,6 +44,7 @@ class ForeignProfile {
  private:
   boost::unordered_flat_map<std::string, ThreadId> threads_;
   boost::unordered_flat_map<std::int64_t, ProcessId> processes_;
+  std::int64_t weight_left_ = 4'000'000'000'000'000'000;
 };
 
 // A number of nanoseconds from a number of units; 0 for what is no time. Negative ones stay: some formats have them.

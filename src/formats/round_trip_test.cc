@@ -109,6 +109,7 @@ TEST(RoundTrip, KeepsLinesThreadsAndCounters) {
   EXPECT_EQ(read.threads[1].name, "worker");
   EXPECT_EQ(read.samples.time_ns, (std::vector<std::int64_t>{6'000'000, 11'000'000, 9'000'000, 12'000'000}));
   EXPECT_EQ(read.samples.activity[3], Activity::kOther);
+  EXPECT_EQ(read.start_realtime_ns / 1'000'000, 1'767'323'045'000);
   EXPECT_EQ(read.frames[read.stacks[read.samples.stack[1]].frame].line, 13U);
   ASSERT_EQ(read.counters.size(), 1U);
   EXPECT_EQ(read.counters[0].value, (std::vector<std::int64_t>{100, 90}));

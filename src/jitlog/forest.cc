@@ -15,12 +15,10 @@ std::string_view Forest::name_of(const Operation& operation) const {
 }
 
 std::optional<TraceIndex> Forest::bridge_of(std::uint64_t guard) const {
-  for (auto stitch = stitches.rbegin(); stitch != stitches.rend(); ++stitch) {
-    if (stitch->guard != guard) continue;
-    const auto found = by_code_address.find(stitch->target);
-    if (found != by_code_address.end()) return found->second;
-  }
-  return std::nullopt;
+  const auto target = stitch_targets.find(guard);
+  if (target == stitch_targets.end()) return std::nullopt;
+  const auto found = by_code_address.find(target->second);
+  return found == by_code_address.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace plimsoll::jitlog

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plimsoll::jitlog {
@@ -53,6 +54,7 @@ inline constexpr std::array<std::string_view, kStageCount> kStageNames = {"noopt
 
 // A loop or a bridge.
 struct Trace {
+  // Which of the two.
   enum class Kind : std::uint8_t { kLoop, kBridge };
   std::uint64_t id = 0;
   Kind kind = Kind::kLoop;
@@ -88,14 +90,6 @@ struct Redirect {
   std::uint64_t target = 0;
 };
 
-// A line of a source file that the log carries along.
-struct SourceLine {
-  std::string_view file;
-  std::uint16_t line = 0;
-  std::uint8_t indent = 0;
-  std::string_view text;
-};
-
 // A whole log. The views point into the bytes that it was read from, which must outlive it.
 struct Forest {
   std::uint16_t version = 0;
@@ -108,8 +102,9 @@ struct Forest {
   boost::unordered_flat_map<std::uint64_t, TraceIndex> by_guard;         // traces that have the guard of a descriptor
   boost::unordered_flat_map<std::uint64_t, std::uint64_t> counts;        // of guards and labels, by descriptor
   std::vector<Stitch> stitches;
+  boost::unordered_flat_map<std::uint64_t, std::uint64_t> stitch_targets;  // of the last stitch of a guard
   std::vector<Redirect> redirects;
-  std::vector<SourceLine> sources;
+  boost::unordered_flat_map<std::pair<std::string_view, std::uint64_t>, std::string_view> sources;  // by file and line
   std::uint64_t callbacks = 0;
   std::string problem;  // why reading ended early; empty if it did not
 

@@ -30,7 +30,9 @@ class Query {
   friend class QueryParser;
   // What a step of the evaluation does.
   enum class Step : std::uint8_t { kLoops, kBridges, kOperation, kFunction, kFile, kCount, kNot, kAnd, kOr };
+  // Of a count with a number.
   enum class Comparison : std::uint8_t { kMore, kMoreOrEqual, kLess, kLessOrEqual, kEqual, kUnequal };
+  // A step and what it needs.
   struct Instruction {
     Step step{};
     Comparison comparison{};

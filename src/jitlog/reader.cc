@@ -299,7 +299,9 @@ class Reader {
 
   bool stitch() {
     const Stitch stitch{address(), address()};
-    if (!in_.failed()) forest_.stitches.push_back(stitch);
+    if (in_.failed()) return true;
+    forest_.stitches.push_back(stitch);
+    forest_.stitch_targets[stitch.guard] = stitch.target;
     return true;
   }
   bool counter() {
@@ -325,8 +327,10 @@ class Reader {
     const std::string_view file = in_.text();
     const unsigned count = in_.u16();
     for (unsigned i = 0; i < count && !in_.failed(); ++i) {
-      const SourceLine line{file, in_.u16(), in_.u8(), in_.text()};
-      if (!in_.failed()) forest_.sources.push_back(line);
+      const std::uint16_t line = in_.u16();
+      in_.u8();  // the indent
+      const std::string_view text = in_.text();
+      if (!in_.failed()) forest_.sources[{file, line}] = text;
     }
     return true;
   }

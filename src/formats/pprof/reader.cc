@@ -70,11 +70,15 @@ class Reader {
         case ProfileField::kLocation: read_location(file.get_view()); break;
         case ProfileField::kFunction: read_function(file.get_view()); break;
         case ProfileField::kStringTable: strings_.push_back(view(file.get_view())); break;
-        case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = file.get_int64(); break;
-        case ProfileField::kDurationNanos: out_.profile.end_ns = std::max<std::int64_t>(file.get_int64(), 0); break;
+        case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = time(file.get_int64()); break;
+        case ProfileField::kDurationNanos: out_.profile.end_ns = time(file.get_int64()); break;
         default: file.skip();
       }
     }
+  }
+  static std::int64_t time(std::int64_t ns) {
+    constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // the year 2096
+    return std::clamp<std::int64_t>(ns, 0, kLatest);
   }
   static ValueType value_type(data_view bytes) {
     ValueType type;
@@ -192,9 +196,7 @@ class Reader {
         std::string(row.pid) + " " + std::string(row.thread_id) + " " + std::string(row.thread_name);
     const ThreadId thread = out_.thread(key, row.thread_name, number(row.thread_id), number(row.pid));
     const std::int64_t weight = nanoseconds_of(static_cast<double>(row.values[value_]), unit_ns_);
-    const std::int64_t end = out_.profile.threads[thread.index()].end_ns;
-    out_.sample_at(end + std::max<std::int64_t>(weight, 0), thread, stack_of(row.locations), weight,
-                   activity_named(row.activity).value_or(Activity::kRunning));
+    out_.sample(thread, stack_of(row.locations), weight, activity_named(row.activity).value_or(Activity::kRunning));
   }
   [[nodiscard]] std::pair<std::string_view, std::string_view> label(data_view bytes) const {
     std::pair<std::string_view, std::string_view> result;

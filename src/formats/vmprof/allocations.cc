@@ -35,11 +35,12 @@ void Allocations::stack(std::int64_t time_ns, ThreadId thread, StackId stack) {
 void Allocations::objects(std::int64_t time_ns, std::string_view entries) {
   const std::size_t count = entries.size() / layout_.address;
   const auto entry = [&](std::size_t i) { return number_at(entries, i * layout_.address, layout_.address); };
+  constexpr std::int64_t kLargest = std::int64_t{1} << 61U;  // so that differences of two fit into 64 bits
   const std::size_t objects = count - std::min(count, statistics_.size());
   for (std::size_t i = objects; i > 0; --i) objects_.push_back(entry(i - 1));
   for (std::size_t i = objects; i < count; ++i) {
     statistics_[i - objects].time_ns.push_back(time_ns);
-    statistics_[i - objects].value.push_back(entry(i));
+    statistics_[i - objects].value.push_back(std::clamp(entry(i), -kLargest, kLargest));
   }
 }
 

@@ -15,12 +15,12 @@ constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kKibibyte = 1'024;
-constexpr std::int64_t kLongestPeriodUs = 1'000'000'000;
+constexpr std::int64_t kLongestPeriodUs = 1'000'000;  // vmprof takes none of a second or longer
 
 double number_or(std::string_view digits, double otherwise) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc{} && std::abs(value) < 9e9 ? value : otherwise;
+  return error == std::errc{} && std::abs(value) < 4e9 ? value : otherwise;
 }
 
 // What a sample without a measured weight stands for, and where that comes from.
@@ -33,7 +33,8 @@ Weight weight_of(const Survey& survey) {
   const std::int64_t most = survey.most_of_a_thread;
   const std::optional<std::int64_t> elapsed = survey.elapsed_us();
   // A thread cannot have used more time than passed; 5 % for the clock that tells when recording began and ended.
-  const bool is_too_much = elapsed && most > 0 && period / 21 * most > *elapsed / 20;
+  const bool is_too_much =
+      elapsed && static_cast<double>(period) * static_cast<double>(most) > 1.05 * static_cast<double>(*elapsed);
   if (period > 0 && !is_too_much) return {period * kMicrosecond, "assumed: the period that was asked for"};
   if (elapsed && most > 0)
     return {std::max<std::int64_t>(*elapsed / most, 1) * kMicrosecond, "assumed: an equal share of the time recorded"};

@@ -1,6 +1,7 @@
 // formats/vmprof/records.cc: markers and payloads.
 #include "formats/vmprof/records.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@ namespace {
 
 constexpr unsigned kShort = 4;
 constexpr unsigned kLong = 8;
+constexpr std::int64_t kLatestNs = 4'100'000'000'000'000'000;  // the year 2099: sums of two times fit into 64 bits
 
 constexpr std::string_view kPyPy = "pypy";
 
@@ -20,8 +22,7 @@ bool is_marker(unsigned char byte) {
 
 // Nanoseconds of a time in seconds; none if that is no time.
 std::optional<std::int64_t> nanoseconds(double seconds) {
-  constexpr double kLargest = 9e9;  // 285 years, and far from the limits of 64 bits
-  if (!(std::abs(seconds) <= kLargest)) return std::nullopt;
+  if (!(seconds >= 0 && seconds * 1e9 <= static_cast<double>(kLatestNs))) return std::nullopt;
   return std::llround(seconds * 1e9);
 }
 
@@ -216,7 +217,7 @@ bool RecordReader::read_stack(Record& record) {
   if (sample_time_ == SampleTime::kAfter) {
     std::int64_t time_ns = 0;
     if (!number(kLong, time_ns)) return false;
-    record.time_ns = time_ns;
+    record.time_ns = std::clamp(time_ns, std::int64_t{0}, kLatestNs);
   }
   if (!mode_.has_memory) skip_stray_memory();
   return true;
@@ -268,8 +269,7 @@ bool RecordReader::read_time(Record& record) {
   const std::int64_t seconds = number_at(bytes_, position_, kLong);
   const std::int64_t micros = number_at(bytes_, position_ + kLong, kLong);
   position_ += kTimeBytes;
-  constexpr std::int64_t kLatest = 9'000'000'000;  // the year 2255
-  if (seconds >= 0 && seconds <= kLatest && micros >= 0 && micros < 1'000'000)
+  if (seconds >= 0 && seconds <= kLatestNs / 1'000'000'000 && micros >= 0 && micros < 1'000'000)
     record.time_us = seconds * 1'000'000 + micros;
   return true;
 }
