@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/testing.h"
 #include "formats/input.h"
+#include "jitlog/reader.h"
 #include "jitlog/testing.h"
 
 namespace plimsoll::cli {

@@ -49,8 +49,9 @@ class QueryParser {
     return true;
   }
   bool primary() {
+    if (depth_ == kDeepest) return expected("at most 100 parentheses inside one another");
     if (accept("(")) {
-      if (++depth_ > kDeepest) return expected("at most 100 parentheses inside one another");
+      ++depth_;
       const bool is_closed = either() && (accept(")") || expected("\")\""));
       --depth_;
       return is_closed;
