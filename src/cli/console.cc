@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "profile/plim_reader.h"
+#include "formats/input.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -48,12 +48,17 @@ Result<std::string> read_all(int fd) {
   }
 }
 
-Result<Input> read_standard_input() {
+Result<std::string> read_standard_input(std::string_view what) {
   if (::isatty(STDIN_FILENO) == 1)
-    return Error{ErrorKind::kUsage, "- reads a profile from standard input, which is a terminal; pipe one in"};
-  const Result<std::string> bytes = read_all(STDIN_FILENO);
+    return Error{ErrorKind::kUsage,
+                 fmt::format("- reads {} from standard input, which is a terminal; pipe one in", what)};
+  return read_all(STDIN_FILENO);
+}
+
+Result<Input> read_profile_from_standard_input() {
+  const Result<std::string> bytes = read_standard_input("a profile");
   if (!bytes.ok()) return bytes.error();
-  Result<profile::Profile> read = profile::read_plim(bytes.value());
+  Result<profile::Profile> read = formats::read_profile(bytes.value());
   if (!read.ok()) return Error{read.error().kind, "standard input: " + read.error().message};
   return Input{read.take(), bytes.value().size()};
 }
@@ -85,16 +90,29 @@ void ProcessConsole::notice(std::string_view line) {
 }
 
 Result<Input> ProcessConsole::read_profile(const std::string& path) {
-  if (path == "-") return read_standard_input();
+  if (path == "-") return read_profile_from_standard_input();
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     return Error{ErrorKind::kBadInput, path + " is a directory, not a profile"};
-  Result<profile::Profile> read = profile::read_plim_file(path);
+  Result<profile::Profile> read = formats::read_profile_file(path);
   if (!read.ok()) {
     const bool system = read.error().kind == ErrorKind::kSystem;
     return Error{system ? ErrorKind::kBadInput : read.error().kind, read.error().message};
   }
   return Input{read.take(), static_cast<std::uint64_t>(facts.st_size)};
+}
+
+Result<std::string> ProcessConsole::read_file(const std::string& path) {
+  if (path != "-") {
+    Result<formats::Gunzipped> file = formats::read_unpacked_file(path);
+    if (!file.ok()) return file.error();
+    return std::move(file.value().bytes);
+  }
+  Result<std::string> bytes = read_standard_input("a file");
+  if (!bytes.ok()) return bytes.error();
+  Result<formats::Gunzipped> unpacked = formats::unpacked(bytes.take());
+  if (!unpacked.ok()) return unpacked.error();
+  return std::move(unpacked.value().bytes);
 }
 
 }  // namespace plimsoll::cli

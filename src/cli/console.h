@@ -27,6 +27,8 @@ class Console {
   virtual void notice(std::string_view line) = 0;
   // The profile in a file, or in standard input for "-". A file that is missing is bad input.
   virtual Result<Input> read_profile(const std::string& path) = 0;
+  // The bytes of a file that is no profile, or of standard input, unpacked if they are gzipped.
+  virtual Result<std::string> read_file(const std::string& path) = 0;
   [[nodiscard]] virtual Environment environment() const = 0;
 };
 
@@ -36,6 +38,7 @@ class ProcessConsole final : public Console {
   Status print(std::string_view data) override;
   void notice(std::string_view line) override;
   Result<Input> read_profile(const std::string& path) override;
+  Result<std::string> read_file(const std::string& path) override;
   [[nodiscard]] Environment environment() const override { return process_environment(); }
 };
 

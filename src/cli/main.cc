@@ -9,6 +9,7 @@
 #include "cli/doctor.h"
 #include "cli/heap.h"
 #include "cli/info.h"
+#include "cli/jitlog.h"
 #include "cli/run.h"
 #include "cli/selftest.h"
 #include "cli/show.h"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_info());
   commands.push_back(make_convert());
   commands.push_back(make_heap());
+  commands.push_back(make_jitlog());
   commands.push_back(make_doctor());
   commands.push_back(make_selftest());
 

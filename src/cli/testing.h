@@ -16,6 +16,7 @@ namespace plimsoll::cli::testing {
 class FakeConsole final : public Console {
  public:
   std::map<std::string, std::function<profile::Profile()>> files;  // what read_profile finds
+  std::map<std::string, std::string> bytes;                        // what read_file finds
   Environment surroundings;
   std::string out;  // all that was printed
   std::string err;  // all notices, a line each
@@ -32,6 +33,11 @@ class FakeConsole final : public Console {
     const auto found = files.find(path);
     if (found == files.end()) return Error{ErrorKind::kBadInput, "cannot open " + path + ": No such file or directory"};
     return Input{found->second(), 1000};
+  }
+  Result<std::string> read_file(const std::string& path) override {
+    const auto found = bytes.find(path);
+    if (found == bytes.end()) return Error{ErrorKind::kBadInput, "cannot read " + path + ": No such file or directory"};
+    return found->second;
   }
   [[nodiscard]] Environment environment() const override { return surroundings; }
 };

@@ -1,7 +1,8 @@
 // formats/consumer_samples_test.cc: files for tests/consumers/check.mjs, which gives them to the programs that such
 // files are written for. Runs only where PLIMSOLL_CONSUMER_SAMPLES names a directory to write into.
 //
-// NAME.speedscope.json, .collapsed, .firefox.json.gz, .pb.gz, and NAME.expected.json with what a consumer must find.
+// NAME.speedscope.json, .collapsed, .firefox.json.gz, .pb.gz, .vmprof, and NAME.expected.json with what a consumer must
+// find.
 #include <gtest/gtest.h>
 
 #include <algorithm>

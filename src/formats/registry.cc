@@ -10,6 +10,7 @@
 #include "formats/gzip.h"
 #include "formats/pprof/writer.h"
 #include "formats/speedscope/writer.h"
+#include "formats/vmprof/writer.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -24,7 +25,7 @@ struct Ending {
 };
 
 // What users of these formats, and their viewers, expect. No ending is the end of another one, so their order is free.
-constexpr std::array<Ending, 12> kEndings = {{{".speedscope.json", "speedscope"},
+constexpr std::array<Ending, 13> kEndings = {{{".speedscope.json", "speedscope"},
                                               {".speedscope", "speedscope"},
                                               {".firefox.json", "firefox"},
                                               {".firefox", "firefox"},
@@ -35,6 +36,7 @@ constexpr std::array<Ending, 12> kEndings = {{{".speedscope.json", "speedscope"}
                                               {".collapsed.txt", "collapsed"},
                                               {".folded.txt", "collapsed"},
                                               {".collapsedstack.txt", "collapsed"},
+                                              {".vmprof", "vmprof"},
                                               {"/profile.json", "firefox"}}};
 
 std::string lower_case(std::string_view text) {
@@ -89,6 +91,7 @@ const std::vector<Writer>& writers() {
       {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", pprof::write},
       {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",
        collapsed::write},
+      {"vmprof", ".vmprof", "vmprof 0.4 and later, PyCharm; samples without weights, of a period each", vmprof::write},
   };
   return all;
 }

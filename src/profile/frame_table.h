@@ -25,10 +25,13 @@ struct Function {
 };
 
 // A function at a position of its source. Lines and columns count from 1; 0 = unknown. Columns count UTF-8 bytes.
+// `trace` is set where the code ran as machine code that a JIT made: the address of that code ("0x7ff3319a2cf0"), which
+// PyPy's logs know it by, or "jit" if it is unknown.
 struct Frame {
   FunctionId function;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
+  StringId trace{};
   bool operator==(const Frame&) const = default;
 };
 
@@ -41,7 +44,7 @@ inline std::size_t hash_value(const Function& function) {
 }
 inline std::size_t hash_value(const Frame& frame) {
   std::size_t seed = frame.function.index();
-  for (const std::size_t part : {std::size_t{frame.line}, std::size_t{frame.column}})
+  for (const std::size_t part : {std::size_t{frame.line}, std::size_t{frame.column}, std::size_t{frame.trace.index()}})
     seed = seed * 0x9e3779b97f4a7c15U + part;
   return seed;
 }

@@ -37,6 +37,7 @@ enum class Section : std::uint8_t {
   kSource = 13,
   kProgress = 14,  // end time and CPU time so far; a later section replaces an earlier one
   kEnd = 15,       // the recording was completed
+  kTraces = 20,    // the JIT's machine code that frames ran as
 };
 
 }  // namespace plimsoll::profile::plim

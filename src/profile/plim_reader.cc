@@ -1,17 +1,13 @@
 #include "profile/plim_reader.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <numeric>
 
-#include "base/unique_fd.h"
+#include "base/mapped_file.h"
 #include "base/varint.h"
 #include "profile/plim_format.h"
 
@@ -98,6 +94,7 @@ class Decoder {
       case Section::kDrops: return drops(cursor);
       case Section::kSource: return source(cursor);
       case Section::kProgress: return progress(cursor);
+      case Section::kTraces: return traces(cursor);
       case Section::kEnd: profile_.complete = true; return true;
     }
     return true;  // a section of a newer minor version
@@ -168,6 +165,19 @@ class Decoder {
       if (line < 0 || line > INT32_MAX) return false;
       frame_ids_.push_back(
           profile_.frames.intern(Frame{id, static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(column)}));
+    }
+    return true;
+  }
+
+  // A frame was defined without its trace, which older readers do not know.
+  bool traces(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t number = cursor.varint();
+      StringId trace;
+      if (!string_reference(cursor, trace) || number >= frame_ids_.size()) return false;
+      Frame frame = profile_.frames[frame_ids_[number]];
+      frame.trace = trace;
+      frame_ids_[number] = profile_.frames.intern(frame);
     }
     return true;
   }
@@ -361,24 +371,6 @@ class Decoder {
   std::vector<ThreadState> thread_states_;
 };
 
-// A file's bytes, mapped.
-class MappedBytes {
- public:
-  MappedBytes(int fd, std::size_t size)
-      : memory_(size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
-  MappedBytes(const MappedBytes&) = delete;
-  MappedBytes& operator=(const MappedBytes&) = delete;
-  ~MappedBytes() {
-    if (is_valid() && size_ != 0) ::munmap(memory_, size_);
-  }
-  [[nodiscard]] bool is_valid() const { return memory_ != MAP_FAILED; }
-  [[nodiscard]] std::string_view view() const { return {static_cast<const char*>(memory_), size_}; }
-
- private:
-  void* memory_;
-  std::size_t size_;
-};
-
 }  // namespace
 
 Result<Profile> read_plim(std::string_view bytes) {
@@ -404,17 +396,9 @@ Result<Profile> read_plim(std::string_view bytes) {
 }
 
 Result<Profile> read_plim_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat facts {};
-  if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0) {
-    Error error = system_error("cannot read " + path, errno);
-    if (error.kind != ErrorKind::kPermission) error.kind = ErrorKind::kBadInput;
-    return error;
-  }
-  if (!S_ISREG(facts.st_mode)) return Error{ErrorKind::kBadInput, "cannot read " + path + ": not a regular file"};
-  const MappedBytes mapped(fd.get(), static_cast<std::size_t>(facts.st_size));
-  if (!mapped.is_valid()) return system_error("cannot map " + path, errno);
-  Result<Profile> profile = read_plim(mapped.view());
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  Result<Profile> profile = read_plim(file.value().view());
   if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};
   return profile;
 }

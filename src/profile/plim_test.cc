@@ -99,6 +99,28 @@ TEST(Plim, GivesBackWhatWasWrittenAtOnce) {
   expect_equal(read.value(), growing.profile);
 }
 
+TEST(Plim, GivesBackTheTracesOfFrames) {
+  // GIVEN a function that was interpreted at first, then ran as two pieces of machine code, in two chunks
+  Profile profile;
+  const FunctionId function = profile.functions.intern({profile.strings.intern("loop"), {}, 1, FunctionKind::kPython});
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  profile.stacks.intern({{}, profile.frames.intern({function, 3, 0})});
+  profile.stacks.intern({{}, profile.frames.intern({function, 3, 0, profile.strings.intern("0x7f00")})});
+  bytes += encoder.encode(profile);
+  profile.stacks.intern({{}, profile.frames.intern({function, 3, 0, profile.strings.intern("0x7f10")})});
+  bytes += encoder.encode(profile);
+  // WHEN it is read THEN the frames and their stacks are three
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().stacks.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Frame& frame = read.value().frames[read.value().stacks.rows()[i].frame];
+    EXPECT_EQ(read.value().strings[frame.trace], i == 0 ? "" : i == 1 ? "0x7f00" : "0x7f10");
+    EXPECT_EQ(frame.line, 3U);
+  }
+}
+
 TEST(Plim, GivesBackWhatWasWrittenInManyChunks) {
   // GIVEN a recording that is flushed after each round, as the Recorder does
   Growing whole;

@@ -108,6 +108,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
   out.add_all(Section::kStrings, [&] { return strings(profile); });
   out.add_all(Section::kFunctions, [&] { return functions(profile); });
   out.add_all(Section::kFrames, [&] { return frames(profile); });
+  out.add_all(Section::kTraces, [&] { return traces(profile); });
   out.add_all(Section::kStacks, [&] { return stacks(profile); });
   out.add_all(Section::kProcesses, [&] { return processes(profile); });
   thread_states_.resize(profile.threads.size());
@@ -138,7 +139,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
 }
 
 void PlimEncoder::forget_tables() {
-  for (Written* table : {&strings_, &functions_, &frames_, &stacks_}) table->forget();
+  for (Written* table : {&strings_, &functions_, &frames_, &traces_, &stacks_}) table->forget();
 }
 
 std::string PlimEncoder::session(const Profile& profile) {
@@ -186,6 +187,18 @@ std::string PlimEncoder::frames(const Profile& profile) {
     // Most lines are a little below the first one of their function.
     put_signed(out, std::int64_t{frame.line} - std::int64_t{profile.functions[frame.function].first_line});
     put_varint(out, frame.column);
+  }
+  return out;
+}
+
+// Of the frames that have been written.
+std::string PlimEncoder::traces(const Profile& profile) {
+  std::string out;
+  for (std::size_t& row = traces_.now; row < frames_.now && out.size() < kFullSection; ++row) {
+    const StringId trace = profile.frames[FrameId{row}].trace;
+    if (trace.is_none()) continue;
+    put_varint(out, traces_.before + row);
+    put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(trace)));
   }
   return out;
 }

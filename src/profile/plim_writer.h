@@ -54,6 +54,7 @@ class PlimEncoder {
   std::string strings(const Profile& profile);
   std::string functions(const Profile& profile);
   std::string frames(const Profile& profile);
+  std::string traces(const Profile& profile);
   std::string stacks(const Profile& profile);
   std::string processes(const Profile& profile);
   std::string threads(const Profile& profile, std::size_t& next);
@@ -65,7 +66,7 @@ class PlimEncoder {
   std::int64_t unit_ns_;
   bool is_first_ = true;
   std::size_t meta_ = 0, processes_ = 0;
-  Written strings_, functions_, frames_, stacks_;
+  Written strings_, functions_, frames_, traces_, stacks_;
   std::vector<ThreadState> thread_states_;
 };
 

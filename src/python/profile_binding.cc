@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "formats/input.h"
 #include "formats/registry.h"
 #include "profile/filter.h"
 #include "profile/flat.h"
@@ -176,7 +177,7 @@ void bind_profile(nb::module_& module) {
                   [](const std::string& path) {
                     Result<Profile> profile = [&] {
                       const nb::gil_scoped_release release;
-                      return profile::read_plim_file(path);
+                      return formats::read_profile_file(path);
                     }();
                     return std::make_shared<Profile>(value_or_raise(std::move(profile)));
                   })

@@ -10,7 +10,7 @@ from checks.report import Context, Report, read
 # A folder may include what stands on a lower level, never a neighbour.
 LEVELS = (
     ("base",),
-    ("os", "memory", "nursery"),
+    ("os", "memory", "nursery", "jitlog"),
     ("cpython", "native"),
     ("capture", "alloc", "heap"),
     ("profile",),

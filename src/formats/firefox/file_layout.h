@@ -12,15 +12,15 @@
 namespace plimsoll::formats::firefox {
 
 // Groups of frames and markers, shown as colours. The values are the indices in the file.
-enum class Category : std::uint8_t { kOther, kPython, kNative, kGarbageCollection };
+enum class Category : std::uint8_t { kOther, kPython, kNative, kGarbageCollection, kJit };
 
 // A category as the viewer wants it. Exactly the first grey one is the viewer's default.
 struct CategoryLook {
   std::string_view name;
   std::string_view color;
 };
-inline constexpr std::array<CategoryLook, 4> kCategories = {
-    {{"Other", "grey"}, {"Python", "yellow"}, {"Native", "blue"}, {"Garbage collection", "orange"}}};
+inline constexpr std::array<CategoryLook, 5> kCategories = {
+    {{"Other", "grey"}, {"Python", "yellow"}, {"Native", "blue"}, {"Garbage collection", "orange"}, {"JIT", "purple"}}};
 
 // The texts of the file, each once.
 class Texts {

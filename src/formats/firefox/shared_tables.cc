@@ -25,6 +25,7 @@ struct FrameRow {
   std::int64_t func = 0;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
+  bool is_jitted = false;
 };
 
 // A row of stackTable. prefix_offset: how far above its parent is; 0 = a root.
@@ -33,8 +34,10 @@ struct StackRow {
   std::int64_t prefix_offset = 0;
 };
 
-Category category_of(profile::FunctionKind kind) {
-  switch (kind) {
+Category category_of(const FuncRow& func) {
+  if (func.name == "[gc]") return Category::kGarbageCollection;
+  if (func.name == "[tracing]" || func.name == "[blackhole]") return Category::kJit;
+  switch (func.kind) {
     case profile::FunctionKind::kPython: return Category::kPython;
     case profile::FunctionKind::kNative: return Category::kNative;
     case profile::FunctionKind::kSynthetic: break;
@@ -51,7 +54,7 @@ class SharedTables {
       : json_(json), profile_(layout.profile), texts_(texts) {
     for (const profile::Function& function : profile_.functions.rows()) add_function(function);
     for (const profile::Frame& frame : profile_.frames.rows())
-      frames_.push_back({frame.function.index(), frame.line, frame.column});
+      frames_.push_back({frame.function.index(), frame.line, frame.column, !frame.trace.is_none()});
     for (std::size_t i = 0; i < profile_.stacks.size(); ++i) {
       const profile::StackNode& node = profile_.stacks.rows()[i];
       const std::size_t offset = node.parent.is_none() ? 0 : i - node.parent.index();
@@ -59,7 +62,7 @@ class SharedTables {
     }
     if (layout.has_empty_stack) {
       funcs_.push_back({.name = kNoStack});
-      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0});
+      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0, false});
       stacks_.push_back({static_cast<std::int64_t>(frames_.size()) - 1, 0});
     }
   }
@@ -140,7 +143,7 @@ class SharedTables {
     integers("inlineDepth", frames_, 0);
     json_.column("category", frames_, [&](const FrameRow& row) {
       const FuncRow& func = funcs_[static_cast<std::size_t>(row.func)];
-      json_.integer(static_cast<std::int64_t>(category_of(func.kind)));
+      json_.integer(static_cast<std::int64_t>(row.is_jitted ? Category::kJit : category_of(func)));
     });
     integers("subcategory", frames_, 0);
     json_.column("func", frames_, [&](const FrameRow& row) { json_.integer(row.func); });

@@ -1,0 +1,33 @@
+// base/mapped_file.h: a file's bytes as memory, without a copy.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace plimsoll {
+
+// The bytes of a regular file, mapped read-only for as long as the object lives. Movable, not copyable. A file that is
+// cut short while it is mapped ends the process (SIGBUS), as everywhere; one that grows shows its first bytes.
+class MappedFile {
+ public:
+  // Errors name the path: kPermission, or kBadInput for what is not there or not a regular file.
+  static Result<MappedFile> open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  [[nodiscard]] std::string_view view() const { return {static_cast<const char*>(memory_), size_}; }
+
+ private:
+  MappedFile(void* memory, std::size_t size) : memory_(memory), size_(size) {}
+  void* memory_;
+  std::size_t size_;
+};
+
+}  // namespace plimsoll

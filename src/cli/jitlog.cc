@@ -1,0 +1,123 @@
+// cli/jitlog.cc: a log, the traces that were asked for, and one of them in full.
+#include "cli/jitlog.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "cli/exit_code.h"
+#include "cli/render_jitlog.h"
+#include "cli/suggest.h"
+#include "jitlog/query.h"
+#include "jitlog/reader.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using jitlog::Forest;
+using jitlog::StageKind;
+using jitlog::Trace;
+
+class Jitlog final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "jitlog"; }
+  [[nodiscard]] std::string_view summary() const override { return "Show the loops and bridges of PyPy's JIT"; }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll jitlog app.prof.jit                       loops and bridges, the busiest first\n"
+           "  plimsoll jitlog app.prof.jit -q 'bridges & op(\"int_add_ovf\") | func(\"schedule\")'\n"
+           "  plimsoll jitlog app.prof.jit -q 'loops & count > 1000 & ~file(\"lib-python\")'\n"
+           "  plimsoll jitlog app.prof.jit --trace 48            its operations, as they were optimised\n"
+           "  plimsoll jitlog app.prof.jit --trace 48 --stage noopt,opt,asm\n"
+           "  plimsoll jitlog app.prof.jit --json | jq '.traces[0].place'\n"
+           "\n"
+           "Queries: loops, bridges, op(\"NAME\"), func(\"NAME\"), file(\"NAME\"), count > N (>= < <= == !=);\n"
+           "  ~ is not, & is and, | is or, in this order; ( ) group.";
+  }
+
+  void add_arguments(CLI::App& app) override {
+    app.add_option("FILE", file_, "The log, plain or gzipped; - reads standard input")->required()->type_name("");
+    app.add_option("-q,--query", query_, "Only traces that match, see below")->type_name("QUERY");
+    app.add_option("--trace", trace_, "One trace with its operations")->type_name("ID");
+    app.add_option("--stage", stages_, "With --trace: noopt (as recorded), opt (default), asm, or several")
+        ->type_name("STAGE")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    app.add_option("--limit", limit_, "At most N traces (30); 0 = all")->type_name("N");
+    app.add_flag("--json", as_json_, "As JSON, with nothing left out");
+    app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
+  }
+
+  Result<int> run(Console& console) override {
+    const Result<ColorChoice> color = parse_color(color_);
+    if (!color.ok()) return color.error();
+    const Result<std::vector<StageKind>> stages = chosen_stages();
+    if (!stages.ok()) return stages.error();
+    const Result<jitlog::Query> query = jitlog::Query::parse(query_);
+    if (!query.ok()) return query.error();
+    const Result<std::string> bytes = console.read_file(file_);
+    if (!bytes.ok()) return bytes.error();
+    const Result<Forest> forest = jitlog::read(bytes.value());
+    if (!forest.ok()) return Error{forest.error().kind, file_ + ": " + forest.error().message};
+    const Environment environment = console.environment();
+    const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
+    if (trace_) return one_trace(forest.value(), stages.value(), page, console);
+    return all_traces(forest.value(), query.value(), page, console);
+  }
+
+ private:
+  [[nodiscard]] Result<std::vector<StageKind>> chosen_stages() const {
+    const auto& names = jitlog::kStageNames;
+    std::vector<StageKind> kinds;
+    for (const std::string& name : stages_) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) return Error{ErrorKind::kUsage, no_such("stage", name, {names.begin(), names.end()})};
+      kinds.push_back(static_cast<StageKind>(found - names.begin()));
+    }
+    return kinds;
+  }
+
+  Result<int> one_trace(const Forest& forest, std::vector<StageKind> stages, const Page& page, Console& console) const {
+    const auto found = forest.by_id.find(*trace_);
+    if (found == forest.by_id.end())
+      return Error{ErrorKind::kUsage,
+                   fmt::format("there is no trace {} in {}; without --trace it lists them", *trace_, file_)};
+    const Trace& trace = forest.traces[found->second];
+    if (stages.empty()) stages.push_back(best_stage(trace));
+    PLIMSOLL_TRY(console.print(as_json_ ? jitlog_json(forest, {found->second}, TraceDetail::kOperations)
+                                        : render_trace(forest, trace, stages, page)));
+    return kFine;
+  }
+  // As optimised; else the last stage there is.
+  static StageKind best_stage(const Trace& trace) {
+    for (const StageKind kind : {StageKind::kOptimised, StageKind::kAssembled})
+      if (!trace.stage(kind).operations.empty()) return kind;
+    return StageKind::kRecorded;
+  }
+
+  Result<int> all_traces(const Forest& forest, const jitlog::Query& query, const Page& page, Console& console) const {
+    TraceList traces;
+    for (jitlog::TraceIndex i = 0; i < forest.traces.size(); ++i)
+      if (query.matches(forest, forest.traces[i])) traces.push_back(i);
+    std::stable_sort(traces.begin(), traces.end(), [&](jitlog::TraceIndex a, jitlog::TraceIndex b) {
+      return forest.traces[a].runs() > forest.traces[b].runs();
+    });
+    if (traces.empty() && !query_.empty()) console.notice("no trace matches " + query_);
+    PLIMSOLL_TRY(console.print(as_json_ ? jitlog_json(forest, traces, TraceDetail::kNumbers)
+                                        : render_traces(forest, traces, limit_, page)));
+    return kFine;
+  }
+
+  std::string file_, query_, color_ = "auto";
+  std::optional<std::uint64_t> trace_;
+  std::vector<std::string> stages_;
+  std::size_t limit_ = 30;
+  bool as_json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_jitlog() { return std::make_unique<Jitlog>(); }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,90 @@
+// formats/foreign.cc: rows of the profile's tables.
+#include "formats/foreign.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/labels.h"
+
+namespace plimsoll::formats {
+namespace {
+
+using profile::FunctionKind;
+
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // the year 2096
+
+std::uint32_t position(std::int64_t value) {
+  return value > 0 && value <= INT32_MAX ? static_cast<std::uint32_t>(value) : 0;
+}
+
+// Tools do not tell what sort of code a function is, but names do: what profilers put in is in brackets, Python's files
+// end with .py or are none ("<string>"), and any other file is a library or a source of native code.
+FunctionKind kind_of(std::string_view name, std::string_view file) {
+  if (file.empty())
+    return name.starts_with('[') && name.ends_with(']') ? FunctionKind::kSynthetic : FunctionKind::kPython;
+  for (const std::string_view ending : {".py", ".pyx", ".pyw", ".ipynb", ">"})
+    if (file.ends_with(ending)) return FunctionKind::kPython;
+  return FunctionKind::kNative;
+}
+
+}  // namespace
+
+std::int64_t nanoseconds_of(double value, double unit_ns) {
+  const double ns = value * unit_ns;
+  return std::abs(ns) <= static_cast<double>(kLatestNs) ? std::llround(ns) : 0;
+}
+
+ForeignProfile::ForeignProfile(std::string_view format) {
+  profile.set_meta("format", format);
+  profile.complete = true;
+}
+
+FrameId ForeignProfile::frame(const ForeignFrame& frame) {
+  if (frame.name == kNoStack) return {};
+  profile::Function function;
+  function.name = profile.strings.intern(frame.name);
+  if (!frame.file.empty()) function.file = profile.strings.intern(frame.file);
+  function.first_line = position(frame.first_line);
+  function.kind = kind_of(frame.name, frame.file);
+  return profile.frames.intern({profile.functions.intern(function), position(frame.line), position(frame.column)});
+}
+
+StackId ForeignProfile::push(StackId below, FrameId frame) {
+  return frame.is_none() ? below : profile.stacks.intern({below, frame});
+}
+
+ThreadId ForeignProfile::thread(const std::string& key, std::string_view name, std::int64_t tid, std::int64_t pid) {
+  const auto [position, is_new] = threads_.try_emplace(key, profile.threads.size());
+  if (!is_new) return position->second;
+  const auto [process, is_new_process] = processes_.try_emplace(pid, profile.processes.size());
+  if (is_new_process) profile.processes.push_back({.pid = pid, .parent_pid = 0, .name = {}});
+  profile::Thread thread;
+  thread.process = process->second;
+  thread.os_tid = tid;
+  thread.name = name;
+  thread.is_main = is_new_process;
+  profile.threads.push_back(thread);
+  return position->second;
+}
+
+void ForeignProfile::sample(ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity) {
+  const std::int64_t end_ns = profile.threads[thread.index()].end_ns;
+  sample_at(end_ns + std::clamp<std::int64_t>(weight_ns, 0, kLatestNs), thread, stack, weight_ns, activity);
+}
+
+void ForeignProfile::sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns,
+                               Activity activity) {
+  // A file of hostile weights has none from where their sum would leave 64 bits.
+  weight_ns = std::clamp(weight_ns, -weight_left_, weight_left_);
+  weight_left_ -= std::abs(weight_ns);
+  time_ns = std::clamp(time_ns, std::int64_t{0}, kLatestNs);
+  profile.samples.push_back(time_ns, thread, stack, weight_ns, activity);
+  profile::Thread& row = profile.threads[thread.index()];
+  row.end_ns = std::max(row.end_ns, time_ns);
+  if (activity == Activity::kRunning) row.cpu_ns += weight_ns;
+  profile.end_ns = std::max(profile.end_ns, time_ns);
+}
+
+profile::Profile ForeignProfile::take() { return std::move(profile); }
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,53 @@
+// formats/foreign.h: what the readers of foreign formats share: rows from texts and numbers that may be anything.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "profile/profile.h"
+
+namespace plimsoll::formats {
+
+// A frame as other tools tell of it.
+struct ForeignFrame {
+  std::string_view name;
+  std::string_view file;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+  std::int64_t first_line = 0;
+};
+
+// Fills a Profile. Threads are named by any key that tells them apart.
+class ForeignProfile {
+ public:
+  // `format` goes into the profile's facts.
+  explicit ForeignProfile(std::string_view format);
+
+  // Lines that are no lines are taken for unknown. The name of the empty stack (labels.h) gives no frame: none.
+  FrameId frame(const ForeignFrame& frame);
+  // The stack with a frame on top; the stack itself where there is no frame.
+  StackId push(StackId below, FrameId frame);
+  ThreadId thread(const std::string& key, std::string_view name, std::int64_t tid = 0, std::int64_t pid = 0);
+  // A sample, at the end of the thread's time so far unless a time is given.
+  void sample(ThreadId thread, StackId stack, std::int64_t weight_ns) {
+    sample(thread, stack, weight_ns, Activity::kRunning);
+  }
+  void sample(ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
+  void sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
+  // Orders the rows and gives the profile away.
+  profile::Profile take();
+
+  profile::Profile profile;
+
+ private:
+  boost::unordered_flat_map<std::string, ThreadId> threads_;
+  boost::unordered_flat_map<std::int64_t, ProcessId> processes_;
+  std::int64_t weight_left_ = 4'000'000'000'000'000'000;
+};
+
+// A number of nanoseconds from a number of units; 0 for what is no time. Negative ones stay: some formats have them.
+std::int64_t nanoseconds_of(double value, double unit_ns);
+
+}  // namespace plimsoll::formats

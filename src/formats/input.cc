@@ -1,0 +1,81 @@
+// formats/input.cc: the list of readers.
+#include "formats/input.h"
+
+#include <algorithm>
+
+#include "base/mapped_file.h"
+#include "formats/collapsed/reader.h"
+#include "formats/cpuprofile/reader.h"
+#include "formats/firefox/reader.h"
+#include "formats/pprof/reader.h"
+#include "formats/speedscope/reader.h"
+#include "formats/vmprof/reader.h"
+#include "profile/plim_format.h"
+#include "profile/plim_reader.h"
+
+namespace plimsoll::formats {
+namespace {
+
+// A compressed profile unpacks to at most this: a small file must not fill the memory.
+constexpr std::size_t kLargestUnpacked = std::size_t{4} << 30U;
+
+bool is_plim(std::string_view bytes) { return bytes.starts_with(profile::plim::kMagic); }
+
+Error unknown_format() {
+  std::string names;
+  for (const Reader& reader : readers()) names += (names.empty() ? "" : ", ") + std::string(reader.name);
+  return {ErrorKind::kBadInput, "not a profile that can be read; formats are " + names};
+}
+
+Result<profile::Profile> read_plain(std::string_view bytes) {
+  const std::vector<Reader>& all = readers();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Reader& one) { return one.recognises(bytes); });
+  return found == all.end() ? Result<profile::Profile>(unknown_format()) : found->read(bytes);
+}
+
+}  // namespace
+
+const std::vector<Reader>& readers() {
+  static const std::vector<Reader> all = {
+      {"plim", "Plimsoll's own profiles", is_plim, profile::read_plim},
+      {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read},
+      {"speedscope", "speedscope.app's JSON", speedscope::is_speedscope, speedscope::read},
+      {"firefox", "the Firefox Profiler's processed JSON", firefox::is_firefox, firefox::read},
+      {"pprof", "profile.proto, of pprof and many others", pprof::is_pprof, pprof::read},
+      {"cpuprofile", "V8's, from Chrome's developer tools and Node", cpuprofile::is_cpuprofile, cpuprofile::read},
+      {"collapsed", "collapsed stacks, also Austin's", collapsed::is_collapsed, collapsed::read},
+  };
+  return all;
+}
+
+Result<profile::Profile> read_profile(std::string_view bytes) {
+  if (!is_gzip(bytes)) return read_plain(bytes);
+  const Result<Gunzipped> plain = gunzip(bytes, kLargestUnpacked);
+  if (!plain.ok()) return plain.error();
+  Result<profile::Profile> profile = read_plain(plain.value().bytes);
+  if (profile.ok() && !plain.value().is_whole) profile.value().complete = false;
+  return profile;
+}
+
+Result<Gunzipped> unpacked(std::string bytes) {
+  if (!is_gzip(bytes)) return Gunzipped{std::move(bytes), true};
+  return gunzip(bytes, kLargestUnpacked);
+}
+
+Result<Gunzipped> read_unpacked_file(const std::string& path) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  Result<Gunzipped> bytes = unpacked(std::string(file.value().view()));
+  if (!bytes.ok()) return Error{bytes.error().kind, path + ": " + bytes.error().message};
+  return bytes;
+}
+
+Result<profile::Profile> read_profile_file(const std::string& path) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return file.error();
+  Result<profile::Profile> profile = read_profile(file.value().view());
+  if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};
+  return profile;
+}
+
+}  // namespace plimsoll::formats

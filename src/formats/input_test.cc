@@ -1,0 +1,64 @@
+// formats/input_test.cc: from bytes to a reader.
+#include "formats/input.h"
+
+#include <gtest/gtest.h>
+
+#include "formats/gzip.h"
+#include "formats/vmprof/testing.h"
+#include "profile/plim_writer.h"
+#include "profile/testing.h"
+
+namespace plimsoll::formats {
+namespace {
+
+std::string plim_bytes() {
+  return profile::PlimEncoder::file_header() +
+         profile::PlimEncoder(1).encode(profile::testing::draw_profile("main  5"));
+}
+std::string vmprof_bytes() {
+  return vmprof::testing::draw_file("layout unix64 1000\nheader 6 - cpython\nstack 16\nstack 16\nend 1");
+}
+
+TEST(Input, IsRecognisedByItsBytes) {
+  // GIVEN files of each format, plain and compressed WHEN they are read THEN exactly one reader takes them
+  for (const std::string& bytes : {plim_bytes(), vmprof_bytes()}) {
+    int takers = 0;
+    for (const Reader& reader : readers()) takers += reader.recognises(bytes) ? 1 : 0;
+    EXPECT_EQ(takers, 1);
+    for (const std::string& stored : {bytes, gzip(bytes).value()}) {
+      const Result<profile::Profile> profile = read_profile(stored);
+      ASSERT_TRUE(profile.ok()) << profile.error().message;
+      EXPECT_GT(profile.value().samples.size(), 0U);
+      EXPECT_TRUE(profile.value().complete);
+    }
+  }
+}
+
+TEST(Input, ThatIsACutArchiveIsReadAsFarAsItGoes) {
+  // GIVEN a compressed profile without its last bytes WHEN it is read THEN it is not complete
+  std::string stored = gzip(vmprof_bytes()).value();
+  stored.resize(stored.size() - 6);
+  const Result<profile::Profile> profile = read_profile(stored);
+  ASSERT_TRUE(profile.ok());
+  EXPECT_FALSE(profile.value().complete);
+}
+
+TEST(Input, ThatIsNoProfileIsAnErrorThatListsTheFormats) {
+  // GIVEN bytes of something else WHEN they are read THEN the error is one of input
+  for (const std::string& bytes : {std::string("#!/bin/sh\n"), std::string(), gzip("hello").value()}) {
+    const Result<profile::Profile> profile = read_profile(bytes);
+    ASSERT_FALSE(profile.ok());
+    EXPECT_EQ(profile.error().kind, ErrorKind::kBadInput);
+    EXPECT_NE(profile.error().message.find("vmprof"), std::string::npos) << profile.error().message;
+  }
+}
+
+TEST(Input, NamesTheFileThatCannotBeRead) {
+  // GIVEN a path where nothing is WHEN it is read THEN the error names it
+  const Result<profile::Profile> profile = read_profile_file("/nowhere/app.prof");
+  ASSERT_FALSE(profile.ok());
+  EXPECT_EQ(profile.error().message, "cannot read /nowhere/app.prof: No such file or directory");
+}
+
+}  // namespace
+}  // namespace plimsoll::formats

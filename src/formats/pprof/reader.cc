@@ -1,0 +1,278 @@
+// formats/pprof/reader.cc: messages into tables, then samples into rows.
+#include "formats/pprof/reader.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <exception>
+#include <protozero/pbf_message.hpp>
+#include <string>
+#include <vector>
+
+#include "formats/foreign.h"
+#include "formats/pprof/fields.h"
+
+namespace plimsoll::formats::pprof {
+namespace {
+
+using protozero::data_view;
+using protozero::pbf_message;
+
+// A kind of value.
+struct ValueType {
+  std::int64_t type = 0;
+  std::int64_t unit = 0;
+};
+
+// A function at a line, of a location: the innermost first where calls are inlined.
+struct Line {
+  std::uint64_t function = 0;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+
+// A function by texts of the string table.
+struct FunctionRow {
+  std::int64_t name = 0;
+  std::int64_t file = 0;
+  std::int64_t first_line = 0;
+};
+
+std::string_view view(data_view data) { return {data.data(), data.size()}; }
+
+double unit_ns(std::string_view unit) {
+  if (unit == "nanoseconds") return 1;
+  if (unit == "microseconds") return 1e3;
+  if (unit == "milliseconds") return 1e6;
+  if (unit == "seconds") return 1e9;
+  return 0;
+}
+
+// Fills a Profile from a file. protozero throws where the bytes break the wire format.
+class Reader {
+ public:
+  Result<profile::Profile> read(std::string_view bytes) {
+    read_file(bytes);
+    choose_value();
+    if (unit_ns_ == 0)
+      return Error{ErrorKind::kUnsupported, "a pprof file without a value of time: only profiles of time can be read"};
+    for (const data_view sample : samples_) read_sample(sample);
+    out_.profile.set_meta("times", "assumed: one stack after the other");
+    return out_.take();
+  }
+
+ private:
+  void read_file(std::string_view bytes) {
+    pbf_message<ProfileField> file(bytes.data(), bytes.size());
+    while (file.next()) {
+      switch (file.tag()) {
+        case ProfileField::kSampleType: types_.push_back(value_type(file.get_view())); break;
+        case ProfileField::kSample: samples_.push_back(file.get_view()); break;
+        case ProfileField::kLocation: read_location(file.get_view()); break;
+        case ProfileField::kFunction: read_function(file.get_view()); break;
+        case ProfileField::kStringTable: strings_.push_back(view(file.get_view())); break;
+        case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = time(file.get_int64()); break;
+        case ProfileField::kDurationNanos: out_.profile.end_ns = time(file.get_int64()); break;
+        default: file.skip();
+      }
+    }
+  }
+  static std::int64_t time(std::int64_t ns) {
+    constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // the year 2096
+    return std::clamp<std::int64_t>(ns, 0, kLatest);
+  }
+  static ValueType value_type(data_view bytes) {
+    ValueType type;
+    pbf_message<ValueTypeField> message(bytes);
+    while (message.next()) {
+      if (message.tag() == ValueTypeField::kType)
+        type.type = message.get_int64();
+      else if (message.tag() == ValueTypeField::kUnit)
+        type.unit = message.get_int64();
+      else
+        message.skip();
+    }
+    return type;
+  }
+  void read_location(data_view bytes) {
+    std::uint64_t id = 0;
+    std::vector<Line> lines;
+    pbf_message<LocationField> message(bytes);
+    while (message.next()) {
+      if (message.tag() == LocationField::kId)
+        id = message.get_uint64();
+      else if (message.tag() == LocationField::kLine)
+        lines.push_back(line(message.get_view()));
+      else
+        message.skip();
+    }
+    locations_[id] = std::move(lines);
+  }
+  static Line line(data_view bytes) {
+    Line line;
+    pbf_message<LineField> message(bytes);
+    while (message.next()) {
+      switch (message.tag()) {
+        case LineField::kFunctionId: line.function = message.get_uint64(); break;
+        case LineField::kLine: line.line = message.get_int64(); break;
+        case LineField::kColumn: line.column = message.get_int64(); break;
+        default: message.skip();
+      }
+    }
+    return line;
+  }
+  void read_function(data_view bytes) {
+    std::uint64_t id = 0;
+    FunctionRow row;
+    pbf_message<FunctionField> message(bytes);
+    while (message.next()) {
+      switch (message.tag()) {
+        case FunctionField::kId: id = message.get_uint64(); break;
+        case FunctionField::kName: row.name = message.get_int64(); break;
+        case FunctionField::kFilename: row.file = message.get_int64(); break;
+        case FunctionField::kStartLine: row.first_line = message.get_int64(); break;
+        default: message.skip();
+      }
+    }
+    functions_[id] = row;
+  }
+
+  [[nodiscard]] std::string_view text(std::int64_t index) const {
+    const bool is_there = index >= 0 && static_cast<std::uint64_t>(index) < strings_.size();
+    return is_there ? strings_[static_cast<std::size_t>(index)] : std::string_view{};
+  }
+
+  void choose_value() {
+    int best = 0;
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      const double ns = unit_ns(text(types_[i].unit));
+      const std::string_view type = text(types_[i].type);
+      const int rank = ns == 0 ? 0 : type == "wall" ? 3 : type == "cpu" ? 2 : 1;
+      if (rank <= best) continue;
+      best = rank;
+      value_ = i;
+      unit_ns_ = ns;
+    }
+  }
+
+  // A sample as it is in the file.
+  struct SampleRow {
+    std::vector<std::uint64_t> locations;
+    std::vector<std::int64_t> values;
+    std::string_view thread_name, thread_id, pid, activity;
+  };
+  [[nodiscard]] SampleRow sample_row(data_view bytes) const {
+    SampleRow row;
+    pbf_message<SampleField> message(bytes);
+    while (message.next()) {
+      // Writers may put repeated numbers into one field, or each into one of its own.
+      const bool is_packed = message.wire_type() == protozero::pbf_wire_type::length_delimited;
+      if (message.tag() == SampleField::kLocationId && is_packed)
+        for (const std::uint64_t id : message.get_packed_uint64()) row.locations.push_back(id);
+      else if (message.tag() == SampleField::kLocationId)
+        row.locations.push_back(message.get_uint64());
+      else if (message.tag() == SampleField::kValue && is_packed)
+        for (const std::int64_t value : message.get_packed_int64()) row.values.push_back(value);
+      else if (message.tag() == SampleField::kValue)
+        row.values.push_back(message.get_int64());
+      else if (message.tag() == SampleField::kLabel)
+        take_label(row, message.get_view());
+      else
+        message.skip();
+    }
+    return row;
+  }
+  void take_label(SampleRow& row, data_view bytes) const {
+    const auto [key, value] = label(bytes);
+    if (key == "thread_name") row.thread_name = value;
+    if (key == "thread_id") row.thread_id = value;
+    if (key == "pid") row.pid = value;
+    if (key == "activity") row.activity = value;
+  }
+
+  void read_sample(data_view bytes) {
+    const SampleRow row = sample_row(bytes);
+    if (value_ >= row.values.size()) return;
+    const std::string key =
+        std::string(row.pid) + " " + std::string(row.thread_id) + " " + std::string(row.thread_name);
+    const ThreadId thread = out_.thread(key, row.thread_name, number(row.thread_id), number(row.pid));
+    const std::int64_t weight = nanoseconds_of(static_cast<double>(row.values[value_]), unit_ns_);
+    out_.sample(thread, stack_of(row.locations), weight, activity_named(row.activity).value_or(Activity::kRunning));
+  }
+  [[nodiscard]] std::pair<std::string_view, std::string_view> label(data_view bytes) const {
+    std::pair<std::string_view, std::string_view> result;
+    pbf_message<LabelField> message(bytes);
+    while (message.next()) {
+      if (message.tag() == LabelField::kKey)
+        result.first = text(message.get_int64());
+      else if (message.tag() == LabelField::kText)
+        result.second = text(message.get_int64());
+      else
+        message.skip();
+    }
+    return result;
+  }
+  static std::int64_t number(std::string_view digits) {
+    std::int64_t value = 0;
+    for (const char c : digits.substr(0, 18)) {
+      if (c < '0' || c > '9') break;
+      value = value * 10 + (c - '0');
+    }
+    return value;
+  }
+
+  // Locations are innermost first, and so are the lines of inlined calls in one.
+  StackId stack_of(const std::vector<std::uint64_t>& location_ids) {
+    StackId stack;
+    for (auto id = location_ids.rbegin(); id != location_ids.rend(); ++id) {
+      const auto location = locations_.find(*id);
+      if (location == locations_.end()) continue;
+      for (auto line = location->second.rbegin(); line != location->second.rend(); ++line)
+        stack = out_.push(stack, frame_of(*line));
+    }
+    return stack;
+  }
+  FrameId frame_of(const Line& line) {
+    const auto found = functions_.find(line.function);
+    if (found == functions_.end()) return {};
+    const FunctionRow& function = found->second;
+    return out_.frame({text(function.name), text(function.file), line.line, line.column, function.first_line});
+  }
+
+  ForeignProfile out_{"pprof"};
+  std::vector<ValueType> types_;
+  std::vector<data_view> samples_;
+  std::vector<std::string_view> strings_;
+  boost::unordered_flat_map<std::uint64_t, std::vector<Line>> locations_;
+  boost::unordered_flat_map<std::uint64_t, FunctionRow> functions_;
+  std::size_t value_ = 0;
+  double unit_ns_ = 0;
+};
+
+}  // namespace
+
+bool is_pprof(std::string_view bytes) {
+  // Fields 1 to 6 hold messages and texts: their first byte says so. A text file does not pass the walk over the
+  // fields.
+  if (bytes.empty() || (bytes[0] & 7) != 2) return false;
+  try {
+    pbf_message<ProfileField> file(bytes.data(), bytes.size());
+    bool has_type = false;
+    while (file.next()) {
+      if (file.tag() == ProfileField::kSampleType) has_type = true;
+      file.skip();
+    }
+    return has_type;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+Result<profile::Profile> read(std::string_view bytes) {
+  try {
+    return Reader().read(bytes);
+  } catch (const protozero::exception& problem) {
+    return Error{ErrorKind::kBadInput, std::string("not whole pprof data: ") + problem.what()};
+  }
+}
+
+}  // namespace plimsoll::formats::pprof

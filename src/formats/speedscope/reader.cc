@@ -1,0 +1,115 @@
+// formats/speedscope/reader.cc: frames, then sampled and evented profiles.
+#include "formats/speedscope/reader.h"
+
+#include <vector>
+
+#include "formats/foreign.h"
+#include "formats/json_values.h"
+
+namespace plimsoll::formats::speedscope {
+namespace {
+
+namespace json = boost::json;
+
+// What a unit is in nanoseconds; none for those that are no time.
+std::optional<double> unit_ns(std::string_view unit) {
+  if (unit == "nanoseconds") return 1;
+  if (unit == "microseconds") return 1e3;
+  if (unit == "milliseconds" || unit == "none") return 1e6;
+  if (unit == "seconds") return 1e9;
+  return std::nullopt;
+}
+
+// Fills a Profile from a file.
+class Reader {
+ public:
+  Result<profile::Profile> read(const json::value& file) {
+    if (const json::array* frames = array_member(member(&file, "shared"), "frames"))
+      for (const json::value& frame : *frames) frames_.push_back(add_frame(frame));
+    const json::array* profiles = array_member(&file, "profiles");
+    if (profiles == nullptr) return Error{ErrorKind::kBadInput, "a speedscope file without profiles"};
+    for (const json::value& profile : *profiles) add_profile(profile);
+    if (profiles_without_time_ > 0 && profiles_without_time_ == profiles->size())
+      return Error{ErrorKind::kUnsupported, "a speedscope file of bytes: only profiles of time can be read"};
+    if (const std::string_view name = text_member(&file, "name"); !name.empty()) out_.profile.set_meta("argv", name);
+    return out_.take();
+  }
+
+ private:
+  FrameId add_frame(const json::value& frame) {
+    return out_.frame({.name = text_member(&frame, "name"),
+                       .file = text_member(&frame, "file"),
+                       .column = integer_of(member(&frame, "col")).value_or(0),
+                       .first_line = integer_of(member(&frame, "line")).value_or(0)});
+  }
+
+  void add_profile(const json::value& profile) {
+    const std::string_view unit = text_member(&profile, "unit");
+    const std::optional<double> ns = unit_ns(unit);
+    if (!ns) {
+      ++profiles_without_time_;
+      return;
+    }
+    if (unit == "none") out_.profile.set_meta("weights", "assumed: a sample is a millisecond");
+    unit_ns_ = *ns;
+    thread_ = out_.thread(std::to_string(number_++), text_member(&profile, "name"));
+    if (const json::array* events = array_member(&profile, "events"))
+      add_events(*events);
+    else
+      add_samples(array_member(&profile, "samples"), array_member(&profile, "weights"));
+  }
+
+  void add_samples(const json::array* samples, const json::array* weights) {
+    if (samples == nullptr) return;
+    for (std::size_t row = 0; row < samples->size(); ++row) {
+      StackId stack;
+      if (const json::array* frames = (*samples)[row].if_array())
+        for (const json::value& frame : *frames) stack = push(stack, &frame);
+      const double weight = number_of(element(weights, row)).value_or(0);
+      out_.sample(thread_, stack, nanoseconds_of(weight, unit_ns_));
+    }
+  }
+  StackId push(StackId stack, const json::value* frame) {
+    const std::optional<std::size_t> index = index_of(frame, frames_.size());
+    return index ? out_.push(stack, frames_[*index]) : stack;
+  }
+
+  // Calls and returns: between two of them the stack stays as it is.
+  void add_events(const json::array& events) {
+    std::vector<StackId> stacks{StackId{}};
+    std::optional<double> last;
+    for (const json::value& event : events) {
+      const std::optional<double> at = number_member(&event, "at");
+      if (!at) continue;
+      if (last && *at > *last && !stacks.back().is_none())
+        out_.sample(thread_, stacks.back(), nanoseconds_of(*at - *last, unit_ns_));
+      last = at;
+      if (text_member(&event, "type") == "O")
+        stacks.push_back(push(stacks.back(), member(&event, "frame")));
+      else if (stacks.size() > 1)
+        stacks.pop_back();
+    }
+  }
+
+  ForeignProfile out_{"speedscope"};
+  std::vector<FrameId> frames_;
+  double unit_ns_ = 1;
+  ThreadId thread_;
+  std::size_t number_ = 0;
+  std::size_t profiles_without_time_ = 0;
+};
+
+}  // namespace
+
+bool is_speedscope(std::string_view bytes) {
+  return is_json_with(bytes, "https://www.speedscope.app/file-format-schema.json");
+}
+
+Result<profile::Profile> read(std::string_view bytes) {
+  json::monotonic_resource memory;
+  const Result<json::value> file = parse_json(bytes, &memory);
+  if (!file.ok()) return file.error();
+  return Reader().read(file.value());
+}
+
+}  // namespace plimsoll::formats::speedscope

@@ -1,0 +1,26 @@
+// formats/vmprof/reader.h: a vmprof profile -> a Profile.
+//
+// What the format does not tell is not made up, but for two things that a Profile needs:
+// - Weights. A sample stands for the period of the file's header, the one that was asked for. Where the samples of one
+//   thread would so stand for more time than passed, each stands for its share of that time. Version 7 of vmprof 0.6
+//   measures: there a sample stands for the time since the one before. meta "weights" says which it is.
+// - Times. Before version 7 samples are spread evenly over the recording. meta "times" says so.
+// RSS becomes the counter "rss", statistics of PyPy's garbage collector counters of their names, and sampled
+// allocations markers "allocation" with the type of the object, and whether it survived.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/profile.h"
+
+namespace plimsoll::formats::vmprof {
+
+// Whether bytes begin like a vmprof profile, also one that cannot be read (big endian).
+bool is_vmprof(std::string_view bytes);
+
+// Reads an unpacked file of any version (0 to 7), word size and system. One that is cut or damaged gives what came
+// before, with complete == false. Errors: kBadInput for what is no vmprof profile, kUnsupported for big-endian ones.
+Result<profile::Profile> read(std::string_view bytes);
+
+}  // namespace plimsoll::formats::vmprof

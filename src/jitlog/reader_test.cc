@@ -1,0 +1,107 @@
+// jitlog/reader_test.cc: logs of all versions and word sizes.
+#include "jitlog/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "jitlog/testing.h"
+
+namespace plimsoll::jitlog {
+namespace {
+
+Forest forest_of(std::string_view bytes) {
+  Result<Forest> forest = read(bytes);
+  EXPECT_TRUE(forest.ok()) << forest.error().message;
+  return forest.ok() ? forest.take() : Forest{};
+}
+
+TEST(JitlogReader, ReadsAllVersionsAndWordSizes) {
+  for (std::uint16_t version = 1; version <= 4; ++version) {
+    for (const bool is_32bit : {false, true}) {
+      SCOPED_TRACE(std::to_string(version) + (is_32bit ? " of 32 bits" : " of 64 bits"));
+      // GIVEN a loop and the bridge of its guard WHEN the log is read
+      const std::string bytes = testing::loop_and_bridge(version, is_32bit);
+      const Forest forest = forest_of(bytes);
+      // THEN operations, places, counts and links are those of the log
+      EXPECT_EQ(forest.problem, "");
+      ASSERT_EQ(forest.traces.size(), 2U);
+      const Trace& loop = forest.traces[0];
+      const Trace& bridge = forest.traces[1];
+      EXPECT_EQ(loop.driver, version >= 2 ? "pypyjit" : "");
+      EXPECT_EQ(loop.entries, 11U);
+      EXPECT_EQ(loop.runs(), 5000U);
+      EXPECT_EQ(bridge.kind, Trace::Kind::kBridge);
+      EXPECT_EQ(bridge.runs(), 42U);
+      EXPECT_EQ(bridge.parent, TraceIndex{0});
+      EXPECT_EQ(forest.bridge_of(0x90), TraceIndex{1});
+      EXPECT_EQ(forest.bridge_of(0x91), std::nullopt);
+
+      const Stage& recorded = loop.stage(StageKind::kRecorded);
+      ASSERT_EQ(recorded.operations.size(), 3U);
+      EXPECT_EQ(forest.name_of(recorded.operations[0]), "int_add_ovf");
+      EXPECT_EQ(recorded.operations[0].result, "i2");
+      EXPECT_EQ(recorded.operations[0].arguments, "i0,i1");
+      EXPECT_EQ(recorded.operations[0].fail_arguments, version >= 2 ? "i1" : "");
+      EXPECT_EQ(recorded.operations[1].descriptor, "<Guard, of 9>");
+      EXPECT_EQ(recorded.operations[1].arguments, "i2");
+      EXPECT_EQ(recorded.operations[2].arguments, "i2,i1");
+      ASSERT_EQ(recorded.merge_points.size(), 2U);
+      EXPECT_EQ(recorded.merge_points[0].function, "schedule");
+      EXPECT_EQ(recorded.merge_points[1].file, "lib/app.py");
+      EXPECT_EQ(recorded.merge_points[1].function, "run");
+      EXPECT_EQ(recorded.merge_points[1].line, 5U);
+      EXPECT_EQ(recorded.merge_points[1].before, 1U);
+      EXPECT_EQ(loop.stage(StageKind::kAssembled).operations[1].code, "\x48\x01\xd8");
+      EXPECT_EQ(loop.code_start, 0x1000U);
+      EXPECT_TRUE(loop.stage(StageKind::kOptimised).operations.empty());
+    }
+  }
+}
+
+TEST(JitlogReader, AppendsTheRoundsOfAStage) {
+  // GIVEN the same stage twice, as loops have it behind their first round WHEN it is read THEN it is one
+  testing::LogWriter log(4, false);
+  log.names({{2, "int_add"}}).start(7, "loop", 0, "").stage(0x18, 7).arguments("i0").operation(2, "i1,i0,i0");
+  log.stage(0x18, 7).arguments("i5").operation(2, "i2,i0,i0").abort(7);
+  const Forest forest = forest_of(log.bytes());
+  EXPECT_EQ(forest.traces[0].stage(StageKind::kOptimised).operations.size(), 2U);
+  EXPECT_EQ(forest.traces[0].stage(StageKind::kOptimised).arguments, "i0");
+  EXPECT_TRUE(forest.traces[0].is_aborted);
+}
+
+TEST(JitlogReader, KeepsWhatComesBeforeACutAtAnyByte) {
+  // GIVEN a log WHEN it is cut anywhere behind its header THEN what came before stays, never less than before
+  const std::string whole = testing::loop_and_bridge(4, false);
+  std::size_t last = 0;
+  for (std::size_t size = 14; size < whole.size(); ++size) {
+    const Forest forest = forest_of(std::string_view(whole).substr(0, size));
+    std::size_t operations = 0;
+    for (const Trace& trace : forest.traces)
+      for (const Stage& stage : trace.stages) operations += stage.operations.size();
+    EXPECT_GE(operations, last) << size;
+    last = operations;
+  }
+  EXPECT_EQ(last, 7U);
+}
+
+TEST(JitlogReader, TellsWhyItStopped) {
+  // GIVEN a byte that is no marker, an operation outside of a trace, a stage of another trace WHEN they are met THEN
+  // the problem and its place are told
+  testing::LogWriter bad(4, false);
+  bad.number(0x40, 1);
+  EXPECT_EQ(forest_of(bad.bytes()).problem, "bytes that make no sense at byte 14");
+  testing::LogWriter early(4, false);
+  early.operation(2, "i0,i1");
+  EXPECT_EQ(forest_of(early.bytes()).problem, "bytes that make no sense at byte 14");
+  testing::LogWriter other(4, false);
+  other.start(7, "loop", 0, "").stage(0x17, 8);
+  EXPECT_NE(forest_of(other.bytes()).problem, "");
+}
+
+TEST(JitlogReader, RefusesWhatIsNoLog) {
+  for (const std::string_view bytes : {"", "\x1e", "\x1e\x04", "hello, world"}) EXPECT_FALSE(read(bytes).ok()) << bytes;
+  EXPECT_TRUE(is_jitlog(testing::loop_and_bridge(4, false)));
+  EXPECT_FALSE(is_jitlog("hello"));
+}
+
+}  // namespace
+}  // namespace plimsoll::jitlog
