@@ -11,5 +11,6 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_errors(module);
   plimsoll::python::bind_session(module);
   plimsoll::python::bind_threads(module);
+  plimsoll::python::bind_tags(module);
   plimsoll::python::bind_profile(module);
 }
