@@ -45,6 +45,7 @@ class TagRegistry {
   void forget_deaths_before(std::int64_t time_ns);
 
  private:
+  // A number's words, while it is in use.
   struct Row {
     std::uint32_t generation = 1;
     std::shared_ptr<const Tags> tags;

@@ -272,7 +272,9 @@ bool learn(const cpython::Layout& layout, capture::TagSource& source) {
   const capture::TagNumber number = reinterpret_cast<TagSet*>(set.ptr())->number;
   if (!finds(layout, source, number)) return false;
   for (int i = 0; i < kVariables; ++i) {
-    const nb::object other = nb::steal(PyContextVar_New("plimsoll.probe", nullptr));
+    // Names of their own, as addresses alone may be too regular to spread over the branches.
+    const std::string name = "plimsoll.probe." + std::to_string(i);
+    const nb::object other = nb::steal(PyContextVar_New(name.c_str(), nullptr));
     const nb::object token = nb::steal(other.is_valid() ? PyContextVar_Set(other.ptr(), Py_None) : nullptr);
     if (!token.is_valid()) return false;
   }
