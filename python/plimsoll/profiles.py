@@ -394,6 +394,11 @@ class Profile:
                                          tags=[tag] if isinstance(tag, str) else list(tag),
                                          from_ns=int(start * 1e9), to_ns=last), self._path)
 
+    def with_tasks(self) -> "Profile":
+        """A copy with asyncio's tasks in place of the event loop's frames: ``[task main]``, and below it the tasks that
+        it made. The recording must have been made with ``tasks=True``."""
+        return Profile(self._data.with_tasks(), self._path)
+
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
 

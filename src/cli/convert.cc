@@ -11,6 +11,7 @@
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
+#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -44,6 +45,8 @@ class Convert final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
+    app.add_flag("--tasks", with_tasks_,
+                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
     app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")->type_name("FORMAT");
   }
 
@@ -61,6 +64,7 @@ class Convert final : public Command {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));
       return kNoSamples;
     }
+    if (with_tasks_) profile::put_tasks_on_stacks(input.value().profile);
     if (const Selection selection = select(input.value().profile, conditions()); selection.shown_samples == 0) {
       console.notice(nothing_to_show(input.value().profile, selection, file_));
       return kNoSamples;
@@ -94,6 +98,7 @@ class Convert final : public Command {
 
   std::string file_, output_, format_;
   std::vector<std::string> tags_;
+  bool with_tasks_ = false;
 };
 
 }  // namespace

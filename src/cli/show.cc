@@ -16,6 +16,7 @@
 #include "cli/suggest.h"
 #include "cli/tag_report.h"
 #include "cli/units.h"
+#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -34,7 +35,7 @@ struct ShowArguments {
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -238,6 +239,8 @@ class Show final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
+    app.add_flag("--tasks", to.tasks,
+                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
@@ -259,6 +262,7 @@ class Show final : public Command {
     Result<Input> input = console.read_profile(arguments_.file);
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
+    if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
       console.notice(nothing_to_show(profile, selection, arguments_.file));

@@ -12,6 +12,7 @@
 #include "profile/plim_reader.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
+#include "profile/tasks.h"
 #include "profile/tree.h"
 #include "python/bindings.h"
 
@@ -233,6 +234,12 @@ void bind_profile(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
           nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
+      .def("with_tasks",
+           [](const Profile& self) {
+             std::shared_ptr<Profile> copy = filtered(self, {});
+             profile::put_tasks_on_stacks(*copy);
+             return copy;
+           })
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;
