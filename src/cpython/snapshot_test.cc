@@ -146,8 +146,8 @@ TEST_P(SnapshotOf, AThreadWithoutPythonCodeHasAnEmptyStack) {
   std::vector<PyFrame> out(16);
   std::vector<LoggedLoad> log(64);
   const Snapshot snapshot = snapshot_thread(
-      thread.python.memory, thread.python.layout, DrawnInterpreter::kCodeType, idle, out, log, [](const Walk&, const auto&) {},
-      kAllTheTime);
+      thread.python.memory, thread.python.layout, DrawnInterpreter::kCodeType, idle, out, log,
+      [](const Walk&, const auto&) {}, kAllTheTime);
   // THEN that is what a snapshot says
   EXPECT_TRUE(snapshot.is_proven);
   EXPECT_EQ(snapshot.walk.count, 0U);
