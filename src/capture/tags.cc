@@ -12,19 +12,22 @@ TagRegistry::TagRegistry() { rows_.emplace_back(); }  // row 0 is never given ou
 
 TagNumber TagRegistry::add(std::shared_ptr<const Tags> tags) {
   const std::lock_guard guard(mutex_);
-  living_.fetch_add(1, std::memory_order_relaxed);
   auto row = static_cast<std::uint32_t>(rows_.size());
   if (free_rows_.empty()) {
     rows_.emplace_back();
+    // Room for its death, which nobody could be told of if there were none.
+    free_rows_.reserve(rows_.capacity());
+    deaths_.reserve(rows_.capacity());
   } else {
     row = free_rows_.back();
     free_rows_.pop_back();
   }
   rows_[row].tags = std::move(tags);
+  living_.fetch_add(1, std::memory_order_relaxed);
   return TagNumber{rows_[row].generation} << 32U | row;
 }
 
-void TagRegistry::died(TagNumber number) {
+void TagRegistry::died(TagNumber number) noexcept {
   const std::lock_guard guard(mutex_);
   living_.fetch_sub(1, std::memory_order_relaxed);
   const auto row = static_cast<std::uint32_t>(number);
@@ -49,7 +52,8 @@ void TagRegistry::begin_recording() {
 void TagRegistry::end_recording() {
   const std::lock_guard guard(mutex_);
   is_recording_ = false;
-  for (const Death& death : std::exchange(deaths_, {})) free_row(death.row);
+  for (const Death& death : deaths_) free_row(death.row);
+  deaths_.clear();
 }
 
 void TagRegistry::forget_deaths_before(std::int64_t time_ns) {

@@ -28,7 +28,7 @@ class TagRegistry {
   TagRegistry();
   TagNumber add(std::shared_ptr<const Tags> tags);
   // The object is gone.
-  void died(TagNumber number);
+  void died(TagNumber number) noexcept;
   // Null if there is no such row.
   std::shared_ptr<const Tags> find(TagNumber number) const;
   // Whether any object lives. Async-signal-safe.

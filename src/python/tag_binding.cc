@@ -57,16 +57,31 @@ TagState& state() {
   return *made;
 }
 
+// Calls what returns a new reference. No C++ exception may leave a function that CPython has called.
+template <typename Body>
+PyObject* guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
 // ---- sets ----
 
 PyObject* new_set(std::shared_ptr<const Tags> tags, TagSet* outer, std::uint64_t maker) {
+  auto held = std::make_unique<const std::shared_ptr<const Tags>>(tags);
+  const capture::TagNumber number = state().registry.add(std::move(tags));
   TagSet* self = PyObject_New(TagSet, state().set_type);
-  if (self == nullptr) return nullptr;
-  self->tags = new std::shared_ptr<const Tags>(tags);
+  if (self == nullptr) {
+    state().registry.died(number);
+    return nullptr;
+  }
+  self->number = number;
+  self->tags = held.release();
   self->outer = outer;
   self->maker = maker;
   new (&self->has_ended) std::atomic<bool>(false);
-  self->number = state().registry.add(std::move(tags));
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -88,10 +103,12 @@ void dealloc_set(PyObject* object) {
 
 // "<tags request=GET user=7>"
 PyObject* repr_of_set(PyObject* object) {
-  std::string text = "<tags";
-  for (const auto& [name, value] : **reinterpret_cast<TagSet*>(object)->tags) text += " " + name + "=" + value;
-  text += ">";
-  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  return guarded([&] {
+    std::string text = "<tags";
+    for (const auto& [name, value] : **reinterpret_cast<TagSet*>(object)->tags) text += " " + name + "=" + value;
+    text += ">";
+    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  });
 }
 
 // What holds now, as a new reference; null if nothing does, or with an exception set.
@@ -163,13 +180,16 @@ PyObject* new_tag(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_TypeError, "a tag has a name and a value: tag(request=\"GET /\")");
     return nullptr;
   }
-  auto words = std::make_shared<Tags>();
-  if (!words_of(kwargs, *words)) return nullptr;
-  auto* self = reinterpret_cast<Tag*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
-  self->tags = new std::shared_ptr<const Tags>(std::move(words));
-  self->serial = state().serials.fetch_add(1, std::memory_order_relaxed) + 1;
-  return reinterpret_cast<PyObject*>(self);
+  return guarded([&]() -> PyObject* {
+    auto words = std::make_shared<Tags>();
+    if (!words_of(kwargs, *words)) return nullptr;
+    auto held = std::make_unique<const std::shared_ptr<const Tags>>(std::move(words));
+    auto* self = reinterpret_cast<Tag*>(type->tp_alloc(type, 0));
+    if (self == nullptr) return nullptr;
+    self->tags = held.release();
+    self->serial = state().serials.fetch_add(1, std::memory_order_relaxed) + 1;
+    return reinterpret_cast<PyObject*>(self);
+  });
 }
 
 void dealloc_tag(PyObject* object) {
@@ -183,7 +203,9 @@ PyObject* enter(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<Tag*>(object);
   TagSet* outer = current_set();
   if (outer == nullptr && PyErr_Occurred() != nullptr) return nullptr;
-  PyObject* set = new_set(outer != nullptr ? merged(**outer->tags, **self->tags) : *self->tags, outer, self->serial);
+  PyObject* set = guarded([&] {
+    return new_set(outer != nullptr ? merged(**outer->tags, **self->tags) : *self->tags, outer, self->serial);
+  });
   if (set == nullptr) {
     Py_XDECREF(reinterpret_cast<PyObject*>(outer));
     return nullptr;

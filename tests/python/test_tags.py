@@ -228,3 +228,27 @@ def test_thousands_of_tags_a_second_from_many_threads(tmp_path: pathlib.Path) ->
     tagged = [(names[thread], profile.tag_sets[tag]["thread"])
               for thread, tag in zip(profile.samples.thread, profile.samples.tag) if tag != harness.NO_STACK]
     assert len(tagged) > 20 and all(name == f"worker {number}" for name, number in tagged)
+
+
+def test_a_forked_child_can_tag(program: Write) -> None:
+    # GIVEN threads that make and forget tags all the time WHEN the process forks THEN the child does not wait for them
+    script = program("""
+import os, threading, plimsoll
+done = threading.Event()
+def work():
+    while not done.is_set():
+        with plimsoll.tag(a=1): pass
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads: thread.start()
+codes = []
+for _ in range(30):
+    pid = os.fork()
+    if pid == 0:
+        with plimsoll.tag(child=1): pass
+        os._exit(0)
+    codes.append(os.waitpid(pid, 0)[1])
+done.set()
+for thread in threads: thread.join()
+print(sum(codes))
+""")
+    assert harness.python("-W", "ignore", script).expect().out == "0\n"
