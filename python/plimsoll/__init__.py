@@ -11,6 +11,9 @@ Record a block, a function, or all that follows, and look at the result::
     @plimsoll.profile(path="parse.plim")
     def parse(): ...
 
+    with plimsoll.tag(request="GET /"):  # a dimension of the samples
+        ...
+
     plimsoll.start("app.plim")
     ...
     profile = plimsoll.stop()
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
     from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
     from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
                                    Samples as Samples, Tree as Tree)
+    from plimsoll.tags import tag as tag
     from plimsoll.profiler import (Profiler as Profiler, Statistics as Statistics, is_active as is_active,
                                    pause as pause, profile as profile, resume as resume, set_rate as set_rate,
                                    start as start, stats as stats, stop as stop)
 
 __all__ = [
     "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
-    "UnsupportedError", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop",
+    "UnsupportedError", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop", "tag",
 ]
 
 # Names are imported at first use, so that `import plimsoll` costs a program next to nothing.
@@ -42,6 +46,7 @@ _HOMES = {
     **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
     **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
                      "stop"), "plimsoll.profiler"),
+    "tag": "plimsoll.tags",
     "load_ipython_extension": "plimsoll.ipython",  # %load_ext plimsoll
 }
 

@@ -34,6 +34,7 @@ class Options:
     duration_s: float = 0.0
     rss_interval_s: float = 0.1
     sources: bool = True
+    tasks: bool = False
     after_fork: str = "stop"  # or "follow"
     base_path: str = ""  # of the process that the recording began in, for the names of its children's profiles
 
@@ -164,6 +165,10 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _mark_collections(now)
+    if now.options.tasks:
+        from plimsoll import _tasks
+
+        now.undo.extend(_tasks.install())
 
 
 _installed = False

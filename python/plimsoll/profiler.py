@@ -75,12 +75,14 @@ class Profiler:
     :param memory_mb: memory budget of the profiler's buffers.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
+    :param tasks: tell asyncio's tasks apart, by the tags ``task`` and ``task_path``.
     :param after_fork: in a child made by fork, ``stop`` recording, or ``follow`` into a file of the child's own.
     """
 
     def __init__(self, path: Optional[PathLike] = None, *, rate_hz: float = 1000.0, mode: str = "cpu",
                  engine: str = "auto", safe_mode: bool = False, max_overhead: float = 0.0, memory_mb: int = 16,
-                 max_depth: int = 2048, sources: bool = True, after_fork: str = "stop") -> None:
+                 max_depth: int = 2048, sources: bool = True, tasks: bool = False,
+                 after_fork: str = "stop") -> None:
         if after_fork not in ("stop", "follow"):
             raise ValueError(f"after_fork must be 'stop' or 'follow', not {after_fork!r}")
         if not 0 <= max_overhead <= 1:
@@ -88,7 +90,7 @@ class Profiler:
         self._path = None if path is None else os.fspath(path)
         self._options: dict[str, Any] = dict(rate_hz=rate_hz, mode=mode, engine=engine, safe_mode=safe_mode,
                                              max_overhead=max_overhead, memory_mb=memory_mb, max_depth=max_depth,
-                                             sources=sources, after_fork=after_fork)
+                                             sources=sources, tasks=tasks, after_fork=after_fork)
         self._temporary: Optional[str] = None
         self._recording: Optional[Any] = None
         self._profile: Optional[Profile] = None

@@ -91,7 +91,8 @@ class Samples:
 
     ``time_ns`` since the start of the profile; ``thread``: index into :attr:`Profile.threads`; ``stack``: id for
     :meth:`Profile.frames_of`, 0xffffffff for none; ``weight_ns``: the time that the sample stands for; ``activity``:
-    what the thread did with it, as an index into :data:`ACTIVITIES`; 0 is running, and then the weight is CPU time.
+    what the thread did with it, as an index into :data:`ACTIVITIES`; 0 is running, and then the weight is CPU time;
+    ``tag``: index into :attr:`Profile.tag_sets`, 0xffffffff for no tags.
     """
 
     def __init__(self, data: Any) -> None:
@@ -117,11 +118,15 @@ class Samples:
     def activity(self) -> memoryview:
         return memoryview(self._data.activity())
 
+    @cached_property
+    def tag(self) -> memoryview:
+        return memoryview(self._data.tag())
+
     def __len__(self) -> int:
         return int(self._data.sample_count)
 
     def __repr__(self) -> str:
-        return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, weight_ns, activity>"
+        return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, weight_ns, activity, tag>"
 
 
 @dataclass(frozen=True)
@@ -332,6 +337,11 @@ class Profile:
         return [Thread(*row) for row in self._data.threads()]
 
     @cached_property
+    def tag_sets(self) -> "list[Mapping[str, str]]":
+        """The combinations of tags that the program put on what it did; see :func:`plimsoll.tag`."""
+        return list(self._data.tag_sets())
+
+    @cached_property
     def markers(self) -> "list[Marker]":
         return [Marker(*row) for row in self._data.markers()]
 
@@ -370,17 +380,24 @@ class Profile:
         return Lines(self._rows(self._data.lines()), self.sampled)
 
     def filter(self, *, thread: str = "", function: str = "", file: str = "", activity: "Iterable[str] | str" = (),
-               start: float = 0.0, end: float = float("inf")) -> "Profile":
+               tag: "Iterable[str] | str" = (), start: float = 0.0, end: float = float("inf")) -> "Profile":
         """The samples that meet all conditions, as a new profile.
 
         ``thread``: part of its name, or its system id; ``function``, ``file``: part of a name on the stack, in any
-        case; ``activity``: of :data:`ACTIVITIES`, one or several; ``start``, ``end``: seconds since the start of the
+        case; ``activity``: of :data:`ACTIVITIES`, one or several; ``tag``: ``name``, or ``name=pattern`` with ``*`` and
+        ``?``, and ``name=`` for samples without it; all of several; ``start``, ``end``: seconds since the start of the
         profile.
         """
         last = 2**63 - 1 if end == float("inf") else int(end * 1e9)
         return Profile(self._data.filter(thread=thread, function=function, file=file,
                                          activities=[activity] if isinstance(activity, str) else list(activity),
+                                         tags=[tag] if isinstance(tag, str) else list(tag),
                                          from_ns=int(start * 1e9), to_ns=last), self._path)
+
+    def with_tasks(self) -> "Profile":
+        """A copy with asyncio's tasks in place of the event loop's frames: ``[task main]``, and below it the tasks that
+        it made. The recording must have been made with ``tasks=True``."""
+        return Profile(self._data.with_tasks(), self._path)
 
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.

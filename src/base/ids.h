@@ -40,6 +40,7 @@ using FunctionId = Id<struct FunctionTag>;  // a function: names, file, first li
 using FrameId = Id<struct FrameTag>;        // a function at a line
 using StackId = Id<struct StackTag>;        // a node of the prefix tree of frames; none = the empty stack
 using ThreadId = Id<struct ThreadTag>;      // a row of the thread table (not the kernel's id)
+using TagSetId = Id<struct TagSetTag>;      // a row of the table of tag sets; none = no tags
 using ProcessId = Id<struct ProcessTag>;    // a row of the process table (not the kernel's id)
 
 }  // namespace plimsoll

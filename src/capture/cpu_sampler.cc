@@ -580,6 +580,7 @@ std::uint32_t CpuSampler::walk_into(RawSample& sample, Address thread_state,
   }
   const cpython::Walk walk =
       cpython::walk_thread(memory, interpreter_.layout, interpreter_.code_type, thread_state, frames);
+  sample.tags = tags_of(memory, interpreter_.layout, interpreter_.tags, thread_state);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
   const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;

@@ -24,6 +24,7 @@
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
 #include "capture/raw_sample.h"
+#include "capture/tags.h"
 #include "capture/thread_slots.h"
 #include "capture/tick_signals.h"
 #include "cpython/layout.h"
@@ -43,6 +44,7 @@ struct Interpreter {
   // Called in the signal handler: must be async-signal-safe and must never fail; python/interpreter.cc says why
   // CPython's own functions are.
   ThreadState (*thread_state_of_caller)() = nullptr;
+  TagSource tags{};
 };
 
 // Which time is recorded.

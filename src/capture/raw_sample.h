@@ -7,6 +7,7 @@
 
 #include "base/activity.h"
 #include "base/ids.h"
+#include "capture/tags.h"
 #include "cpython/line_table.h"
 #include "cpython/walk.h"
 
@@ -39,8 +40,9 @@ struct RawSample {
     kSameLast,  // likewise, and nothing of the thread follows
   } stack = Stack::kHere;
   std::uint8_t reserved[3] = {};
+  TagNumber tags = 0;
 };
-static_assert(sizeof(RawSample) == 32);
+static_assert(sizeof(RawSample) == 40);
 
 // A frame with a name and a line, root first in a Sample.
 struct SampleFrame {
@@ -49,7 +51,7 @@ struct SampleFrame {
   bool operator==(const SampleFrame&) const = default;
 };
 
-// A resolved sample. `frames` is valid during the call that passes it only.
+// A resolved sample. `frames` and `tags` are valid during the call that passes it only.
 struct Sample {
   std::int64_t time_ns = 0;    // CLOCK_MONOTONIC
   std::int64_t weight_ns = 0;  // as in RawSample
@@ -58,6 +60,8 @@ struct Sample {
   bool is_truncated = false;  // the outermost frames are missing
   bool has_python = true;     // false: a thread of native code; no frames
   std::span<const SampleFrame> frames;
+  TagNumber tag_number = 0;
+  const Tags* tags = nullptr;  // null: none
 };
 
 // What is known of a thread. Reported when first seen and again when something has changed.

@@ -33,10 +33,16 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
     if (is_wait) codes_.push_back(entry->info);
   }
   if (!all_known) return false;
-  const bool is_truncated = raw.stop == cpython::WalkStop::kTruncated;
-  const bool has_python = raw.python == RawSample::Python::kFrames;
-  if (is_wait) waits_[raw.thread.index()] = Wait{frames_, codes_, is_truncated, has_python};
-  pass_on(raw, frames_, is_truncated, has_python);
+  Sample sample = sample_of(raw, frames_);
+  sample.is_truncated = raw.stop == cpython::WalkStop::kTruncated;
+  sample.has_python = raw.python == RawSample::Python::kFrames;
+  std::shared_ptr<const Tags> tags = raw.tags != 0 && tags_ != nullptr ? tags_->find(raw.tags) : nullptr;
+  sample.tag_number = raw.tags;
+  sample.tags = tags.get();
+  sink_.sample(sample);
+  if (is_wait)
+    waits_[raw.thread.index()] =
+        Wait{frames_, codes_, raw.tags, std::move(tags), sample.is_truncated, sample.has_python};
   return true;
 }
 
@@ -46,22 +52,25 @@ bool Resolver::resolve_same(const RawSample& raw) {
   const Wait& wait = found->second;
   if (raw.weight_ns > 0) {
     for (std::size_t i = 0; i < wait.frames.size(); ++i) announce(wait.frames[i].code, *wait.codes[i]);
-    pass_on(raw, wait.frames, wait.is_truncated, wait.has_python);
+    Sample sample = sample_of(raw, wait.frames);
+    sample.is_truncated = wait.is_truncated;
+    sample.has_python = wait.has_python;
+    sample.tag_number = wait.tag_number;
+    sample.tags = wait.tags.get();
+    sink_.sample(sample);
   }
   if (raw.stack == RawSample::Stack::kSameLast) waits_.erase(found);
   return true;
 }
 
-void Resolver::pass_on(const RawSample& raw, std::span<const SampleFrame> frames, bool is_truncated, bool has_python) {
+Sample Resolver::sample_of(const RawSample& raw, std::span<const SampleFrame> frames) {
   Sample sample;
   sample.time_ns = raw.time_ns;
   sample.weight_ns = raw.weight_ns;
   sample.activity = raw.activity;
   sample.thread = raw.thread;
-  sample.is_truncated = is_truncated;
-  sample.has_python = has_python;
   sample.frames = frames;
-  sink_.sample(sample);
+  return sample;
 }
 
 cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::int32_t position) {
@@ -76,6 +85,7 @@ cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::i
 }
 
 void Resolver::forget_deaths_before(std::int64_t time_ns) {
+  if (tags_ != nullptr) tags_->forget_deaths_before(time_ns);
   for (const CodeId id : registry_.forget_deaths_before(time_ns)) {
     if (id.index() >= announced_.size()) continue;
     locations_[id.index()] = {};

@@ -19,14 +19,16 @@ enum class Trust : std::uint8_t {
 // The resolver of one session. For the drain thread only.
 class Resolver {
  public:
-  Resolver(const cpython::Layout& layout, CodeRegistry& registry, SampleSink& sink, Trust trust)
-      : line_table_style_(layout.line_table_style), registry_(registry), sink_(sink), trust_(trust) {}
+  // `tags` may be null: then samples have none.
+  Resolver(const cpython::Layout& layout, CodeRegistry& registry, SampleSink& sink, Trust trust,
+           TagRegistry* tags = nullptr)
+      : line_table_style_(layout.line_table_style), registry_(registry), sink_(sink), trust_(trust), tags_(tags) {}
 
   // Resolves the frames (innermost first) of a raw sample and passes the Sample on. False if a code object is not
   // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
 
-  // Everything sampled before `time_ns` has been resolved: forgets dead code objects.
+  // Everything sampled before `time_ns` has been resolved: forgets dead code objects and tags.
   void forget_deaths_before(std::int64_t time_ns);
 
  private:
@@ -35,19 +37,22 @@ class Resolver {
   struct Wait {
     std::vector<SampleFrame> frames;
     std::vector<std::shared_ptr<const cpython::CodeInfo>> codes;
+    TagNumber tag_number = 0;
+    std::shared_ptr<const Tags> tags;
     bool is_truncated = false;
     bool has_python = true;
   };
 
   bool resolve_same(const RawSample& raw);
   void announce(CodeId id, const cpython::CodeInfo& info);
-  void pass_on(const RawSample& raw, std::span<const SampleFrame> frames, bool is_truncated, bool has_python);
+  static Sample sample_of(const RawSample& raw, std::span<const SampleFrame> frames);
   cpython::Location location_of(const CodeRegistry::Entry& entry, std::int32_t position);
 
   const cpython::LineTableStyle line_table_style_;
   CodeRegistry& registry_;
   SampleSink& sink_;
   const Trust trust_;
+  TagRegistry* const tags_;
   std::vector<SampleFrame> frames_;                              // of the sample at hand, kept to save allocations
   std::vector<std::shared_ptr<const cpython::CodeInfo>> codes_;  // likewise, of a wait
   boost::unordered_flat_map<std::uint32_t, Wait> waits_;         // by ThreadSerial

@@ -47,7 +47,7 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
   auto* sample = new (room.bytes.data()) RawSample;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const cpython::Snapshot snapshot = read_stack(thread_state, {frames, max_depth_});
+  const cpython::Snapshot snapshot = read_stack(thread_state, {frames, max_depth_}, sample->tags);
   const bool is_running = clock_ns(os::thread_cpu_clock(slot.tid)) != cpu_ns;
   const bool holds = is_running && snapshot.is_proven;
   sample->stop = cpython::WalkStop::kUnreadable;
@@ -68,7 +68,8 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
 bool RunReader::probe(ThreadSlot& slot, Address thread_state) {
   const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
   if (cpu_ns <= slot.cpu_at_look_ns) return false;
-  const cpython::Snapshot snapshot = read_stack(thread_state, {probed_.get(), max_depth_});
+  TagNumber tags = 0;
+  const cpython::Snapshot snapshot = read_stack(thread_state, {probed_.get(), max_depth_}, tags);
   slot.cpu_at_look_ns = clock_ns(os::thread_cpu_clock(slot.tid));
   judge(slot, snapshot.is_proven && slot.cpu_at_look_ns != cpu_ns);
   return false;
@@ -80,9 +81,10 @@ void RunReader::judge(ThreadSlot& slot, bool holds) {
   if (changes) sampler_.take_by_ticks(slot, !slot.is_restless);
 }
 
-cpython::Snapshot RunReader::read_stack(Address thread_state, std::span<cpython::PyFrame> frames) {
+cpython::Snapshot RunReader::read_stack(Address thread_state, std::span<cpython::PyFrame> frames, TagNumber& tags) {
   // What its frames refer to is noted before the proof: after it, the thread may let go of it.
-  const auto note = [&](const cpython::Walk& walk) {
+  const auto note = [&](const cpython::Walk& walk, const auto& memory) {
+    tags = tags_of(memory, interpreter_.layout, interpreter_.tags, thread_state);
     for (const cpython::PyFrame& frame : frames.first(walk.count)) seen_.mark(frame.code);
   };
   return cpython::snapshot_thread(memory::LocalReader{}, interpreter_.layout, interpreter_.code_type, thread_state,

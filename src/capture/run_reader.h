@@ -35,7 +35,8 @@ class RunReader {
   bool probe(ThreadSlot& slot, Address thread_state);
   // Counts a look that held, or did not; changes who samples the thread if need be.
   void judge(ThreadSlot& slot, bool holds);
-  cpython::Snapshot read_stack(Address thread_state, std::span<cpython::PyFrame> frames);
+  // `tags` are those that held with these frames, and as proven as they are.
+  cpython::Snapshot read_stack(Address thread_state, std::span<cpython::PyFrame> frames, TagNumber& tags);
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;

@@ -26,7 +26,8 @@ Session::Session(const SessionSettings& settings, const Interpreter& interpreter
       ring_(std::move(ring)),
       registry_(interpreter.layout),
       sink_(std::move(sink)),
-      resolver_(interpreter.layout, registry_, *sink_, settings.trust) {}
+      tags_(interpreter.tags.registry),
+      resolver_(interpreter.layout, registry_, *sink_, settings.trust, tags_) {}
 
 Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings, const Interpreter& interpreter,
                                                 std::unique_ptr<SampleSink> sink) {
@@ -45,6 +46,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->sink_->fact("engine", session->sampler_->engine());
   session->sink_->fact("mode", text(settings.tick.mode));
   session->sink_->fact("trust", settings.trust == Trust::kKnown ? "known" : "validated");
+  if (interpreter.tags.registry == nullptr) session->sink_->fact("tags", "cannot be read in this build of Python");
   // The first flush writes the facts of the session: the file is readable from now on.
   const Status written = session->sink_->flush(session->totals(session->start_ns_), SampleSink::Ending::kOpen);
   if (!written.ok()) return written.error();
@@ -65,6 +67,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
     session->reader_ = reader.take();
     ours[1] = session->reader_->tid();
   }
+  if (session->tags_ != nullptr) session->tags_->begin_recording();
   session->sampler_->start(ours);
   return session;
 }
@@ -183,6 +186,7 @@ void Session::complete() {
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
   drain_once();
+  if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
   SampleSink::Totals last = totals(end_ns_);
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
@@ -241,6 +245,7 @@ SessionStats Session::stop() {
 }
 
 void Session::abandon() {
+  if (tags_ != nullptr) tags_->end_recording();
   sampler_->abandon();
   if (reader_ != nullptr) reader_->abandon();
 }

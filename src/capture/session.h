@@ -98,6 +98,7 @@ class Session {
   SampleRing ring_;
   CodeRegistry registry_;
   std::unique_ptr<SampleSink> sink_;
+  TagRegistry* const tags_;
   Resolver resolver_;
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples

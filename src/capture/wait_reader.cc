@@ -153,6 +153,7 @@ WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_s
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
   const cpython::Walk walk = cpython::walk_thread(memory::LocalReader{}, interpreter_.layout, interpreter_.code_type,
                                                   thread_state, {frames, max_depth_});
+  sample->tags = tags_of(memory::LocalReader{}, interpreter_.layout, interpreter_.tags, thread_state);
   // Before the proof: after it, the thread may run on and let go of its code objects.
   const bool is_stack = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
   if (is_stack)

@@ -7,9 +7,11 @@
 
 #include "cli/exit_code.h"
 #include "cli/suggest.h"
+#include "cli/summary.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
+#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -28,6 +30,7 @@ class Convert final : public Command {
     std::string text =
         "  plimsoll convert app.plim -o app.speedscope.json   the format follows from the name\n"
         "  plimsoll convert app.plim -f collapsed -o -        to standard output\n"
+        "  plimsoll convert app.plim --tag job=index -o index.pb.gz   only what has this tag\n"
         "\nFormats:\n";
     for (const formats::Writer& writer : formats::writers())
       text += fmt::format("  {:<12} {:<18} {}\n", writer.name, writer.extension, writer.summary);
@@ -38,6 +41,12 @@ class Convert final : public Command {
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
+    app.add_option("--tag", tags_,
+                   "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
+        ->type_name("TAG")
+        ->allow_extra_args(false);
+    app.add_flag("--tasks", with_tasks_,
+                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
     app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")->type_name("FORMAT");
   }
 
@@ -55,12 +64,23 @@ class Convert final : public Command {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));
       return kNoSamples;
     }
+    if (with_tasks_) profile::put_tasks_on_stacks(input.value().profile);
+    if (const Selection selection = select(input.value().profile, conditions()); selection.shown_samples == 0) {
+      console.notice(nothing_to_show(input.value().profile, selection, file_));
+      return kNoSamples;
+    }
     const Result<std::string> bytes = formats::write_as(writer.value(), input.value().profile, output_);
     if (!bytes.ok()) return bytes.error();
     return write(console, writer.value(), bytes.value());
   }
 
  private:
+  [[nodiscard]] profile::Filter conditions() const {
+    profile::Filter conditions;
+    for (const std::string& tag : tags_) conditions.tags.push_back(profile::TagCondition::parse(tag));
+    return conditions;
+  }
+
   Result<int> write(Console& console, const formats::Writer& writer, const std::string& bytes) const {
     if (output_ == "-") {
       const bool is_binary = bytes.find('\0') != std::string::npos;
@@ -77,6 +97,8 @@ class Convert final : public Command {
   }
 
   std::string file_, output_, format_;
+  std::vector<std::string> tags_;
+  bool with_tasks_ = false;
 };
 
 }  // namespace

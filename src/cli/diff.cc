@@ -37,6 +37,10 @@ class Diff final : public Command {
         ->type_name("TEXT");
     app.add_option("--file", conditions_.file, "Only stacks with a function whose file name holds TEXT")
         ->type_name("TEXT");
+    app.add_option("--tag", tags_,
+                   "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
+        ->type_name("TAG")
+        ->allow_extra_args(false);
     app.add_flag("--cpu", only_cpu_, "Of recordings of wall-clock time, CPU time only");
     app.add_option("--sort", sort_, "flat, lines: by the change of self (default) or total time")
         ->type_name("self|total");
@@ -53,6 +57,7 @@ class Diff final : public Command {
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
     PLIMSOLL_TRY(check());
+    for (const std::string& tag : tags_) conditions_.tags.push_back(profile::TagCondition::parse(tag));
     if (only_cpu_) conditions_.activities = {Activity::kRunning};
     Result<Input> before = read(before_, console);
     if (!before.ok()) return before.error();
@@ -111,6 +116,7 @@ class Diff final : public Command {
   }
 
   std::string before_, after_, view_ = "flat", sort_ = "self", color_ = "auto";
+  std::vector<std::string> tags_;
   profile::Filter conditions_;
   DiffOptions options_;
   std::int64_t limit_ = 30;

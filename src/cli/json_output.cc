@@ -59,6 +59,14 @@ void put_weights(JsonWriter& json, std::int64_t self_ns, std::int64_t total_ns, 
   json.member("samples", as_integer(samples));
 }
 
+void put_activities(JsonWriter& json, const std::array<std::int64_t, kActivityCount>& by_activity) {
+  json.key("activities");
+  json.begin_object();
+  for (std::size_t i = 0; i < kActivityCount; ++i)
+    if (by_activity[i] != 0) json.member(kActivityNames[i], by_activity[i]);
+  json.end_object();
+}
+
 void put_drops(JsonWriter& json, const Profile& profile) {
   json.column("drops", profile.drops, [&](const profile::Drop& drop) {
     json.begin_object();
@@ -106,6 +114,9 @@ void put_selection(JsonWriter& json, const Selection& selection) {
   if (!conditions.file.empty()) json.member("file", conditions.file);
   if (!conditions.activities.empty())
     json.column("activities", conditions.activities, [&](Activity activity) { json.text(text(activity)); });
+  if (!conditions.tags.empty())
+    json.column("tags", conditions.tags,
+                [&](const profile::TagCondition& tag) { json.text(tag.name + "=" + tag.pattern); });
   if (conditions.from_ns > 0) json.member("from_ns", conditions.from_ns);
   if (conditions.to_ns != std::numeric_limits<std::int64_t>::max()) json.member("to_ns", conditions.to_ns);
   json.end_object();
@@ -257,14 +268,26 @@ std::string threads_json(const Profile& profile, const Selection& selection, con
       put_boolean(json, "is_main", thread.is_main);
       json.member("cpu_ns", thread.cpu_ns);
       json.member("sampled_ns", row.sampled_ns);
-      json.key("activities");
-      json.begin_object();
-      for (std::size_t i = 0; i < kActivityCount; ++i)
-        if (row.by_activity[i] != 0) json.member(kActivityNames[i], row.by_activity[i]);
-      json.end_object();
+      put_activities(json, row.by_activity);
       json.member("samples", as_integer(row.samples));
       json.member("first_ns", row.first_ns);
       json.member("last_ns", row.last_ns);
+      json.end_object();
+    }
+  });
+}
+
+std::string tags_json(const Profile& profile, const Selection& selection, const std::vector<TagRow>& rows) {
+  return document(profile, selection, "tags", [&](JsonWriter& json) {
+    for (const TagRow& row : rows) {
+      json.begin_object();
+      if (!row.tag.name.is_none()) {
+        json.member("tag", profile.strings[row.tag.name]);
+        json.member("value", profile.strings[row.tag.value]);
+      }
+      json.member("sampled_ns", row.sampled_ns);
+      put_activities(json, row.by_activity);
+      json.member("samples", as_integer(row.samples));
       json.end_object();
     }
   });

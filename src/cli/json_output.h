@@ -8,6 +8,7 @@
 #include "cli/line_report.h"
 #include "cli/session_facts.h"
 #include "cli/summary.h"
+#include "cli/tag_report.h"
 #include "cli/thread_report.h"
 #include "cli/tree_view.h"
 #include "profile/flat.h"
@@ -23,6 +24,7 @@ std::string flat_json(const profile::Profile& profile, const Selection& selectio
 std::string lines_json(const profile::Profile& profile, const Selection& selection, const LineReport& report);
 std::string threads_json(const profile::Profile& profile, const Selection& selection,
                          const std::vector<ThreadRow>& rows);
+std::string tags_json(const profile::Profile& profile, const Selection& selection, const std::vector<TagRow>& rows);
 std::string info_json(const profile::Profile& profile, const SessionFacts& facts, std::string_view path);
 
 }  // namespace plimsoll::cli

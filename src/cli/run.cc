@@ -98,6 +98,7 @@ class Run final : public Command {
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
     app.add_flag("--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
+    app.add_flag("--tasks", settings_.tasks, "Tell asyncio's tasks apart: tags task and task_path; see show --tasks");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
     app.add_option("--max-overhead", settings_.max_overhead,
                    "Lower the rate while recording costs more than so many percent of CPU time")
@@ -182,6 +183,7 @@ class Run final : public Command {
     say("duration_s", settings_.duration.value_or(0));
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
     if (!settings_.sources.value_or(true)) say("sources", "");
+    if (settings_.tasks.value_or(false)) say("tasks", "1");
     const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};
     return {{"PLIMSOLL_RUN", run}, {"PYTHONPATH", boot + rest}};
   }

@@ -49,13 +49,14 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "format") return assign(settings.format, name, text, path);
   if (name == "safe_mode") return assign(settings.safe_mode, name, text, path);
   if (name == "sources") return assign(settings.sources, name, text, path);
+  if (name == "tasks") return assign(settings.tasks, name, text, path);
   if (name == "max_overhead") return assign(settings.max_overhead, name, text, path);
   if (name == "memory_limit") return assign(settings.memory_limit, name, text, path);
   if (name == "max_depth") return assign(settings.max_depth, name, text, path);
   return Error{
       ErrorKind::kUsage,
       fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, children, format, "
-                  "safe_mode, sources, max_overhead, memory_limit, max_depth",
+                  "safe_mode, sources, tasks, max_overhead, memory_limit, max_depth",
                   path, name)};
 }
 
@@ -114,6 +115,7 @@ void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.format, other.format);
   fill(settings.safe_mode, other.safe_mode);
   fill(settings.sources, other.sources);
+  fill(settings.tasks, other.tasks);
   fill(settings.max_overhead, other.max_overhead);
   fill(settings.memory_limit, other.memory_limit);
   fill(settings.max_depth, other.max_depth);

@@ -21,6 +21,7 @@ struct RunSettings {
   std::optional<std::string> format;
   std::optional<bool> safe_mode;
   std::optional<bool> sources;
+  std::optional<bool> tasks;
   std::optional<double> max_overhead;  // percent
   std::optional<int> memory_limit;     // MiB
   std::optional<int> max_depth;        // frames

@@ -14,13 +14,15 @@
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
 #include "cli/suggest.h"
+#include "cli/tag_report.h"
 #include "cli/units.h"
+#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
 
 const std::vector<std::string_view>& view_names() {
-  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads"};
+  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads", "tags"};
   return names;
 }
 
@@ -28,12 +30,12 @@ const std::vector<std::string_view>& view_names() {
 struct ShowArguments {
   std::string file, view = "tree";
   std::string thread, from, to, function, source_file;
-  std::vector<std::string> activities;
+  std::vector<std::string> activities, tags;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -44,6 +46,8 @@ struct ShowRequest {
   ColorChoice color = ColorChoice::kAuto;
   SortBy sort = SortBy::kSelf;
 };
+
+constexpr std::size_t kTagRows = 30;
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
@@ -112,6 +116,7 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.conditions.function = arguments.function;
   request.conditions.file = arguments.source_file;
   PLIMSOLL_TRY(read_activities(arguments, request.conditions));
+  for (const std::string& tag : arguments.tags) request.conditions.tags.push_back(profile::TagCondition::parse(tag));
   const Result<ColorChoice> color = parse_color(arguments.color);
   if (!color.ok()) return color.error();
   request.color = color.value();
@@ -161,6 +166,11 @@ std::string as_json(const profile::Profile& profile, const Selection& selection,
   }
   if (arguments.view == "lines") return lines_json(profile, selection, lines_of(profile, request));
   if (arguments.view == "threads") return threads_json(profile, selection, threads_of(profile, request, 0));
+  if (arguments.view == "tags") {
+    std::vector<TagRow> rows = tag_report(profile);
+    rows.resize(std::min(rows.size(), given_or(arguments.limit, rows.size())));
+    return tags_json(profile, selection, rows);
+  }
   return tree_json(profile, selection, tree_of(profile, arguments), tree_options(arguments, 0));
 }
 
@@ -181,6 +191,8 @@ std::string view_as_text(const profile::Profile& profile, const ShowRequest& req
     return render_lines(profile, lines_of(profile, request), find_source, options, page);
   }
   if (arguments.view == "threads") return render_threads(profile, threads_of(profile, request, busy_parts(page)), page);
+  if (arguments.view == "tags")
+    return render_tags(profile, tag_report(profile), given_or(arguments.limit, kTagRows), page);
   const TreeOptions options = tree_options(arguments, TreeOptions{}.min_percent);
   const profile::Tree tree = tree_of(profile, arguments);
   return render_tree(profile, tree, tree_view(profile, tree, options), options, page);
@@ -202,6 +214,8 @@ class Show final : public Command {
            "  plimsoll show app.plim flat --sort total           functions, with what they call\n"
            "  plimsoll show app.plim lines --file model.py       annotated source\n"
            "  plimsoll show app.plim threads                     who was busy when\n"
+           "  plimsoll show app.plim tags                        what the program's own tags took (plimsoll.tag)\n"
+           "  plimsoll show app.plim --tag 'request=GET*'        what was done for such requests\n"
            "  plimsoll show app.plim --activity io,lock          what waited for input, output and locks\n"
            "  plimsoll show app.plim --from 1.5s --to 2s         half a second of it\n"
            "  plimsoll show app.plim --function parse --lines    what leads through parse, line by line\n"
@@ -211,7 +225,7 @@ class Show final : public Command {
   void add_arguments(CLI::App& app) override {
     ShowArguments& to = arguments_;
     app.add_option("FILE", to.file, "The profile; - reads standard input")->required()->type_name("");
-    app.add_option("VIEW", to.view, "tree (default), flat, lines or threads")->type_name("");
+    app.add_option("VIEW", to.view, "tree (default), flat, lines, threads or tags")->type_name("");
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
@@ -221,6 +235,12 @@ class Show final : public Command {
         ->type_name("WHAT")
         ->delimiter(',')
         ->allow_extra_args(false);
+    app.add_option("--tag", to.tags,
+                   "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
+        ->type_name("TAG")
+        ->allow_extra_args(false);
+    app.add_flag("--tasks", to.tasks,
+                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
@@ -229,7 +249,8 @@ class Show final : public Command {
     app.add_flag("--lines", to.by_line, "tree: tell the lines of a function apart");
     app.add_flag("--no-fold", to.no_fold, "tree: a line for every frame of recursion, libraries and imports");
     app.add_option("--sort", to.sort, "flat: by self (default) or total time")->type_name("self|total");
-    app.add_option("--limit", to.limit, "flat, lines: at most N functions (30) or files (10); 0 = all")->type_name("N");
+    app.add_option("--limit", to.limit, "flat, lines, tags: at most N functions (30), files (10), tags (30); 0 = all")
+        ->type_name("N");
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
     app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");
     app.add_option("--color", to.color, "auto (default), always or never")->type_name("WHEN");
@@ -241,6 +262,7 @@ class Show final : public Command {
     Result<Input> input = console.read_profile(arguments_.file);
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
+    if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
       console.notice(nothing_to_show(profile, selection, arguments_.file));

@@ -96,7 +96,8 @@ TEST(Show, CutsJsonOnlyWhenAskedTo) {
 TEST(Show, SaysThatThereIsNoSuchView) {
   const Outcome outcome = show({"app.plim", "flatt"});
   EXPECT_EQ(outcome.code, kUsage);
-  EXPECT_EQ(outcome.err, "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads\n");
+  EXPECT_EQ(outcome.err,
+            "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads, tags\n");
 }
 
 TEST(Show, SaysThatTheFileComesFirst) {

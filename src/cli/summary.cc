@@ -81,7 +81,8 @@ Selection select(profile::Profile& profile, const profile::Filter& conditions) {
 
 bool is_everything(const profile::Filter& conditions) {
   return conditions.thread.empty() && conditions.function.empty() && conditions.file.empty() &&
-         conditions.activities.empty() && conditions.from_ns <= 0 && conditions.to_ns == kForever;
+         conditions.activities.empty() && conditions.tags.empty() && conditions.from_ns <= 0 &&
+         conditions.to_ns == kForever;
 }
 
 std::string in_words(const profile::Filter& conditions) {
@@ -92,6 +93,12 @@ std::string in_words(const profile::Filter& conditions) {
   add_text("thread", conditions.thread);
   add_text("function", conditions.function);
   add_text("file", conditions.file);
+  for (const profile::TagCondition& tag : conditions.tags) {
+    if (tag.pattern.empty())
+      parts.push_back(fmt::format("no tag {}", printable(tag.name)));
+    else
+      parts.push_back(fmt::format("tag {}={}", printable(tag.name), printable(tag.pattern)));
+  }
   std::vector<std::string> activities;
   for (const Activity activity : conditions.activities) activities.emplace_back(text(activity));
   if (!activities.empty()) parts.push_back(join(activities, " or "));
@@ -161,6 +168,15 @@ std::string nothing_to_show(const profile::Profile& profile, const Selection& se
       names.push_back(fmt::format("\"{}\"", printable(profile.threads[i].name)));
     message +=
         fmt::format("; its threads are {}{}", join(names, ", "), profile.threads.size() > kMostNames ? ", ..." : "");
+  }
+  if (!selection.conditions.tags.empty()) {
+    std::vector<std::string> names;
+    for (const profile::TagSet& set : profile.tag_sets.rows())
+      for (const profile::Tag& tag : set)
+        if (std::string name(printable(profile.strings[tag.name]));
+            std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(std::move(name));
+    message += names.empty() ? "; it has no tags" : fmt::format("; its tags are {}", join(names, ", "));
   }
   if (selection.conditions.from_ns >= profile.end_ns)
     message += fmt::format("; it is {} long", format_time(profile.end_ns));

@@ -11,6 +11,16 @@ std::string Version::text() const {
          (threading == Threading::kFree ? "t" : "");
 }
 
+void set_context_fields(Layout& layout, std::uint32_t in_thread_state) {
+  const std::uint32_t head = layout.object.type + 8;  // PyObject_HEAD, whose last member is the type
+  layout.tstate.context = in_thread_state;
+  layout.context = {.variables = head + 8,  // after ctx_prev
+                    .root = head,
+                    .bitmap = head + 8,  // after ob_size
+                    .bitmap_entries = head + 16,
+                    .array_entries = head};
+}
+
 namespace {
 
 // What 3.9 and 3.10 have in common: frames are objects, and unicode objects still hold a wchar_t pointer.
@@ -119,12 +129,14 @@ Result<Layout> layout_from_table(const Version& version) {
   if (version.major != 3 || version.threading == Version::Threading::kFree || version.minor < 9 || version.minor > 12)
     return Error{ErrorKind::kUnsupported,
                  "Python " + version.text() + " is not supported: Plimsoll knows CPython 3.9 to 3.15"};
+  std::uint32_t context = 0;
   switch (version.minor) {
-    case 9: layout = layout_3_9(); break;
-    case 10: layout = layout_3_10(); break;
-    case 11: layout = layout_3_11(); break;
-    default: layout = layout_3_12(); break;
+    case 9: layout = layout_3_9(), context = 240; break;
+    case 10: layout = layout_3_10(), context = 240; break;
+    case 11: layout = layout_3_11(), context = 224; break;
+    default: layout = layout_3_12(), context = 208; break;
   }
+  set_context_fields(layout, context);
   layout.version = version;
   return layout;
 }

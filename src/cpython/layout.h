@@ -64,6 +64,7 @@ struct Layout {
     std::uint32_t thread_id;              // pthread_self() of its thread
     std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
     std::uint32_t previous = 0, next = 8, interpreter = 16;  // its place in the interpreter's list of thread states
+    std::uint32_t context = kNoField;                        // the contextvars.Context that the thread is in, or null
   } tstate{};
   struct {
     std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only
@@ -102,12 +103,24 @@ struct Layout {
     std::uint32_t in_interpreter = kNoField;  // from 3.12: a pointer to it, inside the interpreter's state
   } gil{};
 
+  // A context is a persistent hash tree (HAMT) of variables; see context.h.
+  struct {
+    std::uint32_t variables;               // of a context: ctx_vars, the HAMT
+    std::uint32_t root;                    // of a HAMT: h_root, a node
+    std::uint32_t bitmap, bitmap_entries;  // of a node with a bitmap: b_bitmap, b_array
+    std::uint32_t array_entries;           // of a node with 32 children: a_array
+  } context{};
+
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;
   std::uint8_t first_entry_mark = 0xff;
   // Bits of frame.executable that are not part of the pointer.
   std::uint64_t executable_tag_mask = 0;
 };
+
+// Fills in what a lookup of a context variable needs, for the layout's version. No version publishes these offsets, but
+// they are the same in all but for the size of an object's head and the place in the thread state.
+void set_context_fields(Layout& layout, std::uint32_t in_thread_state);
 
 // The table for 3.9 to 3.12; another version is an error that says what is supported.
 Result<Layout> layout_from_table(const Version& version);

@@ -105,7 +105,7 @@ inline constexpr std::int64_t kNsPerLoad = 10;
 // The frames of another thread of this process as they were at one time during the call, or is_proven = false: then
 // the thread has moved, or the chain was no chain, and `out` must not be used. The line of the innermost frame is one
 // that it passed during the call. `before_proof` is called with the walk before it is proven, so that what its frames
-// refer to can be noted while it must still exist.
+// refer to can be noted while it must still exist, and with a reader: what is read by that is part of the proof.
 struct Snapshot {
   Walk walk;
   std::int64_t time_ns = 0;  // CLOCK_MONOTONIC, when all of it was true: who lived then is who is meant
@@ -125,7 +125,7 @@ Snapshot snapshot_thread(const M& memory, const Layout& layout, Address code_typ
   if (snapshot.walk.stop != WalkStop::kComplete && snapshot.walk.stop != WalkStop::kTruncated) return snapshot;
   // One that is being pushed may have its caller's place in the bytecode, but not yet its own.
   if (snapshot.walk.leaf_skipped) return snapshot;
-  before_proof(snapshot.walk);
+  before_proof(snapshot.walk, logging);
   snapshot.time_ns = monotonic_ns();
   // The innermost frame goes on all the time, so its position is not compared, but read again, right between two
   // readings of whose it is. (`out` begins with that frame's code, unless it is an entry from C, which has no

@@ -87,7 +87,7 @@ Seen look(AlternatingThread& thread, const std::set<int>& changes, std::int64_t 
   Seen seen;
   const Snapshot snapshot = snapshot_thread(
       memory, thread.python.layout, DrawnInterpreter::kCodeType, thread.tstate, out, log,
-      [&](const Walk&) { seen.was_noted = true; }, ns_per_load);
+      [&](const Walk&, const auto&) { seen.was_noted = true; }, ns_per_load);
   if (snapshot.is_proven) seen.frames = thread.python.text(std::span(out).first(snapshot.walk.count));
   seen.loads = memory.loads();
   return seen;
@@ -146,8 +146,8 @@ TEST_P(SnapshotOf, AThreadWithoutPythonCodeHasAnEmptyStack) {
   std::vector<PyFrame> out(16);
   std::vector<LoggedLoad> log(64);
   const Snapshot snapshot = snapshot_thread(
-      thread.python.memory, thread.python.layout, DrawnInterpreter::kCodeType, idle, out, log, [](const Walk&) {},
-      kAllTheTime);
+      thread.python.memory, thread.python.layout, DrawnInterpreter::kCodeType, idle, out, log,
+      [](const Walk&, const auto&) {}, kAllTheTime);
   // THEN that is what a snapshot says
   EXPECT_TRUE(snapshot.is_proven);
   EXPECT_EQ(snapshot.walk.count, 0U);

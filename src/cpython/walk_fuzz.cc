@@ -1,9 +1,11 @@
-// A walk over arbitrary memory ends, within the bounds of its output, whatever pointers it meets.
+// A walk over arbitrary memory ends, within the bounds of its output, whatever pointers it meets; a lookup in a context,
+// too.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "cpython/code_object.h"
+#include "cpython/context.h"
 #include "cpython/walk.h"
 
 namespace {
@@ -43,5 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (walk.count > 64) __builtin_trap();
   CodeInfo info;
   (void)read_code(memory, layout.value(), Address{16}, info);
+  Address value{};
+  Address node_type{};
+  (void)memory::load_address(memory, Address{24}, node_type);
+  (void)find_in_context(memory, layout.value(), {Address{32}, data[0] * 0x01234567U, node_type, code_type}, Address{0},
+                        value);
   return 0;
 }

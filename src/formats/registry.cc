@@ -110,6 +110,7 @@ Result<Writer> find_writer(std::string_view name, std::string_view path) {
 
 Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path) {
   profile.put_waits_on_stacks();
+  if (writer.name == "firefox") profile.put_tags_into_markers();
   std::string bytes = writer.write(profile);
   if (!lower_case(path).ends_with(kGzipEnding) || bytes.starts_with(kGzipMagic)) return bytes;
   return gzip(bytes);

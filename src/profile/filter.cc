@@ -12,6 +12,50 @@ bool contains(std::string_view text, std::string_view part) {
                      [](char a, char b) { return lower(a) == lower(b); }) != text.end();
 }
 
+// Whether the pattern, with * and ?, matches the whole text. Linear in their product at worst, without recursion.
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  std::size_t t = 0;
+  std::size_t p = 0;
+  std::size_t star = std::string_view::npos;  // the last * met, and how much of the text it has taken
+  std::size_t taken_to = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken_to = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || lower(pattern[p]) == lower(text[t]))) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++taken_to;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool meets(const Profile& profile, const TagSet& tags, const TagCondition& condition) {
+  const auto tag = std::find_if(tags.begin(), tags.end(),
+                                [&](const Tag& one) { return profile.strings[one.name] == condition.name; });
+  if (tag == tags.end()) return condition.pattern.empty();
+  return matches_pattern(profile.strings[tag->value], condition.pattern);
+}
+
+// For each tag set, whether it meets all conditions; and in the end whether no tags at all do.
+std::vector<bool> tag_sets_where(const Profile& profile, const std::vector<TagCondition>& conditions) {
+  const auto meets_all = [&](const TagSet& tags) {
+    return std::all_of(conditions.begin(), conditions.end(),
+                       [&](const TagCondition& condition) { return meets(profile, tags, condition); });
+  };
+  std::vector<bool> matches;
+  matches.reserve(profile.tag_sets.size() + 1);
+  for (const TagSet& tags : profile.tag_sets.rows()) matches.push_back(meets_all(tags));
+  matches.push_back(meets_all({}));
+  return matches;
+}
+
 // For each stack id, whether any of its frames satisfies the condition.
 template <typename Condition>
 std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
@@ -28,6 +72,12 @@ std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
 }
 
 }  // namespace
+
+TagCondition TagCondition::parse(std::string_view words) {
+  const std::size_t equals = words.find('=');
+  if (equals == std::string_view::npos) return {std::string(words)};
+  return {std::string(words.substr(0, equals)), std::string(words.substr(equals + 1))};
+}
 
 void filter(Profile& profile, const Filter& conditions) {
   const std::vector<bool> function_matches = stacks_where(
@@ -51,13 +101,18 @@ void filter(Profile& profile, const Filter& conditions) {
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), activity) != wanted.end();
   };
 
+  const std::vector<bool> tags_match = tag_sets_where(profile, conditions.tags);
+  const auto tag_matches = [&](TagSetId tags) {
+    return tags_match[tags.is_none() ? tags_match.size() - 1 : tags.index()];
+  };
+
   SampleTable kept;
   const SampleTable& all = profile.samples;
   for (std::size_t row = 0; row < all.size(); ++row) {
     const bool in_time = all.time_ns[row] >= conditions.from_ns && all.time_ns[row] < conditions.to_ns;
     if (in_time && activity_matches(all.activity[row]) && thread_matches(all.thread[row]) &&
-        stack_matches(all.stack[row]))
-      kept.push_back(all.time_ns[row], all.thread[row], all.stack[row], all.weight_ns[row], all.activity[row]);
+        stack_matches(all.stack[row]) && tag_matches(all.tags[row]))
+      kept.push_row(all, row);
   }
   profile.samples = std::move(kept);
 }

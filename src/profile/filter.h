@@ -10,6 +10,17 @@
 
 namespace plimsoll::profile {
 
+// A condition on a tag of a sample. A pattern is matched as a whole, with * for any text and ? for any character,
+// without regard to ASCII case. An empty pattern stands for samples that do not have the tag, or have it without a
+// value.
+struct TagCondition {
+  std::string name;
+  std::string pattern = "*";
+
+  // From NAME or NAME=PATTERN.
+  static TagCondition parse(std::string_view words);
+};
+
 // Conditions that a sample must meet, all of them. Empty texts match everything. Texts are matched as substrings
 // without regard to ASCII case.
 struct Filter {
@@ -17,6 +28,7 @@ struct Filter {
   std::string function = {};              // in the name of any function on the stack
   std::string file = {};                  // in the file of any function on the stack
   std::vector<Activity> activities = {};  // what the thread was doing: one of these; none = any
+  std::vector<TagCondition> tags = {};    // all of these
   std::int64_t from_ns = 0;               // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };

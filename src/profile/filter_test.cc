@@ -80,6 +80,56 @@ TEST(Waits, ArePutOnStacksForFormatsThatKnowNoOtherWay) {
   EXPECT_EQ(frames_of(profile.stacks, profile.samples.stack[0]).size(), 3U);
 }
 
+TEST(Filter, SelectsTags) {
+  // GIVEN samples with and without tags
+  const auto kept = [](std::vector<std::string_view> words) {
+    Profile profile = draw_profile(R"(
+      main  1  #request=GET /tea,user=7
+      main  2  #request=POST /tea,user=8
+      main  4  #request=GET /coffee
+      main  8
+      main  16 #user=
+    )");
+    Filter conditions;
+    for (const std::string_view word : words) conditions.tags.push_back(TagCondition::parse(word));
+    filter(profile, conditions);
+    std::int64_t sum = 0;
+    for (const std::int64_t weight : profile.samples.weight_ns) sum += weight / kMillisecond;
+    return sum;
+  };
+  // WHEN they are filtered THEN a name alone stands for any value, and a pattern for whole values
+  EXPECT_EQ(kept({"request"}), 1 + 2 + 4);
+  EXPECT_EQ(kept({"request=GET*"}), 1 + 4);
+  EXPECT_EQ(kept({"request=get /t?a"}), 1);
+  EXPECT_EQ(kept({"request=GET"}), 0);
+  EXPECT_EQ(kept({"request=*tea"}), 1 + 2);
+  EXPECT_EQ(kept({"request=*e*e*"}), 1 + 4);
+  // AND an empty value for samples without the tag, AND several conditions for those that meet all
+  EXPECT_EQ(kept({"request="}), 8 + 16);
+  EXPECT_EQ(kept({"user="}), 4 + 8 + 16);
+  EXPECT_EQ(kept({"request=*tea", "user=8"}), 2);
+}
+
+TEST(Tags, BecomeMarkersForFormatsThatKnowNoOtherWay) {
+  // GIVEN a thread whose tags change, and come back
+  Profile profile = draw_profile(R"(
+    main  1 @10 #job=a
+    worker | run 1 @11 #job=z
+    main  1 @12 #job=a
+    main  3 @14 #job=b
+    main  1 @16
+    main  1 @18 #job=a
+  )");
+  // WHEN they are made markers THEN each stretch is one, from where its first sample's time began
+  profile.put_tags_into_markers();
+  std::vector<std::string> texts;
+  for (const Marker& marker : profile.markers)
+    texts.push_back(std::to_string(marker.thread.index()) + " " + marker.fields[0].first + "=" +
+                    marker.fields[0].second + " " + std::to_string(marker.time_ns / kMillisecond) + "+" +
+                    std::to_string(marker.duration_ns / kMillisecond));
+  EXPECT_EQ(texts, (std::vector<std::string>{"0 job=a 9+3", "0 job=b 12+2", "0 job=a 17+1", "1 job=z 10+1"}));
+}
+
 TEST(Filter, NeedsAllConditionsAtOnce) {
   // GIVEN two conditions WHEN the profile is filtered THEN samples that meet both stay, also in different frames
   EXPECT_EQ(weights_kept({.function = "main", .file = "decoder"}), (Weights{2}));

@@ -18,6 +18,7 @@ inline constexpr std::size_t kChunkHeaderSize = 16;
 inline constexpr std::uint32_t kStoredRaw = 0;
 inline constexpr std::uint32_t kStoredZstd = 1;
 inline constexpr std::uint32_t kLargestChunk = std::uint32_t{64} << 20U;   // raw bytes
+inline constexpr std::uint64_t kMostTags = 64;                             // in one set
 inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;  // raw bytes of all chunks
 
 // A chunk holds sections: varint kind, varint length, payload.
@@ -37,7 +38,8 @@ enum class Section : std::uint8_t {
   kSource = 13,
   kProgress = 14,  // end time and CPU time so far; a later section replaces an earlier one
   kEnd = 15,       // the recording was completed
-  kTraces = 20,    // the JIT's machine code that frames ran as
+  kTagSets = 16,
+  kTraces = 17,    // the JIT's machine code that frames ran as
 };
 
 }  // namespace plimsoll::profile::plim

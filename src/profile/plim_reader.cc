@@ -59,8 +59,7 @@ class Decoder {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return all.time_ns[a] < all.time_ns[b]; });
     SampleTable sorted;
-    for (const std::uint32_t row : order)
-      sorted.push_back(all.time_ns[row], all.thread[row], all.stack[row], all.weight_ns[row], all.activity[row]);
+    for (const std::uint32_t row : order) sorted.push_row(all, row);
     profile_.samples = std::move(sorted);
   }
 
@@ -95,6 +94,7 @@ class Decoder {
       case Section::kSource: return source(cursor);
       case Section::kProgress: return progress(cursor);
       case Section::kTraces: return traces(cursor);
+      case Section::kTagSets: return tag_sets(cursor);
       case Section::kEnd: profile_.complete = true; return true;
     }
     return true;  // a section of a newer minor version
@@ -193,6 +193,17 @@ class Decoder {
     return true;
   }
 
+  bool tag_sets(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      TagSet set(cursor.bounded(plim::kMostTags));
+      for (Tag& tag : set)
+        if (!string_reference(cursor, tag.name) || !string_reference(cursor, tag.value)) return false;
+      if (cursor.failed()) return false;
+      tag_set_ids_.push_back(profile_.tag_sets.intern(set));
+    }
+    return true;
+  }
+
   bool processes(VarintCursor& cursor) {
     while (!cursor.at_end()) {
       Process process;
@@ -238,35 +249,47 @@ class Decoder {
     const bool has_activities = !cursor.at_end();
     VarintCursor activities(has_activities ? cursor.bytes() : std::string_view{});
     if (cursor.failed()) return false;
-    std::uint64_t run = 0;
-    std::uint64_t same_activity = has_activities ? 0 : count;
-    Activity activity = Activity::kRunning;
-    ThreadId thread;
+    // Without this one, no sample has tags.
+    const bool has_tags = !cursor.at_end();
+    VarintCursor tag_runs(has_tags ? cursor.bytes() : std::string_view{});
+    if (cursor.failed()) return false;
+    Run run;
+    Run same_activity{.left = has_activities ? 0 : count};
+    Run same_tags{.left = has_tags ? 0 : count};
     for (std::size_t row = 0; row < count; ++row) {
-      if (same_activity == 0) {
-        activity = static_cast<Activity>(activities.bounded(kActivityCount - 1));
-        same_activity = activities.varint();
-        if (activities.failed() || same_activity == 0) return false;
-      }
-      --same_activity;
-      if (run == 0) {
-        thread = ThreadId{static_cast<std::size_t>(threads.varint())};
-        run = threads.varint();
-        if (threads.failed() || thread.index() >= thread_states_.size() || run == 0) return false;
-      }
-      --run;
+      if (!same_activity.next(activities, kActivityCount - 1) || !run.next(threads, UINT32_MAX) ||
+          !same_tags.next(tag_runs, tag_set_ids_.size()) || run.value >= thread_states_.size())
+        return false;
       const Steps steps{stacks.signed_varint(), times.signed_varint(), weights.signed_varint()};
-      if (!sample(thread, steps, activity)) return false;
+      const TagSetId tags = same_tags.value == 0 ? TagSetId{} : tag_set_ids_[same_tags.value - 1];
+      if (!sample(ThreadId{run.value}, steps, static_cast<Activity>(same_activity.value), tags)) return false;
       if (stacks.failed() || times.failed() || weights.failed()) return false;
     }
     return true;
   }
 
+  // A column of pairs of a value and the number of rows that have it.
+  struct Run {
+    std::uint64_t value = 0;
+    std::uint64_t left = 0;
+
+    // On to the next row; false if there is none, or its value is more than `most`.
+    bool next(VarintCursor& column, std::uint64_t most) {
+      if (left == 0) {
+        value = column.bounded(most);
+        left = column.varint();
+        if (column.failed() || left == 0) return false;
+      }
+      --left;
+      return true;
+    }
+  };
+
   // What a row of the samples' columns says.
   struct Steps {
     std::int64_t stack, time, weight;
   };
-  bool sample(ThreadId thread, const Steps& step, Activity activity) {
+  bool sample(ThreadId thread, const Steps& step, Activity activity, TagSetId tags) {
     ThreadState& state = thread_states_[thread.index()];
     std::int64_t weight = 0;
     if (__builtin_add_overflow(state.stack, step.stack, &state.stack) ||
@@ -281,7 +304,7 @@ class Decoder {
       return false;
     const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
     if (state.delta < 0) is_disordered_ = true;
-    profile_.samples.push_back(time_ns, thread, stack, weight_ns, activity);
+    profile_.samples.push_back(time_ns, thread, stack, weight_ns, activity, tags);
     return true;
   }
 
@@ -368,6 +391,7 @@ class Decoder {
   std::vector<FunctionId> function_ids_;
   std::vector<FrameId> frame_ids_;
   std::vector<StackId> stack_ids_;
+  std::vector<TagSetId> tag_set_ids_;
   std::vector<ThreadState> thread_states_;
 };
 

@@ -33,6 +33,9 @@ class Growing {
     StackId stack;
     for (std::uint32_t line = 9; line < 13; ++line)  // a decorator's line comes before the function's first
       stack = profile.stacks.intern({stack, profile.frames.intern({id, line, line * 2})});
+    const TagSetId tags = profile.tag_sets.intern(
+        {{profile.strings.intern("request"), profile.strings.intern("GET /" + std::to_string(round))},
+         {profile.strings.intern("user"), profile.strings.intern("7")}});
     if (profile.threads.size() < 3)
       profile.threads.push_back({ProcessId{0}, 1000 + round, "worker", round == 0, 5, 10, 15});
     const std::size_t threads = profile.threads.size();
@@ -40,7 +43,8 @@ class Growing {
       time_ += 1'000'000 + i * 37;
       profile.samples.push_back(time_, ThreadId{static_cast<std::size_t>(i) % threads}, i % 7 == 0 ? StackId{} : stack,
                                 990'000 + i * 1'003,
-                                round % 2 == 0 ? Activity::kRunning : static_cast<Activity>(i / 3 % 7));
+                                round % 2 == 0 ? Activity::kRunning : static_cast<Activity>(i / 3 % 7),
+                                round % 3 == 0 || i % 5 == 0 ? TagSetId{} : tags);
     }
     profile.counters = {{ProcessId{0}, "rss", "bytes", {time_, time_ + 5'000}, {4096 * round, 8192 * round}}};
     profile.markers.push_back({time_, 77, ThreadId{0}, "GC", {{"generation", "2"}}});
@@ -77,6 +81,8 @@ void expect_equal(const Profile& a, const Profile& b) {
   EXPECT_EQ(a.samples.stack, b.samples.stack);
   EXPECT_EQ(a.samples.weight_ns, b.samples.weight_ns);
   EXPECT_EQ(a.samples.activity, b.samples.activity);
+  EXPECT_EQ(a.samples.tags, b.samples.tags);
+  EXPECT_EQ(a.tag_sets.rows(), b.tag_sets.rows());
   ASSERT_EQ(a.threads.size(), b.threads.size());
   for (std::size_t i = 0; i < a.threads.size(); ++i) {
     EXPECT_EQ(a.threads[i].os_tid, b.threads[i].os_tid);
@@ -157,6 +163,7 @@ TEST(Plim, TablesThatAreBegunAnewMakeTheSameProfile) {
     growing.profile.functions = {};
     growing.profile.frames = {};
     growing.profile.stacks = {};
+    growing.profile.tag_sets = {};
   }
   // WHEN it is read THEN equal rows are one again
   const auto read = read_plim(bytes);
@@ -243,6 +250,35 @@ TEST(Plim, SkipsSectionsOfNewerMinorVersionsAndRefusesOtherMajorOnes) {
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().kind, ErrorKind::kBadInput);
   EXPECT_NE(newer.error().message.find("version 2"), std::string::npos);
+}
+
+// A file with one tag set of one tag, and one sample with what `tags` says, as the tags' column.
+Result<Profile> with_tags_column(std::string_view tags) {
+  std::string raw;
+  const auto section = [&](plim::Section kind, const std::string& payload) {
+    put_varint(raw, static_cast<std::uint64_t>(kind));
+    put_bytes(raw, payload);
+  };
+  std::string set, samples;
+  for (const std::uint64_t number : {1, 0, 0}) put_varint(set, number);
+  section(plim::Section::kTagSets, set);
+  section(plim::Section::kThreads, std::string("\0\0\0\0\0\0\0\0", 8));
+  put_varint(samples, 1);
+  for (const std::string_view column :
+       {std::string_view("\0\1", 2), std::string_view("\0", 1), std::string_view("\0", 1), std::string_view("\0", 1),
+        std::string_view("\0\1", 2), tags})
+    put_bytes(samples, column);
+  section(plim::Section::kSamples, samples);
+  return read_plim(plim_file_with_chunk(raw));
+}
+
+TEST(Plim, RefusesTagsThatAreNotThere) {
+  EXPECT_EQ(with_tags_column({"\1\1", 2}).value().samples.tags, (std::vector{TagSetId{0}}));
+  EXPECT_EQ(with_tags_column({"\0\1", 2}).value().samples.tags, (std::vector{TagSetId{}}));
+  // An unknown set, no run, a run of nothing
+  EXPECT_EQ(with_tags_column({"\2\1", 2}).value().samples.size(), 0U);
+  EXPECT_EQ(with_tags_column({}).value().samples.size(), 0U);
+  EXPECT_EQ(with_tags_column({"\1\0", 2}).value().samples.size(), 0U);
 }
 
 TEST(Plim, KeepsSumsOfWeightsRightToOneUnit) {

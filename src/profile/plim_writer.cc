@@ -110,6 +110,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
   out.add_all(Section::kFrames, [&] { return frames(profile); });
   out.add_all(Section::kTraces, [&] { return traces(profile); });
   out.add_all(Section::kStacks, [&] { return stacks(profile); });
+  out.add_all(Section::kTagSets, [&] { return tag_sets(profile); });
   out.add_all(Section::kProcesses, [&] { return processes(profile); });
   thread_states_.resize(profile.threads.size());
   out.add_all(Section::kThreads, [&, next = std::size_t{0}]() mutable { return threads(profile, next); });
@@ -139,7 +140,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
 }
 
 void PlimEncoder::forget_tables() {
-  for (Written* table : {&strings_, &functions_, &frames_, &traces_, &stacks_}) table->forget();
+  for (Written* table : {&strings_, &functions_, &frames_, &traces_, &stacks_, &tag_sets_}) table->forget();
 }
 
 std::string PlimEncoder::session(const Profile& profile) {
@@ -214,6 +215,19 @@ std::string PlimEncoder::stacks(const Profile& profile) {
   return out;
 }
 
+std::string PlimEncoder::tag_sets(const Profile& profile) {
+  std::string out;
+  for (std::size_t& row = tag_sets_.now; row < profile.tag_sets.size() && out.size() < kFullSection; ++row) {
+    const TagSet& set = profile.tag_sets[TagSetId{row}];
+    put_varint(out, set.size());
+    for (const Tag& tag : set) {
+      put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(tag.name)));
+      put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(tag.value)));
+    }
+  }
+  return out;
+}
+
 std::string PlimEncoder::processes(const Profile& profile) {
   std::string out;
   for (; processes_ < profile.processes.size(); ++processes_) {
@@ -250,10 +264,12 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   if (next == table.size()) return {};
   const std::size_t first = next;
   const std::size_t end = next = std::min(first + kSamplesInSection, table.size());
-  std::string threads, stacks, times, weights, activities;
+  std::string threads, stacks, times, weights, activities, tags;
   std::size_t run = 0;
   std::size_t same_activity = 0;
+  std::size_t same_tags = 0;
   bool any_waits = false;
+  bool any_tags = false;
   for (std::size_t row = first; row < end; ++row) {
     ThreadState& state = thread_states_[table.thread[row].index()];
     ++run;
@@ -266,6 +282,12 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
     if (row + 1 == end || table.activity[row + 1] != table.activity[row]) {
       put_varint(activities, static_cast<std::uint64_t>(table.activity[row]));
       put_varint(activities, std::exchange(same_activity, 0));
+    }
+    ++same_tags;
+    any_tags = any_tags || !table.tags[row].is_none();
+    if (row + 1 == end || table.tags[row + 1] != table.tags[row]) {
+      put_varint(tags, static_cast<std::uint64_t>(tag_sets_.plus_one(table.tags[row])));
+      put_varint(tags, std::exchange(same_tags, 0));
     }
     const std::int64_t stack = stacks_.plus_one(table.stack[row]);
     put_signed(stacks, stack - std::exchange(state.stack, stack));
@@ -281,7 +303,8 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   std::string out;
   put_varint(out, end - first);
   for (const std::string* column : {&threads, &stacks, &times, &weights}) put_bytes(out, *column);
-  if (any_waits) put_bytes(out, activities);
+  if (any_waits || any_tags) put_bytes(out, activities);
+  if (any_tags) put_bytes(out, tags);
   return out;
 }
 

@@ -24,8 +24,9 @@ class PlimEncoder {
   static std::string file_header();
   // Chunks with everything new in `profile`, including its complete flag: one, unless there is very much.
   std::string encode(const Profile& profile);
-  // The caller is about to clear the tables of strings, functions, frames and stacks, which are all in the file, and to
-  // fill them anew: a table too large to be kept in memory is begun again. A reader finds equal rows to be one.
+  // The caller is about to clear the tables of strings, functions, frames, stacks and tag sets, which are all in the
+  // file, and to fill them anew: a table too large to be kept in memory is begun again. A reader finds equal rows to be
+  // one.
   void forget_tables();
 
  private:
@@ -56,6 +57,7 @@ class PlimEncoder {
   std::string frames(const Profile& profile);
   std::string traces(const Profile& profile);
   std::string stacks(const Profile& profile);
+  std::string tag_sets(const Profile& profile);
   std::string processes(const Profile& profile);
   std::string threads(const Profile& profile, std::size_t& next);
   std::string samples(const Profile& profile, std::size_t& next);
@@ -66,7 +68,7 @@ class PlimEncoder {
   std::int64_t unit_ns_;
   bool is_first_ = true;
   std::size_t meta_ = 0, processes_ = 0;
-  Written strings_, functions_, frames_, traces_, stacks_;
+  Written strings_, functions_, frames_, traces_, stacks_, tag_sets_;
   std::vector<ThreadState> thread_states_;
 };
 

@@ -50,6 +50,43 @@ void Profile::put_waits_on_stacks() {
   }
 }
 
+namespace {
+
+// A stretch of samples of one thread with the same tags.
+struct TagStretch {
+  TagSetId tags;
+  std::int64_t start_ns = 0, end_ns = 0;
+};
+
+Marker marker_of(const Profile& profile, ThreadId thread, const TagStretch& stretch) {
+  Marker marker{stretch.start_ns, stretch.end_ns - stretch.start_ns, thread, "Tags", {}};
+  for (const Tag& tag : profile.tag_sets[stretch.tags])
+    marker.fields.emplace_back(profile.strings[tag.name], profile.strings[tag.value]);
+  return marker;
+}
+
+}  // namespace
+
+void Profile::put_tags_into_markers() {
+  std::vector<TagStretch> open(threads.size());
+  const auto close = [&](std::size_t thread) {
+    if (!open[thread].tags.is_none()) markers.push_back(marker_of(*this, ThreadId{thread}, open[thread]));
+  };
+  for (std::size_t row = 0; row < samples.size(); ++row) {
+    const std::size_t thread = samples.thread[row].index();
+    TagStretch& stretch = open[thread];
+    const std::int64_t time_ns = samples.time_ns[row];
+    if (stretch.tags != samples.tags[row]) {
+      // The first sample of a stretch stands for time before it, but not for that of the one before.
+      const std::int64_t least_ns = std::max<std::int64_t>(stretch.end_ns, 0);
+      close(thread);
+      stretch = {samples.tags[row], std::clamp(time_ns - samples.weight_ns[row], std::min(least_ns, time_ns), time_ns)};
+    }
+    stretch.end_ns = time_ns;
+  }
+  for (std::size_t thread = 0; thread < open.size(); ++thread) close(thread);
+}
+
 FunctionId Profile::leaf_function(StackId stack) const {
   return stack.is_none() ? FunctionId{} : frames[stacks[stack].frame].function;
 }

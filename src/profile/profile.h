@@ -10,6 +10,7 @@
 #include "profile/sample_table.h"
 #include "profile/stack_table.h"
 #include "profile/string_table.h"
+#include "profile/tag_table.h"
 #include "profile/thread_table.h"
 
 namespace plimsoll::profile {
@@ -61,6 +62,7 @@ struct Profile {
   FunctionTable functions;
   FrameTable frames;
   StackTable stacks;
+  TagSetTable tag_sets;
   std::vector<Process> processes;
   std::vector<Thread> threads;
   SampleTable samples;
@@ -83,6 +85,8 @@ struct Profile {
   // Puts what a waiting thread did onto its stack, as an innermost frame "[io]" or the like: for formats that know no
   // other way to say it.
   void put_waits_on_stacks();
+  // Makes each stretch of a thread's samples with the same tags a marker "Tags" with them as fields: likewise.
+  void put_tags_into_markers();
   // The function of the innermost frame; none for the empty stack.
   [[nodiscard]] FunctionId leaf_function(StackId stack) const;
 };

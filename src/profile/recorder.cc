@@ -121,9 +121,22 @@ StackId Recorder::stack_of(const capture::Sample& sample) {
   return stack;
 }
 
+TagSetId Recorder::tag_set_of(const capture::Sample& sample) {
+  if (sample.tags == nullptr || sample.tags->empty()) return {};
+  LastStack& last = last_stacks_[sample.thread.index()];
+  if (last.tag_number != sample.tag_number) {
+    TagSet set;
+    for (const auto& [name, value] : *sample.tags)
+      set.push_back({profile_.strings.intern(name), profile_.strings.intern(value)});
+    last.tags = profile_.tag_sets.intern(set);
+    last.tag_number = sample.tag_number;
+  }
+  return last.tags;
+}
+
 void Recorder::sample(const capture::Sample& sample) {
   profile_.samples.push_back(since_start(sample.time_ns), ThreadId{sample.thread.index()}, stack_of(sample),
-                             sample.weight_ns, sample.activity);
+                             sample.weight_ns, sample.activity, tag_set_of(sample));
 }
 
 void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) {
@@ -158,7 +171,8 @@ void Recorder::read_wanted_sources() {
 }
 
 std::size_t Recorder::table_memory() const {
-  return profile_.strings.memory() + profile_.functions.memory() + profile_.frames.memory() + profile_.stacks.memory();
+  return profile_.strings.memory() + profile_.functions.memory() + profile_.frames.memory() + profile_.stacks.memory() +
+         profile_.tag_sets.memory();
 }
 
 bool Recorder::is_full() const {
@@ -172,6 +186,7 @@ void Recorder::forget_tables() {
   profile_.functions = {};
   profile_.frames = {};
   profile_.stacks = {};
+  profile_.tag_sets = {};
   functions_.clear();
   functions_.shrink_to_fit();
   for (LastStack& last : last_stacks_) last = {};

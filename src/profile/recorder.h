@@ -48,6 +48,7 @@ class Recorder final : public capture::SampleSink {
   Recorder(RecorderSettings settings, PlimFile file);
   StackId stack_of(const capture::Sample& sample);
   StackId synthetic_root(const char* name);
+  TagSetId tag_set_of(const capture::Sample& sample);
   FrameId frame_of(const capture::SampleFrame& frame);
   void want_source(std::string_view file);
   void read_wanted_sources();
@@ -60,6 +61,8 @@ class Recorder final : public capture::SampleSink {
     std::vector<capture::SampleFrame> frames;
     std::vector<StackId> stacks;  // of each prefix of `frames`
     StackId root;
+    capture::TagNumber tag_number = 0;
+    TagSetId tags;
   };
 
   const RecorderSettings settings_;

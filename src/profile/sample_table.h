@@ -19,25 +19,33 @@ struct SampleTable {
   std::vector<StackId> stack;  // none = the empty stack
   std::vector<std::int64_t> weight_ns;
   std::vector<Activity> activity;
+  std::vector<TagSetId> tags;  // none = no tags
 
   [[nodiscard]] std::size_t size() const { return time_ns.size(); }
   void push_back(std::int64_t time, ThreadId on_thread, StackId on_stack, std::int64_t weight,
-                 Activity in_activity = Activity::kRunning) {
+                 Activity in_activity = Activity::kRunning, TagSetId with_tags = {}) {
     time_ns.push_back(time);
     thread.push_back(on_thread);
     stack.push_back(on_stack);
     weight_ns.push_back(weight);
     activity.push_back(in_activity);
+    tags.push_back(with_tags);
+  }
+  // Appends a row of another table of the same profile.
+  void push_row(const SampleTable& from, std::size_t row) {
+    push_back(from.time_ns[row], from.thread[row], from.stack[row], from.weight_ns[row], from.activity[row],
+              from.tags[row]);
   }
   // Bytes of a row.
   static constexpr std::size_t kRowBytes =
-      2 * sizeof(std::int64_t) + sizeof(ThreadId) + sizeof(StackId) + sizeof(Activity);
+      2 * sizeof(std::int64_t) + sizeof(ThreadId) + sizeof(StackId) + sizeof(Activity) + sizeof(TagSetId);
   void clear() {
     time_ns.clear();
     thread.clear();
     stack.clear();
     weight_ns.clear();
     activity.clear();
+    tags.clear();
   }
 };
 

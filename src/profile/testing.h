@@ -12,6 +12,7 @@
 //             !name is machine code, [name] is a frame made by the profiler, any other is Python
 //   stack     frames joined by ";", or "-" for the empty stack; no blanks inside
 //   thread    "name |" before the stack; without it the main thread. "name@pid |" puts it into another process
+//   tags      "#name=value" at the end of the line, as many as there are, joined by ","
 //   time      "@milliseconds" after the weight; without it the CPU time of the thread so far, this sample included
 //
 // Threads and processes get their ids in order of appearance: the main thread is 100 in process 100, then 101, 102, ...
@@ -120,9 +121,21 @@ inline ThreadId draw_thread(Profile& profile, std::string_view label) {
   return ThreadId{profile.threads.size() - 1};
 }
 
+// The tag set written "name=value,name=value"; none of an empty text.
+inline TagSetId draw_tags(Profile& profile, std::string_view text) {
+  TagSet set;
+  while (!text.empty()) {
+    std::string_view tag = take_until(text, ",");
+    const StringId name = profile.strings.intern(take_until(tag, "="));
+    set.push_back({name, profile.strings.intern(tag)});
+  }
+  return set.empty() ? TagSetId{} : profile.tag_sets.intern(set);
+}
+
 // Adds the sample of one line of a drawing.
 inline void draw_sample(Profile& profile, std::string_view line) {
-  std::string_view rest = line;
+  std::string_view tags = line;
+  std::string_view rest = take_until(tags, " #");
   std::string_view label = "MainThread";
   if (rest.find(" | ") != std::string_view::npos) label = trimmed(take_until(rest, " | "));
   const auto at = rest.find(" @");
@@ -140,7 +153,8 @@ inline void draw_sample(Profile& profile, std::string_view line) {
   Thread& thread = profile.threads[id.index()];
   if (*activity == Activity::kRunning) thread.cpu_ns += cpu;
   thread.end_ns = time.value_or(thread.end_ns + cpu);
-  profile.samples.push_back(thread.end_ns, id, draw_stack(profile, trimmed(rest.substr(0, gap))), cpu, *activity);
+  const StackId stack = draw_stack(profile, trimmed(rest.substr(0, gap)));
+  profile.samples.push_back(thread.end_ns, id, stack, cpu, *activity, draw_tags(profile, tags));
   if (*activity == Activity::kRunning) profile.process_cpu_ns += cpu;
   profile.end_ns = std::max(profile.end_ns, thread.end_ns);
 }

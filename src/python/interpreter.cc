@@ -11,6 +11,7 @@
 #include "cpython/walk.h"
 #include "memory/local.h"
 #include "python/compat.h"
+#include "python/tag_binding.h"
 
 namespace plimsoll::python {
 namespace {
@@ -136,9 +137,10 @@ Result<capture::Interpreter> find_interpreter() {
   const cpython::Version version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
   const Result<cpython::Layout> layout = cpython::find_layout(memory::LocalReader{}, version, runtime);
   if (!layout.ok()) return layout.error();
-  const capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), runtime, &thread_state_of_caller};
+  capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), runtime, &thread_state_of_caller, {}};
   PLIMSOLL_TRY(check_strings(interpreter.layout));
   PLIMSOLL_TRY(check_stack(interpreter));
+  interpreter.tags = find_tag_source(interpreter.layout);
   return interpreter;
 }
 

@@ -13,6 +13,7 @@
 #include "profile/plim_reader.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
+#include "profile/tasks.h"
 #include "profile/tree.h"
 #include "python/bindings.h"
 
@@ -68,6 +69,17 @@ nb::list threads(const Profile& profile) {
     const std::int64_t pid = thread.process.is_none() ? 0 : profile.processes[thread.process.index()].pid;
     rows.append(
         nb::make_tuple(thread.os_tid, thread.name, thread.is_main, pid, thread.start_ns, thread.end_ns, thread.cpu_ns));
+  }
+  return rows;
+}
+
+// For each tag set, its tags as a dict.
+nb::list tag_sets(const Profile& profile) {
+  nb::list rows;
+  for (const profile::TagSet& set : profile.tag_sets.rows()) {
+    nb::dict tags;
+    for (const profile::Tag& tag : set) tags[text(profile, tag.name)] = text(profile, tag.value);
+    rows.append(tags);
   }
   return rows;
 }
@@ -149,8 +161,9 @@ nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string&
   const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
   const std::string bytes = value_or_raise([&] {
     const nb::gil_scoped_release release;
-    // Waits are put onto stacks there, which the original must not see.
-    const std::shared_ptr<Profile> profile = original->has_waits() ? filtered(*original, {}) : original;
+    // Waits are put onto stacks there, and tags into markers, which the original must not see.
+    const bool is_changed = original->has_waits() || original->tag_sets.size() > 0;
+    const std::shared_ptr<Profile> profile = is_changed ? filtered(*original, {}) : original;
     return formats::write_as(writer, *profile, path);
   }());
   return nb::bytes(bytes.data(), bytes.size());
@@ -195,6 +208,8 @@ void bind_profile(nb::module_& module) {
       .def("stack", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.stack, self); })
       .def("weight_ns", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.weight_ns, self); })
       .def("activity", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.activity, self); })
+      .def("tag", [](nb::handle self) { return column(nb::cast<const Profile&>(self).samples.tags, self); })
+      .def("tag_sets", &tag_sets)
       .def("functions", &functions)
       .def("frames", &frames)
       .def("threads", &threads)
@@ -209,12 +224,23 @@ void bind_profile(nb::module_& module) {
       .def(
           "filter",
           [](const Profile& self, std::string thread, std::string function, std::string file,
-             const std::vector<std::string>& activities, std::int64_t from_ns, std::int64_t to_ns) {
-            return filtered(self, {std::move(thread), std::move(function), std::move(file),
-                                   activities_named(activities), from_ns, to_ns});
+             const std::vector<std::string>& activities, const std::vector<std::string>& tags, std::int64_t from_ns,
+             std::int64_t to_ns) {
+            profile::Filter conditions{std::move(thread), std::move(function), std::move(file),
+                                       activities_named(activities)};
+            for (const std::string& tag : tags) conditions.tags.push_back(profile::TagCondition::parse(tag));
+            conditions.from_ns = from_ns;
+            conditions.to_ns = to_ns;
+            return filtered(self, conditions);
           },
           nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
-          nb::arg("from_ns"), nb::arg("to_ns"))
+          nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
+      .def("with_tasks",
+           [](const Profile& self) {
+             std::shared_ptr<Profile> copy = filtered(self, {});
+             profile::put_tasks_on_stacks(*copy);
+             return copy;
+           })
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
 #include <protozero/pbf_builder.hpp>
+#include <tuple>
 
 #include "formats/gzip.h"
 #include "formats/labels.h"
@@ -22,11 +24,12 @@ using protozero::pbf_builder;
 
 constexpr std::uint64_t kMappingId = 1;
 
-// Everything measured for one thread on one stack, in one activity.
+// Everything measured for one thread on one stack, in one activity, under the same tags.
 struct StackTotal {
   ThreadId thread;
   StackId stack;
   Activity activity{};
+  TagSetId tags;
   std::int64_t samples = 0;
   std::int64_t time_ns = 0;
 };
@@ -38,12 +41,13 @@ bool has_waits(const profile::Profile& profile) {
 
 std::vector<StackTotal> aggregate(const profile::Profile& profile) {
   std::vector<StackTotal> totals;
-  boost::unordered_flat_map<std::pair<std::uint64_t, Activity>, std::size_t> index;
+  boost::unordered_flat_map<std::tuple<std::uint64_t, Activity, std::uint32_t>, std::size_t> index;
   const profile::SampleTable& samples = profile.samples;
   for (std::size_t row = 0; row < samples.size(); ++row) {
     const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | samples.stack[row].index();
-    const auto [position, inserted] = index.try_emplace({key, samples.activity[row]}, totals.size());
-    if (inserted) totals.push_back({samples.thread[row], samples.stack[row], samples.activity[row]});
+    const auto [position, inserted] =
+        index.try_emplace({key, samples.activity[row], samples.tags[row].index()}, totals.size());
+    if (inserted) totals.push_back({samples.thread[row], samples.stack[row], samples.activity[row], samples.tags[row]});
     ++totals[position->second].samples;
     totals[position->second].time_ns += samples.weight_ns[row];
   }
@@ -147,6 +151,7 @@ class FileWriter {
       sample.add_packed_int64(SampleField::kValue, values.begin(), end);
       write_labels(sample, profile_.threads[total.thread.index()]);
       if (has_waits_) write_label(sample, "activity", plimsoll::text(total.activity));
+      if (!total.tags.is_none()) write_tags(sample, profile_.tag_sets[total.tags]);
     }
   }
   void write_label(pbf_builder<SampleField>& sample, std::string_view key, std::string_view value) {
@@ -158,6 +163,15 @@ class FileWriter {
     if (!thread.name.empty()) write_label(sample, "thread_name", thread.name);
     write_label(sample, "thread_id", std::to_string(thread.os_tid));
     write_label(sample, "pid", std::to_string(profile_.processes[thread.process.index()].pid));
+  }
+
+  void write_tags(pbf_builder<SampleField>& sample, const profile::TagSet& tags) {
+    for (const profile::Tag& tag : tags) {
+      const std::string_view name = profile_.strings[tag.name];
+      constexpr std::array<std::string_view, 4> kOurs = {"thread_name", "thread_id", "pid", "activity"};
+      const bool is_ours = std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
+      write_label(sample, (is_ours ? "tag_" : "") + std::string(name), profile_.strings[tag.value]);
+    }
   }
 
   void write_session() {

@@ -1,0 +1,122 @@
+"""Asyncio's tasks, told apart by name and by the tasks that made them."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextvars
+import pathlib
+import sys
+from typing import Any
+
+import pytest
+
+import harness
+import plimsoll
+from plimsoll import _tasks
+
+SOURCE = "tasks.py"
+
+
+@pytest.mark.parametrize("mode", ["cpu", "wall"])
+def test_each_function_is_below_its_own_tasks(tmp_path: pathlib.Path, mode: str) -> None:
+    # GIVEN tasks that take turns WHEN they are recorded
+    recorded = harness.record(tmp_path, harness.TARGETS / SOURCE, "0.5",
+                              options=["--tasks", "-r", "5000", "--mode", mode])
+    # THEN with the tasks in place of the event loop, each function is below its task and those that made it
+    found: "collections.Counter[str]" = collections.Counter()
+    for stack in harness.stacks(recorded.profile.with_tasks()):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        for function, tasks in recorded.truth.items():
+            if function in names:
+                assert [name for name in names if name.startswith("[task ")] == tasks, names
+                assert not tasks or "_run" not in names, names
+                assert tasks or names[0] == "<module>", names
+                found[function] += 1
+    assert set(found) == set(recorded.truth), found
+    # and they can be selected
+    assert len(recorded.profile.filter(tag="task=child of second").samples) >= found["in_child"]
+    shown = harness.plimsoll_command("show", tmp_path / "recorded.plim", "--tasks").expect()
+    assert "[task second]" in shown.out
+    folded = harness.plimsoll_command("convert", tmp_path / "recorded.plim", "--tasks", "-f", "collapsed", "-o", "-")
+    assert any(line.startswith("[task main];[task first];each") or "[task main];[task first]" in line
+               for line in folded.expect().out.splitlines())
+
+
+def task_now() -> "str | None":
+    for variable, value in contextvars.copy_context().items():
+        if variable.name == "plimsoll.tags" and value is not None:
+            return repr(value)
+    return None
+
+
+@pytest.fixture
+def watched() -> Any:
+    undo = _tasks.install()
+    yield
+    for each in reversed(undo):
+        each()
+
+
+def test_names_and_contexts(watched: None) -> None:
+    async def child() -> "str | None":
+        return task_now()
+
+    async def main() -> "list[str | None]":
+        results = [await asyncio.create_task(child(), name="a / b"), await asyncio.ensure_future(child()),
+                   await asyncio.wait_for(child(), 10)]
+        loop = asyncio.get_running_loop()
+        results.append(await loop.create_task(child(), name="direct"))
+        if sys.version_info >= (3, 11):
+            async with asyncio.TaskGroup() as group:
+                grouped = group.create_task(child(), name="grouped")
+            results.append(grouped.result())
+            results.append(await loop.create_task(child(), name="own", context=contextvars.Context()))
+            # A context that is in use keeps its tags.
+            results.append(await loop.create_task(child(), name="same", context=current))
+        return results
+
+    async def start() -> "list[str | None]":
+        global current
+        current = contextvars.copy_context()
+        return await current.run(asyncio.create_task, main(), name="main")
+
+    found = asyncio.run(start())
+    qualified = "test_names_and_contexts.<locals>"
+    prefix = f"{qualified}.start / main / "
+    expected = [f"<tags task=a/b task_path={prefix}a/b>", f"<tags task={qualified}.child task_path={prefix}{qualified}.child>"]
+    assert found[:2] == expected
+    assert found[3] == f"<tags task=direct task_path={prefix}direct>"
+    if sys.version_info >= (3, 11):
+        assert found[4:6] == [f"<tags task=grouped task_path={prefix}grouped>", "<tags task=own task_path=own>"]
+
+
+def test_tasks_that_begin_at_once_have_their_own_tags(watched: None) -> None:
+    if not hasattr(asyncio, "eager_task_factory"):
+        pytest.skip("eager tasks came with Python 3.12")
+
+    async def child() -> "str | None":
+        return task_now()
+
+    async def main() -> "list[str | None]":
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        return [await asyncio.create_task(child(), name="eager"), task_now()]
+
+    eager, own = asyncio.run(main())
+    assert eager is not None and "task=eager" in eager
+    assert own is not None and "task=eager" not in own
+
+
+def test_paths_stay_short() -> None:
+    path: "tuple[str, ...]" = ()
+    for number in range(100):
+        path = _tasks.path_below(path, f"t{number}")
+    assert path == ("t0", "...", "t94", "t95", "t96", "t97", "t98", "t99")
+    assert _tasks.path_below(path, "t99") == path
+
+
+def test_nothing_is_left_behind() -> None:
+    before = (asyncio.create_task, asyncio.BaseEventLoop.create_task, asyncio.tasks.create_task)
+    with plimsoll.profile(tasks=True):
+        assert asyncio.create_task is not before[0]
+    assert (asyncio.create_task, asyncio.BaseEventLoop.create_task, asyncio.tasks.create_task) == before
