@@ -2,7 +2,7 @@
 
 For each interpreter that tools/pythons.py finds: a virtual environment under build/matrix/, `pip install .` into it
 (ccache makes all but the first cheap), and pytest. Says which interpreters of the matrix it did not find. Tests marked
-any_version run on three interpreters only, unless --all asks for more.
+any_version run on two interpreters only, unless --all asks for more.
 
     python3 tools/test_matrix.py            the interpreters that are there
     python3 tools/test_matrix.py --all      all tests on each; fails if one of the matrix is missing
@@ -27,8 +27,8 @@ import pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
-# The oldest, the newest, and one without a GIL.
-ALL_TESTS = ("cp39", "cp315", "cp313t")
+# The newest, and one without a GIL.
+ALL_TESTS = ("cp315", "cp313t")
 HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 
