@@ -1,5 +1,5 @@
-// A walk over arbitrary memory ends, within the bounds of its output, whatever pointers it meets; a lookup in a context,
-// too.
+// A walk over arbitrary memory ends, within the bounds of its output, whatever pointers it meets; a lookup in a
+// context, too.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

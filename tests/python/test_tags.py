@@ -235,6 +235,7 @@ def test_a_forked_child_can_tag(program: Write) -> None:
     script = program("""
 import os, threading, plimsoll
 done = threading.Event()
+plimsoll.tag  # imported here: a child cannot import what another thread was importing at the fork
 def work():
     while not done.is_set():
         with plimsoll.tag(a=1): pass
