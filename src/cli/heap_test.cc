@@ -87,7 +87,7 @@ TEST_F(HeapCommand, ShowsWhereItPilesUp) {
   EXPECT_EQ(console.out, R"(4 objects, 1.37 kB, 3 references
 
 1.00 kB (73.1 %) retained by list at 0x1060
-  app.Session.data -> list
+  dict[str] -> app.Session.data -> list
 )");
 }
 

@@ -6,7 +6,7 @@ namespace plimsoll::heap {
 namespace {
 
 // Below this share of its holder's retained size an object does not carry on the pile.
-constexpr double kCarriesOn = 0.8;
+constexpr double kCarriesOn = 0.75;
 
 class Search {
  public:
