@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "capture/cpu_sampler.h"
+#include "memory/local.h"
 #include "os/os.h"
 
 namespace plimsoll::capture {
@@ -64,6 +65,7 @@ Result<TickSignals> install_tick_handlers() {
     installed_signal.store(timer);
   }
   if (!is_free_for_traps() || !os::has_trap_ticks()) return TickSignals{timer, timer};
+  memory::FaultGuard::expect_traps(on_trap);
   PLIMSOLL_TRY(install(SIGTRAP, on_trap));
   return TickSignals{timer, SIGTRAP};
 }

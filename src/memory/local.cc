@@ -1,5 +1,6 @@
 #include "memory/local.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -8,8 +9,10 @@
 
 #if defined(__linux__) && defined(__x86_64__)
 static greg_t& program_counter(ucontext_t& context) { return context.uc_mcontext.gregs[REG_RIP]; }
+static auto third_argument(const ucontext_t& context) { return context.uc_mcontext.gregs[REG_RDX]; }
 #elif defined(__linux__) && defined(__aarch64__)
 static unsigned long long& program_counter(ucontext_t& context) { return context.uc_mcontext.pc; }
+static auto third_argument(const ucontext_t& context) { return context.uc_mcontext.regs[2]; }
 #else
 #error "say where the program counter is on this system"
 #endif
@@ -51,9 +54,20 @@ std::mutex install_mutex;
 // The frame of on_fault that is waiting for the previous handler to return, on this thread.
 thread_local std::uintptr_t waiting_frame __attribute__((tls_model("initial-exec"))) = 0;
 
+std::atomic<std::uintptr_t> trap_handler{0};
+
+// Where the fault was. A trap that is pending at that instant is delivered before the fault, even if it is blocked
+// (dequeue_synchronous_signal in the kernel's signal.c takes the first in the queue): then the fault seems to be at the
+// first instruction of the trap's handler, whose third argument is the context that it interrupted.
+ucontext_t& faulted(ucontext_t& context) {
+  if (static_cast<std::uintptr_t>(program_counter(context)) != trap_handler.load(std::memory_order_relaxed))
+    return context;
+  return *reinterpret_cast<ucontext_t*>(third_argument(context));
+}
+
 // If a guarded load faulted, goes on at its landing place.
 bool redirect(ucontext_t& context) {
-  auto& pc = program_counter(context);
+  auto& pc = program_counter(faulted(context));
   for (const FaultRow* row = __start_plimsoll_fault_table; row != __stop_plimsoll_fault_table; ++row) {
     if (target_of(row->instruction) != static_cast<std::uintptr_t>(pc)) continue;
     pc = static_cast<std::remove_reference_t<decltype(pc)>>(target_of(row->landing));
@@ -105,6 +119,10 @@ Status install_one(int signal, struct sigaction& before) {
 }
 
 }  // namespace
+
+void FaultGuard::expect_traps(void (*handler)(int, siginfo_t*, void*)) {
+  trap_handler.store(reinterpret_cast<std::uintptr_t>(handler), std::memory_order_relaxed);
+}
 
 Status FaultGuard::ensure_installed() {
   const std::lock_guard lock(install_mutex);

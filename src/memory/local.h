@@ -6,6 +6,7 @@
 // user-space accesses: no cost on the good path, no setjmp, no system call, safe in a signal handler.
 #pragma once
 
+#include <csignal>
 #include <cstring>
 
 #include "base/ids.h"
@@ -95,6 +96,9 @@ class FaultGuard {
   // installs a handler of its own later displaces it, and calling ensure_installed again puts it back in front.
   // Thread-safe; not for signal handlers. Costs two system calls when there is nothing to do.
   static Status ensure_installed();
+  // Says which function handles traps that the kernel makes of perf events: one may come between a guarded load's fault
+  // and the fault's handler.
+  static void expect_traps(void (*handler)(int, siginfo_t*, void*));
 };
 
 }  // namespace plimsoll::memory

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csetjmp>
 #include <csignal>
@@ -46,6 +48,44 @@ TEST(LocalReader, ReadsWhatIsThere) {
   EXPECT_EQ(as64, word);
   EXPECT_EQ(as32, 0x55667788U);
   EXPECT_EQ(as8, 0x11U);
+}
+
+// ---- a trap and a fault at once ----
+
+volatile std::sig_atomic_t traps = 0;
+void on_trap(int, siginfo_t*, void*) { traps = traps + 1; }
+
+// Sends the calling thread a trap like those of perf events, which is to be delivered when it is not blocked.
+void queue_trap() {
+  siginfo_t info{};
+  info.si_signo = SIGTRAP;
+  info.si_code = 6;  // TRAP_PERF
+  ASSERT_EQ(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGTRAP, &info), 0);
+}
+
+TEST(LocalReader, SurvivesABadAddressWhileATrapIsPending) {
+  // GIVEN a thread that blocks traps, as a trap's own handler does, and one that is pending
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  FaultGuard::expect_traps(on_trap);
+  struct sigaction ours {};
+  struct sigaction before {};
+  ours.sa_sigaction = on_trap;
+  ours.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGTRAP, &ours, &before), 0);
+  sigset_t trap;
+  ::sigemptyset(&trap);
+  ::sigaddset(&trap, SIGTRAP);
+  ::pthread_sigmask(SIG_BLOCK, &trap, nullptr);
+  std::uint64_t word = 0;
+  for (const std::uint64_t bad : {0xdead'beef'dead'beefULL, 8ULL}) {
+    queue_trap();
+    // WHEN a guarded load faults: the kernel delivers the trap first, although it is blocked
+    EXPECT_FALSE(LocalReader{}.load(Address{bad}, word));
+  }
+  // THEN the load says no, and no trap is lost
+  ::pthread_sigmask(SIG_UNBLOCK, &trap, nullptr);
+  EXPECT_EQ(traps, 2);
+  ::sigaction(SIGTRAP, &before, nullptr);
 }
 
 TEST(LocalReader, SurvivesEveryKindOfBadAddress) {

@@ -216,8 +216,8 @@ def _seconds(profile: plimsoll.Profile, column: str) -> "dict[str, float]":
 
 
 def drops(profile: plimsoll.Profile) -> "dict[str, int]":
-    """How many samples were lost, by reason, without the unavoidable: the rest at the end of threads, and looks of the reader
-    that came to nothing, whose time goes to the next sample (test_calls.py says how many there may be)."""
+    """How many samples were lost, by reason, without the unavoidable: the rest at the end of threads, and looks of the
+    reader that came to nothing, whose time goes to the next sample (test_calls.py says how many there may be)."""
     unavoidable = ("end of thread", "thread ran on")
     return {drop.reason: drop.count for drop in profile.drops if drop.reason not in unavoidable}
 
