@@ -39,7 +39,7 @@ enum class Section : std::uint8_t {
   kProgress = 14,  // end time and CPU time so far; a later section replaces an earlier one
   kEnd = 15,       // the recording was completed
   kTagSets = 16,
-  kTraces = 17,    // the JIT's machine code that frames ran as
+  kTraces = 17,  // the JIT's machine code that frames ran as
 };
 
 }  // namespace plimsoll::profile::plim
