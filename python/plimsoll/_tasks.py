@@ -1,7 +1,7 @@
 """Tells asyncio's tasks apart while a recording with ``tasks=True`` is active.
 
-Each task gets two tags in its context when it is made: ``task``, its name or else its coroutine's, and ``task_path``, the
-same of the tasks that made it, outermost first. No task is held on to, and nothing happens when tasks are switched:
+Each task gets two tags in its context when it is made: ``task``, its name or else its coroutine's, and ``task_path``,
+the same of the tasks that made it, outermost first. No task is held on to, and nothing happens when tasks are switched:
 their contexts are, by asyncio itself (tags.py).
 """
 
@@ -94,7 +94,7 @@ def install() -> "list[Callable[[], None]]":
 
     def replace(owner: Any, wrap: "Callable[..., Any]") -> None:
         original = vars(owner)["create_task"]
-        setattr(owner, "create_task", wrap(original))
+        owner.create_task = wrap(original)
         undo.append(functools.partial(setattr, owner, "create_task", original))
 
     replace(asyncio.base_events.BaseEventLoop, _make_task)

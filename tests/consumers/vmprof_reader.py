@@ -73,7 +73,8 @@ def check(program, path, directory):
 
 def main(program, *paths):
     with tempfile.TemporaryDirectory() as directory:
-        return 0 if all([check(program, path, directory) for path in paths]) else 1
+        results = [check(program, path, directory) for path in paths]
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":
