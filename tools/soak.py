@@ -30,7 +30,8 @@ def soak(bin_: Path, rate: int, seconds: float, directory: Path) -> bool:
         return False
     sizes = json.loads(result.stdout)["resident"]
     growth = sizes[-1] - sizes[len(sizes) // 2]
-    told = subprocess.run([str(bin_ / "plimsoll"), "info", "--json", str(out)], capture_output=True, text=True, check=True)
+    ask = [str(bin_ / "plimsoll"), "info", "--json", str(out)]
+    told = subprocess.run(ask, capture_output=True, text=True, check=True)
     info = json.loads(told.stdout)
     samples = info["session"]["samples"]
     per_sample = out.stat().st_size / max(samples, 1)
