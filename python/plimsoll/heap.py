@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Iterator, Optional, Sequence, TypeVar, Union
 
 from plimsoll import _core
+from plimsoll._files import write_private
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
@@ -421,11 +422,7 @@ class Heap:
 
     def export(self, path: "PathLike") -> None:
         """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
-        data = self._data.heapsnapshot()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(os.fspath(path), flags, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        write_private(os.fspath(path), self._data.heapsnapshot())
 
     def __repr__(self) -> str:
         return (f"<plimsoll.heap.Heap: {len(self):,} objects, {_bytes(sum(self.size))}"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from plimsoll import _core
+from plimsoll._files import write_private
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
@@ -408,10 +409,7 @@ class Profile:
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
             return
-        data = self._data.convert(format=format, path=target)
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        write_private(target, self._data.convert(format=format, path=target))
 
     def __repr__(self) -> str:
         waited = self.sampled - self.sampled_cpu

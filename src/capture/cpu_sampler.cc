@@ -145,7 +145,7 @@ void CpuSampler::stop() {
   std::vector<ThreadSlot*> all;
   slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
   for (ThreadSlot* slot : all) {
-    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot->tid));
+    const std::int64_t cpu_ns = os::thread_cpu_ns(slot->tid);
     retire(*slot, cpu_ns, DropReason::kThreadEnded);
   }
   if (carried_ns_ > 0) count_drop(DropReason::kThreadEnded, std::exchange(carried_ns_, 0));
@@ -271,7 +271,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   constexpr std::int64_t kSoonest = 1'000;
   const std::int64_t phase = next_phase();
   const std::int64_t first_ns = std::max(phase - used_ns, kSoonest);
-  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(tid));
+  const std::int64_t cpu_ns = os::thread_cpu_ns(tid);
   const std::int64_t now = monotonic_ns();
   slot->tid = tid;
   slot->serial = ThreadSerial{next_serial_++};
@@ -351,8 +351,7 @@ void CpuSampler::find_new_threads(Head head) {
     const auto id = static_cast<std::int32_t>(tid);
     if (tid == except_[0] || tid == except_[1] || by_tid_.contains(id)) continue;
     // A thread that Python has done with needs a moment more to end; a clock that has started over is another thread's.
-    if (const auto ended = ended_.find(id);
-        ended != ended_.end() && clock_ns(os::thread_cpu_clock(tid)) >= ended->second)
+    if (const auto ended = ended_.find(id); ended != ended_.end() && os::thread_cpu_ns(tid) >= ended->second)
       still_ending.insert(*ended);
     else
       adopt(tid, 0, head);
@@ -386,7 +385,7 @@ void CpuSampler::poll() {
 
 void CpuSampler::poll_slot(ThreadSlot& slot) {
   constexpr std::int64_t kSilence = 64;  // periods of CPU time without a tick
-  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+  const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   // A clock that is gone, or runs behind what we know, belongs to a thread that has ended (its id may live again).
   if (cpu_ns == 0 || cpu_ns < slot.info.cpu_ns + slot.start_cpu_ns) {
@@ -399,7 +398,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   if (slot.silent_until_ns != 0) {
     if (slot.info.end_ns < slot.silent_until_ns) return;
     slot.silent_until_ns = 0;
-    slot.tick.restart(slot.period_ns.load(std::memory_order_relaxed), slot.period_ns.load(std::memory_order_relaxed));
+    restart_tick(slot);
     return;
   }
   const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
@@ -413,8 +412,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
     count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
   } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.is_blocked = false;
-    const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-    slot.tick.restart(period, period);
+    restart_tick(slot);
   }
 }
 
@@ -435,8 +433,7 @@ void CpuSampler::pause() {
   hold_ticks();
   wait_for_handlers();
   hold_ticks();  // a handler that was running may have restarted its tick
-  slots_.for_each(
-      [&](ThreadSlot& slot) { slot.missed_ns = missed_ns(slot, clock_ns(os::thread_cpu_clock(slot.tid))); });
+  slots_.for_each([&](ThreadSlot& slot) { slot.missed_ns = missed_ns(slot, os::thread_cpu_ns(slot.tid)); });
 }
 
 void CpuSampler::resume() {
@@ -447,7 +444,7 @@ void CpuSampler::resume() {
   slots_.for_each([&](ThreadSlot& slot) {
     // As for a thread that begins now; the credit pays for what it used between its last tick and the pause.
     const std::int64_t phase = next_phase();
-    const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+    const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
     slot.grid_cpu_ns = cpu_ns - (period - phase);
     const std::int64_t settled = std::max(slot.missed_ns, -period / 2);
     carried_ns_ += std::exchange(slot.missed_ns, 0) - settled;
@@ -469,7 +466,7 @@ Status CpuSampler::set_rate(double rate_hz) {
     slot.period_ns.store(tick_period(slot), std::memory_order_relaxed);
     if (is_paused()) return;
     slot.grid_cpu_ns = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-    slot.tick.restart(tick_period(slot), tick_period(slot));
+    restart_tick(slot);
   });
   return Ok{};
 }
@@ -479,11 +476,16 @@ std::int64_t CpuSampler::tick_period(const ThreadSlot& slot) const {
   return slot.is_restless ? period : std::max(period, kSeldom);
 }
 
+void CpuSampler::restart_tick(ThreadSlot& slot) {
+  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
+  slot.tick.restart(period, period);
+}
+
 void CpuSampler::take_by_ticks(ThreadSlot& slot, bool by_ticks) {
   slot.is_restless = by_ticks;
   slot.is_credited = false;  // from now on its time is known to its end
   slot.period_ns.store(tick_period(slot), std::memory_order_relaxed);
-  slot.tick.restart(tick_period(slot), tick_period(slot));
+  restart_tick(slot);
 }
 
 std::size_t CpuSampler::thread_count() const {

@@ -159,6 +159,8 @@ class CpuSampler {
   void adopt(Tid tid, std::int64_t used_ns, Head head);
   std::int64_t next_phase();
   [[nodiscard]] std::int64_t tick_period(const ThreadSlot& slot) const;
+  // The next tick comes a whole period from now.
+  static void restart_tick(ThreadSlot& slot);
   // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
   // Of what ended threads have left unpaid, what a new thread's first sample may pay.

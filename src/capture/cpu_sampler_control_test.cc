@@ -60,7 +60,7 @@ class BusyThread {
   }
 
   [[nodiscard]] Tid tid() const { return Tid{tid_.load()}; }
-  [[nodiscard]] std::int64_t cpu_ns() const { return clock_ns(os::thread_cpu_clock(tid())); }
+  [[nodiscard]] std::int64_t cpu_ns() const { return os::thread_cpu_ns(tid()); }
   // Returns when the thread has used that much more CPU time.
   void wait_for_cpu(std::int64_t more_ns) const {
     const std::int64_t end = cpu_ns() + more_ns;

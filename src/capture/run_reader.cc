@@ -36,7 +36,7 @@ bool RunReader::look_at(ThreadSlot& slot) {
 }
 
 bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
-  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+  const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   if (cpu_ns <= std::max(slot.accounted_cpu_ns.load(std::memory_order_relaxed), slot.cpu_at_look_ns)) return false;
   slot.cpu_at_look_ns = cpu_ns;
   const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame));
@@ -48,7 +48,7 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
   const cpython::Snapshot snapshot = read_stack(thread_state, {frames, max_depth_}, sample->tags);
-  const bool is_running = clock_ns(os::thread_cpu_clock(slot.tid)) != cpu_ns;
+  const bool is_running = os::thread_cpu_ns(slot.tid) != cpu_ns;
   const bool holds = is_running && snapshot.is_proven;
   sample->stop = cpython::WalkStop::kUnreadable;
   if (holds) {
@@ -66,11 +66,11 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
 }
 
 bool RunReader::probe(ThreadSlot& slot, Address thread_state) {
-  const std::int64_t cpu_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+  const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   if (cpu_ns <= slot.cpu_at_look_ns) return false;
   TagNumber tags = 0;
   const cpython::Snapshot snapshot = read_stack(thread_state, {probed_.get(), max_depth_}, tags);
-  slot.cpu_at_look_ns = clock_ns(os::thread_cpu_clock(slot.tid));
+  slot.cpu_at_look_ns = os::thread_cpu_ns(slot.tid);
   judge(slot, snapshot.is_proven && slot.cpu_at_look_ns != cpu_ns);
   return false;
 }

@@ -17,8 +17,6 @@ constexpr int kTries = 3;
 // The lock, its condition variables and their mutexes are one structure, of 208 bytes up to 3.15.
 constexpr std::uint64_t kGilSize = 256;
 
-std::int64_t cpu_clock_of(Tid tid) { return clock_ns(os::thread_cpu_clock(tid)); }
-
 }  // namespace
 
 WaitReader::WaitReader(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
@@ -53,7 +51,7 @@ WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
 }
 
 WaitReader::Clocks WaitReader::clocks_of(const ThreadSlot& slot, const Watched& of) {
-  return {monotonic_ns(), cpu_clock_of(slot.tid), std::max<std::int64_t>(of.probe.ready_ns(), 0)};
+  return {monotonic_ns(), os::thread_cpu_ns(slot.tid), std::max<std::int64_t>(of.probe.ready_ns(), 0)};
 }
 
 WaitReader::Spent WaitReader::spent(Watched& of, const Clocks& until) {
@@ -67,7 +65,7 @@ WaitReader::Spent WaitReader::spent(Watched& of, const Clocks& until) {
 
 bool WaitReader::look_at(const ThreadSlot& slot) {
   Watched& of = watched(slot);
-  const std::int64_t cpu_ns = cpu_clock_of(slot.tid);
+  const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   if (cpu_ns == 0) return false;  // it has ended
   const bool is_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
   if (is_waiting && cpu_ns == of.looked.cpu_ns) {
@@ -95,7 +93,7 @@ bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_s
     const Clocks now = clocks_of(slot, of);
     const os::KernelWait wait = of.probe.wait();
     if (now.cpu_ns == 0) return false;
-    const bool has_moved = cpu_clock_of(slot.tid) != now.cpu_ns;
+    const bool has_moved = os::thread_cpu_ns(slot.tid) != now.cpu_ns;
     if (has_moved && wait.kind == os::KernelWait::Kind::kRunnable) return false;
     if (has_moved) continue;
     const Activity activity = activity_of(wait, thread_state);
@@ -158,7 +156,7 @@ WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_s
   const bool is_stack = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
   if (is_stack)
     for (std::uint32_t i = 0; i < walk.count; ++i) seen_.mark(frames[i].code);
-  const bool has_moved = cpu_clock_of(slot.tid) != cpu_ns;
+  const bool has_moved = os::thread_cpu_ns(slot.tid) != cpu_ns;
   sample->stop = has_moved ? cpython::WalkStop::kUnreadable : walk.stop;
   if (is_stack && !has_moved) sample->frame_count = walk.count;
   ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),

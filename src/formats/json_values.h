@@ -13,6 +13,15 @@ namespace plimsoll::formats {
 // The value of a JSON text, in memory of `storage`'s. Errors (kBadInput) tell where it is no JSON.
 Result<boost::json::value> parse_json(std::string_view text, boost::json::storage_ptr storage);
 
+// A profile from a JSON text, by a Reader with read(const boost::json::value&).
+template <typename Reader>
+auto read_json_with(std::string_view text) -> decltype(Reader().read(boost::json::value())) {
+  boost::json::monotonic_resource memory;
+  const Result<boost::json::value> file = parse_json(text, &memory);
+  if (!file.ok()) return file.error();
+  return Reader().read(file.value());
+}
+
 // Each gives nothing if there is no such member, or one of another type.
 const boost::json::value* member(const boost::json::value* object, std::string_view name);
 const boost::json::array* array_member(const boost::json::value* object, std::string_view name);

@@ -1,10 +1,9 @@
-// heap/snapshot_format.h: the numbers of the snapshot file, shared by reader and writer, and its chunks.
+// heap/snapshot_format.h: the numbers of the snapshot file, shared by reader and writer.
 // docs/heap-format.md is the specification; a number here never changes its meaning.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace plimsoll::heap::file {
@@ -15,10 +14,9 @@ inline constexpr std::uint16_t kMajorVersion = 1;   // another major version can
 inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
-// Chunk header: u32 codec, u32 raw size, u32 stored size, u32 CRC-32 of the first 12 bytes and the stored bytes.
-inline constexpr std::size_t kChunkHeaderSize = 16;
-inline constexpr std::uint32_t kStoredRaw = 0;
-inline constexpr std::uint32_t kStoredZstd = 1;
+// Measured on 5 million objects: level 3 makes the file 6 % smaller and a snapshot, while the program waits, a third
+// longer.
+inline constexpr int kCompressionLevel = 1;
 inline constexpr std::uint32_t kLargestChunk = std::uint32_t{1} << 30U;  // raw bytes: an object with 150 million edges
 // A file may unpack to so many times its size, and 64 MiB more: real ones stay below 20, bombs reach thousands.
 inline constexpr std::uint64_t kLargestRatio = 100;
@@ -34,13 +32,5 @@ enum class Section : std::uint8_t {
   kClasses = 6,  // (type, object) for types whose class is in the snapshot
   kEnd = 7,      // objects, nodes, lost edges: the snapshot is complete
 };
-
-// The header and bytes of a chunk.
-std::string make_chunk(std::string_view raw);
-// The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut and at
-// damage, and if the chunk has more than `most` raw bytes.
-bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw);
-
-void put_u16(std::string& out, std::uint16_t value);
 
 }  // namespace plimsoll::heap::file

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/chunk.h"
 #include "base/unique_fd.h"
 #include "base/varint.h"
 #include "heap/snapshot_format.h"
@@ -276,7 +277,7 @@ Result<Snapshot> read_snapshot(std::string_view bytes) {
   Snapshot snapshot;
   Decoder decoder(snapshot);
   std::string raw;
-  while (file::next_chunk(bytes, budget, raw)) {
+  while (next_chunk(bytes, std::min<std::uint64_t>(file::kLargestChunk, budget), raw)) {
     budget -= raw.size();
     if (!decoder.chunk(raw)) {
       snapshot.complete = false;

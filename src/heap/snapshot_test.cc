@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/chunk.h"
 #include "base/varint.h"
 #include "heap/dominators.h"
 #include "heap/snapshot_format.h"
@@ -106,7 +107,7 @@ TEST(Snapshot, OfAnotherKindOrVersionIsAnError) {
 TEST(Snapshot, ABombIsNotUnpacked) {
   // GIVEN a small file with a chunk of 96 MiB of zeros
   std::string bomb = small_file().substr(0, file::kFileHeaderSize);
-  bomb += file::make_chunk(std::string(std::size_t{96} << 20U, '\0'));
+  bomb += make_chunk(std::string(std::size_t{96} << 20U, '\0'), file::kCompressionLevel);
   ASSERT_LT(bomb.size(), 200'000U);
   // WHEN / THEN
   EXPECT_FALSE(read_snapshot(bomb).value().complete);

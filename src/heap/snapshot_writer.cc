@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/chunk.h"
 #include "base/varint.h"
 #include "heap/snapshot_format.h"
 
@@ -48,8 +49,8 @@ Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
 
 void SnapshotWriter::begin_file() {
   bytes_ = file::kMagic;
-  file::put_u16(bytes_, file::kMajorVersion);
-  file::put_u16(bytes_, file::kMinorVersion);
+  put_u16(bytes_, file::kMajorVersion);
+  put_u16(bytes_, file::kMinorVersion);
 }
 
 std::uint32_t SnapshotWriter::add_type(std::string_view name) {
@@ -129,7 +130,7 @@ void SnapshotWriter::write_chunk(std::string_view raw) {
     error_ = error_ != 0 ? error_ : EFBIG;
     return;
   }
-  write(file::make_chunk(raw));
+  write(make_chunk(raw, file::kCompressionLevel));
 }
 
 void SnapshotWriter::write(std::string_view bytes) {

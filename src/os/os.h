@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -39,6 +40,8 @@ bool blocks_signal(Tid tid, int signal);
 
 // The CPU clock of a thread of this process, for clock_ns(). Async-signal-safe. Reading it fails when the thread ends.
 clockid_t thread_cpu_clock(Tid tid);
+// What it says now; 0 if the thread has ended. Async-signal-safe.
+inline std::int64_t thread_cpu_ns(Tid tid) { return clock_ns(thread_cpu_clock(tid)); }
 
 // What a thread of this process is in, by the kernel's word: the system call that it waits in, if any.
 struct KernelWait {

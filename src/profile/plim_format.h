@@ -13,10 +13,7 @@ inline constexpr std::uint16_t kMajorVersion = 1;   // another major version can
 inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
-// Chunk header: u32 codec, u32 raw size, u32 stored size, u32 CRC-32 of the first 12 bytes and the stored bytes.
-inline constexpr std::size_t kChunkHeaderSize = 16;
-inline constexpr std::uint32_t kStoredRaw = 0;
-inline constexpr std::uint32_t kStoredZstd = 1;
+inline constexpr int kCompressionLevel = 3;  // measured: higher ones gain under 3 % and cost the drain thread
 inline constexpr std::uint32_t kLargestChunk = std::uint32_t{64} << 20U;   // raw bytes
 inline constexpr std::uint64_t kMostTags = 64;                             // in one set
 inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;  // raw bytes of all chunks

@@ -1,12 +1,10 @@
 #include "profile/plim_reader.h"
 
-#include <zlib.h>
-#include <zstd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
+#include "base/chunk.h"
 #include "base/mapped_file.h"
 #include "base/varint.h"
 #include "profile/plim_format.h"
@@ -15,34 +13,6 @@ namespace plimsoll::profile {
 namespace {
 
 using plim::Section;
-
-std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  for (unsigned i = 0; i < 4; ++i) value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
-  return value;
-}
-
-// The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut, and at
-// damage: reading stops there and keeps what came before.
-bool next_chunk(std::string_view& bytes, std::string& raw) {
-  if (bytes.size() < plim::kChunkHeaderSize) return false;
-  const std::uint32_t codec = u32_at(bytes, 0);
-  const std::uint32_t raw_size = u32_at(bytes, 4);
-  const std::uint32_t stored_size = u32_at(bytes, 8);
-  if (raw_size > plim::kLargestChunk || stored_size > bytes.size() - plim::kChunkHeaderSize) return false;
-  const std::string_view stored = bytes.substr(plim::kChunkHeaderSize, stored_size);
-  uLong crc = ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 12);
-  crc = ::crc32(crc, reinterpret_cast<const Bytef*>(stored.data()), static_cast<uInt>(stored.size()));
-  if (crc != u32_at(bytes, 12)) return false;
-  bytes.remove_prefix(plim::kChunkHeaderSize + stored_size);
-  if (codec == plim::kStoredRaw) {
-    raw.assign(stored);
-    return true;
-  }
-  raw.resize(raw_size);
-  return codec == plim::kStoredZstd &&
-         ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
-}
 
 // Reads sections into a Profile. Every index is checked against the table it points into.
 class Decoder {
@@ -409,7 +379,7 @@ Result<Profile> read_plim(std::string_view bytes) {
   Decoder decoder(profile);
   std::string raw;
   std::uint64_t total = 0;
-  while (next_chunk(bytes, raw)) {
+  while (next_chunk(bytes, plim::kLargestChunk, raw)) {
     total += raw.size();
     if (total > plim::kLargestProfile) return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
     if (!decoder.chunk(raw)) break;

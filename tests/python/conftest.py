@@ -30,12 +30,9 @@ def refusals() -> "dict[str, str]":
     return {engine: refusal(engine) for engine in ENGINES}
 
 
-#: What ticks is a matter of the system, not of Python's version; what walks and what reads is.
-OF_THE_SYSTEM = ("timer", "cpu-timer")
-
-
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.any_version) if name in OF_THE_SYSTEM
-                                        else name for name in ENGINES])
+# (What ticks is a matter of the system, not of Python's version; what walks and what reads is.)
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.any_version)
+                                        if name in harness.TIMER_ENGINES else name for name in ENGINES])
 def engine(request: pytest.FixtureRequest, refusals: "dict[str, str]") -> str:
     """Each engine in turn, if the machine has it."""
     name = str(request.param)

@@ -26,6 +26,8 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 #: Nothing here takes nearly as long; a program that hangs must not hang the tests.
 DEADLINE = 240
 NO_STACK = 0xFFFFFFFF
+#: Their ticks come late on a busy machine; perf's, and the reader's looks, do not.
+TIMER_ENGINES = ("timer", "cpu-timer")
 Word = Union[str, "os.PathLike[str]"]
 
 
@@ -216,10 +218,16 @@ def _seconds(profile: plimsoll.Profile, column: str) -> "dict[str, float]":
 
 
 def drops(profile: plimsoll.Profile) -> "dict[str, int]":
-    """How many samples were lost, by reason, without the unavoidable: the rest at the end of threads, and looks of the
-    reader that came to nothing, whose time goes to the next sample (test_calls.py says how many there may be)."""
+    """How many samples were lost, by reason, without the unavoidable: the rest at the end of threads, looks of the
+    reader that came to nothing, whose time goes to the next sample (test_calls.py says how many there may be), and a few
+    on the way into Python in 3.11 and 3.12: they link an entry from C before they fill it in, and for ten instructions
+    nothing proves what is around it."""
     unavoidable = ("end of thread", "thread ran on")
-    return {drop.reason: drop.count for drop in profile.drops if drop.reason not in unavoidable}
+    counts = {drop.reason: drop.count for drop in profile.drops if drop.reason not in unavoidable}
+    allowed = 5 + 0.003 * len(profile.samples) if sys.version_info[:2] in ((3, 11), (3, 12)) else 0
+    if counts.get("entering Python", 0) <= allowed:
+        counts.pop("entering Python", None)
+    return counts
 
 
 def death_by(number: "signal.Signals") -> int:

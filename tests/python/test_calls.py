@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import pathlib
-import sys
 from typing import Any
 
 import pytest
@@ -44,9 +43,6 @@ def test_every_stack_is_one_that_existed(recorded: harness.Recorded, engine: str
 
 def test_samples_are_lost_for_no_reason_but_the_end_of_a_thread(recorded: harness.Recorded) -> None:
     drops = harness.drops(recorded.profile)
-    # 3.11 and 3.12 link an entry from C before they fill it in: for ten instructions nothing proves what is around it.
-    entering = drops.pop("entering Python", 0)
-    assert entering <= (len(recorded.profile.samples) * 0.003 if sys.version_info[:2] in ((3, 11), (3, 12)) else 0)
     # The reader's looks may come to nothing: until it is known that a thread is better left to its ticks.
     ran_on = sum(drop.count for drop in recorded.profile.drops if drop.reason == "thread ran on")
     assert ran_on <= len(recorded.profile.samples) * 0.01

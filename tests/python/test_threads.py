@@ -37,6 +37,11 @@ def sampled_by_thread(profile: plimsoll.Profile) -> "dict[str, float]":
     return result
 
 
+def missed_at_the_end(profile: plimsoll.Profile) -> int:
+    """CPU nanoseconds of threads that ended before a sample could stand for them."""
+    return sum(drop.cpu_ns for drop in profile.drops if drop.reason == "end of thread")
+
+
 @pytest.mark.parametrize("rate", [1000, 250])
 def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate: int) -> None:
     # GIVEN threads that live for one to five milliseconds, hardly more than the time between two samples
@@ -48,7 +53,11 @@ def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate:
     # THEN their time together is right: the first tick of each is credited for the tail of each. What is sampled of one
     # thread is off by half a period at most, as the standard deviation; four of those, of all, are chance.
     chance = 4 * 0.5 * 1e9 / rate * count**0.5
-    assert sampled_by_thread(recorded.profile)["short"] == pytest.approx(recorded.truth["used"], abs=chance)
+    measured = sampled_by_thread(recorded.profile)["short"]
+    if engine in harness.TIMER_ENGINES:
+        # On a busy machine whole ticks of a timer come after the thread's end; their time is told of.
+        measured += missed_at_the_end(recorded.profile)
+    assert measured == pytest.approx(recorded.truth["used"], abs=chance)
 
 
 def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
@@ -59,10 +68,7 @@ def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
     assert workers == {f"worker {number}" for number in range(1000)}
     measured = sum(cpu_ns for name, cpu_ns in sampled_by_thread(recorded.profile).items() if name in workers)
     assert measured == pytest.approx(recorded.truth["used"], rel=0.04)
-    # (3.11 and 3.12 enter Python in each thread by a link that is made before it is filled in)
-    drops = harness.drops(recorded.profile)
-    assert drops.pop("entering Python", 0) <= 5
-    assert drops == {}
+    assert harness.drops(recorded.profile) == {}
 
 
 def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
@@ -72,9 +78,8 @@ def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
     assert recorded.truth["threads"] == 300
     # but a timer comes late, or not at all in a life of a few milliseconds, the more so on a busy machine; that time
     # is told of
-    missed = sum(drop.cpu_ns for drop in recorded.profile.drops if drop.reason == "end of thread")
     assert measured > 0.5 * recorded.truth["used"]
-    assert measured + missed == pytest.approx(recorded.truth["used"], rel=0.05)
+    assert measured + missed_at_the_end(recorded.profile) == pytest.approx(recorded.truth["used"], rel=0.05)
     assert harness.drops(recorded.profile) == {}
 
 

@@ -92,11 +92,6 @@ bool is_cpuprofile(std::string_view bytes) {
   return is_json_with(bytes, "\"nodes\"") && is_json_with(bytes, "\"callFrame\"");
 }
 
-Result<profile::Profile> read(std::string_view bytes) {
-  json::monotonic_resource memory;
-  const Result<json::value> file = parse_json(bytes, &memory);
-  if (!file.ok()) return file.error();
-  return Reader().read(file.value());
-}
+Result<profile::Profile> read(std::string_view bytes) { return read_json_with<Reader>(bytes); }
 
 }  // namespace plimsoll::formats::cpuprofile
