@@ -9,7 +9,7 @@ namespace plimsoll::profile::plim {
 
 // The first 8 bytes, after PNG's idea: a byte outside ASCII, the name, and line ends that text transfers would spoil.
 inline constexpr std::string_view kMagic{"\x89PLIM\r\n\x1a", 8};
-inline constexpr std::uint16_t kMajorVersion = 1;   // another major version cannot be read
+inline constexpr std::uint16_t kMajorVersion = 2;   // another major version cannot be read
 inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 

@@ -212,8 +212,8 @@ class Decoder {
     const std::size_t count = cursor.count();
     VarintCursor threads(cursor.bytes());
     VarintCursor stacks(cursor.bytes());
-    VarintCursor times(cursor.bytes());
     VarintCursor weights(cursor.bytes());
+    VarintCursor times(cursor.bytes());
     if (cursor.failed()) return false;
     // Without this column, all threads were running.
     const bool has_activities = !cursor.at_end();
@@ -230,7 +230,7 @@ class Decoder {
       if (!same_activity.next(activities, kActivityCount - 1) || !run.next(threads, UINT32_MAX) ||
           !same_tags.next(tag_runs, tag_set_ids_.size()) || run.value >= thread_states_.size())
         return false;
-      const Steps steps{stacks.signed_varint(), times.signed_varint(), weights.signed_varint()};
+      const Steps steps{stacks.signed_varint(), weights.signed_varint(), times.signed_varint()};
       const TagSetId tags = same_tags.value == 0 ? TagSetId{} : tag_set_ids_[same_tags.value - 1];
       if (!sample(ThreadId{run.value}, steps, static_cast<Activity>(same_activity.value), tags)) return false;
       if (stacks.failed() || times.failed() || weights.failed()) return false;
@@ -257,23 +257,23 @@ class Decoder {
 
   // What a row of the samples' columns says.
   struct Steps {
-    std::int64_t stack, time, weight;
+    std::int64_t stack, weight, time;
   };
   bool sample(ThreadId thread, const Steps& step, Activity activity, TagSetId tags) {
     ThreadState& state = thread_states_[thread.index()];
-    std::int64_t weight = 0;
+    std::int64_t delta = 0;
     if (__builtin_add_overflow(state.stack, step.stack, &state.stack) ||
-        __builtin_add_overflow(state.delta, step.time, &state.delta) ||
-        __builtin_add_overflow(state.time, state.delta, &state.time) ||
-        __builtin_add_overflow(state.delta, step.weight, &weight))
+        __builtin_add_overflow(state.weight, step.weight, &state.weight) ||
+        __builtin_add_overflow(state.weight, step.time, &delta) ||
+        __builtin_add_overflow(state.time, delta, &state.time))
       return false;
     std::int64_t time_ns = 0;
     std::int64_t weight_ns = 0;
     if (state.stack < 0 || static_cast<std::uint64_t>(state.stack) > stack_ids_.size() || !to_ns(state.time, time_ns) ||
-        !to_ns(weight, weight_ns))
+        !to_ns(state.weight, weight_ns))
       return false;
     const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
-    if (state.delta < 0) is_disordered_ = true;
+    if (delta < 0) is_disordered_ = true;
     profile_.samples.push_back(time_ns, thread, stack, weight_ns, activity, tags);
     return true;
   }
@@ -351,7 +351,7 @@ class Decoder {
   }
 
   struct ThreadState {
-    std::int64_t time = 0, delta = 0, stack = 0;
+    std::int64_t time = 0, weight = 0, stack = 0;
   };
   Profile& profile_;
   bool is_disordered_ = false;

@@ -59,9 +59,11 @@ class ChunkWriter {
 
 std::int64_t time_unit_for(double rate_hz) {
   constexpr double kUnitsPerPeriod = 50;
-  std::int64_t unit = 1'000;
-  while (static_cast<double>(unit) * 10 * kUnitsPerPeriod <= 1e9 / rate_hz) unit *= 10;
-  return unit;
+  std::int64_t best = 1'000;
+  for (std::int64_t decade = best; decade <= 10'000'000; decade *= 10)
+    for (const std::int64_t unit : {decade, 2 * decade, 5 * decade})
+      if (static_cast<double>(unit) * kUnitsPerPeriod <= 1e9 / rate_hz) best = unit;
+  return best;
 }
 
 std::string PlimEncoder::file_header() {
@@ -264,18 +266,18 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
     }
     const std::int64_t stack = stacks_.plus_one(table.stack[row]);
     put_signed(stacks, stack - std::exchange(state.stack, stack));
-    const std::int64_t time = units(table.time_ns[row]);
-    const std::int64_t delta = time - std::exchange(state.time, time);
-    put_signed(times, delta - std::exchange(state.delta, delta));
-    // A thread that runs all the time uses as much CPU time as time passes: mostly the difference is 0.
+    // Ticks are a period of CPU time apart, also where the thread waits or other programs have the CPU.
     const std::int64_t weight_ns = table.weight_ns[row] + state.remainder_ns;
     const std::int64_t weight = units(weight_ns);
     state.remainder_ns = weight_ns - weight * unit_ns_;
-    put_signed(weights, weight - delta);
+    put_signed(weights, weight - std::exchange(state.weight, weight));
+    // A thread that runs all the time uses as much CPU time as time passes: mostly the difference is 0.
+    const std::int64_t time = units(table.time_ns[row]);
+    put_signed(times, time - std::exchange(state.time, time) - weight);
   }
   std::string out;
   put_varint(out, end - first);
-  for (const std::string* column : {&threads, &stacks, &times, &weights}) put_bytes(out, *column);
+  for (const std::string* column : {&threads, &stacks, &weights, &times}) put_bytes(out, *column);
   if (any_waits || any_tags) put_bytes(out, activities);
   if (any_tags) put_bytes(out, tags);
   return out;

@@ -32,8 +32,8 @@ class PlimEncoder {
  private:
   // What the next sample of a thread is written relative to, and its row as it is in the file.
   struct ThreadState {
-    std::int64_t time = 0;   // units, of the last sample
-    std::int64_t delta = 0;  // units, between the last two
+    std::int64_t time = 0;    // units, of the last sample
+    std::int64_t weight = 0;  // units, of the last sample
     std::int64_t remainder_ns = 0;
     std::int64_t stack = 0;
     bool has_row = false;
@@ -72,8 +72,8 @@ class PlimEncoder {
   std::vector<ThreadState> thread_states_;
 };
 
-// The unit for PlimEncoder that keeps a sample at this rate near two bytes: a power of ten of microseconds, at least
-// fifty units to a period.
+// The unit for PlimEncoder that keeps a sample at this rate near two bytes: 1, 2 or 5 times a power of ten of
+// microseconds, at least fifty units to a period (or 1 us).
 std::int64_t time_unit_for(double rate_hz);
 
 // A .plim file being written. The file has mode 0600 and grows by whole chunks only: if a chunk cannot be written in
