@@ -34,7 +34,10 @@ def test_what_threads_wait_for(tmp_path: pathlib.Path, rate: int) -> None:
         life = recorded.truth[name]["life"]
         assert times[name][activity] == pytest.approx(life, rel=0.03, abs=30e6 + 1.5e9 / rate), times[name]
         assert sum(times[name].values()) == pytest.approx(life, rel=0.03, abs=30e6 + 1.5e9 / rate), times[name]
-    assert times["napping 4"]["sleep"] >= 0.5 * recorded.truth["napping 4"]["life"]
+    # (who naps half a millisecond at a time sleeps most of it, or, on a busy machine, waits for a CPU)
+    napping, life = times["napping 4"], recorded.truth["napping 4"]["life"]
+    assert napping["sleep"] + napping["ready"] >= 0.5 * life, napping
+    assert napping["lock"] + napping["io"] <= 0.03 * life, napping
     # and it is on the line that waits
     for stack in harness.stacks(recorded.profile):
         if stack.activity in ("sleep", "lock", "io") and stack.weight_ns > 50_000_000:
@@ -65,7 +68,7 @@ def test_waiting_for_the_gil_is_told_apart(tmp_path: pathlib.Path) -> None:
         waited = truth["life"] - truth["cpu"]
         # THEN what a thread did not run, it waited for the GIL, or for a CPU
         assert times[name]["gil"] + times[name]["ready"] == pytest.approx(waited, abs=0.1 * truth["life"]), times[name]
-        assert times[name]["gil"] > 0.3 * waited, times[name]
+        assert times[name]["gil"] > 0.3 * (waited - times[name]["ready"]), times[name]
         assert times[name]["lock"] + times[name]["io"] + times[name]["sleep"] < 0.03 * truth["life"], times[name]
 
 
