@@ -140,6 +140,7 @@ after()
     assert seconds_in(recorded.profile, "after") > 0.5  # the caller was silenced for a second at most
 
 
+@pytest.mark.any_version
 def test_exec_in_a_storm_of_ticks_never_dies_of_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that execs itself many times while it is ticked 20,000 times a second
     script = program(BURN + """
@@ -158,6 +159,7 @@ def test_os_exit_completes_the_profile(tmp_path: pathlib.Path, program: Write) -
     assert seconds_in(recorded.profile, "work") == pytest.approx(0.2, rel=0.1)
 
 
+@pytest.mark.any_version
 def test_what_kill_9_leaves_is_readable(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that works three CPU seconds, says so, and goes on
     script = program(BURN + "def work():\n burn(3.0)\n print(os.getpid(), flush=True)\n burn(60)\nwork()\n")
@@ -177,6 +179,7 @@ def test_what_kill_9_leaves_is_readable(tmp_path: pathlib.Path, program: Write) 
     assert seconds_in(profile, "work") > 1.5
 
 
+@pytest.mark.any_version
 def test_the_file_is_readable_at_any_moment(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that writes a byte into the profile's life every now and then
     script = program(BURN + "def work():\n for i in range(5):\n  burn(0.5)\n  print(i, flush=True)\nwork()\n")
@@ -194,6 +197,7 @@ def test_the_file_is_readable_at_any_moment(tmp_path: pathlib.Path, program: Wri
     assert plimsoll.Profile.open(out).complete
 
 
+@pytest.mark.any_version
 def test_a_program_that_closes_all_descriptors_loses_neither_profile_nor_files(tmp_path: pathlib.Path,
                                                                                 program: Write) -> None:
     # GIVEN a daemon-like program: it closes everything, then opens hundreds of files of its own
@@ -213,6 +217,7 @@ for file in files: file.write("mine"); file.close()
     assert sum(1 for _ in mine.iterdir()) == 700
 
 
+@pytest.mark.any_version
 def test_a_program_that_blocks_all_signals_survives_and_is_told_of(tmp_path: pathlib.Path, program: Write) -> None:
     script = program(BURN + """
 import signal, threading
@@ -245,6 +250,7 @@ def test_a_crash_without_faulthandler_is_a_plain_crash(tmp_path: pathlib.Path, p
     assert finished.own_err == ""
 
 
+@pytest.mark.any_version
 def test_duration_ends_the_recording_not_the_program(tmp_path: pathlib.Path, program: Write) -> None:
     recorded = harness.record(tmp_path, program(BURN + "def work(): burn(1.5)\nwork()\nprint('to the end')\n"),
                               options=["-d", "0.5"])

@@ -22,6 +22,7 @@ def burn(seconds):
 """
 
 
+@pytest.mark.any_version
 def test_waits_are_not_cut_short(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
     # GIVEN a program that waits in many ways, and works before each wait so that a tick is never far
     script = program(BURN + """
@@ -75,6 +76,7 @@ print(json.dumps(failed))
     assert truth["usleep"] < 0.02 * truth["calls"] and truth["poll"] < 0.02 * truth["calls"], truth
 
 
+@pytest.mark.any_version
 @pytest.mark.parametrize("engine", ["perf", "timer"], indirect=True)
 def test_interval_timers_of_the_program_are_undisturbed(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program with a timer of its own on each clock, and its own handlers
@@ -114,6 +116,7 @@ print(json.dumps([sorted(got) == sorted([signal.SIGRTMIN, signal.SIGRTMAX, kept 
     assert received and samples > 30
 
 
+@pytest.mark.any_version
 def test_without_a_free_signal_the_error_is_clear(tmp_path: pathlib.Path, program: Write) -> None:
     script = program(f"""
 import json, signal, plimsoll
@@ -124,6 +127,7 @@ except plimsoll.UnsupportedError as error: print(json.dumps(str(error)))
     assert "signal" in harness.python(script).expect().truth
 
 
+@pytest.mark.any_version
 def test_the_sampling_signal_sent_by_others_does_no_harm(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that finds out which signal is ours, and sends it to itself
     script = program(BURN + """
@@ -143,6 +147,7 @@ print("alive")
     assert harness.total_seconds(recorded.profile)["burn"] == pytest.approx(0.2, rel=0.1)
 
 
+@pytest.mark.any_version
 def test_a_thread_that_blocks_signals_for_a_while_is_sampled_again(tmp_path: pathlib.Path, program: Write,
                                                                    perf: str) -> None:
     script = program(BURN + """
@@ -167,6 +172,7 @@ after()
     assert total == pytest.approx(1.8, rel=0.06)
 
 
+@pytest.mark.any_version
 def test_sigterm_for_plimsoll_is_for_the_program(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that handles SIGTERM
     script = program("""
@@ -222,6 +228,7 @@ plimsoll.stop()
 """
 
 
+@pytest.mark.any_version
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_a_program_that_handles_traps_itself(tmp_path: pathlib.Path, program: Write, when: str) -> None:
     # GIVEN a program with a handler for SIGTRAP, by which ticks come where nobody else uses it
@@ -232,6 +239,7 @@ def test_a_program_that_handles_traps_itself(tmp_path: pathlib.Path, program: Wr
     assert harness.total_seconds(plimsoll.Profile.open(out))["work"] >= (0.55 if when == "before" else 0.9)
 
 
+@pytest.mark.any_version
 def test_a_trap_of_the_program_s_own_is_its_end(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program without such a handler THEN it dies of a trap, as it does without us
     script = program(TRAPPING)

@@ -71,6 +71,7 @@ def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
     assert harness.drops(recorded.profile) == {}
 
 
+@pytest.mark.any_version
 def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
     # GIVEN more threads than the program may have files open; THEN they are sampled all the same, by timers
     recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "300", "4.0", "256")
