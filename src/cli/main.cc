@@ -7,6 +7,7 @@
 #include "cli/convert.h"
 #include "cli/diff.h"
 #include "cli/doctor.h"
+#include "cli/firefox.h"
 #include "cli/heap.h"
 #include "cli/info.h"
 #include "cli/jitlog.h"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_diff());
   commands.push_back(make_info());
   commands.push_back(make_convert());
+  commands.push_back(make_firefox());
   commands.push_back(make_heap());
   commands.push_back(make_jitlog());
   commands.push_back(make_doctor());

@@ -90,6 +90,9 @@ Result<int> unused_realtime_signal();
 // Random bits for phases and jitter; from the kernel, else from the clock.
 std::uint64_t random_seed();
 
+// `bytes` random bytes that nobody can guess, as twice as many hexadecimal digits. Fails where the kernel has none.
+Result<std::string> random_hex(std::size_t bytes);
+
 // The calling thread's waits with a time limit end on time, not when it suits the kernel (by default, 50 us later).
 void wake_on_time();
 

@@ -310,6 +310,15 @@ std::uint64_t random_seed() {
   return seed | 1U;
 }
 
+Result<std::string> random_hex(std::size_t bytes) {
+  std::vector<unsigned char> random(bytes);
+  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) return system_error("getrandom", errno);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const unsigned char byte : random) digits.append({kDigits[byte >> 4U], kDigits[byte & 15U]});
+  return digits;
+}
+
 ThreadTick::ThreadTick(ThreadTick&& other) noexcept
     : kind_(std::exchange(other.kind_, Kind::kNone)),
       clock_(other.clock_),

@@ -15,7 +15,8 @@ LEVELS = (
     ("capture", "alloc", "heap"),
     ("profile",),
     ("formats",),
-    ("cli", "server", "python"),
+    ("server",),
+    ("cli", "python"),
 )
 LEVEL = {layer: number for number, layers in enumerate(LEVELS) for layer in layers}
 # The nursery can be taken out of Plimsoll and embedded in a language's runtime: it stands on base alone.

@@ -1,0 +1,38 @@
+// server/answers.h: what the Firefox Profiler's page asks of a profile's server, and the answers. Pure functions.
+//
+// The page is loaded from elsewhere (profiler.firefox.com) and reads the profile across origins, which every page in
+// the browser could try. So nothing is told to who does not know the secret that the paths begin with, nor to who came
+// here by another name than the loopback's (DNS rebinding).
+#pragma once
+
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace plimsoll::server {
+
+using Request = boost::beast::http::request<boost::beast::http::string_body>;
+using Response = boost::beast::http::response<boost::beast::http::string_body>;
+
+// What a server has to show, and how it is reached.
+struct Exhibit {
+  std::string profile_gz;                // a processed profile of the Firefox Profiler's, gzipped
+  std::vector<profile::Source> sources;  // texts for its source view
+  std::string secret;                    // the first element of all paths
+  std::vector<std::string> authorities;  // "127.0.0.1:4711": what the header Host may be
+};
+
+// The answer to one request:
+//   GET  /SECRET/profile.json      the profile
+//   POST /SECRET/source/v1         {"file": F} -> {"file": F, "source": text}, of files that the profile holds
+//   POST /SECRET/symbolicate/v5    every frame without a name: a profile's frames have their names in it
+//   POST /SECRET/asm/v1            that there is no machine code
+//   OPTIONS                        which headers may be sent, as browsers ask before they do
+// and 404 to everything else. Errors of the APIs are {"error": text} with status 200, as the page expects.
+Response answer(const Request& request, const Exhibit& exhibit);
+
+}  // namespace plimsoll::server

@@ -1,0 +1,40 @@
+// server/profile_server.h: serves one profile on the loopback, for the page of the Firefox Profiler.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/profile.h"
+
+namespace plimsoll::server {
+
+// A server that listens from its making on, and answers in serve. One thread. As long as there is one, SIGINT, SIGTERM
+// and SIGHUP do not end the process, but serve, also if they come before it.
+class ProfileServer {
+ public:
+  // Listens on 127.0.0.1:`port`; 0 = a port that is free. `profile_gz` is a processed profile of the Firefox
+  // Profiler's, gzipped. Errors: kSystem, kPermission (ports below 1024), for example because the port is taken.
+  static Result<ProfileServer> listen(std::string profile_gz, std::vector<profile::Source> sources, std::uint16_t port);
+
+  ProfileServer(ProfileServer&&) noexcept;
+  ProfileServer& operator=(ProfileServer&&) noexcept;
+  ~ProfileServer();
+
+  // "http://127.0.0.1:4711/SECRET": the address of everything that is served.
+  [[nodiscard]] const std::string& address() const;
+  // Answers until one of the signals comes.
+  void serve();
+
+ private:
+  struct State;
+  explicit ProfileServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The address that opens a served profile in the page of the viewer ("https://profiler.firefox.com").
+std::string viewer_address(const std::string& viewer, const std::string& server_address);
+
+}  // namespace plimsoll::server

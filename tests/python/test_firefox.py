@@ -1,0 +1,107 @@
+"""`plimsoll firefox`: the profile is served, to who knows the address, until Ctrl-C."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pathlib
+import signal
+import socket
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+import harness
+
+pytestmark = pytest.mark.any_version
+
+PROGRAM = """
+import time
+def steep():
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end: pass
+steep()
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: pathlib.Path) -> pathlib.Path:
+    (tmp_path / "tea.py").write_text(PROGRAM)
+    harness.record(tmp_path, tmp_path / "tea.py")
+    return tmp_path / "recorded.plim"
+
+
+def read(url: str, **request: object) -> bytes:
+    with urllib.request.urlopen(urllib.request.Request(url, **request), timeout=30) as response:  # type: ignore[arg-type]
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        body: bytes = response.read()
+        return body
+
+
+def test_the_page_gets_the_profile_and_ctrl_c_ends(recorded: pathlib.Path) -> None:
+    words = [harness.binary(), "firefox", "--no-browser", "--viewer", "https://viewer.example", recorded]
+    with harness.Running(words) as running:
+        # GIVEN the address for the browser, which says where the profile is
+        address = urllib.parse.urlsplit(running.line())
+        assert (address.scheme, address.netloc) == ("https", "viewer.example")
+        url = urllib.parse.unquote(address.path.split("/")[2])
+        server = urllib.parse.parse_qs(address.query)["symbolServer"][0]
+        assert url == f"{server}/profile.json"
+        # THEN it is the profile, with the program's text
+        profile = json.loads(gzip.decompress(read(url)))
+        assert "steep" in profile["shared"]["stringArray"]
+        asked = json.dumps({"file": str(recorded.parent / "tea.py")}).encode()
+        assert json.loads(read(f"{server}/source/v1", data=asked))["source"] == PROGRAM
+        # and nothing without the secret
+        for wrong in (url.replace(server[-8:], "00000000"), f"http://{urllib.parse.urlsplit(url).netloc}/profile.json"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(wrong, timeout=30)
+        # nor from another address of this machine than the loopback
+        assert urllib.parse.urlsplit(url).hostname == "127.0.0.1"
+        running.process.send_signal(signal.SIGINT)
+        assert running.finish().expect(0).err.endswith("Ctrl-C ends\n")
+
+
+def test_a_client_that_sends_garbage_or_goes_away_harms_nobody(recorded: pathlib.Path) -> None:
+    with harness.Running([harness.binary(), "firefox", "--no-browser", recorded]) as running:
+        url = urllib.parse.unquote(urllib.parse.urlsplit(running.line()).path.split("/")[2])
+        port = urllib.parse.urlsplit(url).port
+        for garbage in (b"", b"\0" * 100_000, b"GET", b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+                try:
+                    client.sendall(garbage)
+                except OSError:
+                    pass  # it has hung up already
+        assert read(url)[:2] == b"\x1f\x8b"
+        running.process.send_signal(signal.SIGTERM)
+        running.finish().expect(0)
+
+
+def test_a_port_that_is_taken_is_a_clear_error(recorded: pathlib.Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        finished = harness.plimsoll_command("firefox", "--no-browser", "--port", port, recorded).expect(1)
+        assert f"cannot listen on 127.0.0.1:{port}" in finished.err
+
+
+def test_the_browser_is_the_person_s_own(recorded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    # GIVEN a browser that tells which page it was to open
+    pipe, browser = tmp_path / "pipe", tmp_path / "browser"
+    os.mkfifo(pipe)
+    browser.write_text(f'#!/bin/sh\necho "$1" > {pipe}\n')
+    browser.chmod(0o755)
+    with harness.Running([harness.binary(), "firefox", recorded], env={"BROWSER": str(browser)}) as running:
+        assert pipe.read_text() == running.line() + "\n"
+        running.process.send_signal(signal.SIGINT)
+        running.finish().expect(0)
+    # and without any, the address is enough
+    env = {"BROWSER": "/nowhere/browser"}
+    with harness.Running([harness.binary(), "firefox", recorded], env=env) as running:
+        assert running.line().startswith("https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A")
+        running.process.send_signal(signal.SIGINT)
+        assert "cannot start the browser '/nowhere/browser'" in running.finish().expect(0).err
