@@ -8,7 +8,7 @@ namespace plimsoll::formats {
 namespace {
 
 void write_million_samples(benchmark::State& state, std::string_view format, std::string_view path) {
-  static const profile::Profile profile = profile::testing::generated_profile(1'000'000, 20'000);
+  static profile::Profile profile = profile::testing::generated_profile(1'000'000, 20'000);
   const Writer writer = find_writer(format, path).take();
   std::size_t bytes = 0;
   for (auto _ : state) bytes = write_as(writer, profile, path).value().size();
