@@ -3,6 +3,7 @@
 
     python3 tools/test_cpython_suite.py --python build/matrix/cp311/bin/python
     python3 tools/test_cpython_suite.py --python ... --modes wall --modules test_threading test_signal
+    python3 tools/test_cpython_suite.py --python ... --modes cpu --alloc 32K
 
 The interpreter must have plimsoll and the package `test`. A test whose result differs is run once more both ways, and
 counts only if it differs again: some of CPython's tests depend on the machine's mood.
@@ -95,6 +96,7 @@ def main() -> int:
     parser.add_argument("--modes", nargs="+", default=["cpu", "wall"], help="modes of plimsoll run")
     parser.add_argument("--modules", nargs="+", default=MODULES)
     parser.add_argument("--rate", default="1000")
+    parser.add_argument("--alloc", help="sample allocations, too, with this distance: 32K")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one module")
     options = parser.parse_args()
     suite = Suite(options.python.absolute(), options.timeout)
@@ -105,7 +107,8 @@ def main() -> int:
             continue
         for mode in options.modes:
             began = time.monotonic()
-            good, told = compare(suite, module, ["--mode", mode, "-r", options.rate])
+            memory = [f"--alloc={options.alloc}"] if options.alloc else []
+            good, told = compare(suite, module, ["--mode", mode, "-r", options.rate, *memory])
             bad += [] if good else [f"{module} ({mode})"]
             took = time.monotonic() - began
             print(f"{'ok   ' if good else 'DIFF '} {module} {mode} {took:.0f} s: {told}", flush=True)

@@ -33,6 +33,7 @@ class Options:
     max_depth: int = 2048
     duration_s: float = 0.0
     rss_interval_s: float = 0.1
+    alloc_bytes: int = 0  # mean distance of sampled allocations; 0 = they are not sampled
     sources: bool = True
     tasks: bool = False
     after_fork: str = "stop"  # or "follow"
@@ -125,7 +126,7 @@ def start(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            sources=options.sources, meta=_facts(), process_name=_process_name())
+            alloc_bytes=options.alloc_bytes, sources=options.sources, meta=_facts(), process_name=_process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
         _name_threads(core)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Se
 from plimsoll import _core
 from plimsoll._files import write_private
 
+from plimsoll.memory import Allocation, Memory
+
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
@@ -367,6 +369,16 @@ class Profile:
     def tree(self, *, by_line: bool = False) -> Tree:
         """The call tree; with ``by_line`` a function is one node for each of its lines."""
         return Tree(self._data.tree(by_line=by_line), self.functions)
+
+    def memory(self, view: str = "live") -> Memory:
+        """Sampled allocations: ``alloc`` all of them, ``live`` what was never freed, ``peak`` what was alive when most
+        was. ValueError if the recording did not sample allocations."""
+        return Memory(view, _core.memory_report(self._data, view), self.functions)
+
+    @cached_property
+    def allocations(self) -> "list[Allocation]":
+        """Each sampled allocation, in the order of recording."""
+        return [Allocation(*row) for row in _core.allocations(self._data)]
 
     def _rows(self, raw: Any) -> "list[FlatRow]":
         return [FlatRow(self.functions[function], line, self_ns / 1e9, total_ns / 1e9, self_samples, total_samples)

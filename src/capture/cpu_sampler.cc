@@ -88,6 +88,7 @@ const char* text(DropReason reason) {
     case DropReason::kSignalBlocked: return "thread blocks the signal";
     case DropReason::kThreadEnded: return "end of thread";
     case DropReason::kTooManyThreads: return "too many threads";
+    case DropReason::kAllocation: return "allocation not recorded";
     case DropReason::kCount: break;
   }
   return "?";
@@ -189,6 +190,18 @@ void CpuSampler::thread_started(const std::string& name) {
   if (found == by_tid_.end()) return;
   found->second->thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
   if (!name.empty()) found->second->info.name = name;
+}
+
+ThreadSerial CpuSampler::serial_of_caller() {
+  const auto tid = static_cast<std::int32_t>(os::current_tid());
+  {
+    const std::lock_guard guard(mutex_);
+    if (const auto known = by_tid_.find(tid); known != by_tid_.end()) return known->second->serial;
+  }
+  thread_started({});
+  const std::lock_guard guard(mutex_);
+  const auto known = by_tid_.find(tid);
+  return known != by_tid_.end() ? known->second->serial : ThreadSerial{};
 }
 
 void CpuSampler::thread_ending(const std::string& name) {
@@ -566,29 +579,29 @@ void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   sample->weight_ns = weight;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const std::uint32_t written = walk_into(*sample, thread_state.address, {frames, max_depth_});
+  const std::uint32_t written = walk_into(*sample, interpreter_, thread_state.address, {frames, max_depth_}, seen_);
   if (sample->stop != cpython::WalkStop::kComplete && sample->stop != cpython::WalkStop::kTruncated)
     count_drop(reason_of(sample->stop), weight);
   ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
                sizeof(RawSample) + written * sizeof(cpython::PyFrame));
 }
 
-std::uint32_t CpuSampler::walk_into(RawSample& sample, Address thread_state,
-                                    std::span<cpython::PyFrame> frames) const noexcept {
+std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
+                        std::span<cpython::PyFrame> frames, SeenFilter& seen) noexcept {
   const memory::LocalReader memory;
   if (is_null(thread_state)) {
     sample.python = RawSample::Python::kNoState;
     return 0;
   }
   const cpython::Walk walk =
-      cpython::walk_thread(memory, interpreter_.layout, interpreter_.code_type, thread_state, frames);
-  sample.tags = tags_of(memory, interpreter_.layout, interpreter_.tags, thread_state);
+      cpython::walk_thread(memory, interpreter.layout, interpreter.code_type, thread_state, frames);
+  sample.tags = tags_of(memory, interpreter.layout, interpreter.tags, thread_state);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
   const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
   if (is_proven) {
     sample.frame_count = walk.count;
-    for (const cpython::PyFrame& found : frames.first(walk.count)) seen_.mark(found.code);
+    for (const cpython::PyFrame& found : frames.first(walk.count)) seen.mark(found.code);
   }
   return walk.count;
 }

@@ -71,6 +71,11 @@ struct TickSettings {
   bool by_reader = false;
 };
 
+// Walks a thread's frames into `frames` and notes in `sample` how that went, and in `seen` what was met. How many
+// frames were written to. Async-signal-safe.
+std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
+                        std::span<cpython::PyFrame> frames, SeenFilter& seen) noexcept;
+
 // The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
 // tick() may be called from a signal handler.
 class CpuSampler {
@@ -97,6 +102,8 @@ class CpuSampler {
   void name_thread(Tid tid, const std::string& name);
   // Where the thread state of a thread is that may not have ticked yet.
   void set_thread_state(Tid tid, Address thread_state);
+  // The calling thread, which is sampled from now on if it was not; none if it cannot be.
+  ThreadSerial serial_of_caller();
   // Calls visit(ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
   template <typename Visit>
   void for_each_thread(Visit visit) {
@@ -147,7 +154,6 @@ class CpuSampler {
   // Signal side.
   ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
   void take_sample(ThreadSlot& slot) noexcept;
-  std::uint32_t walk_into(RawSample& sample, Address thread_state, std::span<cpython::PyFrame> frames) const noexcept;
   bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;

@@ -39,7 +39,9 @@ struct RawSample {
     kSame,      // it is that of the thread's last record that was not kRunning: the same wait goes on
     kSameLast,  // likewise, and nothing of the thread follows
   } stack = Stack::kHere;
-  std::uint8_t reserved[3] = {};
+  // What the record tells of. All but kTick are in raw_allocation.h.
+  enum class Kind : std::uint8_t { kTick, kAllocation, kRelease } kind = Kind::kTick;
+  std::uint8_t reserved[2] = {};
   TagNumber tags = 0;
 };
 static_assert(sizeof(RawSample) == 40);
@@ -90,6 +92,7 @@ enum class DropReason : std::uint8_t {
   kSignalBlocked,   // the thread blocks our signal: its CPU time passed without samples
   kThreadEnded,     // CPU time between a thread's last sample and its end
   kTooManyThreads,  // no slot for the thread
+  kAllocation,      // an allocation was sampled, but the ring was full or the thread not known
   kCount,
 };
 inline constexpr std::size_t kDropReasonCount = static_cast<std::size_t>(DropReason::kCount);

@@ -15,10 +15,7 @@ void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
   announced_[id.index()] = epoch;
 }
 
-bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
-  if (raw.stack != RawSample::Stack::kHere) return resolve_same(raw);
-  const bool is_wait = raw.activity != Activity::kRunning;
-  if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
+bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
   frames_.clear();
   codes_.clear();
   bool all_known = true;
@@ -30,19 +27,32 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
     if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) all_known = false;
     announce(entry->id, *entry->info);
     frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
-    if (is_wait) codes_.push_back(entry->info);
+    if (codes == Codes::kKeep) codes_.push_back(entry->info);
   }
-  if (!all_known) return false;
-  Sample sample = sample_of(raw, frames_);
-  sample.is_truncated = raw.stop == cpython::WalkStop::kTruncated;
-  sample.has_python = raw.python == RawSample::Python::kFrames;
-  std::shared_ptr<const Tags> tags = raw.tags != 0 && tags_ != nullptr ? tags_->find(raw.tags) : nullptr;
-  sample.tag_number = raw.tags;
-  sample.tags = tags.get();
+  return all_known;
+}
+
+bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
+  if (raw.stack != RawSample::Stack::kHere) return resolve_same(raw);
+  const bool is_wait = raw.activity != Activity::kRunning;
+  if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
+  if (!resolve_frames(raw, frames, is_wait ? Codes::kKeep : Codes::kForget)) return false;
+  const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
+  const Sample sample = sample_of(raw, tags.get());
   sink_.sample(sample);
   if (is_wait)
-    waits_[raw.thread.index()] =
-        Wait{frames_, codes_, raw.tags, std::move(tags), sample.is_truncated, sample.has_python};
+    waits_[raw.thread.index()] = Wait{frames_, codes_, raw.tags, tags, sample.is_truncated, sample.has_python};
+  return true;
+}
+
+bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& block,
+                                  std::span<const cpython::PyFrame> frames) {
+  if (!resolve_frames(raw, frames, Codes::kForget)) return false;
+  const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
+  Allocation allocation;
+  allocation.sample = sample_of(raw, tags.get());
+  allocation.block = block;
+  sink_.allocation(allocation);
   return true;
 }
 
@@ -52,24 +62,32 @@ bool Resolver::resolve_same(const RawSample& raw) {
   const Wait& wait = found->second;
   if (raw.weight_ns > 0) {
     for (std::size_t i = 0; i < wait.frames.size(); ++i) announce(wait.frames[i].code, *wait.codes[i]);
-    Sample sample = sample_of(raw, wait.frames);
+    Sample sample = sample_of(raw, wait.tags.get());
+    sample.frames = wait.frames;
     sample.is_truncated = wait.is_truncated;
     sample.has_python = wait.has_python;
     sample.tag_number = wait.tag_number;
-    sample.tags = wait.tags.get();
     sink_.sample(sample);
   }
   if (raw.stack == RawSample::Stack::kSameLast) waits_.erase(found);
   return true;
 }
 
-Sample Resolver::sample_of(const RawSample& raw, std::span<const SampleFrame> frames) {
+std::shared_ptr<const Tags> Resolver::tags_of_sample(const RawSample& raw) const {
+  return raw.tags != 0 && tags_ != nullptr ? tags_->find(raw.tags) : nullptr;
+}
+
+Sample Resolver::sample_of(const RawSample& raw, const Tags* tags) const {
   Sample sample;
   sample.time_ns = raw.time_ns;
   sample.weight_ns = raw.weight_ns;
   sample.activity = raw.activity;
   sample.thread = raw.thread;
-  sample.frames = frames;
+  sample.is_truncated = raw.stop == cpython::WalkStop::kTruncated;
+  sample.has_python = raw.python == RawSample::Python::kFrames;
+  sample.frames = frames_;
+  sample.tag_number = raw.tags;
+  sample.tags = tags;
   return sample;
 }
 

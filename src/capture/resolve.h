@@ -28,6 +28,9 @@ class Resolver {
   // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
 
+  // Likewise for a sampled allocation.
+  bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames);
+
   // Everything sampled before `time_ns` has been resolved: forgets dead code objects and tags.
   void forget_deaths_before(std::int64_t time_ns);
 
@@ -43,9 +46,15 @@ class Resolver {
     bool has_python = true;
   };
 
+  // Whether codes_ is filled, too.
+  enum class Codes : std::uint8_t { kKeep, kForget };
+  // Fills frames_. False if a code object is not known well enough.
+  bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
   bool resolve_same(const RawSample& raw);
   void announce(CodeId id, const cpython::CodeInfo& info);
-  static Sample sample_of(const RawSample& raw, std::span<const SampleFrame> frames);
+  [[nodiscard]] std::shared_ptr<const Tags> tags_of_sample(const RawSample& raw) const;
+  // A Sample with the frames in frames_.
+  [[nodiscard]] Sample sample_of(const RawSample& raw, const Tags* tags) const;
   cpython::Location location_of(const CodeRegistry::Entry& entry, std::int32_t position);
 
   const cpython::LineTableStyle line_table_style_;

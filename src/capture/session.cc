@@ -40,6 +40,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
       CpuSampler::create(settings.tick, interpreter, session->ring_, session->registry_.seen());
   if (!sampler.ok()) return sampler.error();
   session->sampler_ = sampler.take();
+  session->allocations_ = std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_,
+                                                               session->registry_.seen(), settings.tick.max_depth);
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
@@ -132,6 +134,7 @@ void Session::drain_once() {
 void Session::take(std::span<const std::byte> record) {
   const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
   if (raw.stop != cpython::WalkStop::kComplete && raw.stop != cpython::WalkStop::kTruncated) return;  // counted there
+  if (raw.kind != RawSample::Kind::kTick) return take_allocation(raw, record.subspan(sizeof(RawSample)));
   const auto* frames = reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof(RawSample));
   const bool is_running = raw.activity == Activity::kRunning;
   // A thread may have ticked before the drain thread heard of it.
@@ -144,6 +147,16 @@ void Session::take(std::span<const std::byte> record) {
   (is_running ? sampled_cpu_ns_ : waited_ns_).fetch_add(raw.weight_ns, std::memory_order_relaxed);
 }
 
+void Session::take_allocation(const RawSample& raw, std::span<const std::byte> rest) {
+  if (raw.kind == RawSample::Kind::kRelease)
+    return sink_->release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
+  const auto& block = *reinterpret_cast<const RawAllocation*>(rest.data());
+  const auto* frames = reinterpret_cast<const cpython::PyFrame*>(rest.data() + sizeof(RawAllocation));
+  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  if (!resolver_.resolve_allocation(raw, block, {frames, raw.frame_count}))
+    sampler_->count_drop(DropReason::kUnknownCode, 0);
+}
+
 void Session::housekeeping(std::int64_t now_ns) {
   if (now_ns >= next_poll_ns_) {
     sampler_->poll();
@@ -153,6 +166,7 @@ void Session::housekeeping(std::int64_t now_ns) {
   }
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());
+    count_allocations(now_ns);
     next_rss_ns_ = now_ns + settings_.rss_interval_ns;
   }
   if (now_ns >= next_guard_ns_) {
@@ -162,6 +176,11 @@ void Session::housekeeping(std::int64_t now_ns) {
   }
   if (now_ns >= next_flush_ns_ || sink_->is_full()) flush_sink(now_ns, SampleSink::Ending::kOpen);
   if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
+}
+
+void Session::count_allocations(std::int64_t now_ns) {
+  const std::uint64_t bytes = allocations_->allocated_bytes();
+  if (bytes != 0) sink_->counter("allocated", "bytes", now_ns, static_cast<std::int64_t>(bytes));
 }
 
 void Session::keep_to_budget() {
@@ -188,6 +207,7 @@ void Session::complete() {
   drain_once();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
+  count_allocations(end_ns_);
   SampleSink::Totals last = totals(end_ns_);
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;

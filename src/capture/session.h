@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sample_ring.h"
+#include "capture/allocation_recorder.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
 #include "capture/reader_thread.h"
@@ -74,6 +75,7 @@ class Session {
   // CPU engine: pause, resume, set_rate, threads.
   CpuSampler& sampler() { return *sampler_; }
   CodeRegistry& registry() { return registry_; }
+  AllocationRecorder& allocations() { return *allocations_; }
 
  private:
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
@@ -85,7 +87,9 @@ class Session {
   [[nodiscard]] std::int64_t next_drain_interval(std::int64_t last) const;
   void drain_once();
   void take(std::span<const std::byte> record);
+  void take_allocation(const RawSample& raw, std::span<const std::byte> rest);
   void housekeeping(std::int64_t now_ns);
+  void count_allocations(std::int64_t now_ns);
   // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
@@ -101,6 +105,7 @@ class Session {
   TagRegistry* const tags_;
   Resolver resolver_;
   std::unique_ptr<CpuSampler> sampler_;
+  std::unique_ptr<AllocationRecorder> allocations_;
   std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;

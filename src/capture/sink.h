@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "capture/raw_allocation.h"
 #include "capture/raw_sample.h"
 #include "cpython/code_object.h"
 
@@ -37,6 +38,9 @@ class SampleSink {
   virtual void forget_code(CodeId id) = 0;
   virtual void thread(const ThreadInfo& info) = 0;
   virtual void sample(const Sample& sample) = 0;
+  virtual void allocation(const Allocation& allocation) = 0;
+  // Of an allocation that was passed before, or that has been lost.
+  virtual void release(std::int64_t time_ns, const RawRelease& release) = 0;
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;
 

@@ -14,7 +14,7 @@ std::size_t words_of_option(const CLI::App& verb, const std::string& word) {
   const std::string name = is_long ? word.substr(0, equals) : word.substr(0, 2);
   const CLI::Option* option = verb.get_option_no_throw(name);
   if (option == nullptr) return 0;
-  return option->get_items_expected_max() == 0 || has_value ? 1 : 2;
+  return option->get_items_expected_min() == 0 || has_value ? 1 : 2;
 }
 
 }  // namespace

@@ -93,12 +93,14 @@ std::string left_out(const TreeView& view, const TreeOptions& options, const Pag
 std::string render_tree(const profile::Profile& profile, const profile::Tree& tree, const TreeView& view,
                         const TreeOptions& options, const Page& page) {
   const std::int64_t all_ns = tree.nodes[0].total_ns;
-  const TimeScale scale(all_ns);
-  Table table({{"total %", Fit::kRight},
-               {fmt::format("total {}", scale.unit()), Fit::kRight},
-               {fmt::format("self {}", scale.unit()), Fit::kRight},
-               {"function", Fit::kCutRight},
-               {"where", Fit::kCutLeft}});
+  const TimeScale scale(all_ns, options.quantity);
+  const bool has_margins = !options.margins.empty();
+  std::vector<Column> columns{{"total %", Fit::kRight}, {fmt::format("total {}", scale.unit()), Fit::kRight}};
+  if (has_margins) columns.push_back({"± %", Fit::kRight});
+  columns.push_back({fmt::format("self {}", scale.unit()), Fit::kRight});
+  columns.push_back({"function", Fit::kCutRight});
+  columns.push_back({"where", Fit::kCutLeft});
+  Table table(std::move(columns));
   const Indent& indent = indent_for(view, page);
   std::string total_above;
   for (const TreeRow& row : view.rows) {
@@ -108,11 +110,13 @@ std::string render_tree(const profile::Profile& profile, const profile::Tree& tr
     // A call that passes all time on has the numbers of its caller: what differs shall catch the eye.
     const bool is_repeated = row.joint == Joint::kOnlyCallee && total == total_above;
     const bool has_place = row.kind == RowKind::kCall;
-    table.add_row({{{format_percent(percent), is_repeated ? Style::kDim : heat(percent)}},
-                   {{total, is_repeated ? Style::kDim : Style::kPlain}},
-                   {{scale.format(row.self_ns), heat(percent_of(row.self_ns, all_ns))}},
-                   name_cell(profile, row, node.function, branches(row, indent, page), options),
-                   {{has_place ? place_of(profile, node.function, node.line, page.directory).text : "", Style::kDim}}});
+    std::vector<Cell> cells{{{format_percent(percent), is_repeated ? Style::kDim : heat(percent)}},
+                            {{total, is_repeated ? Style::kDim : Style::kPlain}}};
+    if (has_margins) cells.push_back({{format_percent(100 * options.margins[row.node]), Style::kDim}});
+    cells.push_back({{scale.format(row.self_ns), heat(percent_of(row.self_ns, all_ns))}});
+    cells.push_back(name_cell(profile, row, node.function, branches(row, indent, page), options));
+    cells.push_back({{has_place ? place_of(profile, node.function, node.line, page.directory).text : "", Style::kDim}});
+    table.add_row(std::move(cells));
     total_above = total;
   }
   std::string out = table.render(page);

@@ -16,6 +16,7 @@
 #include "cli/python_program.h"
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
+#include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
 #include "profile/plim_reader.h"
@@ -68,6 +69,7 @@ class Run final : public Command {
            "  plimsoll run -m pytest tests              as python -m pytest tests\n"
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
+           "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
            "  plimsoll run -f firefox -o app.json app.py\n"
            "\n"
@@ -91,6 +93,10 @@ class Run final : public Command {
                    "auto, perf, timer or cpu-timer: what makes the ticks; reader: a thread looks")
         ->type_name("ENGINE");
     app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
+    app.add_flag(
+           "--alloc{512K}", settings_.alloc,
+           "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees")
+        ->type_name("[=BYTES]");
     app.add_flag("--children", settings_.children, "Record child processes, too");
     app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
         ->type_name("FORMAT");
@@ -155,10 +161,23 @@ class Run final : public Command {
     if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer" && engine != "reader")
       return Error{ErrorKind::kUsage,
                    fmt::format("no engine '{}': choose auto, perf, timer, cpu-timer or reader", engine)};
+    const Result<std::int64_t> distance = alloc_bytes();
+    if (!distance.ok()) return distance.error();
     if (is_plim()) return Ok{};
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     if (!writer.ok()) return writer.error();
     return Ok{};
+  }
+
+  // The mean distance of sampled allocations; 0 = none.
+  [[nodiscard]] Result<std::int64_t> alloc_bytes() const {
+    constexpr std::int64_t kShortest = 64;
+    constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
+    if (!settings_.alloc) return std::int64_t{0};
+    Result<std::int64_t> bytes = parse_bytes(*settings_.alloc, "--alloc");
+    if (bytes.ok() && (bytes.value() < kShortest || bytes.value() > kLongest))
+      return Error{ErrorKind::kUsage, "--alloc: from 64 bytes to 4 GiB lie between samples"};
+    return bytes;
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,
@@ -182,6 +201,7 @@ class Run final : public Command {
     say("max_depth", settings_.max_depth.value_or(2048));
     say("duration_s", settings_.duration.value_or(0));
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
+    if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");
     const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};

@@ -31,6 +31,10 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
                              counted(profile.samples.size(), "sample", "samples"), format_time(facts.sampled_cpu_ns),
                              format_percent(facts.covered_percent), format_time(profile.end_ns),
                              counted(profile.threads.size(), "thread", "threads"), profile.meta_value("engine")));
+  if (profile.allocation_distance != 0)
+    console.notice(fmt::format("{}, one in {} on average: plimsoll show FILE alloc, live or peak",
+                               counted(profile.allocations.size(), "sampled allocation", "sampled allocations"),
+                               format_bytes(static_cast<std::int64_t>(profile.allocation_distance))));
   for (const profile::Drop& drop : profile.drops)
     if (drop.reason != "end of thread") console.notice(fmt::format("not in it: {}", in_words(drop)));
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");

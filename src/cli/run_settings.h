@@ -17,6 +17,7 @@ struct RunSettings {
   std::optional<std::string> mode;
   std::optional<std::string> engine;
   std::optional<bool> mem;
+  std::optional<std::string> alloc;  // bytes, with a unit
   std::optional<bool> children;
   std::optional<std::string> format;
   std::optional<bool> safe_mode;

@@ -10,6 +10,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/memory_report.h"
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
@@ -22,7 +23,8 @@ namespace plimsoll::cli {
 namespace {
 
 const std::vector<std::string_view>& view_names() {
-  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads", "tags"};
+  static const std::vector<std::string_view> names = {"tree", "flat",  "lines", "threads",
+                                                      "tags", "alloc", "live",  "peak"};
   return names;
 }
 
@@ -35,7 +37,7 @@ struct ShowArguments {
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false, tasks = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -205,6 +207,15 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
   return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
 }
 
+MemoryOptions memory_options(const ShowArguments& arguments) {
+  MemoryOptions options;
+  options.shape = arguments.as_flat ? MemoryOptions::Shape::kFlat : MemoryOptions::Shape::kTree;
+  options.tree = tree_options(arguments, TreeOptions{}.min_percent);
+  if (arguments.by_line) options.granularity = profile::Granularity::kLine;
+  options.limit = given_or(arguments.limit, arguments.as_json ? std::size_t{0} : options.limit);
+  return options;
+}
+
 class Show final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "show"; }
@@ -216,6 +227,8 @@ class Show final : public Command {
            "  plimsoll show app.plim threads                     who was busy when\n"
            "  plimsoll show app.plim tags                        what the program's own tags took (plimsoll.tag)\n"
            "  plimsoll show app.plim --tag 'request=GET*'        what was done for such requests\n"
+           "  plimsoll show app.plim live                        memory that was never freed, by who allocated it\n"
+           "  plimsoll show app.plim peak --flat                 functions by their share of the high-water mark\n"
            "  plimsoll show app.plim --activity io,lock          what waited for input, output and locks\n"
            "  plimsoll show app.plim --from 1.5s --to 2s         half a second of it\n"
            "  plimsoll show app.plim --function parse --lines    what leads through parse, line by line\n"
@@ -225,7 +238,8 @@ class Show final : public Command {
   void add_arguments(CLI::App& app) override {
     ShowArguments& to = arguments_;
     app.add_option("FILE", to.file, "The profile; - reads standard input")->required()->type_name("");
-    app.add_option("VIEW", to.view, "tree (default), flat, lines, threads or tags")->type_name("");
+    app.add_option("VIEW", to.view, "tree (default), flat, lines, threads, tags; of memory: alloc, live, peak")
+        ->type_name("");
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
@@ -252,6 +266,7 @@ class Show final : public Command {
     app.add_option("--limit", to.limit, "flat, lines, tags: at most N functions (30), files (10), tags (30); 0 = all")
         ->type_name("N");
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
+    app.add_flag("--flat", to.as_flat, "alloc, live, peak: functions by what they allocate, not the tree");
     app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");
     app.add_option("--color", to.color, "auto (default), always or never")->type_name("WHEN");
   }
@@ -263,6 +278,8 @@ class Show final : public Command {
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
+    if (const auto view = memory_view_named(arguments_.view))
+      return show_memory(profile, *view, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
       console.notice(nothing_to_show(profile, selection, arguments_.file));
@@ -275,6 +292,24 @@ class Show final : public Command {
   }
 
  private:
+  Result<int> show_memory(profile::Profile& profile, profile::MemoryView view, const ShowRequest& request,
+                          Console& console) const {
+    if (profile.allocation_distance == 0)
+      return Error{ErrorKind::kUsage,
+                   fmt::format("{} holds no allocations: record them with plimsoll run --alloc", arguments_.file)};
+    select(profile, request.conditions);
+    if (profile.allocations.empty()) {
+      console.notice(fmt::format("no sampled allocation of {} is left to show", arguments_.file));
+      return kNoSamples;
+    }
+    const Environment& environment = console.environment();
+    const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
+    const MemoryOptions options = memory_options(arguments_);
+    PLIMSOLL_TRY(console.print(arguments_.as_json ? memory_json(profile, view, options)
+                                                  : memory_text(profile, view, options, page)));
+    return kFine;
+  }
+
   ShowArguments arguments_;
 };
 

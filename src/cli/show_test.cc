@@ -97,7 +97,8 @@ TEST(Show, SaysThatThereIsNoSuchView) {
   const Outcome outcome = show({"app.plim", "flatt"});
   EXPECT_EQ(outcome.code, kUsage);
   EXPECT_EQ(outcome.err,
-            "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads, tags\n");
+            "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads, tags, alloc, "
+            "live, peak\n");
 }
 
 TEST(Show, SaysThatTheFileComesFirst) {
@@ -148,6 +149,48 @@ TEST(Show, SaysWhyThereIsNothingToShow) {
   const Outcome late = show({"app.plim", "--from", "1h"});
   EXPECT_EQ(late.code, kNoSamples);
   EXPECT_EQ(late.err, "no sample of app.plim matches from 1 h 00 min; it is 2.00 s long\n");
+}
+
+// ---- memory ----
+
+// Blocks far larger than the distance stand for themselves.
+profile::Profile profile_with_blocks() {
+  profile::Profile profile = profile::testing::draw_profile("main(app.py:9 def 8);load(app.py:31 def 30)  60 @100");
+  profile.allocation_distance = 1000;
+  for (const std::int64_t freed_ns : {std::int64_t{500}, profile::AllocationRow::kAlive}) {
+    profile::AllocationRow row;
+    row.number = profile.allocations.size();
+    row.time_ns = 100 * static_cast<std::int64_t>(profile.allocations.size());
+    row.thread = ThreadId{0};
+    row.stack = profile.samples.stack[0];
+    row.size = row.chance_bytes = 2'000'000;
+    row.freed_ns = freed_ns;
+    profile.allocations.push_back(row);
+  }
+  return profile;
+}
+
+TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
+  FakeConsole console;
+  console.files["app.plim"] = profile_with_blocks;
+  const auto show_view = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "app.plim"});
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine);
+    return console.out;
+  };
+  EXPECT_TRUE(show_view({"alloc"}).starts_with("allocated: 4.00 MB in 2 blocks")) << console.out;
+  EXPECT_TRUE(contains(console.out, "↳ load")) << console.out;
+  EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end: 2.00 MB in 1 blocks")) << console.out;
+  EXPECT_TRUE(show_view({"peak", "--flat"}).starts_with("alive at the peak, 100 ns after the start: 4.00 MB"));
+  EXPECT_TRUE(contains(show_view({"live", "--json"}), R"("self":{"bytes":2000000,"low":2000000,"high":2000000)"))
+      << console.out;
+}
+
+TEST(Show, SaysHowToRecordMemory) {
+  const Outcome outcome = show({"app.plim", "live"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_TRUE(contains(outcome.err, "plimsoll run --alloc"));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/units.h"
 #include "profile/tree.h"
 
 namespace plimsoll::cli {
@@ -35,6 +36,8 @@ struct TreeOptions {
   double min_percent = 1;                                       // of the total, below which a node has no line
   std::size_t depth = std::numeric_limits<std::size_t>::max();  // of calls
   Folding folding = Folding::kOn;
+  Quantity quantity = Quantity::kTime;
+  std::vector<double> margins;  // by node: how far the total may be off, in parts of it; empty = it is exact
 };
 
 // How a line is joined to the lines above it.

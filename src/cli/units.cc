@@ -90,12 +90,13 @@ double percent_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
-TimeScale::TimeScale(std::int64_t largest_ns) {
-  const Unit& unit = kTimes[largest_ns >= 1'000'000'000 ? 3 : largest_ns >= 1'000'000 ? 2 : largest_ns >= 1000 ? 1 : 0];
+TimeScale::TimeScale(std::int64_t largest, Quantity quantity) {
+  const auto step = static_cast<std::size_t>(largest >= 1'000'000'000 ? 3 : largest >= 1'000'000 ? 2 : largest >= 1000);
+  const Unit& unit = quantity == Quantity::kBytes ? kBytes[step] : kTimes[step];
   unit_ = unit.name;
   divisor_ = unit.factor;
-  const double largest = static_cast<double>(largest_ns) / divisor_;
-  decimals_ = divisor_ == 1 ? 0 : largest < 100 ? 3 : largest < 1000 ? 2 : 1;
+  const double shown = static_cast<double>(largest) / divisor_;
+  decimals_ = divisor_ == 1 ? 0 : shown < 100 ? 3 : shown < 1000 ? 2 : 1;
 }
 
 std::string TimeScale::format(std::int64_t ns) const {
@@ -111,6 +112,28 @@ std::string bar(double fraction, std::size_t cells) {
   for (std::size_t i = 0; i < drawn / 8; ++i) out += "█";
   out += kParts[drawn % 8];
   return out;
+}
+
+Result<std::int64_t> parse_bytes(std::string_view text, std::string_view option) {
+  constexpr std::array<Unit, 11> kUnits = {{{"", 1},
+                                            {"B", 1},
+                                            {"kB", 1e3},
+                                            {"MB", 1e6},
+                                            {"GB", 1e9},
+                                            {"K", 1 << 10U},
+                                            {"KiB", 1 << 10U},
+                                            {"M", 1 << 20U},
+                                            {"MiB", 1 << 20U},
+                                            {"G", 1 << 30U},
+                                            {"GiB", 1 << 30U}}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& known) { return known.name == unit; });
+  if (error != std::errc{} || found == kUnits.end() || !(value >= 0) || value * found->factor > 9e18)
+    return Error{ErrorKind::kUsage,
+                 fmt::format("{}: \"{}\" is no number of bytes; write 4096, 512K, 1M or the like", option, text)};
+  return static_cast<std::int64_t>(std::llround(value * found->factor));
 }
 
 Result<std::int64_t> parse_time(std::string_view text, std::string_view option) {

@@ -26,10 +26,13 @@ std::string format_date(std::int64_t realtime_ns);
 // part of whole in percent; 0 when there is no whole.
 double percent_of(std::int64_t part, std::int64_t whole);
 
+// What a number is of.
+enum class Quantity { kTime, kBytes };
+
 // One unit for a whole column, chosen by its largest value, so that the length of a number shows its size.
 class TimeScale {
  public:
-  explicit TimeScale(std::int64_t largest_ns);
+  explicit TimeScale(std::int64_t largest, Quantity quantity = Quantity::kTime);
   [[nodiscard]] std::string_view unit() const { return unit_; }
   // The number alone; "·" for exactly zero, because a column of zeros hides what is not zero.
   [[nodiscard]] std::string format(std::int64_t ns) const;
@@ -42,6 +45,10 @@ class TimeScale {
 
 // A horizontal bar of at most `cells` cells, drawn in eighths of a cell. Something that is not nothing shows.
 std::string bar(double fraction, std::size_t cells);
+
+// Bytes as typed: "4096", "512K", "512KiB", "1M" (powers of 1024), "64kB" (of 1000). `option` names the option in the
+// error.
+Result<std::int64_t> parse_bytes(std::string_view text, std::string_view option);
 
 // A duration as typed: "1.5" and "1.5s" are seconds; "200ms", "50us", "50µs", "10ns", "2min", "1h" too.
 // `option` names the option in the error.

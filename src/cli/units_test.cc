@@ -106,5 +106,21 @@ TEST(ParseTime, RefusesWhatIsNoTime) {
   }
 }
 
+TEST(Units, BytesAreReadWithUnitsOf1024And1000) {
+  EXPECT_EQ(parse_bytes("4096", "--alloc").value(), 4096);
+  EXPECT_EQ(parse_bytes("512K", "--alloc").value(), 512 << 10);
+  EXPECT_EQ(parse_bytes("512KiB", "--alloc").value(), 512 << 10);
+  EXPECT_EQ(parse_bytes("64kB", "--alloc").value(), 64'000);
+  EXPECT_EQ(parse_bytes("1.5M", "--alloc").value(), 3 << 19);
+  for (const char* bad : {"", "K", "-1", "12x", "1e3", "99999999999G"})
+    EXPECT_FALSE(parse_bytes(bad, "--alloc").ok()) << bad;
+}
+
+TEST(Units, AColumnOfBytesHasOneUnit) {
+  const TimeScale scale(12'345'678, Quantity::kBytes);
+  EXPECT_EQ(scale.unit(), "MB");
+  EXPECT_EQ(scale.format(12'345'678), "12.346");
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -25,12 +25,13 @@ struct Ending {
 };
 
 // What users of these formats, and their viewers, expect. No ending is the end of another one, so their order is free.
-constexpr std::array<Ending, 13> kEndings = {{{".speedscope.json", "speedscope"},
+constexpr std::array<Ending, 14> kEndings = {{{".speedscope.json", "speedscope"},
                                               {".speedscope", "speedscope"},
                                               {".firefox.json", "firefox"},
                                               {".firefox", "firefox"},
                                               {".pb", "pprof"},
                                               {".pprof", "pprof"},
+                                              {".heap", "pprof-heap"},
                                               {".collapsed", "collapsed"},
                                               {".folded", "collapsed"},
                                               {".collapsed.txt", "collapsed"},
@@ -89,6 +90,8 @@ const std::vector<Writer>& writers() {
        speedscope::write},
       {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines", firefox::write},
       {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", pprof::write},
+      {"pprof-heap", ".heap.gz", "go tool pprof: sampled allocations, all of them and what is alive",
+       pprof::write_heap},
       {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",
        collapsed::write},
       {"vmprof", ".vmprof", "vmprof 0.4 and later, PyCharm; samples without weights, of a period each", vmprof::write},

@@ -27,6 +27,7 @@ const std::vector<Writer>& writers();
 //   firefox     .firefox.json  .firefox  profile.json (that whole name)
 //   pprof       .pb  .pprof
 //   vmprof      .vmprof
+//   pprof-heap  .heap
 //   collapsed   .collapsed  .folded  also with .txt after it, .collapsedstack.txt
 // each also with ".gz" after it. Errors (kUsage) say what can be asked for.
 Result<Writer> find_writer(std::string_view name, std::string_view path);

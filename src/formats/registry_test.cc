@@ -47,12 +47,14 @@ TEST(Registry, DoesNotGuessBetweenTwoJsonFormats) {
 
 TEST(Registry, ListsTheFormatsWhenNoneFits) {
   // GIVEN a name or an ending that is not known WHEN it is asked for THEN the error lists what is
-  EXPECT_EQ(found("perfetto", "x"),
-            "error: there is no format \"perfetto\"; the formats are speedscope, firefox, pprof, collapsed, vmprof");
+  EXPECT_EQ(
+      found("perfetto", "x"),
+      "error: there is no format \"perfetto\"; the formats are speedscope, firefox, pprof, pprof-heap, collapsed, "
+      "vmprof");
   EXPECT_EQ(found("", "out"),
             "error: the name \"out\" does not say which format to write; give one with -f, or end the name with "
-            ".speedscope.json (speedscope), .firefox.json.gz (firefox), .pb.gz (pprof), .collapsed (collapsed), "
-            ".vmprof (vmprof)");
+            ".speedscope.json (speedscope), .firefox.json.gz (firefox), .pb.gz (pprof), .heap.gz (pprof-heap), "
+            ".collapsed (collapsed), .vmprof (vmprof)");
 }
 
 TEST(WriteAs, CompressesWhatIsCalledGz) {

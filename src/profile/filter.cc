@@ -115,6 +115,10 @@ void filter(Profile& profile, const Filter& conditions) {
       kept.push_row(all, row);
   }
   profile.samples = std::move(kept);
+  std::erase_if(profile.allocations, [&](const AllocationRow& row) {
+    const bool in_time = row.time_ns >= conditions.from_ns && row.time_ns < conditions.to_ns;
+    return !in_time || !thread_matches(row.thread) || !stack_matches(row.stack) || !tag_matches(row.tags);
+  });
 }
 
 }  // namespace plimsoll::profile

@@ -18,6 +18,9 @@ inline constexpr std::uint32_t kLargestChunk = std::uint32_t{64} << 20U;   // ra
 inline constexpr std::uint64_t kMostTags = 64;                             // in one set
 inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;  // raw bytes of all chunks
 
+inline constexpr std::uint64_t kLargestDistance = std::uint64_t{1} << 40U;  // of sampled allocations
+inline constexpr std::int64_t kLargestBlock = std::int64_t{1} << 48U;
+
 // A chunk holds sections: varint kind, varint length, payload.
 enum class Section : std::uint8_t {
   kSession = 1,  // start times and the unit of all times
@@ -37,6 +40,8 @@ enum class Section : std::uint8_t {
   kEnd = 15,       // the recording was completed
   kTagSets = 16,
   kTraces = 17,  // the JIT's machine code that frames ran as
+  kAllocations = 20,
+  kReleases = 21,
 };
 
 }  // namespace plimsoll::profile::plim

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "profile/flat.h"
+#include "profile/memory.h"
 #include "profile/plim_reader.h"
 #include "profile/plim_testing.h"
 #include "profile/tree.h"
@@ -18,6 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)tree(profile.value(), Granularity::kLine);
     (void)flat(profile.value());
     (void)lines(profile.value());
+    if (profile.value().allocation_distance == 0) continue;
+    for (const MemoryView view : {MemoryView::kAllocated, MemoryView::kLive, MemoryView::kPeak})
+      (void)memory_report(profile.value(), view).all.interval();
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "profile/plim_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -58,6 +59,8 @@ class Decoder {
       case Section::kProcesses: return processes(cursor);
       case Section::kThreads: return threads(cursor);
       case Section::kSamples: return samples(cursor);
+      case Section::kAllocations: return allocations(cursor);
+      case Section::kReleases: return releases(cursor);
       case Section::kCounter: return counter(cursor);
       case Section::kMarkers: return markers(cursor);
       case Section::kDrops: return drops(cursor);
@@ -278,6 +281,74 @@ class Decoder {
     return true;
   }
 
+  bool allocations(VarintCursor& cursor) {
+    profile_.allocation_distance = cursor.bounded(plim::kLargestDistance);
+    const std::size_t count = cursor.count();
+    std::array<VarintCursor, 6> columns{VarintCursor({}), VarintCursor({}), VarintCursor({}),
+                                        VarintCursor({}), VarintCursor({}), VarintCursor({})};
+    for (VarintCursor& column : columns) column = VarintCursor(cursor.bytes());
+    const std::string_view domains = cursor.bytes();
+    // Without this column, no allocation has tags.
+    const bool has_tags = !cursor.failed() && !cursor.at_end();
+    VarintCursor tag_runs(has_tags ? cursor.bytes() : std::string_view{});
+    Run same_tags{.left = has_tags ? 0 : count};
+    if (cursor.failed() || domains.size() != count || profile_.allocation_distance == 0) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!same_tags.next(tag_runs, tag_set_ids_.size()) || !allocation(columns, static_cast<std::uint8_t>(domains[i])))
+        return false;
+      if (same_tags.value != 0) profile_.allocations.back().tags = tag_set_ids_[same_tags.value - 1];
+      for (const VarintCursor& column : columns)
+        if (column.failed()) return false;
+    }
+    return true;
+  }
+
+  bool allocation(std::array<VarintCursor, 6>& columns, std::uint8_t domain) {
+    auto& [numbers, threads, stacks, times, sizes, chances] = columns;
+    AllocationState& last = last_allocation_;
+    AllocationRow row;
+    if (__builtin_add_overflow(last.number, numbers.signed_varint(), &last.number) ||
+        __builtin_add_overflow(last.number, 1, &last.number) || last.number < 0 ||
+        __builtin_add_overflow(last.stack, stacks.signed_varint(), &last.stack) || last.stack < 0 ||
+        static_cast<std::uint64_t>(last.stack) > stack_ids_.size() ||
+        __builtin_add_overflow(last.time, times.signed_varint(), &last.time) || !to_ns(last.time, row.time_ns))
+      return false;
+    row.number = static_cast<std::uint64_t>(last.number);
+    row.thread = ThreadId{static_cast<std::size_t>(threads.varint())};
+    row.stack = last.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(last.stack - 1)];
+    row.size = sizes.bounded(plim::kLargestBlock);
+    const std::int64_t above_size = chances.signed_varint();
+    if (row.thread.index() >= thread_states_.size() || above_size < 0 || above_size > plim::kLargestBlock) return false;
+    row.chance_bytes = row.size + static_cast<std::uint64_t>(above_size);
+    if (row.chance_bytes == 0) return false;
+    row.domain = domain;
+    row_of_number_[row.number] = profile_.allocations.size();
+    profile_.allocations.push_back(row);
+    return true;
+  }
+
+  bool releases(VarintCursor& cursor) {
+    AllocationState& last = last_release_;
+    while (!cursor.at_end()) {
+      Release release;
+      if (__builtin_add_overflow(last.number, cursor.signed_varint(), &last.number) ||
+          !string_reference(cursor, release.type))
+        return false;
+      const bool is_freed = cursor.bounded(1) == 1;
+      if (is_freed && (__builtin_add_overflow(last.time, cursor.signed_varint(), &last.time) ||
+                       !to_ns(last.time, release.freed_ns) || release.freed_ns < 0))
+        return false;
+      if (cursor.failed()) return false;
+      // Its allocation may have been lost on the way.
+      const auto found = row_of_number_.find(static_cast<std::uint64_t>(last.number));
+      if (found == row_of_number_.end()) continue;
+      AllocationRow& row = profile_.allocations[found->second];
+      if (is_freed) row.freed_ns = release.freed_ns;
+      if (!release.type.is_none()) row.type = release.type;
+    }
+    return true;
+  }
+
   bool counter(VarintCursor& cursor) {
     ProcessId process;
     if (!reference(cursor, profile_.processes.size(), process)) return false;
@@ -353,6 +424,11 @@ class Decoder {
   struct ThreadState {
     std::int64_t time = 0, weight = 0, stack = 0;
   };
+  struct AllocationState {
+    std::int64_t number = 0, time = 0, stack = 0;
+  };
+  AllocationState last_allocation_, last_release_;
+  boost::unordered_flat_map<std::uint64_t, std::size_t> row_of_number_;
   Profile& profile_;
   bool is_disordered_ = false;
   std::int64_t unit_ns_ = 1;

@@ -90,6 +90,10 @@ std::string PlimEncoder::encode(const Profile& profile) {
   thread_states_.resize(profile.threads.size());
   out.add_all(Section::kThreads, [&, next = std::size_t{0}]() mutable { return threads(profile, next); });
   out.add_all(Section::kSamples, [&, next = std::size_t{0}]() mutable { return samples(profile, next); });
+  if (profile.allocation_distance != 0) {
+    out.add_all(Section::kAllocations, [&, next = std::size_t{0}]() mutable { return allocations(profile, next); });
+    out.add_all(Section::kReleases, [&, next = std::size_t{0}]() mutable { return releases(profile, next); });
+  }
   for (const Counter& one : profile.counters)
     if (!one.value.empty()) out.add(Section::kCounter, counter(one));
   out.add_all(Section::kMarkers, [&, next = std::size_t{0}]() mutable { return markers(profile, next); });
@@ -280,6 +284,71 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   for (const std::string* column : {&threads, &stacks, &weights, &times}) put_bytes(out, *column);
   if (any_waits || any_tags) put_bytes(out, activities);
   if (any_tags) put_bytes(out, tags);
+  return out;
+}
+
+std::string PlimEncoder::allocations(const Profile& profile, std::size_t& next) {
+  // The first section comes without rows, too: that allocations are sampled is a fact even if there were none.
+  if (next == profile.allocations.size() && has_distance_) return {};
+  has_distance_ = true;
+  const std::size_t first = next;
+  const std::size_t end = next = std::min(first + kSamplesInSection, profile.allocations.size());
+  std::string numbers, threads, stacks, times, sizes, chances, domains, tags;
+  std::size_t same_tags = 0;
+  bool any_tags = false;
+  for (std::size_t i = first; i < end; ++i) {
+    const AllocationRow& row = profile.allocations[i];
+    AllocationState& last = last_allocation_;
+    const auto number = static_cast<std::int64_t>(row.number);
+    put_signed(numbers, number - std::exchange(last.number, number) - 1);  // mostly the next
+    put_varint(threads, row.thread.index());
+    const std::int64_t stack = stacks_.plus_one(row.stack);
+    put_signed(stacks, stack - std::exchange(last.stack, stack));
+    const std::int64_t time = units(row.time_ns);
+    put_signed(times, time - std::exchange(last.time, time));
+    put_varint(sizes, row.size);
+    put_signed(chances, static_cast<std::int64_t>(row.chance_bytes - row.size));
+    domains.push_back(static_cast<char>(row.domain));
+    ++same_tags;
+    any_tags = any_tags || !row.tags.is_none();
+    if (i + 1 == end || profile.allocations[i + 1].tags != row.tags) {
+      put_varint(tags, static_cast<std::uint64_t>(tag_sets_.plus_one(row.tags)));
+      put_varint(tags, std::exchange(same_tags, 0));
+    }
+  }
+  std::string out;
+  put_varint(out, profile.allocation_distance);
+  put_varint(out, end - first);
+  for (const std::string* column : {&numbers, &threads, &stacks, &times, &sizes, &chances, &domains})
+    put_bytes(out, *column);
+  if (any_tags) put_bytes(out, tags);
+  return out;
+}
+
+void PlimEncoder::put_release(std::string& out, const Release& release) {
+  const auto number = static_cast<std::int64_t>(release.number);
+  put_signed(out, number - std::exchange(last_release_.number, number));
+  put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(release.type)));
+  const bool is_freed = release.freed_ns != AllocationRow::kAlive;
+  put_varint(out, is_freed ? 1 : 0);
+  if (!is_freed) return;
+  const std::int64_t time = units(release.freed_ns);
+  put_signed(out, time - std::exchange(last_release_.time, time));
+}
+
+std::string PlimEncoder::releases(const Profile& profile, std::size_t& next) {
+  // Those of the rows that are written here; then, while recording, those of earlier ones.
+  std::string out;
+  const std::size_t all = profile.allocations.size() + profile.releases.size();
+  for (; next < all && out.size() < kFullSection; ++next) {
+    if (next >= profile.allocations.size()) {
+      put_release(out, profile.releases[next - profile.allocations.size()]);
+      continue;
+    }
+    const AllocationRow& row = profile.allocations[next];
+    if (row.freed_ns != AllocationRow::kAlive || !row.type.is_none())
+      put_release(out, {row.number, row.freed_ns, row.type});
+  }
   return out;
 }
 

@@ -61,6 +61,9 @@ class PlimEncoder {
   std::string processes(const Profile& profile);
   std::string threads(const Profile& profile, std::size_t& next);
   std::string samples(const Profile& profile, std::size_t& next);
+  std::string allocations(const Profile& profile, std::size_t& next);
+  void put_release(std::string& out, const Release& release);
+  std::string releases(const Profile& profile, std::size_t& next);
   std::string markers(const Profile& profile, std::size_t& next) const;
   std::string counter(const Counter& counter) const;
   [[nodiscard]] std::int64_t units(std::int64_t ns) const;
@@ -70,6 +73,12 @@ class PlimEncoder {
   std::size_t meta_ = 0, processes_ = 0;
   Written strings_, functions_, frames_, traces_, stacks_, tag_sets_;
   std::vector<ThreadState> thread_states_;
+  // What the next allocation, and the next release, is written relative to.
+  struct AllocationState {
+    std::int64_t number = 0, time = 0, stack = 0;
+  };
+  AllocationState last_allocation_, last_release_;
+  bool has_distance_ = false;  // of sampled allocations
 };
 
 // The unit for PlimEncoder that keeps a sample at this rate near two bytes: 1, 2 or 5 times a power of ten of

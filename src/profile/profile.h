@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "profile/allocation_table.h"
 #include "profile/frame_table.h"
 #include "profile/sample_table.h"
 #include "profile/stack_table.h"
@@ -66,6 +67,9 @@ struct Profile {
   std::vector<Process> processes;
   std::vector<Thread> threads;
   SampleTable samples;
+  std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations were not sampled
+  AllocationTable allocations;
+  std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty
   std::vector<Counter> counters;
   std::vector<Marker> markers;
   std::vector<Drop> drops;

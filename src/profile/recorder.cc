@@ -54,6 +54,7 @@ Recorder::Recorder(RecorderSettings settings, PlimFile file)
   profile_.start_monotonic_ns = monotonic_ns();
   profile_.start_realtime_ns = realtime_ns();
   profile_.meta = settings_.meta;
+  profile_.allocation_distance = settings_.allocation_distance;
   profile_.processes.push_back(settings_.process);
 }
 
@@ -139,6 +140,28 @@ void Recorder::sample(const capture::Sample& sample) {
                              sample.weight_ns, sample.activity, tag_set_of(sample));
 }
 
+void Recorder::allocation(const capture::Allocation& allocation) {
+  const capture::RawAllocation& block = allocation.block;
+  AllocationRow row;
+  row.number = block.number;
+  row.time_ns = since_start(allocation.sample.time_ns);
+  row.thread = ThreadId{allocation.sample.thread.index()};
+  row.stack = stack_of(allocation.sample);
+  row.tags = tag_set_of(allocation.sample);
+  row.size = block.size;
+  row.chance_bytes = block.chance_bytes;
+  row.domain = static_cast<std::uint8_t>(block.domain);
+  profile_.allocations.push_back(row);
+}
+
+void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release) {
+  Release row;
+  row.number = release.number;
+  if (release.is_freed != 0) row.freed_ns = since_start(time_ns);
+  if (release.type_length != 0) row.type = profile_.strings.intern(release.type_name());
+  profile_.releases.push_back(row);
+}
+
 void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) {
   auto found = std::find_if(profile_.counters.begin(), profile_.counters.end(),
                             [&](const Counter& known) { return known.name == name; });
@@ -177,7 +200,10 @@ std::size_t Recorder::table_memory() const {
 
 bool Recorder::is_full() const {
   // Half of the budget is for the tables that a flush begins anew, since a table that grows is there twice for a while.
-  return table_memory() + profile_.samples.size() * SampleTable::kRowBytes > settings_.memory_bytes / 2;
+  const std::size_t rows = profile_.samples.size() * SampleTable::kRowBytes +
+                           profile_.allocations.size() * sizeof(AllocationRow) +
+                           profile_.releases.size() * sizeof(Release);
+  return table_memory() + rows > settings_.memory_bytes / 2;
 }
 
 void Recorder::forget_tables() {
@@ -207,6 +233,8 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   bytes += encoder_.encode(profile_);
   // Whether or not it could be written: a recording that has failed must not grow in memory instead.
   profile_.samples.clear();
+  profile_.allocations.clear();
+  profile_.releases.clear();
   profile_.markers.clear();
   profile_.sources.clear();
   for (Counter& counter : profile_.counters) {

@@ -21,6 +21,7 @@ struct RecorderSettings {
   std::vector<std::pair<std::string, std::string>> meta;
   Process process;
   Tid main_thread{};
+  std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
   // For tables and for what is not in the file yet, nearly.
@@ -38,6 +39,8 @@ class Recorder final : public capture::SampleSink {
   void forget_code(capture::CodeId id) override;
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override;
+  void allocation(const capture::Allocation& allocation) override;
+  void release(std::int64_t time_ns, const capture::RawRelease& release) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
   [[nodiscard]] bool is_full() const override;

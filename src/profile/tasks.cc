@@ -83,6 +83,7 @@ void put_tasks_on_stacks(Profile& profile) {
   TaskStacks stacks(profile);
   for (std::size_t row = 0; row < profile.samples.size(); ++row)
     profile.samples.stack[row] = stacks.of(profile.samples.stack[row], profile.samples.tags[row]);
+  for (AllocationRow& row : profile.allocations) row.stack = stacks.of(row.stack, row.tags);
 }
 
 }  // namespace plimsoll::profile

@@ -11,6 +11,7 @@ void bind_errors(nanobind::module_& module);   // exceptions
 void bind_session(nanobind::module_& module);  // Session: record this process
 void bind_threads(nanobind::module_& module);  // threads from their first instruction
 void bind_tags(nanobind::module_& module);     // tags
+void bind_memory(nanobind::module_& module);   // what a Profile knows of memory
 void bind_profile(nanobind::module_& module);  // Profile: read, ask, write
 void bind_heap(nanobind::module_& module);     // heap snapshots: take, read, ask
 

@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <cstddef>
+
 namespace plimsoll::python {
 
 // The attached thread state or null; up to 3.11 that of whichever thread holds the GIL. Async-signal-safe: one load.
@@ -57,11 +59,18 @@ inline PyObject* tell_of_uncaught([[maybe_unused]] PyObject* body, PyObject* res
   return result;
 }
 
-// Whether this build has no GIL.
+// Whether interpreters of one process can run at the same time, and whether an object's dict or weak references may lie
+// in front of it.
+inline constexpr bool kInterpretersHaveOwnGils = PY_VERSION_HEX >= 0x030C0000;
+inline constexpr bool kObjectsHaveManagedFields = PY_VERSION_HEX >= 0x030B0000;
+
+// Whether this build has no GIL; and where an object's reference count is.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kIsFreeThreaded = true;
+inline constexpr std::size_t kReferenceCountOffset = offsetof(PyObject, ob_ref_local);
 #else
 inline constexpr bool kIsFreeThreaded = false;
+inline constexpr std::size_t kReferenceCountOffset = offsetof(PyObject, ob_refcnt);
 #endif
 
 }  // namespace plimsoll::python

@@ -14,4 +14,5 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_tags(module);
   plimsoll::python::bind_profile(module);
   plimsoll::python::bind_heap(module);
+  plimsoll::python::bind_memory(module);
 }

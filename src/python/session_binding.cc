@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "capture/session.h"
 #include "profile/recorder.h"
+#include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/code_hook.h"
 #include "python/interpreter.h"
@@ -70,8 +71,10 @@ class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
-            bool sources, std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
+            std::uint64_t alloc_bytes, bool sources, std::vector<std::pair<std::string, std::string>> meta,
+            const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
+    if (alloc_bytes != 0) check(can_sample_allocations());
     const capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
@@ -93,6 +96,7 @@ class Recording {
     recorder.path = path;
     recorder.memory_bytes = budget / 2;
     recorder.rate_hz = rate_hz;
+    recorder.allocation_distance = alloc_bytes;
     recorder.meta = std::move(meta);
     recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));
     recorder.process = {::getpid(), ::getppid(), process_name};
@@ -102,6 +106,11 @@ class Recording {
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
     watch_code_deaths(&session_->registry());
     set_current_recording(session_.get());
+    if (alloc_bytes == 0) return;
+    if (const Status sampling = start_allocation_sampling(session_->allocations(), alloc_bytes); !sampling.ok()) {
+      stop();
+      raise(sampling.error());
+    }
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -112,6 +121,7 @@ class Recording {
     is_stopped_ = true;
     if (current_recording() == session_.get()) {
       set_current_recording(nullptr);
+      stop_allocation_sampling();
       // After this no hook reaches the registry: only then may the last samples be resolved without it.
       final_ = session_->stop();
       watch_code_deaths(nullptr);
@@ -122,6 +132,7 @@ class Recording {
   void abandon() {
     if (session_ == nullptr) return;
     set_current_recording(nullptr);
+    abandon_allocation_sampling();
     watch_code_deaths_after_fork();
     session_->abandon();
     (void)session_.release();
@@ -169,17 +180,26 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
       .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
-                    std::size_t, double, double, bool, std::vector<std::pair<std::string, std::string>>,
+                    std::size_t, double, double, std::uint64_t, bool, std::vector<std::pair<std::string, std::string>>,
                     const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
-           nb::arg("rss_interval_s"), nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
+           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("sources"), nb::arg("meta"),
+           nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)
       .def("stats", [](Recording& self) { return stats_dict(self.stats()); })
-      .def("pause", [](Recording& self) { self.session().sampler().pause(); })
-      .def("resume", [](Recording& self) { self.session().sampler().resume(); })
+      .def("pause",
+           [](Recording& self) {
+             self.session().sampler().pause();
+             pause_allocation_sampling();
+           })
+      .def("resume",
+           [](Recording& self) {
+             self.session().sampler().resume();
+             resume_allocation_sampling();
+           })
       .def("set_rate", [](Recording& self, double rate_hz) { check(self.session().sampler().set_rate(rate_hz)); })
       .def("flush",
            [](Recording& self) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/compat.h"
 #include "python/recording.h"
@@ -133,8 +134,25 @@ class CollectionMarker {
   std::int64_t began_ns_ = 0;
 };
 
-// Python's audit events come as C calls before the thing happens. Only one is ours; the rest cost a comparison.
-int on_audit(const char* event, PyObject*, void*) {
+// Whether interpreters may be made from now on that run at the same time. There is an event for the making of one, but
+// not in all versions (3.14 has let go of its thread state by then): so it is the modules that can.
+bool announces_interpreters(const char* event, PyObject* args) {
+  if (std::strcmp(event, "cpython.PyInterpreterState_New") == 0) return true;
+  if (std::strcmp(event, "import") != 0 || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) == 0) return false;
+  PyObject* name = PyTuple_GET_ITEM(args, 0);
+  if (!PyUnicode_Check(name)) return false;
+  for (const char* module : kInterpreterModules)
+    if (PyUnicode_CompareWithASCIIString(name, module) == 0) return true;
+  return false;
+}
+
+// Python's audit events come as C calls before the thing happens. Two are ours; the rest cost a comparison or two.
+int on_audit(const char* event, PyObject* args, void*) {
+  if (announces_interpreters(event, args)) {
+    const Status prepared = prepare_for_interpreter();
+    if (!prepared.ok()) PyErr_SetString(PyExc_RuntimeError, prepared.error().message.c_str());
+    return prepared.ok() ? 0 : -1;
+  }
   if (std::strcmp(event, "os.exec") != 0) return 0;
   if (capture::Session* session = current_recording()) session->prepare_exec();
   return 0;

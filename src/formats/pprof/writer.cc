@@ -9,12 +9,14 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
+#include <cmath>
 #include <protozero/pbf_builder.hpp>
 #include <tuple>
 
 #include "formats/gzip.h"
 #include "formats/labels.h"
 #include "formats/pprof/fields.h"
+#include "profile/memory.h"
 
 namespace plimsoll::formats::pprof {
 namespace {
@@ -33,6 +35,34 @@ struct StackTotal {
   std::int64_t samples = 0;
   std::int64_t time_ns = 0;
 };
+
+// Blocks of one type that one thread allocated on one stack.
+struct HeapTotal {
+  ThreadId thread;
+  StackId stack;
+  StringId type;
+  profile::MemoryEstimate allocated;
+  profile::MemoryEstimate in_use;
+};
+
+std::vector<HeapTotal> aggregate_heap(const profile::Profile& profile) {
+  std::vector<HeapTotal> totals;
+  boost::unordered_flat_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> index;
+  for (const profile::AllocationRow& row : profile.allocations) {
+    const std::uint64_t key = std::uint64_t{row.thread.index()} << 32U | row.stack.index();
+    const auto [position, inserted] = index.try_emplace({key, row.type.index()}, totals.size());
+    if (inserted) totals.push_back({row.thread, row.stack, row.type, {}, {}});
+    HeapTotal& total = totals[position->second];
+    total.allocated.add(row, profile.allocation_distance);
+    if (row.freed_ns == profile::AllocationRow::kAlive) total.in_use.add(row, profile.allocation_distance);
+  }
+  return totals;
+}
+
+bool has_empty_heap_stack(const profile::Profile& profile) {
+  const auto& rows = profile.allocations;
+  return std::any_of(rows.begin(), rows.end(), [](const profile::AllocationRow& row) { return row.stack.is_none(); });
+}
 
 bool has_waits(const profile::Profile& profile) {
   const auto& activities = profile.samples.activity;
@@ -62,12 +92,34 @@ class FileWriter {
   }
 
   std::string write() {
+    has_no_stack_ = has_empty_stack(profile_);
     write_value_types();
     write_mapping();
     write_functions();
     write_locations();
     write_samples();
-    write_session();
+    const std::int64_t period = period_ns();
+    write_session(period, "cpu", "nanoseconds");
+    return take();
+  }
+
+  std::string write_heap() {
+    has_no_stack_ = has_empty_heap_stack(profile_);
+    for (const char* type : {"alloc", "inuse"}) {
+      write_value_type(ProfileField::kSampleType, std::string(type) + "_objects", "count");
+      write_value_type(ProfileField::kSampleType, std::string(type) + "_space", "bytes");
+    }
+    file_.add_int64(ProfileField::kDefaultSampleType, text("inuse_space"));
+    write_mapping();
+    write_functions();
+    write_locations();
+    write_heap_samples();
+    write_session(static_cast<std::int64_t>(profile_.allocation_distance), "space", "bytes");
+    return take();
+  }
+
+ private:
+  std::string take() {
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       const std::string_view text = texts_[StringId{i}];
       file_.add_string(ProfileField::kStringTable, text.data(), text.size());
@@ -75,7 +127,6 @@ class FileWriter {
     return std::move(bytes_);
   }
 
- private:
   std::int64_t text(std::string_view value) { return texts_.intern(valid_utf8(value)).index(); }
 
   void write_value_type(ProfileField field, std::string_view type, std::string_view unit) {
@@ -115,7 +166,7 @@ class FileWriter {
       const std::string_view name = profile_.strings[function.name];
       write_function(++id, name.empty() ? "?" : name, profile_.strings[function.file], function.first_line);
     }
-    if (has_empty_stack(profile_)) write_function(++id, kNoStack, {}, 0);
+    if (has_no_stack_) write_function(++id, kNoStack, {}, 0);
   }
 
   void write_location(std::uint64_t id, std::uint64_t function_id, const profile::Frame& frame) {
@@ -131,23 +182,38 @@ class FileWriter {
     std::uint64_t id = 0;
     for (const profile::Frame& frame : profile_.frames.rows())
       write_location(++id, frame.function.index() + std::uint64_t{1}, frame);
-    if (has_empty_stack(profile_)) write_location(++id, profile_.functions.size() + 1, {});
+    if (has_no_stack_) write_location(++id, profile_.functions.size() + 1, {});
   }
 
+  std::vector<std::uint64_t> location_ids(StackId stack) const {
+    std::vector<std::uint64_t> ids;
+    for (StackId at = stack; !at.is_none(); at = profile_.stacks[at].parent)
+      ids.push_back(profile_.stacks[at].frame.index() + std::uint64_t{1});
+    if (ids.empty()) ids.push_back(profile_.frames.size() + 1);
+    return ids;
+  }
+  void write_heap_samples() {
+    for (const HeapTotal& total : aggregate_heap(profile_)) {
+      const std::array values{std::llround(total.allocated.blocks), std::llround(total.allocated.bytes),
+                              std::llround(total.in_use.blocks), std::llround(total.in_use.bytes)};
+      const std::vector<std::uint64_t> locations = location_ids(total.stack);
+      pbf_builder<SampleField> sample{file_, ProfileField::kSample};
+      sample.add_packed_uint64(SampleField::kLocationId, locations.begin(), locations.end());
+      sample.add_packed_int64(SampleField::kValue, values.begin(), values.end());
+      write_labels(sample, profile_.threads[total.thread.index()]);
+      if (!total.type.is_none()) write_label(sample, "type", profile_.strings[total.type]);
+    }
+  }
   void write_samples() {
-    std::vector<std::uint64_t> location_ids;
     for (const StackTotal& total : aggregate(profile_)) {
-      location_ids.clear();
-      for (StackId at = total.stack; !at.is_none(); at = profile_.stacks[at].parent)
-        location_ids.push_back(profile_.stacks[at].frame.index() + std::uint64_t{1});
-      if (location_ids.empty()) location_ids.push_back(profile_.frames.size() + 1);
       // Of CPU time as ever; where there are waits, of all time, too.
       const bool is_running = total.activity == Activity::kRunning;
       const std::array values{total.samples, is_running ? total.time_ns : 0, total.time_ns};
       const auto end = values.begin() + (has_waits_ ? 3 : 2);
 
+      const std::vector<std::uint64_t> locations = location_ids(total.stack);
       pbf_builder<SampleField> sample{file_, ProfileField::kSample};
-      sample.add_packed_uint64(SampleField::kLocationId, location_ids.begin(), location_ids.end());
+      sample.add_packed_uint64(SampleField::kLocationId, locations.begin(), locations.end());
       sample.add_packed_int64(SampleField::kValue, values.begin(), end);
       write_labels(sample, profile_.threads[total.thread.index()]);
       if (has_waits_) write_label(sample, "activity", plimsoll::text(total.activity));
@@ -174,11 +240,11 @@ class FileWriter {
     }
   }
 
-  void write_session() {
+  void write_session(std::int64_t period, std::string_view type, std::string_view unit) {
     file_.add_int64(ProfileField::kTimeNanos, profile_.start_realtime_ns);
     file_.add_int64(ProfileField::kDurationNanos, profile_.end_ns);
-    if (const std::int64_t period = period_ns(); period > 0) {
-      write_value_type(ProfileField::kPeriodType, "cpu", "nanoseconds");
+    if (period > 0) {
+      write_value_type(ProfileField::kPeriodType, type, unit);
       file_.add_int64(ProfileField::kPeriod, period);
     }
     std::vector<std::int64_t> comments{text(kProductAndVersion)};
@@ -198,17 +264,23 @@ class FileWriter {
 
   const profile::Profile& profile_;
   const bool has_waits_;
+  bool has_no_stack_ = false;
   profile::StringTable texts_;
   std::string bytes_;
   ProfileBuilder file_{bytes_};
 };
 
-}  // namespace
-
-std::string write(const profile::Profile& profile) {
-  std::string plain = FileWriter(profile).write();
+std::string compressed_if_possible(std::string plain) {
   Result<std::string> compressed = gzip(plain);
   return compressed.ok() ? compressed.take() : std::move(plain);
+}
+
+}  // namespace
+
+std::string write(const profile::Profile& profile) { return compressed_if_possible(FileWriter(profile).write()); }
+
+std::string write_heap(const profile::Profile& profile) {
+  return compressed_if_possible(FileWriter(profile).write_heap());
 }
 
 }  // namespace plimsoll::formats::pprof

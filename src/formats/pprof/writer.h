@@ -14,5 +14,7 @@ namespace plimsoll::formats::pprof {
 
 // The file's bytes. Plain protobuf, which pprof reads as well, where there is no memory to compress.
 std::string write(const profile::Profile& profile);
+// Likewise of its sampled allocations, with what Go's heap profiles have: objects and bytes, allocated and in use.
+std::string write_heap(const profile::Profile& profile);
 
 }  // namespace plimsoll::formats::pprof

@@ -221,5 +221,28 @@ TEST(Pprof, KeepsTheTimeOfTheEmptyStack) {
   EXPECT_EQ(file.functions.at(2), "[no stack] :0");
 }
 
+TEST(PprofHeap, HasWhatWasAllocatedAndWhatIsInUse) {
+  // GIVEN two blocks of a stack, one of them freed, large enough to stand for themselves
+  profile::Profile profile = draw_profile("main(a.py:1);make(a.py:5 def 4)  1");
+  profile.allocation_distance = 100;
+  for (const std::int64_t freed_ns : {std::int64_t{7}, profile::AllocationRow::kAlive}) {
+    profile::AllocationRow row;
+    row.number = profile.allocations.size();
+    row.thread = ThreadId{0};
+    row.stack = profile.samples.stack[0];
+    row.size = row.chance_bytes = 10'000;
+    row.freed_ns = freed_ns;
+    row.type = profile.strings.intern("bytearray");
+    profile.allocations.push_back(row);
+  }
+  Decoded file;
+  file.decode(testing::gunzip(write_heap(profile)));
+  EXPECT_EQ(file.value_types, (std::vector<std::string>{"alloc_objects/count", "alloc_space/bytes",
+                                                        "inuse_objects/count", "inuse_space/bytes"}));
+  ASSERT_EQ(file.samples.size(), 1U);
+  EXPECT_NE(file.samples[0].find("2 20000 1 10000"), std::string::npos) << file.samples[0];
+  EXPECT_NE(file.samples[0].find("type=bytearray"), std::string::npos) << file.samples[0];
+}
+
 }  // namespace
 }  // namespace plimsoll::formats::pprof

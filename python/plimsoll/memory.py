@@ -1,0 +1,75 @@
+"""What a profile knows of memory: sampled allocations, and what they come to. Sizes are in bytes, as asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from plimsoll.profiles import Function
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A sum over sampled blocks. The true number of bytes lies from ``low`` to ``high`` with 95 % confidence."""
+
+    bytes: float
+    low: float
+    high: float
+    blocks: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A function, what was allocated in it, and what it and all that it called allocated."""
+
+    function: Function
+    own: Estimate
+    total: Estimate
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A sampled block. It stands for so many blocks like it; ``freed_ns`` is None if it was alive at the end."""
+
+    time_ns: int
+    #: Indices into Profile.threads, and for Profile.frames_of.
+    thread: int
+    stack: int
+    size: int
+    blocks: float
+    #: ``object`` (PyObject_Malloc) or ``memory`` (PyMem_Malloc: what objects own).
+    domain: str
+    freed_ns: Optional[int]
+    #: Of the object; empty if it is not known, or the block held no object.
+    type: str
+
+
+class Memory:
+    """A view of a profile's memory: ``all``, and ``rows`` by what functions allocated themselves, most first."""
+
+    def __init__(self, view: str, report: Any, functions: "list[Function]") -> None:
+        distance, at_ns, total, rows = report
+        self.view = view
+        #: Mean bytes between two sample points.
+        self.distance: int = distance
+        #: The time that it is of, in nanoseconds since the start: the peak, or the end.
+        self.at_ns: int = at_ns
+        self.all = Estimate(*total)
+        self.rows = [MemoryRow(functions[function], Estimate(*own), Estimate(*through))
+                     for function, own, through in rows]
+
+    def of(self, function: str) -> MemoryRow:
+        """The row of the function with this name. KeyError if no sample is of it."""
+        for row in self.rows:
+            if row.function.name == function:
+                return row
+        raise KeyError(function)
+
+    def __str__(self) -> str:
+        lines = [f"{self.all.bytes / 1e6:.3f} MB ({self.all.low / 1e6:.3f} to {self.all.high / 1e6:.3f}), "
+                 f"{self.all.samples} samples"]
+        for row in self.rows[:30]:
+            lines.append(f"{row.own.bytes / 1e6:10.3f} MB  {row.total.bytes / 1e6:10.3f} MB  {row.function}")
+        return "\n".join(lines)

@@ -1,0 +1,211 @@
+#include "alloc/object_heap.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/poisson.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+void* map(std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1U) {
+  current_.fill(kNoPage);
+  queued_.fill(kNoPage);
+  to_sample_.fill(kNever);
+  // A limit of address space (RLIMIT_AS) may leave room for less. Most of it should be left to the program then.
+  for (; bytes >= kPageBytes; bytes /= 8) {
+    void* region = map(bytes);
+    if (region == nullptr) continue;
+    pages_ = static_cast<Page*>(map(bytes / kPageBytes * sizeof(Page)));
+    if (pages_ == nullptr) {
+      ::munmap(region, bytes);
+      continue;
+    }
+    region_ = static_cast<char*>(region);
+    region_bytes_ = bytes;
+    return;
+  }
+}
+
+ObjectHeap::~ObjectHeap() {
+  if (region_ == nullptr) return;
+  ::munmap(region_, region_bytes_);
+  ::munmap(pages_, region_bytes_ / kPageBytes * sizeof(Page));
+}
+
+// ---- pages ----
+
+ObjectHeap::Page* ObjectHeap::empty_page() {
+  Page* page = nullptr;
+  if (spare_ != kNoPage) {
+    page = &pages_[spare_];
+    spare_ = page->next;
+    --spare_count_;
+  } else if (unbacked_ != kNoPage) {
+    page = &pages_[unbacked_];
+    unbacked_ = page->next;
+  } else if ((pages_touched_ + 1) * kPageBytes <= region_bytes_) {
+    page = &pages_[pages_touched_++];
+  } else {
+    return nullptr;
+  }
+  ++pages_used_;
+  *page = Page{};
+  return page;
+}
+
+void ObjectHeap::enqueue(Page& page) {
+  PageNumber& first = queued_[page.size_class];
+  page.previous = kNoPage;
+  page.next = first;
+  if (first != kNoPage) pages_[first].previous = number_of(page);
+  first = number_of(page);
+}
+
+void ObjectHeap::dequeue(Page& page) {
+  if (page.previous != kNoPage)
+    pages_[page.previous].next = page.next;
+  else
+    queued_[page.size_class] = page.next;
+  if (page.next != kNoPage) pages_[page.next].previous = page.previous;
+}
+
+void ObjectHeap::free_slowly(Page& page) {
+  if (page.is_full) {
+    page.is_full = false;
+    page.countdown = capacity_of(page.size_class) - 1;
+    return enqueue(page);
+  }
+  // All its blocks are back.
+  if (current_[page.size_class] == number_of(page)) return;
+  dequeue(page);
+  --pages_used_;
+  if (spare_count_ < kMostSpare) {
+    ++spare_count_;
+    page.next = std::exchange(spare_, number_of(page));
+    return;
+  }
+  ::madvise(memory_of(page), kPageBytes, MADV_DONTNEED);
+  page.next = std::exchange(unbacked_, number_of(page));
+}
+
+// ---- lists ----
+
+ObjectHeap::List ObjectHeap::carve(Page& page) {
+  const std::size_t bytes = bytes_of(page.size_class);
+  const std::size_t count =
+      std::min<std::size_t>(capacity_of(page.size_class) - page.carved, std::max<std::size_t>(kCarvedBytes / bytes, 1));
+  if (count == 0) return {};
+  char* at = memory_of(page) + page.carved * bytes;
+  auto* first = reinterpret_cast<Block*>(at);
+  for (std::size_t i = 1; i < count; ++i, at += bytes)
+    reinterpret_cast<Block*>(at)->next = reinterpret_cast<Block*>(at + bytes);
+  reinterpret_cast<Block*>(at)->next = nullptr;
+  page.carved = static_cast<std::uint16_t>(page.carved + count);
+  page.countdown += static_cast<std::uint32_t>(count);
+  return {first, count};
+}
+
+ObjectHeap::List ObjectHeap::list_of(Page& page) {
+  if (page.freed == nullptr) return carve(page);
+  const std::uint32_t length = page.carved - page.countdown;
+  page.countdown = page.carved;  // all that were freed are given now
+  return {std::exchange(page.freed, nullptr), length};
+}
+
+ObjectHeap::List ObjectHeap::next_list(std::size_t size_class) {
+  if (current_[size_class] != kNoPage) {
+    Page& page = pages_[current_[size_class]];
+    if (const List list = list_of(page); list.first != nullptr) return list;
+    page.is_full = true;
+    page.countdown = 1;
+    current_[size_class] = kNoPage;
+  }
+  Page* page = nullptr;
+  if (queued_[size_class] != kNoPage) {
+    page = &pages_[queued_[size_class]];
+    dequeue(*page);
+  } else {
+    page = empty_page();
+    if (page == nullptr) return {};
+    page->size_class = static_cast<std::uint8_t>(size_class);
+  }
+  current_[size_class] = number_of(*page);
+  return list_of(*page);
+}
+
+void ObjectHeap::set_list(std::size_t size_class, List list) {
+  std::uint64_t& to_sample = to_sample_[size_class];
+  if (to_sample > list.length) {
+    if (to_sample != kNever) to_sample -= list.length;
+    lists_[size_class] = list.first;
+    return;
+  }
+  // The k-th block of the list would be the sample: the list ends before it.
+  const std::uint64_t k = std::exchange(to_sample, 0);
+  Block** end = &list.first;
+  for (std::uint64_t i = 1; i < k; ++i) end = &(*end)->next;
+  stashed_[size_class] = {std::exchange(*end, nullptr), list.length - k + 1};
+  lists_[size_class] = list.first;
+}
+
+ObjectHeap::Outcome ObjectHeap::allocate_slowly(std::size_t size_class) {
+  if (to_sample_[size_class] == 0) {
+    // The list ended here for the sample. The block that would have been given lies at the front of what was behind.
+    to_sample_[size_class] = blocks_to_sample(random_, bytes_of(size_class), mean_bytes_);
+    set_list(size_class, std::exchange(stashed_[size_class], {}));
+    return {nullptr, true, 0};
+  }
+  const List list = next_list(size_class);
+  if (list.first == nullptr) return {};
+  set_list(size_class, list);
+  if (lists_[size_class] == nullptr) {  // its very first block is the sample
+    Outcome outcome = allocate_slowly(size_class);
+    outcome.blocks_taken = static_cast<std::uint32_t>(list.length);
+    return outcome;
+  }
+  return {allocate(size_class), false, static_cast<std::uint32_t>(list.length)};
+}
+
+void* ObjectHeap::take(std::size_t size_class) {
+  if (void* block = allocate(size_class)) return block;
+  List& stash = stashed_[size_class];
+  if (stash.first == nullptr) {
+    stash = next_list(size_class);
+    if (stash.first == nullptr) return nullptr;
+    // As if the list were cut before its first block: the next allocation is for the sampler to decide on.
+    if (to_sample_[size_class] != 0) {
+      Block* block = std::exchange(stash.first, stash.first->next);
+      set_list(size_class, {std::exchange(stash.first, nullptr), std::exchange(stash.length, 0) - 1});
+      return block;
+    }
+  }
+  --stash.length;
+  return std::exchange(stash.first, stash.first->next);
+}
+
+void ObjectHeap::set_distance(std::uint64_t mean_bytes) {
+  mean_bytes_ = mean_bytes;
+  for (std::size_t size_class = 0; size_class < kClasses; ++size_class) {
+    // Undo the cut, if there is one, and cut anew.
+    List list{lists_[size_class], 0};
+    Block** end = &list.first;
+    for (; *end != nullptr; end = &(*end)->next) ++list.length;
+    const List behind = std::exchange(stashed_[size_class], {});
+    *end = behind.first;
+    list.length += behind.length;
+    to_sample_[size_class] = mean_bytes == 0 ? kNever : blocks_to_sample(random_, bytes_of(size_class), mean_bytes);
+    set_list(size_class, list);
+  }
+}
+
+}  // namespace plimsoll::alloc

@@ -1,0 +1,203 @@
+#include "alloc/object_heap.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/poisson.h"
+#include "base/steps_testing.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+constexpr std::size_t kRegion = std::size_t{256} << 20U;
+
+// As the hooks allocate where a sample is given a block of the heap like any other.
+void* allocate(ObjectHeap& heap, std::size_t size) {
+  const std::size_t size_class = ObjectHeap::class_of(size);
+  if (void* at = heap.allocate(size_class)) return at;
+  const ObjectHeap::Outcome outcome = heap.allocate_slowly(size_class);
+  return outcome.is_sample ? heap.take(size_class) : outcome.block;
+}
+
+TEST(ObjectHeap, GivesAlignedBlocksOfTheClass) {
+  ObjectHeap heap(kRegion, 1);
+  for (std::size_t size = 1; size <= ObjectHeap::kLargest; ++size) {
+    void* at = allocate(heap, size);
+    ASSERT_NE(at, nullptr);
+    EXPECT_TRUE(heap.owns(at));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 16, 0U);
+    EXPECT_GE(heap.size_of(at), size);
+    EXPECT_LT(heap.size_of(at), size + 16);
+  }
+  int elsewhere = 0;
+  EXPECT_FALSE(heap.owns(&elsewhere));
+  EXPECT_FALSE(heap.owns(nullptr));
+}
+
+TEST(ObjectHeap, EmptyPagesServeOtherClasses) {
+  // GIVEN a heap that has room for 64 pages, full of blocks of one class
+  ObjectHeap heap(64 * 16384, 1);
+  std::vector<void*> blocks;
+  while (void* at = allocate(heap, 16)) blocks.push_back(at);
+  EXPECT_EQ(blocks.size(), 64 * 1024U);
+  EXPECT_EQ(heap.used_bytes(), 64U * 16384);
+  EXPECT_EQ(allocate(heap, 512), nullptr);
+  // WHEN all are freed THEN nearly all pages serve another class
+  for (void* at : blocks) heap.free(at);
+  std::size_t others = 0;
+  while (allocate(heap, 512) != nullptr) ++others;
+  EXPECT_GE(others, 63 * 32U);
+}
+
+TEST(ObjectHeap, MemoryOfEmptyPagesIsGivenBack) {
+  ObjectHeap heap(kRegion, 1);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1'000'000; ++i) blocks.push_back(allocate(heap, 64));
+  EXPECT_GE(heap.used_bytes(), 64'000'000U);
+  for (void* at : blocks) heap.free(at);
+  EXPECT_LE(heap.used_bytes(), 16384U);
+}
+
+TEST(ObjectHeap, WithoutAddressesItRefuses) {
+  ObjectHeap heap(0, 1);
+  EXPECT_EQ(allocate(heap, 16), nullptr);
+  EXPECT_FALSE(heap.owns(nullptr));
+}
+
+// Blocks that are alive, each filled with a pattern of its own.
+class Program {
+ public:
+  Program(ObjectHeap& heap, std::uint64_t seed) : heap_(heap), random_(seed) {}
+
+  void step(std::size_t most_alive) {
+    const bool grows = next_random(random_) % 100 < (alive_.size() < most_alive ? 60U : 40U);
+    if (grows || alive_.empty()) {
+      const std::size_t size = next_random(random_) % 3 == 0 ? 1 + next_random(random_) % 512 : 48;
+      const std::size_t size_class = ObjectHeap::class_of(size);
+      expected_samples += chance_of_sample(ObjectHeap::bytes_of(size_class), kDistance);
+      auto* at = static_cast<unsigned char*>(heap_.allocate(size_class));
+      if (at == nullptr) {
+        const ObjectHeap::Outcome outcome = heap_.allocate_slowly(size_class);
+        at = static_cast<unsigned char*>(outcome.block);
+        samples += outcome.is_sample ? 1 : 0;
+        // Some samples live elsewhere, and some in the heap after all.
+        if (outcome.is_sample && takes_samples) at = static_cast<unsigned char*>(heap_.take(size_class));
+        ASSERT_TRUE(at != nullptr || outcome.is_sample);
+        if (at == nullptr) return;
+      }
+      alive_.push_back({at, size, ++pattern_});
+      std::memset(at, pattern_, size);
+      return;
+    }
+    const std::size_t chosen = next_random(random_) % alive_.size();
+    const Alive block = alive_[chosen];
+    for (std::size_t i = 0; i < block.size; ++i) ASSERT_EQ(block.at[i], block.pattern);
+    heap_.free(block.at);
+    alive_[chosen] = alive_.back();
+    alive_.pop_back();
+  }
+  void free_all() {
+    for (const Alive& block : alive_) heap_.free(block.at);
+    alive_.clear();
+  }
+
+  static constexpr std::uint64_t kDistance = 2000;
+  bool takes_samples = false;
+  std::uint64_t samples = 0;
+  double expected_samples = 0;  // at kDistance
+
+ private:
+  struct Alive {
+    unsigned char* at;
+    std::size_t size;
+    unsigned char pattern;
+  };
+  ObjectHeap& heap_;
+  std::uint64_t random_;
+  unsigned char pattern_ = 0;
+  std::vector<Alive> alive_;
+};
+
+TEST(ObjectHeap, NoBlockIsGivenTwiceOrWrittenToWithAndWithoutSampling) {
+  for (const std::uint64_t distance : {0, 16, 200, 5000, 1 << 20}) {
+    SCOPED_TRACE(distance);
+    ObjectHeap heap(kRegion, 3);
+    heap.set_distance(distance);
+    Program program(heap, 17 + distance);
+    for (int i = 0; i < 100'000; ++i) {
+      program.takes_samples = i % 2 == 0;
+      if (i % 50'000 == 25'000) heap.set_distance(i % 100'000 == 25'000 ? 0 : distance);  // while it runs
+      program.step(20'000);
+      if (HasFatalFailure()) return;
+    }
+    program.free_all();
+    EXPECT_LE(heap.used_bytes(), ObjectHeap::kClasses * 16384);
+  }
+}
+
+TEST(ObjectHeap, TheNthBlockIsTheSampleThatWasDrawn) {
+  // GIVEN one class, and the distances that the heap will draw: one for each class when sampling begins, then as they
+  // come
+  constexpr std::uint64_t kDistance = 3000;
+  constexpr std::uint64_t kSeed = 5;
+  std::uint64_t random = kSeed;
+  std::uint64_t due = 0;
+  for (std::size_t c = 0; c < ObjectHeap::kClasses; ++c) {
+    const std::uint64_t drawn = blocks_to_sample(random, ObjectHeap::bytes_of(c), kDistance);
+    if (c == 2) due = drawn;
+  }
+  ObjectHeap heap(kRegion, kSeed);
+  heap.set_distance(kDistance);
+  // WHEN blocks are allocated, sampled ones elsewhere
+  for (std::uint64_t i = 1; i < 100'000; ++i) {
+    bool is_sample = false;
+    if (heap.allocate(2) == nullptr) is_sample = heap.allocate_slowly(2).is_sample;
+    // THEN samples are exactly where they should be
+    ASSERT_EQ(is_sample, i == due) << i;
+    if (is_sample) due += blocks_to_sample(random, 48, kDistance);
+  }
+}
+
+TEST(ObjectHeap, SamplesAreAsManyAsTheBytesAreWorth) {
+  ObjectHeap heap(kRegion, 11);
+  heap.set_distance(Program::kDistance);
+  Program program(heap, 99);
+  for (int i = 0; i < 1'000'000; ++i) program.step(5'000);
+  const double expected = program.expected_samples;
+  EXPECT_NEAR(static_cast<double>(program.samples), expected, 4 * std::sqrt(expected));
+}
+
+// ---- what it costs ----
+
+[[gnu::noinline]] void allocate_and_free(ObjectHeap& heap) {
+  void* at = heap.allocate(3);
+  if (at == nullptr) at = heap.allocate_slowly(3).block;
+  heap.free(at);
+}
+
+long steps_with(std::uint64_t distance) {
+  ObjectHeap heap(kRegion, 1);
+  heap.set_distance(distance);
+  // From the front of a long list, so that no count meets its end.
+  for (int i = 0; i < 3; ++i) allocate_and_free(heap);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(allocate(heap, 64));
+  for (void* at : blocks) heap.free(at);
+  return plimsoll::testing::steps_of_one([&] { allocate_and_free(heap); });
+}
+
+TEST(ObjectHeap, SamplingAddsNoInstructionToAllocationAndFree) {
+  const long steps_off = steps_with(0);
+  if (steps_off < 0) GTEST_SKIP() << "this process may not trace its children: no instructions can be counted";
+  EXPECT_EQ(steps_with(std::uint64_t{1} << 32U), steps_off);
+  EXPECT_EQ(steps_with(std::uint64_t{1} << 40U), steps_off);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(steps_off, 32) << "for both, with a call and a loop around them";
+#endif
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc

@@ -1,0 +1,66 @@
+#include "alloc/sampled_blocks.h"
+
+#include <sys/mman.h>
+
+namespace plimsoll::alloc {
+
+SampledBlocks::SampledBlocks(std::size_t slots) {
+  // A limit of address space (RLIMIT_AS) may leave room for fewer.
+  for (; slots > 0; slots /= 4) {
+    void* region =
+        ::mmap(nullptr, slots * kSlotBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region == MAP_FAILED) continue;
+    region_ = static_cast<char*>(region);
+    region_bytes_ = slots * kSlotBytes;
+    // No transparent huge pages: a few blocks would take two megabytes.
+    ::madvise(region, region_bytes_, MADV_NOHUGEPAGE);
+    return;
+  }
+}
+
+SampledBlocks::~SampledBlocks() {
+  if (region_ != nullptr) ::munmap(region_, region_bytes_);
+}
+
+void* SampledBlocks::place(const SampledBlock& block) {
+  if (block.size > kSlotBytes) return nullptr;
+  std::size_t number = 0;
+  if (first_free_ != 0) {
+    number = first_free_ - 1;
+    first_free_ = slots_[number].next_free;
+  } else {
+    if (touched_ == region_bytes_ / kSlotBytes) return nullptr;
+    number = touched_++;
+    slots_.resize(touched_);
+  }
+  slots_[number].block = block;
+  slots_[number].is_used = true;
+  ++living_small_;
+  return region_ + number * kSlotBytes;
+}
+
+void SampledBlocks::track(const void* at, const SampledBlock& block) {
+  if (large_.insert_or_assign(reinterpret_cast<std::uintptr_t>(at), block).second)
+    filter_[filter_row(at)].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::optional<SampledBlock> SampledBlocks::find(const void* at) const {
+  if (is_small(at)) return slots_[slot_of(at)].block;
+  const auto found = large_.find(reinterpret_cast<std::uintptr_t>(at));
+  return found == large_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void SampledBlocks::forget(const void* at) {
+  if (!is_small(at)) {
+    if (large_.erase(reinterpret_cast<std::uintptr_t>(at)) != 0)
+      filter_[filter_row(at)].fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  Slot& slot = slots_[slot_of(at)];
+  slot.is_used = false;
+  slot.next_free = first_free_;
+  first_free_ = static_cast<std::uint32_t>(slot_of(at)) + 1;
+  --living_small_;
+}
+
+}  // namespace plimsoll::alloc

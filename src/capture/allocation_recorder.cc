@@ -1,0 +1,89 @@
+#include "capture/allocation_recorder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+// Which row of which session's thread table the calling thread is.
+struct KnownThread {
+  std::uint32_t session = 0;
+  ThreadSerial serial;
+};
+thread_local KnownThread known_thread;
+std::atomic<std::uint32_t> last_session{0};
+
+}  // namespace
+
+AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring,
+                                       SeenFilter& seen, std::size_t max_depth)
+    : interpreter_(interpreter),
+      max_depth_(max_depth),
+      session_(last_session.fetch_add(1, std::memory_order_relaxed) + 1),
+      sampler_(sampler),
+      ring_(ring),
+      seen_(seen) {}
+
+ThreadSerial AllocationRecorder::serial_of_caller() {
+  if (known_thread.session != session_) known_thread = {session_, sampler_.serial_of_caller()};
+  return known_thread.serial;
+}
+
+bool AllocationRecorder::allocated(const RawAllocation& block) {
+  const ThreadSerial serial = serial_of_caller();
+  if (serial.is_none()) {
+    known_thread = {};
+    sampler_.count_drop(DropReason::kAllocation, 0);
+    return false;
+  }
+  constexpr std::size_t kHead = sizeof(RawSample) + sizeof(RawAllocation);
+  const SampleRing::Slot room = ring_.reserve(kHead + max_depth_ * sizeof(cpython::PyFrame));
+  if (room.bytes.empty()) {
+    sampler_.count_drop(DropReason::kAllocation, 0);
+    return false;
+  }
+  auto* sample = new (room.bytes.data()) RawSample;
+  sample->kind = RawSample::Kind::kAllocation;
+  sample->time_ns = monotonic_ns();
+  sample->thread = serial;
+  std::memcpy(room.bytes.data() + sizeof(RawSample), &block, sizeof block);
+  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), max_depth_};
+  const std::uint32_t written =
+      walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames, seen_);
+  const bool is_proven = sample->stop == cpython::WalkStop::kComplete || sample->stop == cpython::WalkStop::kTruncated;
+  if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
+  ring_.commit(room, kHead + sample->frame_count * sizeof(cpython::PyFrame),
+               kHead + written * sizeof(cpython::PyFrame));
+  return is_proven;
+}
+
+void AllocationRecorder::released(const RawRelease& release) {
+  const Waiting now{monotonic_ns(), release};
+  flush_releases();
+  if (!waiting_.empty() || !put(now)) waiting_.push_back(now);
+}
+
+void AllocationRecorder::flush_releases() {
+  if (waiting_.empty()) return;
+  const auto first_left =
+      std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& at) { return !put(at); });
+  waiting_.erase(waiting_.begin(), first_left);
+}
+
+bool AllocationRecorder::put(const Waiting& waiting) {
+  constexpr std::size_t kSize = sizeof(RawSample) + sizeof(RawRelease);
+  const SampleRing::Slot room = ring_.reserve(kSize);
+  if (room.bytes.empty()) return false;
+  auto* sample = new (room.bytes.data()) RawSample;
+  sample->kind = RawSample::Kind::kRelease;
+  sample->time_ns = waiting.time_ns;
+  std::memcpy(room.bytes.data() + sizeof(RawSample), &waiting.release, sizeof waiting.release);
+  ring_.commit(room, kSize, kSize);
+  return true;
+}
+
+}  // namespace plimsoll::capture

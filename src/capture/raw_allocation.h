@@ -1,0 +1,45 @@
+// capture/raw_allocation.h: sampled allocations on their way through the ring, after a RawSample whose `kind` says so.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/ids.h"
+#include "capture/raw_sample.h"
+
+namespace plimsoll::capture {
+
+// Which of Python's allocators a block came from. The numbers are part of the .plim format.
+enum class AllocationDomain : std::uint8_t {
+  kObject,  // PyObject_Malloc: objects
+  kMemory,  // PyMem_Malloc: what objects own
+};
+
+// A block that was sampled; then come the frames.
+struct RawAllocation {
+  std::uint64_t number = 0;        // of the sample, in the order of taking; never used again in a recording
+  std::uint64_t size = 0;          // as requested
+  std::uint64_t chance_bytes = 0;  // the size that its chance of being sampled comes from: size, or that of its class
+  AllocationDomain domain{};
+  std::uint8_t reserved[7] = {};
+};
+static_assert(sizeof(RawAllocation) == 32);
+
+// What became known of a sampled block later: that it was freed, or its type, or both.
+struct RawRelease {
+  static constexpr std::size_t kLongestType = 63;
+  std::uint64_t number = 0;
+  std::uint8_t is_freed = 0;
+  std::uint8_t type_length = 0;  // 0: the type is not known
+  char type[kLongestType - 1] = {};
+  [[nodiscard]] std::string_view type_name() const { return {type, type_length}; }
+};
+static_assert(sizeof(RawRelease) == 72);
+
+// An allocation with names and lines, root first. `frames` is valid during the call that passes it only.
+struct Allocation {
+  Sample sample;  // its weight is 0: it is not time
+  RawAllocation block;
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,182 @@
+#include "profile/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/poisson.h"
+#include "profile/filter.h"
+#include "profile/plim_reader.h"
+#include "profile/plim_writer.h"
+#include "profile/testing.h"
+
+namespace plimsoll::profile {
+namespace {
+
+using namespace testing;
+
+constexpr std::uint64_t kDistance = 1000;
+
+// A profile whose allocations are drawn: stack, size, time of birth, time of death (-1 = alive).
+struct DrawnBlock {
+  const char* stack;
+  std::uint64_t size;
+  std::int64_t born = 0;
+  std::int64_t died = AllocationRow::kAlive;
+};
+Profile with_blocks(const std::vector<DrawnBlock>& blocks) {
+  Profile profile = draw_profile("main 1");
+  profile.allocation_distance = kDistance;
+  for (const DrawnBlock& block : blocks) {
+    AllocationRow row;
+    row.number = profile.allocations.size() * 3;
+    row.time_ns = block.born;
+    row.thread = ThreadId{0};
+    row.stack = draw_stack(profile, block.stack);
+    row.size = block.size;
+    row.chance_bytes = block.size;
+    row.freed_ns = block.died;
+    profile.allocations.push_back(row);
+  }
+  return profile;
+}
+
+const MemoryRow* row_of(const Profile& profile, const MemoryReport& report, std::string_view name) {
+  for (const MemoryRow& row : report.flat)
+    if (row.function == function_named(profile, name)) return &row;
+  return nullptr;
+}
+
+TEST(Memory, ALargeBlockStandsForItselfAndASmallOneForManyLikeIt) {
+  const Profile profile = with_blocks({{"main;large", 1'000'000}, {"main;small", 1}});
+  const MemoryReport report = memory_report(profile, MemoryView::kAllocated);
+  EXPECT_NEAR(row_of(profile, report, "large")->self.bytes, 1e6, 1);
+  EXPECT_NEAR(row_of(profile, report, "large")->self.blocks, 1, 1e-6);
+  EXPECT_NEAR(row_of(profile, report, "small")->self.bytes, 1000, 1);
+  EXPECT_NEAR(row_of(profile, report, "small")->self.blocks, 1000, 1);
+  EXPECT_NEAR(row_of(profile, report, "main")->total.bytes, 1'001'000, 2);
+  EXPECT_EQ(row_of(profile, report, "main")->self.samples, 0U);
+}
+
+TEST(Memory, LiveIsWhatWasNeverFreedAndPeakWhatLivedWhenMostDid) {
+  const Profile profile = with_blocks({{"main;early", 100'000, 10, 20},
+                                       {"main;peak", 300'000, 30, 50},
+                                       {"main;peak", 200'000, 40, 60},
+                                       {"main;leak", 50'000, 45},
+                                       {"main;late", 10'000, 70}});
+  EXPECT_EQ(peak_time_ns(profile), 45);
+  const MemoryReport peak = memory_report(profile, MemoryView::kPeak);
+  EXPECT_NEAR(peak.all.bytes, 550'000, 1);
+  EXPECT_EQ(row_of(profile, peak, "early"), nullptr);
+  const MemoryReport live = memory_report(profile, MemoryView::kLive);
+  EXPECT_NEAR(live.all.bytes, 60'000, 1);
+  EXPECT_EQ(row_of(profile, live, "peak"), nullptr);
+  EXPECT_NEAR(row_of(profile, live, "leak")->self.bytes, 50'000, 1);
+}
+
+TEST(Memory, RecursionCountsOnce) {
+  const Profile profile = with_blocks({{"main;f;f;f", 1'000'000}});
+  EXPECT_NEAR(row_of(profile, memory_report(profile, MemoryView::kAllocated), "f")->total.bytes, 1e6, 1);
+}
+
+TEST(Memory, TheIntervalHoldsTheTruthAsOftenAsItSays) {
+  // GIVEN programs that allocate blocks of mixed sizes, each sampled as the allocator would, 2000 times
+  std::uint64_t random = 7;
+  for (const int blocks : {30, 300, 3000}) {
+    int held = 0;
+    double sum = 0;
+    double truth = 0;
+    constexpr int kTrials = 2000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      MemoryEstimate estimate;
+      truth = 0;
+      std::int64_t left = distance_to_sample(random, kDistance);
+      for (int i = 0; i < blocks; ++i) {
+        AllocationRow row;
+        row.size = row.chance_bytes = 50 + static_cast<std::uint64_t>(i) % 20 * 60;
+        truth += static_cast<double>(row.size);
+        left -= static_cast<std::int64_t>(row.size);
+        if (left > 0) continue;
+        left = distance_to_sample(random, kDistance);
+        estimate.add(row, kDistance);
+      }
+      const Interval interval = estimate.interval();
+      held += interval.low <= truth && truth <= interval.high ? 1 : 0;
+      sum += estimate.bytes;
+    }
+    // THEN the mean is right, and the interval held the truth in 93 % of trials or more
+    EXPECT_NEAR(sum / kTrials / truth, 1, 0.02) << blocks;
+    EXPECT_GE(held, kTrials * 93 / 100) << blocks;
+    EXPECT_LT(held, kTrials) << "an interval that always holds says nothing";
+  }
+}
+
+// ---- in the file ----
+
+TEST(Memory, AFileHoldsAllocationsAndWhatBecameOfThem) {
+  Profile profile = with_blocks({{"main;a", 100'000, 10, 20}, {"main;b", 7, 30}, {"-", 1, 35, 36}});
+  profile.allocations[1].type = profile.strings.intern("dict");
+  profile.allocations[1].chance_bytes = 16;
+  profile.allocations[2].domain = 1;
+  PlimEncoder encoder(1);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().allocation_distance, kDistance);
+  ASSERT_EQ(read.value().allocations.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    AllocationRow expected = profile.allocations[i];
+    AllocationRow found = read.value().allocations[i];
+    EXPECT_EQ(read.value().strings[found.type], profile.strings[expected.type]);
+    found.type = expected.type = {};
+    EXPECT_EQ(found, expected) << i;
+  }
+}
+
+TEST(Memory, AFileHoldsTheTagsOfAllocations) {
+  // GIVEN three allocations, two of them under a tag
+  Profile profile = with_blocks({{"main;a", 100, 10}, {"main;b", 200, 20}, {"main;c", 300, 30}});
+  const TagSetId tea = profile.tag_sets.intern({{profile.strings.intern("drink"), profile.strings.intern("tea")}});
+  profile.allocations[0].tags = profile.allocations[2].tags = tea;
+  // WHEN they are written, read, and those with the tag chosen
+  PlimEncoder encoder(1);
+  auto read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read.value().allocations[1].tags.is_none());
+  Filter tagged;
+  tagged.tags = {{"drink", "t*"}};
+  filter(read.value(), tagged);
+  // THEN they are left
+  ASSERT_EQ(read.value().allocations.size(), 2U);
+  EXPECT_EQ(read.value().allocations[0].size, 100U);
+  EXPECT_EQ(read.value().allocations[1].size, 300U);
+}
+
+TEST(Memory, AFileSaysThatAllocationsWereSampledEvenIfNoneWas) {
+  PlimEncoder encoder(1);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(with_blocks({})));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().allocation_distance, kDistance);
+  EXPECT_TRUE(read.value().allocations.empty());
+}
+
+TEST(Memory, AReleaseMayComeChunksLater) {
+  // GIVEN a recording that writes two blocks, forgets them, and later writes what became of them
+  Profile profile = with_blocks({{"main;a", 100, 10}, {"main;b", 200, 20}});
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header() + encoder.encode(profile);
+  profile.allocations.clear();
+  profile.samples.clear();
+  profile.releases.push_back({3, 50, {}});
+  profile.releases.push_back({0, AllocationRow::kAlive, profile.strings.intern("list")});
+  profile.releases.push_back({999, 50, {}});  // of an allocation that was lost
+  bytes += encoder.encode(profile);
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read.value().allocations.size(), 2U);
+  EXPECT_EQ(read.value().allocations[0].freed_ns, AllocationRow::kAlive);
+  EXPECT_EQ(read.value().strings[read.value().allocations[0].type], "list");
+  EXPECT_EQ(read.value().allocations[1].freed_ns, 50);
+}
+
+}  // namespace
+}  // namespace plimsoll::profile

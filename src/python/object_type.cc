@@ -1,0 +1,82 @@
+#include "python/object_type.h"
+
+#include <Python.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "memory/local.h"
+#include "python/compat.h"
+
+namespace plimsoll::python {
+namespace {
+
+// Bits of tp_flags that say what lies before an object; the first two are of 3.11 and 3.12, and nothing before.
+constexpr unsigned long kManagedWeakref = 1UL << 3U;
+constexpr unsigned long kManagedDict = 1UL << 4U;
+constexpr std::size_t kManagedBytes = 16;
+constexpr std::size_t kCollectorBytes = 16;
+constexpr std::size_t kLongestName = 200;
+
+// A plausible address of an object.
+bool is_aligned(std::uint64_t address) { return address > 4096 && (address & 7U) == 0; }
+
+// The address of the type of the object at `at`; 0 if there is no plausible one.
+std::uint64_t type_at(std::uint64_t at) {
+  std::uint64_t type = 0;
+  const bool is_read = memory::LocalReader{}.load(Address{at + offsetof(PyObject, ob_type)}, type);
+  return is_read && is_aligned(type) ? type : 0;
+}
+
+bool has_plausible_count(std::uint64_t at, ObjectState state) {
+  std::uint32_t low = 0;
+  if (!memory::LocalReader{}.load(Address{at + kReferenceCountOffset}, low)) return false;
+  constexpr std::uint32_t kMostReferences = 0xe0000000;  // immortal ones included
+  return state == ObjectState::kDying ? low == 0 : low > 0 && low <= kMostReferences;
+}
+
+// Bytes before an object of this type.
+std::size_t bytes_before(unsigned long flags) {
+  const std::size_t managed =
+      (flags & (kManagedDict | kManagedWeakref)) != 0 && kObjectsHaveManagedFields ? kManagedBytes : 0;
+  return managed + ((flags & Py_TPFLAGS_HAVE_GC) != 0 ? kCollectorBytes : 0);
+}
+
+// The type, if what is there has all marks of one.
+const PyTypeObject* checked_type(std::uint64_t address) {
+  // A type's own type is `type`, or a metaclass, whose type is `type` in nearly all programs. No other data leads
+  // there.
+  std::uint64_t flags = 0;
+  const auto type_of_types = reinterpret_cast<std::uint64_t>(&PyType_Type);
+  const std::uint64_t meta = type_at(address);
+  if (meta != type_of_types && (meta == 0 || type_at(meta) != type_of_types || meta == address)) return nullptr;
+  const memory::LocalReader memory;
+  if (meta != type_of_types && (!memory.load(Address{meta + offsetof(PyTypeObject, tp_flags)}, flags) ||
+                                (flags & Py_TPFLAGS_TYPE_SUBCLASS) == 0))
+    return nullptr;
+  if (!memory.load(Address{address + offsetof(PyTypeObject, tp_flags)}, flags) || (flags & Py_TPFLAGS_READY) == 0)
+    return nullptr;
+  return reinterpret_cast<const PyTypeObject*>(address);
+}
+
+}  // namespace
+
+std::optional<std::string_view> type_of_object_in(const void* block, std::size_t size, ObjectState state) {
+  const auto start = reinterpret_cast<std::uint64_t>(block);
+  for (const std::size_t before : {std::size_t{0}, kCollectorBytes, kCollectorBytes + kManagedBytes}) {
+    if (before + sizeof(PyObject) > size) break;
+    const std::uint64_t address = type_at(start + before);
+    if (address == 0 || !has_plausible_count(start + before, state)) continue;
+    const PyTypeObject* type = checked_type(address);
+    if (type == nullptr || bytes_before(type->tp_flags) != before) continue;
+    const bool fits = type->tp_basicsize >= static_cast<Py_ssize_t>(sizeof(PyObject)) &&
+                      before + static_cast<std::size_t>(type->tp_basicsize) <= size;
+    // An object of variable length may be shorter than its type's basic size says (int, for one).
+    if (!fits && type->tp_itemsize == 0) continue;
+    if (type->tp_name == nullptr) continue;
+    return std::string_view(type->tp_name, ::strnlen(type->tp_name, kLongestName));
+  }
+  return std::nullopt;
+}
+
+}  // namespace plimsoll::python

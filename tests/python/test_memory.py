@@ -1,0 +1,382 @@
+"""Sampled allocations: how much, by whom, what lives on, and that the program does not notice."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pathlib
+import sys
+import threading
+from typing import Any, Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+Write = Callable[..., pathlib.Path]
+FUNCTIONS = ("keep_small", "keep_large", "churn", "grow", "in_thread")
+
+pytestmark = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded builds cannot sample allocations")
+
+
+def near(estimate: Any, truth: float) -> bool:
+    """Whether an estimate is within what chance allows to one in a hundred thousand."""
+    slack = 2.3 * max(estimate.high - estimate.bytes, estimate.bytes - estimate.low) + 0.01 * truth
+    return abs(estimate.bytes - truth) <= slack
+
+
+@pytest.mark.parametrize("python_malloc", ["pymalloc", "debug", "malloc"])
+def test_bytes_by_function_are_right(tmp_path: pathlib.Path, python_malloc: str) -> None:
+    # GIVEN functions that allocate known numbers of bytes, with Python's own allocator or others below ours
+    recorded = harness.record(tmp_path, harness.TARGETS / "allocations.py", "3", options=["--alloc=8K"],
+                              env={"PYTHONMALLOC": python_malloc})
+    allocated, live = recorded.profile.memory("alloc"), recorded.profile.memory("live")
+    for function in FUNCTIONS:
+        truth = recorded.truth[function]
+        # THEN what each allocated, and what of it lives on, is what the profile says
+        assert near(allocated.of(function).own, truth["allocated"]), (function, allocated.of(function), truth)
+        if truth["live"]:
+            assert near(live.of(function).own, truth["live"]), (function, live.of(function), truth)
+        else:
+            assert function not in [row.function.name for row in live.rows]
+
+
+def test_lines_and_threads(tmp_path: pathlib.Path) -> None:
+    profile = harness.record(tmp_path, harness.TARGETS / "allocations.py", "3", options=["--alloc=32K"]).profile
+    source = (harness.TARGETS / "allocations.py").read_text().splitlines()
+    places = set()
+    for allocation in profile.allocations:
+        leaf = profile.frames_of(allocation.stack)[-1]
+        if leaf.function.file.endswith("allocations.py"):
+            places.add((leaf.function.name, source[leaf.line - 1].strip(), profile.threads[allocation.thread].name))
+    assert ("churn", "bytes(size)", "MainThread") in places
+    assert ("keep_small", "return list(map(bytes, repeat(100 - OVERHEAD, count)))", "MainThread") in places
+    assert {name.split()[0] for function, _, name in places if function == "in_thread"} == {"Thread-1"}
+
+
+def test_types(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN objects of many types, some kept, some freed
+    path = program("""
+class Plain: pass
+class Slotted: __slots__ = ("a", "b")
+class Frozen(tuple): pass
+def keep():
+    return [[Plain(), Slotted(), Frozen((1, 2)), {i: i}, {i}, [i] * 5, (i, i), "x" * (i % 50 + 60), i * 1.5, 2 ** 70 + i]
+            for i in range(8000)]
+def churn():
+    for i in range(8000):
+        Slotted(), "x" * (i % 50 + 60), {i: i}
+kept = keep()
+churn()
+""")
+    profile = harness.record(tmp_path, path, options=["--alloc=1K"]).profile
+    kinds: "dict[tuple[str, bool], int]" = {}
+    for allocation in profile.allocations:
+        callers = {frame.function.name for frame in profile.frames_of(allocation.stack)}
+        if callers & {"keep", "churn"} and allocation.domain == "object":
+            key = (allocation.type, allocation.freed_ns is None)
+            kinds[key] = kinds.get(key, 0) + 1
+    # THEN each is known by its type
+    for name in ("Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float", "int"):
+        assert kinds.get((name, True), 0) > 5, (name, kinds)
+    for name in ("Slotted", "str"):
+        assert kinds.get((name, False), 0) > 5, (name, kinds)
+    # and there are no others but what comprehensions and calls make on the way
+    others = {name for name, _ in kinds} - {"Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float",
+                                           "int", "", "range", "range_iterator", "frame", "function", "cell", "builtin_function_or_method"}
+    assert not others, kinds
+
+
+def test_a_leak_is_found(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("""
+leaked = []
+def leak():
+    leaked.append(bytearray(10_000))
+def work():
+    return [bytearray(10_000) for _ in range(10)]
+for _ in range(2_000):
+    leak()
+    work()
+""")
+    live = harness.record(tmp_path, path, options=["--alloc=64K"]).profile.memory("live")
+    assert live.rows[0].function.name == "leak"
+    assert near(live.of("leak").own, 2_000 * 10_001)
+    assert not [row for row in live.rows if row.function.name.startswith("work")]
+
+
+def test_the_peak_is_when_most_was_alive(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("""
+def low(): return bytearray(5_000_000)
+def high(): return bytearray(50_000_000)
+a = low()
+b = high()
+del b
+c = low()
+""")
+    peak = harness.record(tmp_path, path, options=["--alloc"]).profile.memory("peak")
+    assert near(peak.of("high").own, 50_000_000)
+    assert near(peak.of("low").own, 5_000_000)
+
+
+def test_allocations_carry_the_tags_that_held() -> None:
+    # GIVEN two tags, one in a thread of its own, and what is allocated under each and under none
+    def keep(count: int) -> "list[bytes]": return [bytes(400) for _ in range(count)]
+    def in_thread() -> None:
+        with plimsoll.tag(drink="coffee"):
+            kept.append(keep(4000))
+    kept: "list[list[bytes]]" = []
+    with plimsoll.Profiler(alloc_bytes=1024, memory_mb=64) as profiler:
+        kept.append(keep(1000))
+        with plimsoll.tag(drink="tea"):
+            kept.append(keep(2000))
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+    # WHEN one tag is asked for THEN it has the bytes that were allocated under it
+    size = 400 + sys.getsizeof(b"")
+    for tag, count in (("drink=tea", 2000), ("drink=coffee", 4000), ("drink", 6000), ("drink=", 1000)):
+        live = profiler.profile.filter(tag=tag).memory("live")
+        own = sum(row.own.bytes for row in live.rows if "keep" in row.function.name)
+        assert own == pytest.approx(count * size, rel=0.25), tag
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_tracemalloc_around(tmp_path: pathlib.Path, program: Write, when: str) -> None:
+    # GIVEN tracemalloc, from before the recording to its middle, or within it
+    path = program("""
+import tracemalloc
+def keep(): return [bytes(500) for _ in range(5000)]
+a = keep()
+if tracemalloc.is_tracing():
+    tracemalloc.stop()
+else:
+    tracemalloc.start()
+b = keep()
+tracemalloc.stop()
+del a
+c = keep()
+print("fine")
+""")
+    env = {"PYTHONTRACEMALLOC": "1"} if when == "before" else None
+    # THEN the program does not notice, and nobody frees what is not his
+    recorded = harness.record(tmp_path, path, options=["--alloc=4K"], env=env)
+    assert recorded.finished.out == "fine\n"
+    assert recorded.profile.memory("alloc").all.samples > 100
+
+
+def test_memory_error_is_as_without_us(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (400_000_000_000, 400_000_000_000))
+errors = 0
+for size in (1 << 45, (1 << 62) + 5):
+    for make in (bytearray, lambda n: [None] * (n // 8), lambda n: "x" * n):
+        try:
+            make(size)
+        except (MemoryError, OverflowError):
+            errors += 1
+print(errors)
+""")
+    assert harness.record(tmp_path, path, options=["--alloc=64"]).finished.out == "6\n"
+
+
+def test_a_program_may_have_little_address_space(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("x = [bytes(100) for _ in range(100_000)]; print(len(x))")
+    words = ["sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", harness.binary(), "run", "--python", sys.executable,
+             "--alloc=8K", "-o", tmp_path / "a.plim", path]
+    finished = harness.run(words).expect(0)
+    assert finished.out == "100000\n"
+    assert plimsoll.Profile.open(tmp_path / "a.plim").memory("live").all.samples > 500
+
+
+def test_forked_children(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a parent with sampled blocks, and children that free them, allocate, and fork again
+    path = program("""
+import os
+def keep(): return [bytes(300) for _ in range(20_000)]
+def in_child(): return [bytes(300) for _ in range(20_000)]
+a = keep()
+for generation in range(2):
+    pid = os.fork()
+    if pid:
+        assert os.waitpid(pid, 0)[1] == 0
+        break
+    del a
+    a = in_child()
+""")
+    recorded = harness.record(tmp_path, path, options=["--alloc=4K", "--children"])
+    profiles = harness.profiles_in(tmp_path)
+    assert len(profiles) == 3
+    truth = 20_000 * (300 + sys.getsizeof(b""))
+    for profile in profiles:
+        name = "keep" if profile.meta == recorded.profile.meta and "keep" in str(profile.memory("alloc")) else "in_child"
+        assert abs(profile.memory("live").of(name).total.bytes / truth - 1) < 0.15, str(profile.memory("live"))
+
+
+def test_sampling_stops_and_starts_while_blocks_are_alive() -> None:
+    kept = []
+    for round_number in range(6):
+        with plimsoll.Profiler(alloc_bytes=512 << (round_number % 3)) as profiler:
+            kept.append([bytes(150) for _ in range(5_000)])
+            if round_number % 2:
+                kept[round_number - 1] = []
+        memory = profiler.profile.memory("live")
+        assert memory.all.samples > 100
+        kept.append([bytes(150) for _ in range(5_000)])
+    # WHEN nothing is sampled any more THEN all of it can still be changed and freed
+    for items in kept:
+        assert all(item == bytes(150) for item in items)
+        items.extend(items)
+        del items[1000:]
+    del kept
+    gc.collect()
+
+
+def test_a_new_distance_holds_from_the_first_byte_on() -> None:
+    # GIVEN threads that were told to sample next to nothing
+    def large() -> Any: return [bytearray(5_000) for _ in range(2000)]
+    go, done, kept = threading.Semaphore(0), threading.Semaphore(0), []
+    def work() -> None:
+        for _ in range(2):
+            go.acquire()
+            kept.append(large())
+            done.release()
+    thread = threading.Thread(target=work)
+    thread.start()
+    for distance in (1 << 32, 4096):
+        # WHEN the next recording samples much
+        # (with room for all samples, on a busy machine, too)
+        with plimsoll.Profiler(alloc_bytes=distance, memory_mb=256) as profiler:
+            kept.append(large())
+            go.release()
+            done.acquire()
+        # THEN all of them do (but for 64 KiB that a thread may still count for the recording before)
+        rows = [row for row in profiler.profile.memory("alloc").rows if row.function.name.endswith("large")]
+        if distance == 4096:
+            assert 0.93 * 2 * 2000 * 5001 < rows[0].total.bytes < 1.05 * 2 * 2000 * 5001, rows
+    thread.join()
+
+
+def test_pause_and_resume() -> None:
+    with plimsoll.Profiler(alloc_bytes=1024) as profiler:
+        def paused() -> Any: return [bytes(400) for _ in range(3000)]
+        def resumed() -> Any: return [bytes(400) for _ in range(3000)]
+        plimsoll.pause()
+        first = paused()
+        plimsoll.resume()
+        second = resumed()
+    names = "\n".join(row.function.name for row in profiler.profile.memory("alloc").rows)
+    assert "resumed" in names and "paused" not in names
+    assert len(first) == len(second)
+
+
+def test_subinterpreters(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("""
+import threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        interpreters = None
+CODE = "x = [bytes(100 + i % 300) for i in range(30_000)]; y = [{i: [i]} for i in range(20_000)]; del x"
+if interpreters is not None:
+    ids = [interpreters.create() for _ in range(2)]
+    threads = [threading.Thread(target=interpreters.run_string, args=(i, CODE)) for i in ids]
+    for thread in threads: thread.start()
+    x = [bytes(100 + i % 300) for i in range(30_000)]
+    for thread in threads: thread.join()
+    for i in ids: interpreters.destroy(i)
+print("fine")
+""")
+    recorded = harness.record(tmp_path, path, options=["--alloc=2K"])
+    assert recorded.finished.out == "fine\n"
+    assert recorded.profile.memory("alloc").all.samples > 500
+
+
+def test_objects_that_come_back_and_finalizers_at_the_end(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program("""
+import atexit, gc, threading
+back = []
+class Phoenix:
+    def __init__(self): self.load = [0] * 20
+    def __del__(self):
+        if len(back) < 3000: back.append(self)
+for _ in range(5000):
+    p = Phoenix(); p.me = p
+del p
+gc.collect()
+back.clear()
+gc.collect()
+atexit.register(lambda: back.extend([bytes(1000) for _ in range(1000)]))
+class Last:
+    def __del__(self): [bytes(600) for _ in range(1000)]
+last = Last()
+threading.Thread(target=lambda: [bytes(i % 900) for i in range(20000)]).start()
+print("fine")
+""")
+    assert harness.record(tmp_path, path, options=["--alloc=256"]).finished.out == "fine\n"
+
+
+def test_show(tmp_path: pathlib.Path) -> None:
+    recorded = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=["--alloc=16K"])
+    path = tmp_path / "recorded.plim"
+    text = harness.plimsoll_command("show", path, "live", "--flat").expect(0).out
+    assert text.startswith("alive at the end: ") and "95 % sure" in text and "keep_small" in text
+    tree = harness.plimsoll_command("show", path, "peak").expect(0).out
+    assert "alive at the peak" in tree and "± %" in tree and "grow" in tree
+    data = json.loads(harness.plimsoll_command("show", path, "alloc", "--json").expect(0).out)
+    row = next(row for row in data["functions"] if row["function"] == "churn")
+    memory = recorded.profile.memory("alloc")
+    assert row["self"]["bytes"] == pytest.approx(memory.of("churn").own.bytes, abs=1)
+    assert row["self"]["low"] < row["self"]["bytes"] < row["self"]["high"]
+    # what was counted on the way is what the samples come to
+    assert data["counted_bytes"] == pytest.approx(memory.all.bytes, rel=0.2)
+    only = json.loads(harness.plimsoll_command("show", path, "alloc", "--json", "--function", "churn").expect(0).out)
+    assert {row["function"] for row in only["functions"] if row["self"]["bytes"]} == {"churn"}
+
+
+def test_a_profile_without_allocations_says_so(tmp_path: pathlib.Path, program: Write) -> None:
+    harness.record(tmp_path, program("print(sum(i * i for i in range(10**6)))"))
+    finished = harness.plimsoll_command("show", tmp_path / "recorded.plim", "live").expect(2)
+    assert "--alloc" in finished.err
+    with pytest.raises(ValueError, match="alloc"):
+        plimsoll.Profile.open(tmp_path / "recorded.plim").memory()
+
+
+def test_bad_distances() -> None:
+    for value in ("63", "5G", "12x"):
+        assert harness.plimsoll_run("-c", "pass", options=[f"--alloc={value}"]).expect(2).err
+    with pytest.raises(ValueError, match="alloc_bytes"):
+        plimsoll.Profiler(alloc_bytes=1)
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_truth_in_93_percent_of_trials() -> None:
+    from itertools import repeat
+
+    def allocate(count: int, size: int) -> None:
+        for n in repeat(size, count):
+            bytes(n)
+
+    name = allocate.__qualname__ if sys.version_info >= (3, 11) else "allocate"
+    overhead = sys.getsizeof(b"")
+    held = trials = 0
+    total = expected = 0.0
+    for trial in range(500):
+        with plimsoll.Profiler(alloc_bytes=4096, sources=False) as profiler:
+            allocate(2000, 60 + trial % 7 * 150)
+        truth = 2000 * (60 + trial % 7 * 150 + overhead)
+        try:
+            own = profiler.profile.memory("alloc").of(name).own
+        except KeyError:
+            trials += 1
+            continue
+        trials += 1
+        held += own.low <= truth <= own.high
+        total += own.bytes
+        expected += truth
+    assert held >= 0.93 * trials, (held, trials)
+    assert total == pytest.approx(expected, rel=0.01)
