@@ -137,8 +137,8 @@ def test_allocations_carry_the_tags_that_held() -> None:
     size = 400 + sys.getsizeof(b"")
     for tag, count in (("drink=tea", 2000), ("drink=coffee", 4000), ("drink", 6000), ("drink=", 1000)):
         live = profiler.profile.filter(tag=tag).memory("live")
-        own = sum(row.own.bytes for row in live.rows if "keep" in row.function.name)
-        assert own == pytest.approx(count * size, rel=0.25), tag
+        keep = next(row for row in live.rows if harness.plain_name(row.function) == "keep")
+        assert near(keep.total, count * size), tag
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -235,7 +235,12 @@ def test_sampling_stops_and_starts_while_blocks_are_alive() -> None:
 
 def test_a_new_distance_holds_from_the_first_byte_on() -> None:
     # GIVEN threads that were told to sample next to nothing
-    def large() -> Any: return [bytearray(5_000) for _ in range(2000)]
+    def large() -> Any:
+        blocks: "list[Any]" = [None] * 2000
+        for i in range(2000):
+            blocks[i] = bytearray(5_000)
+        return blocks
+    truth = 2 * (2000 * bytearray(5_000).__sizeof__() + sys.getsizeof([None] * 2000))
     go, done, kept = threading.Semaphore(0), threading.Semaphore(0), []
     def work() -> None:
         for _ in range(2):
@@ -254,7 +259,7 @@ def test_a_new_distance_holds_from_the_first_byte_on() -> None:
         # THEN all of them do (but for 64 KiB that a thread may still count for the recording before)
         rows = [row for row in profiler.profile.memory("alloc").rows if row.function.name.endswith("large")]
         if distance == 4096:
-            assert 0.93 * 2 * 2000 * 5001 < rows[0].total.bytes < 1.05 * 2 * 2000 * 5001, rows
+            assert near(rows[0].total, truth), (rows, truth)
     thread.join()
 
 
@@ -320,6 +325,7 @@ print("fine")
     assert harness.record(tmp_path, path, options=["--alloc=256"]).finished.out == "fine\n"
 
 
+@pytest.mark.any_version
 def test_show(tmp_path: pathlib.Path) -> None:
     recorded = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=["--alloc=16K"])
     path = tmp_path / "recorded.plim"
@@ -338,6 +344,7 @@ def test_show(tmp_path: pathlib.Path) -> None:
     assert {row["function"] for row in only["functions"] if row["self"]["bytes"]} == {"churn"}
 
 
+@pytest.mark.any_version
 def test_a_profile_without_allocations_says_so(tmp_path: pathlib.Path, program: Write) -> None:
     harness.record(tmp_path, program("print(sum(i * i for i in range(10**6)))"))
     finished = harness.plimsoll_command("show", tmp_path / "recorded.plim", "live").expect(2)
@@ -346,6 +353,7 @@ def test_a_profile_without_allocations_says_so(tmp_path: pathlib.Path, program: 
         plimsoll.Profile.open(tmp_path / "recorded.plim").memory()
 
 
+@pytest.mark.any_version
 def test_bad_distances() -> None:
     for value in ("63", "5G", "12x"):
         assert harness.plimsoll_run("-c", "pass", options=[f"--alloc={value}"]).expect(2).err
