@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
 # The newest, and one without a GIL.
 ALL_TESTS = ("cp315", "cp313t")
+HAVE_VMPROF = ("cp39", "cp310", "cp311")
 HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 
@@ -74,6 +75,8 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
         ok, output = run([str(python), "-m", "pip", "install", "--quiet", *what], WORK / f"{tag}.install.log")
         if not ok:
             return False, f"pip install {what[0]} failed: see {WORK / f'{tag}.install.log'}", python
+    if tag in HAVE_VMPROF:  # its own reader is asked, too; without it those tests say that they are skipped
+        run([str(python), "-m", "pip", "install", "--quiet", "vmprof"], WORK / f"{tag}.vmprof.log")
     return True, "", python
 
 

@@ -1,0 +1,193 @@
+"""A recording as vmprof's users start it: into a file of theirs that is open, in vmprof's format.
+
+It is recorded as any other, into a private temporary file, and converted at the end: only then are all names known. A
+program that is killed leaves that file (plimsoll-*.plim in the temporary directory), which ``plimsoll show`` reads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import sys
+import threading
+from typing import Optional
+
+from plimsoll import _core, _recording
+from plimsoll.compat.vmprof import writing
+
+_MOST_HZ = 100000.0
+_RSS_INTERVAL_S = 0.01
+
+
+def check_descriptor(fileno: int, native: bool) -> None:
+    """ValueError for a file that vmprof would not take: with native frames it reads the file again."""
+    try:
+        access = fcntl.fcntl(fileno, fcntl.F_GETFL) & os.O_ACCMODE
+    except (OSError, ValueError, OverflowError):
+        access = os.O_RDONLY
+    if access == os.O_RDONLY:
+        raise ValueError("file descriptor must be writeable")
+    if native and access != os.O_RDWR:
+        raise ValueError("file descriptor must be readable")
+
+
+class RealTimeThreads:
+    """The threads that are sampled in real-time mode, and since when. Threads are known by threading's ident."""
+
+    def __init__(self, core: _core.Recording) -> None:
+        self._core = core
+        self._now: dict[int, int] = {}  # ident: the kernel's id, 0 if unknown
+        #: (since when, kernel's ids).
+        self._history: list[tuple[int, frozenset[int]]] = []
+
+    def insert(self, ident: int) -> int:
+        """How many there are now; -1 if it was there."""
+        if ident in self._now:
+            return -1
+        self._now[ident] = _native_id(ident)
+        return self._remember()
+
+    def remove(self, ident: int) -> int:
+        """How many there are now; -1 if it was not there."""
+        if self._now.pop(ident, None) is None:
+            return -1
+        return self._remember()
+
+    def _remember(self) -> int:
+        self._history.append((self._core.stats()["duration_ns"], frozenset(self._now.values())))
+        return len(self._now)
+
+    def spans(self) -> "list[tuple[int, int, frozenset[int]]]":
+        """From when to when, in nanoseconds since the start, which threads were sampled."""
+        ends = [begin for begin, _ in self._history[1:]] + [2**63 - 1]
+        return [(0 if i == 0 else begin, end, threads)
+                for i, ((begin, threads), end) in enumerate(zip(self._history, ends))]
+
+
+def _native_id(ident: int) -> int:
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return thread.native_id or 0
+    return threading.get_native_id() if ident == threading.get_ident() else 0
+
+
+class Recording:
+    """The one recording."""
+
+    def __init__(self, fileno: int, period: float, memory: bool, lines: bool, real_time: bool) -> None:
+        import tempfile
+
+        self.fileno = fileno
+        self._wish = writing.Wish(lines=lines, memory=memory)
+        # Of our own: by the time of stop() the number may stand for another file.
+        self._descriptor = os.dup(fileno)
+        temporary, self._path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
+        os.close(temporary)
+        self.real_time_threads: Optional[RealTimeThreads] = None
+        options = _recording.Options(path=self._path, rate_hz=min(1 / period, _MOST_HZ),
+                                     mode="wall" if real_time else "cpu", sources=False)
+        if memory:
+            options.rss_interval_s = _RSS_INTERVAL_S
+        try:
+            self.core = _recording.start(options)
+        except BaseException:
+            self._close()
+            raise
+        if real_time:
+            self.real_time_threads = RealTimeThreads(self.core)
+            self.real_time_threads.insert(threading.get_ident())
+
+    def profile_path(self) -> Optional[str]:
+        """The path of the file; None if it has none."""
+        try:
+            path = os.readlink(f"/proc/self/fd/{self._descriptor}")
+        except OSError:
+            return None
+        return path if path.startswith("/") else None
+
+    def stop(self) -> None:
+        """Ends the recording and writes the file. OSError if that fails."""
+        try:
+            if _recording.active() is self.core:
+                _recording.stop()
+            # What an exit handler or a full disk has stopped already is in the file.
+            rest = memoryview(self._converted())
+            while rest:
+                rest = rest[os.write(self._descriptor, rest):]
+        finally:
+            self._close()
+
+    def _converted(self) -> bytes:
+        data = _core.ProfileData.open(self._path)
+        if self.real_time_threads is None:
+            return writing.rewrite(data.convert(format="vmprof", path=""), self._wish)
+        parts = [(_between(data, begin, end).convert(format="vmprof", path=""), threads)
+                 for begin, end, threads in self.real_time_threads.spans()]
+        return writing.rewrite(writing.join(parts), self._wish)
+
+    def abandon(self) -> None:
+        """In a child made by fork: the recording and its files are the parent's."""
+        os.close(self._descriptor)
+
+    def _close(self) -> None:
+        os.close(self._descriptor)
+        os.unlink(self._path)
+
+
+def _between(data: _core.ProfileData, begin_ns: int, end_ns: int) -> _core.ProfileData:
+    return data.filter(thread="", function="", file="", activities=[], tags=[], from_ns=begin_ns, to_ns=end_ns)
+
+
+# ---- the one there is ----
+
+_lock = threading.RLock()
+_active: Optional[Recording] = None
+_is_hooked = False
+
+
+def active() -> Optional[Recording]:
+    """The recording that start() began, if stop() has not ended it."""
+    return _active
+
+
+def start(fileno: int, period: float, memory: bool, lines: bool, real_time: bool) -> None:
+    """Starts recording. ValueError if it is going on."""
+    global _active
+    with _lock:
+        if _active is not None:
+            raise ValueError("vmprof is already enabled")
+        _active = Recording(fileno, period, memory, lines, real_time)
+        _hook()
+
+
+def stop() -> None:
+    """Ends the recording, if there is one."""
+    global _active
+    with _lock:
+        recording, _active = _active, None
+        if recording is not None:
+            recording.stop()
+
+
+def _hook() -> None:
+    global _is_hooked
+    if not _is_hooked:
+        _is_hooked = True
+        atexit.register(_stop_at_exit)
+        os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _stop_at_exit() -> None:
+    try:
+        stop()
+    except Exception as error:
+        print(f"plimsoll: the profile is not written: {error}", file=sys.stderr)
+
+
+def _forget_in_child() -> None:
+    global _active, _lock
+    recording, _active = _active, None
+    _lock = threading.RLock()
+    if recording is not None:
+        recording.abandon()
