@@ -10,8 +10,8 @@
         vmprof.disable()
     print(vmprof.read_profile("app.prof").get_tree())
 
-A program that says ``import vmprof`` itself gets this one after :func:`plimsoll.compat.install_as_vmprof`. docs/vmprof.md
-has what differs.
+A program that says ``import vmprof`` itself gets this one after :func:`plimsoll.compat.install_as_vmprof`.
+docs/vmprof.md has what differs.
 """
 
 from __future__ import annotations
