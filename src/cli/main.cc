@@ -14,6 +14,7 @@
 #include "cli/run.h"
 #include "cli/selftest.h"
 #include "cli/show.h"
+#include "cli/upload.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_info());
   commands.push_back(make_convert());
   commands.push_back(make_firefox());
+  commands.push_back(make_upload());
   commands.push_back(make_heap());
   commands.push_back(make_jitlog());
   commands.push_back(make_doctor());

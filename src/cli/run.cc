@@ -97,6 +97,7 @@ class Run final : public Command {
            "--alloc{512K}", settings_.alloc,
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees")
         ->type_name("[=BYTES]");
+    app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
     app.add_flag("--children", settings_.children, "Record child processes, too");
     app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
         ->type_name("FORMAT");
@@ -135,11 +136,12 @@ class Run final : public Command {
     argv.insert(argv.end(), program_.begin(), program_.end());
     const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), fs::absolute(plim).string()));
     if (!ending.ok()) return ending.error();
-    if (is_plim())
-      report_recording(plim, output, console);
-    else
+    std::error_code error;
+    if (!is_plim())
       convert(plim, output, console);
-    report_children(plim, console);
+    else if (!is_quiet_ || !fs::exists(plim, error))
+      report_recording(plim, output, console);
+    if (!is_quiet_) report_children(plim, console);
     return pass_on(ending.value());
   }
 
@@ -209,9 +211,12 @@ class Run final : public Command {
   }
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {
-    report_recording(plim, "", console);
+    if (!is_quiet_) report_recording(plim, "", console);
     Result<profile::Profile> profile = profile::read_plim_file(plim);
-    if (!profile.ok()) return;  // the report has said so
+    if (!profile.ok()) {
+      if (is_quiet_) report_recording(plim, "", console);  // which says why
+      return;
+    }
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     const Result<std::string> bytes = formats::write_as(writer.value(), profile.value(), output);
     const Status written = bytes.ok() ? write_file(output, bytes.value()) : Status(bytes.error());
@@ -221,7 +226,7 @@ class Run final : public Command {
       return;
     }
     ::unlink(plim.c_str());
-    console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
+    if (!is_quiet_) console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
   }
 
   // Ends this process as the program ended, so that callers see no difference.
@@ -235,7 +240,7 @@ class Run final : public Command {
   }
 
   RunSettings settings_;
-  bool no_sources_ = false;
+  bool no_sources_ = false, is_quiet_ = false;
   std::string config_, python_;
   std::vector<std::string> program_;
 };

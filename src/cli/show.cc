@@ -18,6 +18,7 @@
 #include "cli/tag_report.h"
 #include "cli/units.h"
 #include "profile/tasks.h"
+#include "profile/without_native.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -37,7 +38,8 @@ struct ShowArguments {
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false,
+       no_native = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -158,10 +160,21 @@ std::vector<ThreadRow> threads_of(const profile::Profile& profile, const ShowReq
   return rows;
 }
 
+// The functions that are asked for, heaviest first.
+std::vector<profile::FlatRow> functions_of(const profile::Profile& profile, const ShowRequest& request) {
+  std::vector<profile::FlatRow> rows = flat_rows(profile, request.sort);
+  const double least_percent = request.arguments.min_percent.value_or(0);
+  const std::int64_t all_ns = profile.sampled_ns();
+  std::erase_if(rows, [&](const profile::FlatRow& row) {
+    return percent_of(request.sort == SortBy::kSelf ? row.self_ns : row.total_ns, all_ns) < least_percent;
+  });
+  return rows;
+}
+
 std::string as_json(const profile::Profile& profile, const Selection& selection, const ShowRequest& request) {
   const ShowArguments& arguments = request.arguments;
   if (arguments.view == "flat") {
-    std::vector<profile::FlatRow> rows = flat_rows(profile, request.sort);
+    std::vector<profile::FlatRow> rows = functions_of(profile, request);
     const std::size_t limit = given_or(arguments.limit, std::size_t{0});
     if (limit != 0 && limit < rows.size()) rows.resize(limit);
     return flat_json(profile, selection, rows);
@@ -182,7 +195,7 @@ std::string view_as_text(const profile::Profile& profile, const ShowRequest& req
     FlatOptions options;
     options.sort = request.sort;
     options.limit = given_or(arguments.limit, options.limit);
-    return render_flat(profile, flat_rows(profile, request.sort), options, page);
+    return render_flat(profile, functions_of(profile, request), options, page);
   }
   if (arguments.view == "lines") {
     LinesOptions options;
@@ -255,10 +268,12 @@ class Show final : public Command {
         ->allow_extra_args(false);
     app.add_flag("--tasks", to.tasks,
                  "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
-    app.add_option("--min-percent", to.min_percent, "tree, lines: leave out what is below (default 1)")->type_name("P");
+    app.add_option("--min-percent", to.min_percent, "tree, lines, flat: leave out what is below (default 1; flat 0)")
+        ->type_name("P");
     app.add_option("--depth", to.depth, "tree: at most N calls deep")->type_name("N");
     app.add_flag("--lines", to.by_line, "tree: tell the lines of a function apart");
     app.add_flag("--no-fold", to.no_fold, "tree: a line for every frame of recursion, libraries and imports");
@@ -278,6 +293,7 @@ class Show final : public Command {
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
+    if (arguments_.no_native) profile::leave_out_native(profile);
     if (const auto view = memory_view_named(arguments_.view))
       return show_memory(profile, *view, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);

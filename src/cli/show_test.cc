@@ -23,6 +23,9 @@ FakeConsole console_with_profile() {
       worker | run(work.py:3 def 2)                           30 @2000
     )");
   };
+  console.files["native.plim"] = [] {
+    return profile::testing::draw_profile("!_start;main;!memcpy  30\n!_start;main  70");
+  };
   console.files["empty.plim"] = [] {
     profile::Profile profile = profile::testing::draw_profile("");
     profile.drops.push_back({"ring full", 7, 0});
@@ -70,6 +73,21 @@ TEST(Show, FiltersByThreadFunctionFileAndTime) {
 
 TEST(Show, ShowsOnlyTheFileAskedForInLines) {
   EXPECT_FALSE(contains(show({"app.plim", "lines", "--file", "work.py"}).out, "app.py"));
+}
+
+TEST(Show, LeavesOutFunctionsBelowAShare) {
+  const std::string flat = show({"app.plim", "flat", "--min-percent", "40"}).out;
+  EXPECT_TRUE(contains(flat, "parse")) << flat;
+  EXPECT_FALSE(contains(flat, "main")) << flat;
+  EXPECT_TRUE(contains(show({"app.plim", "flat", "--min-percent", "40", "--sort", "total"}).out, "main"));
+  EXPECT_FALSE(contains(show({"app.plim", "flat", "--min-percent", "40", "--json"}).out, R"("function":"main")"));
+}
+
+TEST(Show, GivesTheTimeOfNativeFunctionsToTheirCallers) {
+  const std::string flat = show({"native.plim", "flat", "--no-native", "--json"}).out;
+  EXPECT_TRUE(contains(flat, R"("function":"main")")) << flat;
+  EXPECT_TRUE(contains(flat, R"("self_ns":100000000)")) << flat;
+  EXPECT_FALSE(contains(flat, "memcpy")) << flat;
 }
 
 TEST(Show, HasColorsOnlyWhereAskedFor) {

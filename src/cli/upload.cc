@@ -1,0 +1,51 @@
+// cli/upload.cc: hands a profile to plimsoll/upload.py, since Python has HTTP, TLS and the user's certificates.
+#include "cli/upload.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/exit_code.h"
+#include "cli/python_program.h"
+
+namespace plimsoll::cli {
+namespace {
+
+class Upload final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "upload"; }
+  [[nodiscard]] std::string_view summary() const override { return "Send a profile to a vmprof server"; }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll upload app.plim --web-url http://profiles.example:8000\n"
+           "  plimsoll upload app.prof --web-url profiles.example --web-auth TOKEN   with app.prof.jit, if there is "
+           "one";
+  }
+  void add_arguments(CLI::App& app) override {
+    app.add_option("FILE", file_, "The profile, of any format")->required()->type_name("");
+    app.add_option("--web-url", url_, "The server")->required()->type_name("URL");
+    app.add_option("--web-auth", token_, "Your token there; without one the upload is anonymous")->type_name("TOKEN");
+    app.add_option("--jitlog", jitlog_, "A log of PyPy's JIT; by default FILE.jit, if it is there")->type_name("LOG");
+    app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
+        ->type_name("PYTHON");
+  }
+  Result<int> run(Console&) override {
+    const Result<std::string> interpreter = find_interpreter(python_);
+    if (!interpreter.ok()) return interpreter.error();
+    const Result<std::string> boot = find_boot_directory(interpreter.value());  // says if plimsoll is not installed
+    if (!boot.ok()) return boot.error();
+    std::vector<std::string> words{interpreter.value(), "-m", "plimsoll.upload", "--web-url=" + url_};
+    if (!token_.empty()) words.push_back("--web-auth=" + token_);
+    if (!jitlog_.empty()) words.push_back("--jitlog=" + jitlog_);
+    words.insert(words.end(), {"--", file_});
+    const Result<Ending> ending = run_and_wait(words, {});
+    if (!ending.ok()) return ending.error();
+    return ending.value().signal == 0 ? ending.value().exit_code : kFailed;
+  }
+
+ private:
+  std::string file_, url_, token_, jitlog_, python_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_upload() { return std::make_unique<Upload>(); }
+
+}  // namespace plimsoll::cli
