@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from plimsoll import _recording
+from plimsoll._session_facts import path_with_pid
 
 VARIABLE = "PLIMSOLL_RUN"
 
@@ -42,12 +42,25 @@ def begin() -> None:
     if not follow:
         _forget_settings(settings)
     elif settings.pop("is_child", ""):
-        path, base_path = _recording.path_with_pid(path), path
+        path, base_path = path_with_pid(path), path
     else:
         os.environ[VARIABLE] += "is_child=1\n"
     settings.pop("pythonpath", None)
     try:
-        options = _recording.Options(path=path, base_path=base_path, after_fork="follow" if follow else "stop")
-        _recording.start(options.with_texts(settings))
+        _start(path, base_path, settings, follow)
     except Exception as error:  # the program must run, whatever happens here
         print(f"plimsoll: {error}\nplimsoll: the program runs unprofiled", file=sys.stderr)
+
+
+def _start(path: str, base_path: str, settings: dict[str, str], follow: bool) -> None:
+    if sys.implementation.name == "pypy":
+        from plimsoll import _pypy
+
+        _pypy.start(path, settings)
+        return
+    from plimsoll import _recording
+
+    if settings.pop("jitlog", ""):
+        print("plimsoll: --jitlog is for PyPy: this Python has none", file=sys.stderr)
+    options = _recording.Options(path=path, base_path=base_path, after_fork="follow" if follow else "stop")
+    _recording.start(options.with_texts(settings))

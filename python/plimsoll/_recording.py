@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 
-from plimsoll import _core
+from plimsoll import _core, _session_facts
+from plimsoll._session_facts import path_with_pid
 
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
@@ -68,48 +69,10 @@ _lock = threading.RLock()
 _active: Optional[_Active] = None
 
 
-def path_with_pid(path: str) -> str:
-    """``app.plim`` in process 123 is ``app.123.plim``."""
-    stem, dot, extension = path.rpartition(".")
-    return f"{stem}.{os.getpid()}.{extension}" if dot and "/" not in extension else f"{path}.{os.getpid()}"
-
-
 def active() -> Optional[_core.Recording]:
     """The active recording, or None."""
     now = _active
     return now.recording if now is not None and now.recording.is_active else None
-
-
-def _facts() -> list[tuple[str, str]]:
-    """The facts of a session that only Python knows; docs/format.md lists them."""
-    build = "free-threaded" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
-    return [
-        ("plimsoll", _core.version),
-        ("python", ".".join(map(str, sys.version_info[:3])) + ("t" if build else "")),
-        ("implementation", sys.implementation.name),
-        ("executable", sys.executable or ""),
-        ("argv", _process_name()),
-        ("platform", sys.platform + " " + os.uname().machine),
-        ("kernel", os.uname().release),
-        ("directory", _directory()),
-    ]
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
-
-
-def _process_name() -> str:
-    """The command line. Not from sys.argv, which does not exist yet when a recording starts with the interpreter."""
-    try:
-        with open("/proc/self/cmdline", "rb") as file:
-            words = os.fsdecode(file.read()).split("\0")[:-1]
-    except OSError:
-        words = [sys.executable or "python"]
-    return " ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words)
 
 
 def start(options: Options) -> _core.Recording:
@@ -126,7 +89,8 @@ def start(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, sources=options.sources, meta=_facts(), process_name=_process_name())
+            alloc_bytes=options.alloc_bytes, sources=options.sources,
+            meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
         _name_threads(core)

@@ -12,6 +12,7 @@
 #include "cli/suggest.h"
 #include "jitlog/query.h"
 #include "jitlog/reader.h"
+#include "profile/plim_reader.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -37,7 +38,9 @@ class Jitlog final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The log, plain or gzipped; - reads standard input")->required()->type_name("");
+    app.add_option("FILE", file_, "The log, plain or gzipped, or a profile that has one; - reads standard input")
+        ->required()
+        ->type_name("");
     app.add_option("-q,--query", query_, "Only traces that match, see below")->type_name("QUERY");
     app.add_option("--trace", trace_, "One trace with its operations")->type_name("ID");
     app.add_option("--stage", stages_, "With --trace: noopt (as recorded), opt (default), asm, or several")
@@ -46,6 +49,7 @@ class Jitlog final : public Command {
         ->allow_extra_args(false);
     app.add_option("--limit", limit_, "At most N traces (30); 0 = all")->type_name("N");
     app.add_flag("--json", as_json_, "As JSON, with nothing left out");
+    app.add_flag("--raw", is_raw_, "The log itself, unpacked, taken out of a profile if it is in one");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
 
@@ -56,8 +60,12 @@ class Jitlog final : public Command {
     if (!stages.ok()) return stages.error();
     const Result<jitlog::Query> query = jitlog::Query::parse(query_);
     if (!query.ok()) return query.error();
-    const Result<std::string> bytes = console.read_file(file_);
+    const Result<std::string> bytes = read_log(console);
     if (!bytes.ok()) return bytes.error();
+    if (is_raw_) {
+      PLIMSOLL_TRY(console.print(bytes.value()));
+      return kFine;
+    }
     const Result<Forest> forest = jitlog::read(bytes.value());
     if (!forest.ok()) return Error{forest.error().kind, file_ + ": " + forest.error().message};
     const Environment environment = console.environment();
@@ -67,6 +75,17 @@ class Jitlog final : public Command {
   }
 
  private:
+  // The bytes of a log, or of the one that is attached to a profile.
+  [[nodiscard]] Result<std::string> read_log(Console& console) const {
+    Result<std::string> bytes = console.read_file(file_);
+    if (!bytes.ok() || jitlog::is_jitlog(bytes.value())) return bytes;
+    Result<profile::Profile> profile = profile::read_plim(bytes.value());
+    if (!profile.ok()) return bytes;  // the reader of logs says what it is not
+    for (profile::Attachment& attachment : profile.value().attachments)
+      if (attachment.name == "jitlog") return std::move(attachment.bytes);
+    return Error{ErrorKind::kBadInput, file_ + ": the profile has no jitlog: record one with plimsoll run --jitlog"};
+  }
+
   [[nodiscard]] Result<std::vector<StageKind>> chosen_stages() const {
     const auto& names = jitlog::kStageNames;
     std::vector<StageKind> kinds;
@@ -113,7 +132,7 @@ class Jitlog final : public Command {
   std::optional<std::uint64_t> trace_;
   std::vector<std::string> stages_;
   std::size_t limit_ = 30;
-  bool as_json_ = false;
+  bool as_json_ = false, is_raw_ = false;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "formats/input.h"
 #include "jitlog/reader.h"
 #include "jitlog/testing.h"
+#include "profile/plim_writer.h"
+#include "profile/testing.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -51,6 +53,25 @@ TEST(Jitlog, ShowsATraceBetweenTheLinesOfTheProgram) {
       << console.out;
   EXPECT_NE(console.out.find("asm: 3 operations on i0,i1\n    label(i0,i1)  <Loop7>  5,000 times\n"), std::string::npos)
       << console.out;
+}
+
+TEST(Jitlog, FindsTheLogThatIsAttachedToAProfile) {
+  FakeConsole console = with_log();
+  profile::Profile profile = profile::testing::draw_profile("main  1");
+  const auto bytes_of = [](const profile::Profile& one) {
+    profile::PlimEncoder encoder(1);
+    return profile::PlimEncoder::file_header() + encoder.encode(one);
+  };
+  console.bytes["bare.plim"] = bytes_of(profile);
+  profile.attachments.push_back({"jitlog", console.bytes["app.jit"]});
+  console.bytes["app.plim"] = bytes_of(profile);
+  EXPECT_EQ(run(console, {"app.plim"}), kFine);
+  EXPECT_TRUE(console.out.starts_with("1 loops and 1 bridges")) << console.out;
+  console.out.clear();
+  EXPECT_EQ(run(console, {"app.plim", "--raw"}), kFine);
+  EXPECT_EQ(console.out, console.bytes["app.jit"]);
+  EXPECT_EQ(run(console, {"bare.plim"}), kBadInput);
+  EXPECT_NE(console.err.find("the profile has no jitlog"), std::string::npos) << console.err;
 }
 
 TEST(Jitlog, PicksByAQueryAndPointsAtItsMistakes) {

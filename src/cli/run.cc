@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "cli/exit_code.h"
+#include "cli/pypy_files.h"
 #include "cli/python_program.h"
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
@@ -97,6 +98,7 @@ class Run final : public Command {
            "--alloc{512K}", settings_.alloc,
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees")
         ->type_name("[=BYTES]");
+    app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
     app.add_flag("--children", settings_.children, "Record child processes, too");
     app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
@@ -136,6 +138,7 @@ class Run final : public Command {
     argv.insert(argv.end(), program_.begin(), program_.end());
     const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), fs::absolute(plim).string()));
     if (!ending.ok()) return ending.error();
+    adopt_pypy_files(plim, console);
     std::error_code error;
     if (!is_plim())
       convert(plim, output, console);
@@ -206,6 +209,7 @@ class Run final : public Command {
     if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");
+    if (jitlog_) say("jitlog", "1");
     const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};
     return {{"PLIMSOLL_RUN", run}, {"PYTHONPATH", boot + rest}};
   }
@@ -240,7 +244,7 @@ class Run final : public Command {
   }
 
   RunSettings settings_;
-  bool no_sources_ = false, is_quiet_ = false;
+  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false;
   std::string config_, python_;
   std::vector<std::string> program_;
 };

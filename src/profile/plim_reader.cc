@@ -65,6 +65,7 @@ class Decoder {
       case Section::kMarkers: return markers(cursor);
       case Section::kDrops: return drops(cursor);
       case Section::kSource: return source(cursor);
+      case Section::kAttachment: return attachment(cursor);
       case Section::kProgress: return progress(cursor);
       case Section::kTraces: return traces(cursor);
       case Section::kTagSets: return tag_sets(cursor);
@@ -412,6 +413,19 @@ class Decoder {
     source.text = cursor.bytes();
     if (cursor.failed()) return false;
     profile_.sources.push_back(std::move(source));
+    return true;
+  }
+
+  bool attachment(VarintCursor& cursor) {
+    const std::string_view name = cursor.bytes();
+    const std::string_view part = cursor.bytes();
+    if (cursor.failed()) return false;
+    auto& all = profile_.attachments;
+    const auto known = std::find_if(all.begin(), all.end(), [&](const Attachment& one) { return one.name == name; });
+    if (known != all.end())
+      known->bytes += part;
+    else
+      all.push_back({std::string(name), std::string(part)});
     return true;
   }
 

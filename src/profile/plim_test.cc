@@ -171,6 +171,20 @@ TEST(Plim, TablesThatAreBegunAnewMakeTheSameProfile) {
   expect_equal(read.value(), whole.profile);
 }
 
+TEST(Plim, KeepsAttachmentsThatAreLargerThanAChunk) {
+  Profile profile;
+  profile.attachments = {{"jitlog", std::string(std::size_t{20} << 20U, 'x') + "end"},
+                         {"other", std::string("a\0b", 3)}};
+  PlimEncoder encoder(1);
+  const Result<Profile> read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_EQ(read.value().attachments.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read.value().attachments[i].name, profile.attachments[i].name);
+    EXPECT_TRUE(read.value().attachments[i].bytes == profile.attachments[i].bytes);
+  }
+}
+
 TEST(Plim, MuchAtOnceTakesSeveralChunks) {
   // GIVEN more sources than fit a chunk, and more samples than fit a section
   Growing drawn;

@@ -110,6 +110,14 @@ std::string PlimEncoder::encode(const Profile& profile) {
     put_bytes(payload, source.text);
     out.add(Section::kSource, payload);
   }
+  for (const Attachment& attachment : profile.attachments) {
+    for (std::size_t at = 0; at < attachment.bytes.size(); at += kFullSection) {
+      std::string payload;
+      put_bytes(payload, attachment.name);
+      put_bytes(payload, std::string_view(attachment.bytes).substr(at, kFullSection));
+      out.add(Section::kAttachment, payload);
+    }
+  }
   std::string progress;
   put_signed(progress, profile.end_ns);
   put_signed(progress, profile.process_cpu_ns);

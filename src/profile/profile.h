@@ -48,6 +48,12 @@ struct Source {
   std::string text;
 };
 
+// A file of another tool about the same session: "jitlog", what PyPy's JIT did.
+struct Attachment {
+  std::string name;
+  std::string bytes;
+};
+
 // What a .plim file holds. Movable, not copyable (StringTable).
 struct Profile {
   // Facts about the session as name/value texts: "engine", "rate_hz", "python", "argv", "plimsoll", "platform", ...
@@ -74,6 +80,7 @@ struct Profile {
   std::vector<Marker> markers;
   std::vector<Drop> drops;
   std::vector<Source> sources;
+  std::vector<Attachment> attachments;
 
   // The value of a meta entry; empty if there is none.
   [[nodiscard]] std::string_view meta_value(std::string_view name) const;

@@ -72,6 +72,7 @@ def parse(words: "list[str]") -> argparse.Namespace:
         parser.error("--web and --output exclude each other")
     if options.web and not options.web_url:
         parser.error("--web: which server? say --web-url URL")
+    options.jitlog = options.jitlog and sys.implementation.name == "pypy"  # as vmprof, without a word
     return options
 
 
@@ -95,6 +96,7 @@ def _run(options: argparse.Namespace, plim: str) -> int:
     words = [_program.find(), "run", "--quiet", "--python", sys.executable, "-f", "plim", "-o", plim,
              "-r", repr(min(1 / options.period, _MOST_HZ))]
     words += ["--mem"] if options.mem else []
+    words += ["--jitlog"] if options.jitlog else []
     words += ["-m"] if options.module else []
     program = subprocess.Popen([*words, options.program, *options.args])
 
@@ -115,15 +117,25 @@ def _write_prof(plim: str, file: BinaryIO, *, lines: bool, memory: bool) -> None
     file.write(writing.rewrite(done.stdout, writing.Wish(lines=lines, memory=memory)))
 
 
+def _write_jitlog(plim: str, path: str) -> None:
+    """Takes the jitlog out of a recording. CalledProcessError if there is none."""
+    with open(path, "wb") as file:
+        subprocess.run([_program.find(), "jitlog", plim, "--raw"], stdout=file, check=True)
+
+
 def _finish(options: argparse.Namespace, plim: str, output: Optional[BinaryIO]) -> None:
     wanted = dict(lines=options.lines, memory=options.mem)
     if output is not None:
         with output:
             _write_prof(plim, output, **wanted)
+        if options.jitlog:
+            _write_jitlog(plim, options.output + ".jit")
     elif options.web:
         prof = plim + ".prof"
         with open(prof, "wb") as file:
             _write_prof(plim, file, **wanted)
+        if options.jitlog:
+            _write_jitlog(plim, prof + ".jit")
         argv = " ".join([options.program, *options.args])
         upload.upload(prof, url=options.web_url, token=options.web_auth, argv=argv)
     else:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Iterable, Optional
+from typing import Any, Iterable, Optional
 from weakref import WeakValueDictionary
 
 from plimsoll.compat.vmprof import profiler as profiler, reader as reader, stats as stats
@@ -31,7 +31,7 @@ TYPE_CHECKING = False  # as elsewhere in this package
 if TYPE_CHECKING:
     from types import CodeType
 
-    from plimsoll.compat.vmprof.recording import RealTimeThreads
+    from plimsoll.compat.vmprof.targets import RealTimeThreads
 
 __all__ = [
     "DEFAULT_PERIOD", "Profiler", "Stats", "VMProfError", "disable", "enable", "get_profile_path",
@@ -41,6 +41,17 @@ __all__ = [
 
 #: In seconds. Not a millisecond, so that work with that period cannot hide.
 DEFAULT_PERIOD = 0.00099
+
+
+def _recorder() -> Any:
+    """The module that records: PyPy has a sampler of its own."""
+    if sys.implementation.name == "pypy":
+        from plimsoll.compat.vmprof import pypy
+
+        return pypy
+    from plimsoll.compat.vmprof import recording
+
+    return recording
 
 
 def enable(fileno: int, period: float = DEFAULT_PERIOD, memory: bool = False, lines: bool = False,
@@ -56,14 +67,14 @@ def enable(fileno: int, period: float = DEFAULT_PERIOD, memory: bool = False, li
 
     ValueError if recording is going on, the period is none, or the file cannot be written.
     """
-    from plimsoll.compat.vmprof import recording
+    from plimsoll.compat.vmprof.targets import check_descriptor
 
     if not isinstance(period, float):
         raise ValueError(f"period must be a float, not {type(period)}")
-    recording.check_descriptor(_descriptor(fileno), native is None or bool(native))
+    check_descriptor(_descriptor(fileno), native is None or bool(native))
     if not 1e-6 <= period < 1.0:
         raise ValueError("bad value for 'interval'")
-    recording.start(fileno, period, bool(memory), bool(lines), bool(real_time))
+    _recorder().start(fileno, period, bool(memory), bool(lines), bool(real_time))
 
 
 def _descriptor(fileno: int) -> int:
@@ -74,38 +85,32 @@ def _descriptor(fileno: int) -> int:
 
 def disable() -> None:
     """Stops recording and writes the file, which stays open. Without a recording, does nothing."""
-    from plimsoll.compat.vmprof import recording
-
-    recording.stop()
+    _recorder().stop()
 
 
 def is_enabled() -> bool:
     """Whether this process is being recorded by :func:`enable`."""
-    from plimsoll.compat.vmprof import recording
-
-    return recording.active() is not None
+    return _recorder().active() is not None
 
 
 def get_profile_path() -> Optional[str]:
     """The path of the file that is being recorded into; None if there is none."""
-    from plimsoll.compat.vmprof import recording
-
-    active = recording.active()
-    return None if active is None else active.profile_path()
+    active = _recorder().active()
+    path: Optional[str] = None if active is None else active.profile_path()
+    return path
 
 
 # ---- real-time mode ----
 
 
 def _real_time_threads() -> RealTimeThreads:
-    from plimsoll.compat.vmprof import recording
-
-    active = recording.active()
+    active = _recorder().active()
     if active is None:
         raise ValueError("vmprof is not enabled")
-    if active.real_time_threads is None:
+    threads: Optional[RealTimeThreads] = active.real_time_threads
+    if threads is None:
         raise ValueError("vmprof is not in real time mode")
-    return active.real_time_threads
+    return threads
 
 
 def insert_real_time_thread(thread_id: int = 0) -> int:
@@ -125,20 +130,16 @@ def remove_real_time_thread(thread_id: int = 0) -> int:
 def stop_sampling() -> int:
     """Takes no samples until :func:`start_sampling` has been called as often. The file's descriptor; -1 if there is no
     recording."""
-    from plimsoll.compat.vmprof import recording
-
-    active = recording.active()
+    active = _recorder().active()
     if active is None:
         return -1
     active.core.pause()
-    return active.fileno
+    return int(active.fileno)
 
 
 def start_sampling() -> None:
     """Takes back one :func:`stop_sampling`."""
-    from plimsoll.compat.vmprof import recording
-
-    active = recording.active()
+    active = _recorder().active()
     if active is not None:
         active.core.resume()
 

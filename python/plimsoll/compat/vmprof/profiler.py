@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import zlib
 from typing import Any, Optional, Union
@@ -103,9 +104,19 @@ def _unpacked(data: bytes) -> bytes:
 
 def _converted_file(path: "Union[str, os.PathLike[str]]") -> bytes:
     """A profile in any format, in vmprof's. ValueError if it is none."""
-    from plimsoll import _core
+    if sys.implementation.name != "pypy":
+        from plimsoll import _core
 
-    return bytes(_core.ProfileData.open(os.fspath(path)).convert(format="vmprof", path=""))
+        return bytes(_core.ProfileData.open(os.fspath(path)).convert(format="vmprof", path=""))
+    import subprocess
+
+    from plimsoll import _program
+
+    words = [_program.find(), "convert", os.fspath(path), "-f", "vmprof", "-o", "-"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.decode("utf-8", "replace").strip())
+    return done.stdout
 
 
 def _converted(data: bytes) -> bytes:

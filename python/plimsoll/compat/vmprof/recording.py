@@ -7,7 +7,6 @@ program that is killed leaves that file (plimsoll-*.plim in the temporary direct
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import sys
 import threading
@@ -15,61 +14,10 @@ from typing import Optional
 
 from plimsoll import _core, _recording
 from plimsoll.compat.vmprof import writing
+from plimsoll.compat.vmprof.targets import RealTimeThreads, path_of
 
 _MOST_HZ = 100000.0
 _RSS_INTERVAL_S = 0.01
-
-
-def check_descriptor(fileno: int, native: bool) -> None:
-    """ValueError for a file that vmprof would not take: with native frames it reads the file again."""
-    try:
-        access = fcntl.fcntl(fileno, fcntl.F_GETFL) & os.O_ACCMODE
-    except (OSError, ValueError, OverflowError):
-        access = os.O_RDONLY
-    if access == os.O_RDONLY:
-        raise ValueError("file descriptor must be writeable")
-    if native and access != os.O_RDWR:
-        raise ValueError("file descriptor must be readable")
-
-
-class RealTimeThreads:
-    """The threads that are sampled in real-time mode, and since when. Threads are known by threading's ident."""
-
-    def __init__(self, core: _core.Recording) -> None:
-        self._core = core
-        self._now: dict[int, int] = {}  # ident: the kernel's id, 0 if unknown
-        #: (since when, kernel's ids).
-        self._history: list[tuple[int, frozenset[int]]] = []
-
-    def insert(self, ident: int) -> int:
-        """How many there are now; -1 if it was there."""
-        if ident in self._now:
-            return -1
-        self._now[ident] = _native_id(ident)
-        return self._remember()
-
-    def remove(self, ident: int) -> int:
-        """How many there are now; -1 if it was not there."""
-        if self._now.pop(ident, None) is None:
-            return -1
-        return self._remember()
-
-    def _remember(self) -> int:
-        self._history.append((self._core.stats()["duration_ns"], frozenset(self._now.values())))
-        return len(self._now)
-
-    def spans(self) -> "list[tuple[int, int, frozenset[int]]]":
-        """From when to when, in nanoseconds since the start, which threads were sampled."""
-        ends = [begin for begin, _ in self._history[1:]] + [2**63 - 1]
-        return [(0 if i == 0 else begin, end, threads)
-                for i, ((begin, threads), end) in enumerate(zip(self._history, ends))]
-
-
-def _native_id(ident: int) -> int:
-    for thread in threading.enumerate():
-        if thread.ident == ident:
-            return thread.native_id or 0
-    return threading.get_native_id() if ident == threading.get_ident() else 0
 
 
 class Recording:
@@ -100,11 +48,7 @@ class Recording:
 
     def profile_path(self) -> Optional[str]:
         """The path of the file; None if it has none."""
-        try:
-            path = os.readlink(f"/proc/self/fd/{self._descriptor}")
-        except OSError:
-            return None
-        return path if path.startswith("/") else None
+        return path_of(self._descriptor)
 
     def stop(self) -> None:
         """Ends the recording and writes the file. OSError if that fails."""

@@ -1,0 +1,124 @@
+"""Recording on PyPy, by what is built into it: ``_vmprof``, which samples, and ``_jitlog``, a log of what its JIT does.
+
+They write beside the profile, into FILE.vmprof and FILE.jit, of which ``plimsoll run`` makes the profile when the
+program has ended, however it ended; see src/cli/pypy_files.cc.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import struct
+import sys
+
+import _vmprof
+
+from plimsoll import _session_facts
+
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from typing import Optional
+
+_LONGEST_PERIOD_S = 0.999
+_SHORTEST_PERIOD_S = 1e-6
+_OFTEN_S = 0.01  # how often --mem asks for the memory in use
+_TRAILER = b"\3"
+_TRAILER_BYTES = 1 + 24
+#: What each setting that this recorder has nothing for is called, and what it is if nobody has set it.
+_NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "max_overhead": ("--max-overhead", "0"),
+             "duration_s": ("--duration", "0"), "tasks": ("--tasks", "")}
+
+
+class _Active:
+    """What is being recorded."""
+
+    def __init__(self, path: str, settings: dict[str, str]) -> None:
+        self.profile = _create(path + ".vmprof")
+        self.jitlog = _create(path + ".jit") if settings.get("jitlog") else None
+
+
+_active: Optional[_Active] = None
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+
+def start(path: str, settings: dict[str, str]) -> None:
+    """Starts the recording of this process, which is the only one. ValueError for a mode that PyPy
+    does not have; OSError if a file cannot be written."""
+    global _active
+    mode = settings.get("mode", "cpu")
+    if mode not in ("cpu", "wall"):
+        raise ValueError(f"PyPy records CPU time or all time: --mode cpu or wall, not {mode}")
+    missing = [option for name, (option, unset) in _NOT_HERE.items() if settings.get(name, unset) != unset]
+    if missing:
+        print(f"plimsoll: on PyPy there is no {', '.join(missing)}", file=sys.stderr)
+    period = 1 / float(settings.get("rate_hz", "1000"))
+    now = _Active(path, settings)
+    _vmprof.enable(now.profile, min(max(period, _SHORTEST_PERIOD_S), _LONGEST_PERIOD_S),
+                   float(settings.get("rss_interval_s", "1")) <= _OFTEN_S, False, False, mode == "wall")
+    if now.jitlog is not None:
+        import _jitlog
+
+        _jitlog.enable(now.jitlog)
+    _active = now
+    atexit.register(_stop_at_exit)
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _stop_at_exit() -> None:
+    now = _active
+    if now is None:
+        return
+    _vmprof.disable()
+    _add_facts(now.profile)
+    if now.jitlog is not None:
+        import _jitlog
+
+        _jitlog.disable()
+
+
+def _add_facts(descriptor: int) -> None:
+    """Puts what is known of the session in front of the trailer, where a reader ends."""
+    at = os.lseek(descriptor, -_TRAILER_BYTES, os.SEEK_END)
+    trailer = os.read(descriptor, _TRAILER_BYTES)
+    if trailer[:1] != _TRAILER:
+        return
+    records = [b"\7" + _text("plimsoll." + name) + _text(value) for name, value in _session_facts.facts()]
+    os.lseek(descriptor, at, os.SEEK_SET)
+    os.write(descriptor, b"".join(records) + trailer)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8", "replace")
+    return struct.pack("<q", len(data)) + data
+
+
+def _after_fork_in_child() -> None:
+    """The files are the parent's. What the samplers still write here when they are told to end goes nowhere.
+
+    A second recording in this process would not know the names of code that is older, so there is none.
+    """
+    global _active
+    now, _active = _active, None
+    if now is None:
+        return
+    for descriptor in (now.profile, now.jitlog):
+        if descriptor is not None:
+            _point_nowhere(descriptor)
+    try:
+        _vmprof.disable()
+    except _vmprof.VMProfError:
+        pass  # it has closed its file in the child, and wonders
+    if now.jitlog is not None:
+        import _jitlog
+
+        _jitlog.disable()
+
+
+def _point_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    if nowhere != descriptor:  # _vmprof closes its file in a child, and so its number is free
+        os.dup2(nowhere, descriptor, inheritable=False)
+        os.close(nowhere)

@@ -1,0 +1,45 @@
+"""What only Python knows of a session, for the profile; docs/format.md lists the names."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def facts() -> list[tuple[str, str]]:
+    """Name and value of each."""
+    build = "t" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
+    language = ".".join(map(str, sys.version_info[:3])) + build
+    pypy = getattr(sys, "pypy_version_info", None)
+    return [
+        ("python", language if pypy is None else f"PyPy {'.'.join(map(str, pypy[:3]))}, Python {language}"),
+        ("implementation", sys.implementation.name),
+        ("executable", sys.executable or ""),
+        ("argv", process_name()),
+        ("platform", sys.platform + " " + os.uname().machine),
+        ("kernel", os.uname().release),
+        ("directory", _directory()),
+    ]
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def process_name() -> str:
+    """The command line. Not from sys.argv, which does not exist yet when a recording starts with the interpreter."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = os.fsdecode(file.read()).split("\0")[:-1]
+    except OSError:
+        words = [sys.executable or "python"]
+    return " ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words)
+
+
+def path_with_pid(path: str) -> str:
+    """``app.plim`` in process 123 is ``app.123.plim``."""
+    stem, dot, extension = path.rpartition(".")
+    return f"{stem}.{os.getpid()}.{extension}" if dot and "/" not in extension else f"{path}.{os.getpid()}"

@@ -1,0 +1,16 @@
+// cli/pypy_files.h: what PyPy has written beside a profile -> the profile.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/console.h"
+
+namespace plimsoll::cli {
+
+// After a program has run: if PyPy's own sampler has written PLIM.vmprof, makes PLIM of that, with the log of its JIT
+// (PLIM.jit) attached, and takes both away; and does so for the profiles of child processes (app.123.plim). What cannot
+// be read is left there, and said.
+void adopt_pypy_files(const std::string& plim, Console& console);
+
+}  // namespace plimsoll::cli

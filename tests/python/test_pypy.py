@@ -1,0 +1,153 @@
+"""Recording on PyPy, with the sampler and the log that are built into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from functools import lru_cache
+from typing import Any, Callable, Mapping, Optional
+
+import pytest
+
+import harness
+import plimsoll
+from plimsoll.compat import vmprof
+
+pytestmark = pytest.mark.any_version
+
+Write = Callable[..., pathlib.Path]
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+PROGRAM = """
+import sys, threading
+def work(n):
+    total = 0
+    for i in range(n):
+        total += len(str(i))
+    return total
+work(3000000)
+print(*sys.argv[1:])
+sys.exit(3)
+"""
+
+
+@lru_cache(maxsize=None)
+def interpreter() -> Optional[str]:
+    """A PyPy of this machine, as tools/pythons.py finds it."""
+    done = subprocess.run([sys.executable, ROOT / "tools" / "pythons.py", "--json"], stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout) if done.returncode == 0 else []
+    return next((one["path"] for one in found if one["tag"].startswith("pypy")), None)
+
+
+@pytest.fixture
+def pypy(tmp_path: pathlib.Path) -> "tuple[str, Mapping[str, str]]":
+    """PyPy and an environment in which it finds plimsoll."""
+    path = interpreter()
+    if path is None:
+        pytest.skip("there is no PyPy here; tools/provide_pythons.sh provides one")
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "plimsoll").symlink_to(pathlib.Path(plimsoll.__file__).parent)
+    return path, {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def record(pypy: "tuple[str, Mapping[str, str]]", path: pathlib.Path, *words: harness.Word,
+           options: "list[harness.Word]", code: int = 0, env: "Mapping[str, str]" = {}) -> harness.Finished:  # noqa: B006
+    command: "list[harness.Word]" = [harness.binary(), "run", "--python", pypy[0], "-o", path, *options, *words]
+    return harness.run(command, env={**pypy[1], **env}).expect(code)
+
+
+def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    # GIVEN a program that PyPy compiles; WHEN it is recorded with the log of the JIT and the memory in use
+    path = tmp_path / "app.plim"
+    source = program(PROGRAM)
+    done = record(pypy, path, source, "a", "b", options=["--jitlog", "--mem", "-r", "250"], code=3)
+    # THEN it runs as by itself, and one file has its samples, what PyPy it was, its memory and its traces
+    assert done.out == "a b\n" and done.own_err == ""
+    assert sorted(file.name for file in tmp_path.glob("app.plim*")) == ["app.plim"]
+    profile = plimsoll.Profile.open(path)
+    assert profile.complete and len(profile.samples) > 0
+    assert profile.meta["python"].startswith("PyPy ") and profile.meta["implementation"] == "pypy"
+    assert profile.meta["argv"].endswith(f"{source} a b") and profile.meta["plimsoll"] == plimsoll.__version__
+    assert harness.total_seconds(profile)["work"] > 0
+    assert "rss" in profile.counters
+    log = json.loads(harness.plimsoll_command("jitlog", path, "--json").expect(0).out)
+    assert any(trace.get("place", {}).get("function") == "work" for trace in log["traces"])
+
+
+def test_all_time_is_recorded(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    path = tmp_path / "app.plim"
+    record(pypy, path, program("import time\ndef wait(): time.sleep(0.3)\nwait()"),
+           options=["--mode", "wall"])
+    profile = plimsoll.Profile.open(path)
+    assert profile.meta["mode"] == "wall" and harness.total_seconds(profile)["wait"] > 0.15
+
+
+def test_child_processes_that_start_anew_have_files_of_their_own(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    # GIVEN a program that forks a child, and starts another
+    source = program("import os, subprocess, sys\ndef work(): return sum(len(str(i)) for i in range(4000000))\n"
+                     "if len(sys.argv) == 1:\n    pid = os.fork()\n    if pid == 0: work(); sys.exit(0)\n"
+                     "    os.waitpid(pid, 0)\n    sys.exit(subprocess.call([sys.executable, __file__, 'child']))\n"
+                     "work()")
+    done = record(pypy, tmp_path / "app.plim", source, options=["--children", "--jitlog"])
+    # THEN the one that was started has a profile, and the one that was forked has left its parent's alone
+    child, = tmp_path.glob("app.*.plim")
+    assert "1 child process has a profile of its own" in done.err
+    assert harness.total_seconds(plimsoll.Profile.open(child))["work"] > 0
+    parent = plimsoll.Profile.open(tmp_path / "app.plim")
+    assert parent.complete and "work" not in harness.total_seconds(parent)
+
+
+def test_a_program_that_is_killed_leaves_what_was_sampled(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    source = program(PROGRAM.replace("sys.exit(3)", "import os; os.kill(os.getpid(), 9)"))
+    record(pypy, tmp_path / "app.plim", source, options=[], code=harness.death_by(9))
+    assert not plimsoll.Profile.open(tmp_path / "app.plim").complete
+
+
+def test_what_pypy_cannot_do_is_said(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    source = program("print('ran')")
+    done = record(pypy, tmp_path / "app.plim", source, options=["--mode", "gil"])
+    assert done.out == "ran\n" and "PyPy records CPU time or all time" in done.err
+    done = record(pypy, tmp_path / "app.plim", source, options=["--tasks", "--engine", "perf"])
+    assert done.out == "ran\n" and "on PyPy there is no --engine, --tasks" in done.err
+
+
+def test_a_log_of_the_jit_needs_one(tmp_path: pathlib.Path, program: Write) -> None:
+    done = harness.plimsoll_run(program("print('ran')"), options=["-o", tmp_path / "app.plim", "--jitlog"]).expect(0)
+    assert done.out == "ran\n" and "--jitlog is for PyPy" in done.err
+    done = harness.plimsoll_command("jitlog", tmp_path / "app.plim").expect(5)
+    assert "the profile has no jitlog" in done.err
+
+
+def test_the_pure_python_half_imports(pypy: Any, tmp_path: pathlib.Path) -> None:
+    # GIVEN a profile; WHEN PyPy reads it through vmprof's interface
+    (tmp_path / "app.collapsed").write_text("main;work 5000\n")
+    text = ("import sys, plimsoll, plimsoll.upload, plimsoll.vmprof.__main__, plimsoll.vmprof.show\n"
+            "from plimsoll.compat import vmprof\nprint(len(vmprof.read_profile(sys.argv[1]).profiles))")
+    path = f"{os.path.dirname(harness.binary())}:{os.environ['PATH']}"
+    done = harness.run([pypy[0], "-c", text, tmp_path / "app.collapsed"], env={**pypy[1], "PATH": path}).expect(0)
+    samples = len(vmprof.read_profile(tmp_path / "app.collapsed").profiles)
+    assert done.out == f"{samples}\n"
+
+
+def test_vmprofs_interface_records_with_pypys_own(pypy: Any, tmp_path: pathlib.Path, program: Write) -> None:
+    text = ("import sys\nfrom plimsoll.compat import install_as_vmprof\ninstall_as_vmprof()\nimport vmprof\n"
+            "def work(): return sum(len(str(i)) for i in range(3000000))\n"
+            "with vmprof.Profiler().measure(sys.argv[1]): work()\n"
+            "assert not vmprof.is_enabled()\n"
+            "print(vmprof.stop_sampling())\nvmprof.start_sampling()\n")
+    harness.run([pypy[0], program(text), tmp_path / "app.prof"], env=pypy[1]).expect(0)
+    stats = vmprof.read_profile(tmp_path / "app.prof")
+    assert stats.interp == "pypy" and any(":work:" in name for name, _ in stats.top_profile())
+
+
+def test_vmprofs_command_line(pypy: Any, tmp_path: pathlib.Path, program: Write) -> None:
+    path = f"{os.path.dirname(harness.binary())}:{os.environ['PATH']}"
+    done = harness.run([pypy[0], "-m", "plimsoll.vmprof", "--jitlog", "-o", tmp_path / "app.prof", program(PROGRAM), "x"],
+                       env={**pypy[1], "PATH": path}).expect(3)
+    assert done.out == "x\n"
+    assert any(":work:" in name for name, _ in vmprof.read_profile(tmp_path / "app.prof").top_profile())
+    assert "work" in harness.plimsoll_command("jitlog", tmp_path / "app.prof.jit").expect(0).out
