@@ -11,10 +11,9 @@
 #include "cli/heap.h"
 #include "cli/info.h"
 #include "cli/jitlog.h"
+#include "cli/python_verbs.h"
 #include "cli/run.h"
-#include "cli/selftest.h"
 #include "cli/show.h"
-#include "cli/upload.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;

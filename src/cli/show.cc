@@ -38,8 +38,7 @@ struct ShowArguments {
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false,
-       no_native = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told

@@ -14,6 +14,8 @@ void leave_out_native(Profile& profile) {
   }
   for (StackId& stack : profile.samples.stack)
     if (!stack.is_none()) stack = without[stack.index()];
+  for (AllocationRow& row : profile.allocations)
+    if (!row.stack.is_none()) row.stack = without[row.stack.index()];
 }
 
 }  // namespace plimsoll::profile

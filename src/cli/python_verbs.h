@@ -1,4 +1,4 @@
-// cli/upload.h: `plimsoll upload`.
+// cli/python_verbs.h: the verbs that a module of the package does: `plimsoll selftest`, `plimsoll upload`.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 namespace plimsoll::cli {
 
+std::unique_ptr<Command> make_selftest();
 std::unique_ptr<Command> make_upload();
 
 }  // namespace plimsoll::cli
