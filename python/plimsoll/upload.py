@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
+import zlib
 from typing import Any, BinaryIO, Mapping, Optional, Union
 
 from plimsoll import _program
@@ -149,7 +150,7 @@ def _as_vmprof(path: str, directory: str) -> str:
         try:
             _state(file)
             return path
-        except (reader.FileReadError, OSError, EOFError):
+        except (reader.FileReadError, OSError, EOFError, zlib.error):
             pass
     prof = os.path.join(directory, os.path.basename(path) + ".prof")
     subprocess.run([_program.find(), "convert", path, "-f", "vmprof", "-o", prof], check=True, stderr=subprocess.PIPE,

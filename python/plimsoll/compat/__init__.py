@@ -1,4 +1,4 @@
-"""The interfaces of other profilers, spoken by Plimsoll: :mod:`plimsoll.compat.vmprof`."""
+"""The interfaces of other profilers: :mod:`plimsoll.compat.vmprof` and :mod:`plimsoll.compat.spprof`."""
 
 from __future__ import annotations
 

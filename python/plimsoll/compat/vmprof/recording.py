@@ -28,10 +28,9 @@ class Recording:
 
         self.fileno = fileno
         self._wish = writing.Wish(lines=lines, memory=memory)
-        # Of our own: by the time of stop() the number may stand for another file.
-        self._descriptor = os.dup(fileno)
         temporary, self._path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
         os.close(temporary)
+        self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
         self.real_time_threads: Optional[RealTimeThreads] = None
         options = _recording.Options(path=self._path, rate_hz=min(1 / period, _MOST_HZ),
                                      mode="wall" if real_time else "cpu", sources=False)
