@@ -52,6 +52,7 @@ const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns
   take_deaths();
   if (const Entry* dead = find_dead(code, time_ns)) return dead;
   if (const auto living = living_.find(raw(code)); living != living_.end()) return &living->second;
+  if (source_ == Source::kTaught) return nullptr;
   cpython::CodeInfo info;
   const bool was_read = cpython::read_code(memory::LocalReader{}, layout_, code, info);
   // If the object died while it was read, its death has been reported with a copy by now, as the report comes before
@@ -62,6 +63,12 @@ const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns
   Entry& entry = living_[raw(code)];
   entry = Entry{next_id(), std::make_shared<const cpython::CodeInfo>(std::move(info)), monotonic_ns()};
   return &entry;
+}
+
+void CodeRegistry::learn(Address code, std::shared_ptr<const cpython::CodeInfo> info, std::int64_t time_ns) {
+  Entry& living = living_[raw(code)];
+  if (!living.id.is_none()) dead_[raw(code)].push_back(DeadEntry{time_ns - 1, std::move(living)});
+  living = Entry{next_id(), std::move(info), time_ns};
 }
 
 std::vector<CodeId> CodeRegistry::forget_deaths_before(std::int64_t time_ns) {

@@ -49,7 +49,12 @@ class SeenFilter {
 // belong to the drain thread.
 class CodeRegistry {
  public:
-  explicit CodeRegistry(const cpython::Layout& layout) : layout_(layout) {}
+  // Where code objects are: in this process, to be read when they are first asked for; or elsewhere, and then the
+  // registry knows what it was taught.
+  enum class Source : std::uint8_t { kThisProcess, kTaught };
+
+  explicit CodeRegistry(const cpython::Layout& layout, Source source = Source::kThisProcess)
+      : layout_(layout), source_(source) {}
 
   // The filter that the sampler marks with every code object it records.
   SeenFilter& seen() { return seen_; }
@@ -65,6 +70,9 @@ class CodeRegistry {
   };
   // Finds or reads the object; nullptr if it cannot be read. The pointer is good until the next call.
   const Entry* find(Address code, std::int64_t time_ns);
+
+  // From `time_ns` on, this code object is at the address. What was there before has died.
+  void learn(Address code, std::shared_ptr<const cpython::CodeInfo> info, std::int64_t time_ns);
 
   // All samples taken before `time_ns` have been resolved: forgets the objects that died before it.
   // Returns the ids that will not occur again.
@@ -91,6 +99,7 @@ class CodeRegistry {
   CodeId next_id() { return CodeId{next_id_++}; }
 
   const cpython::Layout layout_;
+  const Source source_;
   SeenFilter seen_;
   std::mutex mutex_;
   std::vector<Death> reported_;            // guarded by mutex_

@@ -262,5 +262,27 @@ TEST_F(CodeRegistryTest, ObjectsThatDieWhileTheyAreReadAreStillTheirOwn) {
   EXPECT_EQ(wrong, 0U);
 }
 
+// ---- objects of another process ----
+
+TEST(TaughtCodeRegistry, KnowsWhatItWasTaughtAndReadsNothing) {
+  // GIVEN a registry of code objects that are not in this process
+  const auto info = [](const char* name) {
+    return std::make_shared<const cpython::CodeInfo>(cpython::CodeInfo{name, "app.py", 1, ""});
+  };
+  constexpr Address kCode{0x1000};  // not readable here
+  CodeRegistry registry(testing::fake_layout(), CodeRegistry::Source::kTaught);
+  EXPECT_EQ(registry.find(kCode, 5), nullptr);
+  // WHEN it learns of one, and later of another one at the same address
+  registry.learn(kCode, info("first"), 10);
+  const CodeId first = registry.find(kCode, 10)->id;
+  registry.learn(kCode, info("second"), 20);
+  // THEN each time has its own
+  EXPECT_EQ(registry.find(kCode, 10)->id, first);
+  EXPECT_EQ(registry.find(kCode, 19)->info->name, "first");
+  EXPECT_EQ(registry.find(kCode, 20)->info->name, "second");
+  // and the first is forgotten when nothing of its time is to come
+  EXPECT_EQ(registry.forget_deaths_before(20), std::vector{first});
+}
+
 }  // namespace
 }  // namespace plimsoll::capture

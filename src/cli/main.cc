@@ -3,10 +3,12 @@
 #include <vector>
 
 #include "cli/app.h"
+#include "cli/attach.h"
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/diff.h"
 #include "cli/doctor.h"
+#include "cli/dump.h"
 #include "cli/firefox.h"
 #include "cli/heap.h"
 #include "cli/info.h"
@@ -19,6 +21,8 @@ int main(int argc, char** argv) {
   using namespace plimsoll::cli;
   Commands commands;  // in the order of --help
   commands.push_back(make_run());
+  commands.push_back(make_attach());
+  commands.push_back(make_dump());
   commands.push_back(make_show());
   commands.push_back(make_diff());
   commands.push_back(make_info());

@@ -21,8 +21,9 @@ constexpr std::size_t kAbsent = 0;
 
 // Places of a group's `size` word and of the fields after it, in words from the cookie.
 struct Places {
-  std::size_t interpreter, ceval_gil;
-  std::size_t thread, thread_previous, thread_next, thread_interpreter, current_frame, thread_id;
+  std::size_t runtime, interpreters;
+  std::size_t interpreter, next_interpreter, threads, ceval_gil;
+  std::size_t thread, thread_previous, thread_next, thread_interpreter, current_frame, thread_id, native_thread_id;
   std::size_t frame, previous, executable, instr_ptr, owner, tlbc_index;
   std::size_t code, filename, name, qualname, linetable, firstlineno, bytecode, tlbc;
   std::size_t object, type;
@@ -37,9 +38,10 @@ struct Places {
 // 3.13: groups runtime(3) interpreter(13) thread(9) frame(6) code(10) object(2) type(4) tuple(3) list(3) dict(3)
 // float(2) long(3) bytes(3) unicode(4) gc(2).
 constexpr Places kPlaces313{
-    .interpreter = 6, .ceval_gil = 14,
+    .runtime = 3, .interpreters = 5,
+    .interpreter = 6, .next_interpreter = 8, .threads = 9, .ceval_gil = 14,
     .thread = 19, .thread_previous = 20, .thread_next = 21, .thread_interpreter = 22, .current_frame = 23,
-    .thread_id = 24,
+    .thread_id = 24, .native_thread_id = 25,
     .frame = 28, .previous = 29, .executable = 30, .instr_ptr = 31, .owner = 33, .tlbc_index = kAbsent,
     .code = 34, .filename = 35, .name = 36, .qualname = 37, .linetable = 38, .firstlineno = 39, .bytecode = 43,
     .tlbc = kAbsent,
@@ -50,9 +52,10 @@ constexpr Places kPlaces313{
 
 // 3.14: interpreter has three more, frame two (stackpointer, tlbc_index), code one (co_tlbc), and set(4) is new.
 constexpr Places kPlaces314{
-    .interpreter = 6, .ceval_gil = 15,
+    .runtime = 3, .interpreters = 5,
+    .interpreter = 6, .next_interpreter = 8, .threads = 9, .ceval_gil = 15,
     .thread = 22, .thread_previous = 23, .thread_next = 24, .thread_interpreter = 25, .current_frame = 26,
-    .thread_id = 27,
+    .thread_id = 27, .native_thread_id = 28,
     .frame = 31, .previous = 32, .executable = 33, .instr_ptr = 34, .owner = 36, .tlbc_index = 38,
     .code = 39, .filename = 40, .name = 41, .qualname = 42, .linetable = 43, .firstlineno = 44, .bytecode = 48,
     .tlbc = 49,
@@ -63,9 +66,10 @@ constexpr Places kPlaces314{
 
 // 3.15: thread has seven more (three of them before thread_id), err_stackitem(1), two more in type, heap_type(2).
 constexpr Places kPlaces315{
-    .interpreter = 6, .ceval_gil = 15,
+    .runtime = 3, .interpreters = 5,
+    .interpreter = 6, .next_interpreter = 8, .threads = 9, .ceval_gil = 15,
     .thread = 22, .thread_previous = 23, .thread_next = 24, .thread_interpreter = 25, .current_frame = 26,
-    .thread_id = 30,
+    .thread_id = 30, .native_thread_id = 31,
     .frame = 39, .previous = 40, .executable = 41, .instr_ptr = 42, .owner = 44, .tlbc_index = 46,
     .code = 47, .filename = 48, .name = 49, .qualname = 50, .linetable = 51, .firstlineno = 52, .bytecode = 56,
     .tlbc = 57,
@@ -120,7 +124,11 @@ Layout read_fields(OffsetReader& read, const Places& at, const Version& version)
                    .thread_id = read.field("thread_state.thread_id", at.thread, at.thread_id, 8),
                    .previous = read.field("thread_state.prev", at.thread, at.thread_previous, 8),
                    .next = read.field("thread_state.next", at.thread, at.thread_next, 8),
-                   .interpreter = read.field("thread_state.interp", at.thread, at.thread_interpreter, 8)};
+                   .interpreter = read.field("thread_state.interp", at.thread, at.thread_interpreter, 8),
+                   .native_thread_id = read.field("thread_state.native_thread_id", at.thread, at.native_thread_id, 8)};
+  layout.runtime = {.interpreters = read.field("runtime_state.interpreters_head", at.runtime, at.interpreters, 8),
+                    .next_interpreter = read.field("interpreter_state.next", at.interpreter, at.next_interpreter, 8),
+                    .threads = read.field("interpreter_state.threads_head", at.interpreter, at.threads, 8)};
   layout.gil.in_interpreter = read.field("interpreter_state.ceval_gil", at.interpreter, at.ceval_gil, 8);
   layout.frame = {.executable = read.field("interpreter_frame.executable", at.frame, at.executable, 8),
                   .previous = read.field("interpreter_frame.previous", at.frame, at.previous, 8),
@@ -136,6 +144,8 @@ Layout read_fields(OffsetReader& read, const Places& at, const Version& version)
                  .line_table = read.field("code_object.linetable", at.code, at.linetable, 8),
                  .bytecode = read.field("code_object.co_code_adaptive", at.code, at.bytecode, 1),
                  .tlbc = per_thread_bytecode ? read.field("code_object.co_tlbc", at.code, at.tlbc, 8) : kNoField};
+  // After the first line there are five ints of sizes and counts, and then this.
+  layout.code.version = layout.code.first_line + 24;
   layout.object = {.type = read.field("pyobject.ob_type", at.object, at.type, 8),
                    // ob_size stands at the same place in every variable-sized object; a tuple is one.
                    .var_size = read.field("tuple_object.ob_size", at.tuple, at.tuple_size, 8)};

@@ -29,6 +29,7 @@ Layout frame_object_layout() {
   layout.frame_style = FrameStyle::kFrameObject;
   layout.tstate = {.current_frame = 24, .thread_id = 176};
   layout.gil.in_runtime = 352;
+  layout.runtime = {.interpreters = 32, .next_interpreter = 0, .threads = 8};
   layout.frame = {.executable = 32, .previous = 24, .position = 0, .owner = kNoField, .tlbc_index = kNoField};
   layout.code = {.filename = 104,
                  .name = 112,
@@ -75,6 +76,8 @@ Layout layout_3_10() {
 Layout layout_3_11() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 152;
+  layout.tstate.native_thread_id = 160;
+  layout.runtime = {.interpreters = 40, .next_interpreter = 0, .threads = 16};
   layout.tstate.root_entry = 336;
   layout.gil.in_runtime = 360;
   layout.cframe = {.current_frame = 8, .previous = 16};
@@ -99,6 +102,8 @@ Layout layout_3_11() {
 Layout layout_3_12() {
   Layout layout = cframe_layout();
   layout.tstate.thread_id = 136;
+  layout.tstate.native_thread_id = 144;
+  layout.runtime = {.interpreters = 40, .next_interpreter = 0, .threads = 72};
   layout.tstate.root_entry = 272;
   layout.gil.in_interpreter = 384;
   layout.cframe = {.current_frame = 0, .previous = 8};
@@ -115,7 +120,8 @@ Layout layout_3_12() {
                  .first_line = 68,
                  .line_table = 136,
                  .bytecode = 192,
-                 .tlbc = kNoField};
+                 .tlbc = kNoField,
+                 .version = 92};
   layout.unicode.ascii_size = 40;
   layout.unicode.compact_size = 56;
   layout.first_shim_owner = 3;

@@ -65,6 +65,7 @@ struct Layout {
     std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
     std::uint32_t previous = 0, next = 8, interpreter = 16;  // its place in the interpreter's list of thread states
     std::uint32_t context = kNoField;                        // the contextvars.Context that the thread is in, or null
+    std::uint32_t native_thread_id = kNoField;               // the kernel's id of its thread, 8 bytes; 3.11+
   } tstate{};
   struct {
     std::uint32_t current_frame, previous;  // of _PyCFrame; kCFrame only
@@ -79,11 +80,12 @@ struct Layout {
   } frame{};
   struct {
     std::uint32_t filename, name;
-    std::uint32_t qualname;    // kNoField up to 3.10
-    std::uint32_t first_line;  // int
-    std::uint32_t line_table;  // co_lnotab or co_linetable: a bytes object
-    std::uint32_t bytecode;    // co_code_adaptive, inside the code object; up to 3.10 co_code, a bytes object
-    std::uint32_t tlbc;        // co_tlbc; kNoField where there is none
+    std::uint32_t qualname;            // kNoField up to 3.10
+    std::uint32_t first_line;          // int
+    std::uint32_t line_table;          // co_lnotab or co_linetable: a bytes object
+    std::uint32_t bytecode;            // co_code_adaptive, inside the code object; up to 3.10 co_code, a bytes object
+    std::uint32_t tlbc;                // co_tlbc; kNoField where there is none
+    std::uint32_t version = kNoField;  // co_version, 4 bytes, which no other code object has; 3.12+
   } code{};
   struct {
     std::uint32_t type;      // ob_type
@@ -98,9 +100,18 @@ struct Layout {
     std::uint32_t kind_shift;                // of the bit-field in state; compact and ascii follow its three bits
   } unicode{};
 
+  // The way from _PyRuntime to all thread states.
+  struct {
+    std::uint32_t interpreters;      // of _PyRuntime: interpreters.head
+    std::uint32_t next_interpreter;  // of an interpreter: next
+    std::uint32_t threads;           // of an interpreter: tstate_head or threads.head
+  } runtime{};
+
   struct {
     std::uint32_t in_runtime = kNoField;      // up to 3.11: the lock itself, inside _PyRuntime
     std::uint32_t in_interpreter = kNoField;  // from 3.12: a pointer to it, inside the interpreter's state
+    // Of the lock, after its interval: the thread state that has taken it last, and whether it is taken.
+    std::uint32_t last_holder = 8, is_locked = 16;
   } gil{};
 
   // A context is a persistent hash tree (HAMT) of variables; see context.h.

@@ -5,7 +5,10 @@
 #include <time.h>
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,6 +61,22 @@ struct KernelWait {
   Address futex{};  // what a kFutex waits on
 };
 
+// What the scheduler has counted of a thread, as far as it has come: the time of a thread that runs now is added on
+// the next tick of the scheduler, or when it leaves its CPU.
+struct Schedule {
+  std::int64_t cpu_ns = 0;
+  std::int64_t ready_ns = 0;  // it could have run but had no CPU
+  std::uint64_t turns =
+      0;  // how often it has come to a CPU: a thread that is off its CPU does not run unless it counts
+  bool operator==(const Schedule&) const = default;
+};
+
+// How often a thread has left a CPU: to wait, or because another one was put there.
+struct Departures {
+  std::uint64_t voluntary = 0, involuntary = 0;
+  bool operator==(const Departures&) const = default;
+};
+
 // Asks the kernel about one thread, time and again. Movable.
 class ThreadProbe {
  public:
@@ -65,17 +84,26 @@ class ThreadProbe {
   // cheaper.
   enum class Keep : std::uint8_t { kOpen, kClosed };
   ThreadProbe() = default;
-  ThreadProbe(Tid tid, Keep keep);
+  // `process`: the one that the thread belongs to, 0 for this one.
+  ThreadProbe(Tid tid, Keep keep, std::int32_t process = 0);
 
   // What it waits in. The answer is a moment old: the thread's CPU clock tells whether it has moved since.
   [[nodiscard]] KernelWait wait() const;
   // For how long, since its start, it could have run but had no CPU; -1 if the kernel does not count.
   [[nodiscard]] std::int64_t ready_ns() const;
+  // None if the thread has ended, or the kernel does not count.
+  [[nodiscard]] std::optional<Schedule> schedule() const;
+  // None likewise.
+  [[nodiscard]] std::optional<Departures> departures() const;
 
  private:
+  [[nodiscard]] std::string_view read(const UniqueFd& open, const char* name, std::span<char> buffer) const;
+
   Tid tid_{};
+  std::int32_t process_ = 0;
   UniqueFd syscall_;
   UniqueFd schedstat_;
+  UniqueFd status_;  // of another process's thread
 };
 
 // The resident set size of this process in bytes; 0 if unknown.

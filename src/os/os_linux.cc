@@ -27,8 +27,10 @@
 namespace plimsoll::os {
 namespace {
 
-std::string proc_task_path(Tid tid, const char* file) {
-  return "/proc/self/task/" + std::to_string(static_cast<int>(tid)) + "/" + file;
+// `process`: 0 for this one.
+std::string proc_task_path(Tid tid, const char* file, std::int32_t process = 0) {
+  const std::string owner = process == 0 ? "self" : std::to_string(process);
+  return "/proc/" + owner + "/task/" + std::to_string(static_cast<int>(tid)) + "/" + file;
 }
 
 // Reads a small file of /proc whole; empty if it cannot.
@@ -238,29 +240,30 @@ KernelWait::Kind kind_of(const SystemCall& call) {
   }
 }
 
+}  // namespace
+
 // A small file of /proc, through a descriptor that is open already if there is one.
-std::string_view read_proc(const UniqueFd& open, Tid tid, const char* name, std::span<char> buffer) {
-  const UniqueFd here(open.is_open() ? -1 : ::open(proc_task_path(tid, name).c_str(), O_RDONLY | O_CLOEXEC));
+std::string_view ThreadProbe::read(const UniqueFd& open, const char* name, std::span<char> buffer) const {
+  const UniqueFd here(open.is_open() ? -1 : ::open(proc_task_path(tid_, name, process_).c_str(), O_RDONLY | O_CLOEXEC));
   const int fd = open.is_open() ? open.get() : here.get();
   const ssize_t size = fd >= 0 ? ::pread(fd, buffer.data(), buffer.size(), 0) : -1;
   return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-}  // namespace
-
-ThreadProbe::ThreadProbe(Tid tid, Keep keep) : tid_(tid) {
+ThreadProbe::ThreadProbe(Tid tid, Keep keep, std::int32_t process) : tid_(tid), process_(process) {
   if (keep == Keep::kClosed) return;
   const auto open = [&](const char* name) {
-    UniqueFd fd(::open(proc_task_path(tid, name).c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd fd(::open(proc_task_path(tid, name, process).c_str(), O_RDONLY | O_CLOEXEC));
     return fd.is_open() ? move_out_of_the_way(std::move(fd)) : UniqueFd{};
   };
   syscall_ = open("syscall");
   schedstat_ = open("schedstat");
+  if (process != 0) status_ = open("status");
 }
 
 KernelWait ThreadProbe::wait() const {
   char buffer[256];
-  const std::string_view text = read_proc(syscall_, tid_, "syscall", buffer);
+  const std::string_view text = read(syscall_, "syscall", buffer);
   if (text.empty()) return {};
   if (text.starts_with("running")) return {KernelWait::Kind::kRunnable, {}};
   const std::optional<SystemCall> call = parse_system_call(text);
@@ -270,12 +273,37 @@ KernelWait ThreadProbe::wait() const {
 }
 
 std::int64_t ThreadProbe::ready_ns() const {
+  const std::optional<Schedule> now = schedule();
+  return now ? now->ready_ns : -1;
+}
+
+std::optional<Schedule> ThreadProbe::schedule() const {
   char buffer[128];
-  const std::string_view text = read_proc(schedstat_, tid_, "schedstat", buffer);
-  const std::size_t space = text.find(' ');
-  std::int64_t ready = -1;
-  if (space != std::string_view::npos) std::from_chars(text.data() + space + 1, text.data() + text.size(), ready);
-  return ready;
+  const std::string_view text = read(schedstat_, "schedstat", buffer);
+  const char* end = text.data() + text.size();
+  Schedule now;
+  const auto cpu = std::from_chars(text.data(), end, now.cpu_ns);
+  if (cpu.ec != std::errc{} || cpu.ptr == end) return std::nullopt;
+  const auto ready = std::from_chars(cpu.ptr + 1, end, now.ready_ns);
+  if (ready.ec != std::errc{} || ready.ptr == end) return std::nullopt;
+  if (std::from_chars(ready.ptr + 1, end, now.turns).ec != std::errc{}) return std::nullopt;
+  return now;
+}
+
+std::optional<Departures> ThreadProbe::departures() const {
+  char buffer[4096];
+  const std::string_view text = read(status_, "status", buffer);
+  const auto count = [&](std::string_view field, std::uint64_t& out) {
+    const std::size_t at = text.find(field);
+    if (at == std::string_view::npos) return false;
+    const char* from = text.data() + at + field.size();
+    return std::from_chars(from, text.data() + text.size(), out).ec == std::errc{};
+  };
+  Departures times;
+  if (!count("\nvoluntary_ctxt_switches:\t", times.voluntary) ||
+      !count("\nnonvoluntary_ctxt_switches:\t", times.involuntary))
+    return std::nullopt;
+  return times;
 }
 
 std::int64_t resident_bytes() {

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(RecorderSettings settings) {
 
 Recorder::Recorder(RecorderSettings settings, PlimFile file)
     : settings_(std::move(settings)),
-      directory_(current_directory()),
+      directory_(settings_.directory.empty() ? current_directory() : settings_.directory + "/"),
       file_(std::move(file)),
       encoder_(time_unit_for(settings_.rate_hz)) {
   profile_.start_monotonic_ns = monotonic_ns();
@@ -186,7 +186,7 @@ void Recorder::want_source(std::string_view file) {
 
 void Recorder::read_wanted_sources() {
   for (const std::string& name : std::exchange(wanted_sources_, {})) {
-    std::string text = read_source(name.front() == '/' ? name : directory_ + name);
+    std::string text = read_source(settings_.root + (name.front() == '/' ? name : directory_ + name));
     if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
     source_bytes_ += text.size();
     profile_.sources.push_back(Source{name, std::move(text)});

@@ -24,6 +24,8 @@ struct RecorderSettings {
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
+  // Of a process that is not this one: where its file system begins, if elsewhere than ours, and its current directory.
+  std::string root, directory;
   // For tables and for what is not in the file yet, nearly.
   std::size_t memory_bytes = std::size_t{12} << 20U;
 };

@@ -13,6 +13,7 @@ LEVELS = (
     ("os", "memory", "nursery", "jitlog"),
     ("cpython", "native"),
     ("capture", "alloc", "heap"),
+    ("remote",),
     ("profile",),
     ("formats",),
     ("server",),

@@ -1,0 +1,73 @@
+// cli/dump.cc: all stacks of a process, now.
+#include "cli/dump.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "cli/exit_code.h"
+#include "cli/render_dump.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// The sources of another process: as it sees its files, in a container, too.
+class Sources {
+ public:
+  explicit Sources(os::Pid pid) : process_("/proc/" + std::to_string(static_cast<int>(pid))) {}
+
+  const SourceText& of(std::string_view file) {
+    const auto [known, is_new] = known_.try_emplace(std::string(file));
+    if (is_new && !file.empty() && file[0] != '<') {
+      const std::string path = process_ + (file[0] == '/' ? "/root" : "/cwd/") + known->first;
+      known->second = source_of(profile::Profile{}, path);
+    }
+    return known->second;
+  }
+
+ private:
+  const std::string process_;
+  std::map<std::string, SourceText> known_;
+};
+
+class DumpCommand final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "dump"; }
+  [[nodiscard]] std::string_view summary() const override { return "Show the stacks of a running process, now"; }
+  [[nodiscard]] std::string examples() const override {
+    return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it\n"
+           "  plimsoll dump 1234 --json           the same for a program\n"
+           "  sudo plimsoll dump 1234             if the process is not yours to look into";
+  }
+
+  void add_arguments(CLI::App& app) override {
+    app.add_option("PID", pid_, "The process")->required()->type_name("")->check(CLI::PositiveNumber);
+    app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
+    app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
+  }
+
+  Result<int> run(Console& console) override {
+    const Result<ColorChoice> color = parse_color(color_);
+    if (!color.ok()) return color.error();
+    const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
+    if (!target.ok()) return target.error();
+    const Result<remote::Dump> dump = remote::take_dump(target.value());
+    if (!dump.ok()) return dump.error();
+    Sources sources(os::Pid{pid_});
+    const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
+    const Environment environment = console.environment();
+    const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), dump.value().directory};
+    PLIMSOLL_TRY(console.print(as_json_ ? dump_json(dump.value(), source) : render_dump(dump.value(), source, page)));
+    return kFine;
+  }
+
+ private:
+  std::int32_t pid_ = 0;
+  std::string color_ = "auto";
+  bool as_json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_dump() { return std::make_unique<DumpCommand>(); }
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,144 @@
+#include "cli/render_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/place.h"
+#include "cli/utf8.h"
+#include "formats/json.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using remote::Dump;
+using remote::DumpedFrame;
+using remote::DumpedThread;
+
+std::string_view without_indent(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+}
+
+// What a thread does, in a word; in JSON, too.
+std::string_view state_of(const DumpedThread& thread) {
+  switch (thread.state) {
+    case DumpedThread::State::kStopped: return "stopped";
+    case DumpedThread::State::kEnded: return "ended";
+    case DumpedThread::State::kGoing: break;
+  }
+  return text(thread.activity);
+}
+
+std::string state_in_words(const DumpedThread& thread) {
+  if (thread.state != DumpedThread::State::kGoing) return std::string(state_of(thread));
+  switch (thread.activity) {
+    case Activity::kRunning: return "running";
+    case Activity::kGil: return "waiting for the GIL";
+    case Activity::kLock: return "waiting for a lock";
+    case Activity::kIo: return "waiting for input or output";
+    case Activity::kSleep: return "sleeping";
+    default: return "waiting";
+  }
+}
+
+std::string place_of(const DumpedFrame& frame, std::string_view directory) {
+  const std::string path = shown_path(frame.file, directory).text;
+  return frame.at.line == 0 ? path : fmt::format("{}:{}", path, frame.at.line);
+}
+
+class DumpRenderer {
+ public:
+  DumpRenderer(const Dump& dump, const SourceLookup& source, const Page& page)
+      : dump_(dump), source_(source), page_(page) {}
+
+  std::string render() {
+    add(Style::kStrong, fmt::format("process {}: {}", static_cast<int>(dump_.pid), printable(dump_.command)));
+    add(Style::kDim, fmt::format("Python {}, {} thread{}; innermost frames first", dump_.version.text(),
+                                 dump_.threads.size(), dump_.threads.size() == 1 ? "" : "s"));
+    for (const DumpedThread& thread : dump_.threads) add_thread(thread);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t kIndent = 4;
+
+  void add(Style style, const std::string& line, std::size_t indent = 0) {
+    out_ += std::string(indent, ' ') + page_.paint(style, cut_right(line, page_.width - indent)) + "\n";
+  }
+
+  void add_thread(const DumpedThread& thread) {
+    std::string head = fmt::format("thread {} \"{}\": {}", static_cast<int>(thread.task.tid),
+                                   printable(thread.task.name), state_in_words(thread));
+    if (thread.holds_gil) head += ", holds the GIL";
+    if (thread.interpreter > 0) head += fmt::format(", interpreter {}", thread.interpreter);
+    out_ += "\n";
+    add(Style::kStrong, head);
+    if (!thread.has_python) add(Style::kDim, "no Python thread", kIndent);
+    if (!thread.problem.empty()) add(Style::kWarning, thread.problem, kIndent);
+    if (thread.has_python && thread.problem.empty() && thread.frames.empty())
+      add(Style::kDim, "no Python code", kIndent);
+    for (const DumpedFrame& frame : thread.frames) add_frame(frame);
+    if (thread.is_truncated) add(Style::kDim, "... and more frames outside", kIndent);
+  }
+
+  void add_frame(const DumpedFrame& frame) {
+    add(Style::kPlain, fmt::format("{}  {}", printable(frame.function), place_of(frame, dump_.directory)), kIndent);
+    const std::string_view line = without_indent(source_(frame.file).line(frame.at.line));
+    if (!line.empty()) add(Style::kDim, std::string(line), 2 * kIndent);
+  }
+
+  const Dump& dump_;
+  const SourceLookup& source_;
+  const Page& page_;
+  std::string out_;
+};
+
+void put_frame(formats::JsonWriter& json, const DumpedFrame& frame, const SourceLookup& source) {
+  json.begin_object();
+  json.member("function", frame.function);
+  json.member("file", frame.file);
+  if (frame.at.line != 0) json.member("line", std::int64_t{frame.at.line});
+  if (frame.at.column != 0) json.member("column", std::int64_t{frame.at.column});
+  const std::string_view text = without_indent(source(frame.file).line(frame.at.line));
+  if (!text.empty()) json.member("source", text);
+  json.end_object();
+}
+
+void put_thread(formats::JsonWriter& json, const DumpedThread& thread, const SourceLookup& source) {
+  json.begin_object();
+  json.member("tid", std::int64_t{static_cast<int>(thread.task.tid)});
+  json.member("name", thread.task.name);
+  json.member("state", state_of(thread));
+  json.key("python");
+  json.boolean(thread.has_python);
+  json.key("holds_gil");
+  json.boolean(thread.holds_gil);
+  if (thread.interpreter > 0) json.member("interpreter", static_cast<std::int64_t>(thread.interpreter));
+  if (!thread.problem.empty()) json.member("problem", thread.problem);
+  json.key("truncated");
+  json.boolean(thread.is_truncated);
+  json.column("frames", thread.frames, [&](const DumpedFrame& frame) { put_frame(json, frame, source); });
+  json.end_object();
+}
+
+}  // namespace
+
+std::string render_dump(const Dump& dump, const SourceLookup& source, const Page& page) {
+  return DumpRenderer(dump, source, page).render();
+}
+
+std::string dump_json(const Dump& dump, const SourceLookup& source) {
+  std::string out;
+  formats::JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", std::int64_t{1});
+  json.member("plimsoll", PLIMSOLL_VERSION);
+  json.member("pid", std::int64_t{static_cast<int>(dump.pid)});
+  json.member("python", dump.version.text());
+  json.member("command", dump.command);
+  json.column("threads", dump.threads, [&](const DumpedThread& thread) { put_thread(json, thread, source); });
+  json.end_object();
+  return out + "\n";
+}
+
+}  // namespace plimsoll::cli

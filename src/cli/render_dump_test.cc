@@ -1,0 +1,69 @@
+// cli/render_dump_test.cc: stacks of a process as they are shown.
+#include "cli/render_dump.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::cli {
+namespace {
+
+using remote::DumpedThread;
+
+remote::Dump sample() {
+  remote::Dump dump{os::Pid{42}, {3, 13, 2}, "python app.py", "/home/me", {}};
+  DumpedThread main;
+  main.task = {Tid{42}, Tid{42}, "python", 'R'};
+  main.activity = Activity::kRunning;
+  main.has_python = main.holds_gil = true;
+  main.frames = {{"parse", "/home/me/app.py", {2, 5}}, {"<module>", "/home/me/app.py", {9, 1}}};
+  DumpedThread lost = main;
+  lost.task = {Tid{43}, Tid{43}, "wor\x1bker", 'T'};
+  lost.state = DumpedThread::State::kStopped;
+  lost.frames.clear();
+  lost.holds_gil = false;
+  lost.problem = "it runs on too fast for its stack to be read";
+  DumpedThread native;
+  native.task = {Tid{44}, Tid{44}, "io", 'S'};
+  native.activity = Activity::kIo;
+  dump.threads = {main, lost, native};
+  return dump;
+}
+
+const SourceText& source(std::string_view file) {
+  static const SourceText text{SourceOrigin::kDisk, {"def parse():", "    return 1"}};
+  static const SourceText none;
+  return file == "/home/me/app.py" ? text : none;
+}
+
+TEST(RenderDump, ShowsEveryThreadWithItsFramesAndTheirLines) {
+  EXPECT_EQ("\n" + render_dump(sample(), source, Page{100, Paint(false), "/home/me"}), R"(
+process 42: python app.py
+Python 3.13.2, 3 threads; innermost frames first
+
+thread 42 "python": running, holds the GIL
+    parse  app.py:2
+        return 1
+    <module>  app.py:9
+
+thread 43 "wor␛ker": stopped
+    it runs on too fast for its stack to be read
+
+thread 44 "io": waiting for input or output
+    no Python thread
+)");
+}
+
+TEST(RenderDump, SaysTheSameAsJson) {
+  EXPECT_EQ(dump_json(sample(), source),
+            R"({"schema":1,"plimsoll":")" PLIMSOLL_VERSION
+            R"(","pid":42,"python":"3.13.2","command":"python app.py","threads":[)"
+            R"({"tid":42,"name":"python","state":"running","python":true,"holds_gil":true,"truncated":false,"frames":[)"
+            R"({"function":"parse","file":"/home/me/app.py","line":2,"column":5,"source":"return 1"},)"
+            R"({"function":"<module>","file":"/home/me/app.py","line":9,"column":1}]},)"
+            R"({"tid":43,"name":"wor\u001bker","state":"stopped","python":true,"holds_gil":false,)"
+            R"("problem":"it runs on too fast for its stack to be read","truncated":false,"frames":[]},)"
+            R"({"tid":44,"name":"io","state":"io","python":false,"holds_gil":false,"truncated":false,"frames":[]}]})"
+            "\n");
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

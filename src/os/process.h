@@ -1,0 +1,70 @@
+// os/process.h: another process, as the kernel shows it to those who may look.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace plimsoll::os {
+
+// The kernel's id of a process, as this process sees it.
+enum class Pid : std::int32_t {};
+
+// A piece of a process's address space, as a line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t start = 0, end = 0;
+  std::uint64_t file_offset = 0;
+  std::uint64_t inode = 0;  // 0: not of a file
+  bool is_writable = false;
+  bool is_executable = false;
+  std::string path;  // as the process saw it when it mapped it; "" for memory without a name
+};
+
+// One thread of a process.
+struct Task {
+  Tid tid{};
+  Tid inner_tid{};  // in the process's own PID namespace: what it calls itself
+  std::string name;
+  char state = '?';  // R running or ready, S and D waiting, T and t stopped, Z and X ended
+};
+
+// Lines of /proc/PID/maps; what is damaged is left out. Pure.
+std::vector<Mapping> parse_mappings(std::string_view text);
+
+// The address space of a process. kBadInput if there is no such process, kPermission if it may not be looked at.
+Result<std::vector<Mapping>> mappings_of(Pid pid);
+
+// The file behind a mapping, also if it is in a container's file system or has been deleted. Not open if it cannot be
+// had. Only a file with the same inode passes for it.
+UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);
+
+// The threads of a process, in the order of their ids; empty if it has ended.
+std::vector<Task> tasks_of(Pid pid);
+
+// Whether it is there, and is not a zombie.
+bool is_alive(Pid pid);
+
+// The arguments of a process, separated by spaces; empty if they cannot be read.
+std::string command_line(Pid pid);
+// Its working directory, and its program's file, as far as they can be read.
+std::string working_directory(Pid pid);
+std::string program_file(Pid pid);
+
+// What decides whether we may read a process's memory.
+struct Access {
+  bool is_same_user = false;
+  bool has_capability = false;  // CAP_SYS_PTRACE
+  bool is_root = false;         // we are, in our own user namespace
+  int ptrace_scope = -1;        // of the security module Yama; -1: it is not there
+  bool is_contained = false;    // we are in a container
+};
+Access access_to(Pid pid);
+
+}  // namespace plimsoll::os

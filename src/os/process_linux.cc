@@ -1,0 +1,200 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "os/process.h"
+
+namespace plimsoll::os {
+namespace {
+
+std::string proc_path(Pid pid, std::string_view file) {
+  return "/proc/" + std::to_string(static_cast<int>(pid)) + "/" + std::string(file);
+}
+
+// A file of /proc, whose size nobody knows before; false with errno if it cannot be read.
+bool read_whole(const std::string& path, std::string& out) {
+  constexpr std::size_t kMost = std::size_t{256} << 20U;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return false;
+  out.clear();
+  std::array<char, 1U << 16U> buffer;
+  while (out.size() < kMost) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return false;
+    if (got == 0) break;
+    out.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+std::string read_or_nothing(const std::string& path) {
+  std::string text;
+  return read_whole(path, text) ? text : std::string();
+}
+
+std::string read_link(const std::string& path) {
+  std::array<char, 4096> target;
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// Takes a number, and what must follow it, from the front of a text.
+bool take_number(std::string_view& text, int base, char then, std::uint64_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (!text.starts_with(then)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// The value of a field of /proc/PID/status, from its first character that is no blank to the end of the line.
+std::string_view status_field(std::string_view status, std::string_view name) {
+  const std::size_t at = status.find("\n" + std::string(name) + ":");
+  if (at == std::string_view::npos) return {};
+  std::string_view value = status.substr(at + name.size() + 2);
+  value = value.substr(0, value.find('\n'));
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  return value;
+}
+
+// "55ffa000-55ffb000 r-xp 00001000 08:01 1234      /usr/bin/python3.12"
+bool parse_mapping(std::string_view line, Mapping& out) {
+  std::uint64_t device = 0;
+  if (!take_number(line, 16, '-', out.start) || !take_number(line, 16, ' ', out.end) || line.size() < 5) return false;
+  out.is_writable = line[1] == 'w';
+  out.is_executable = line[2] == 'x';
+  line.remove_prefix(5);
+  if (!take_number(line, 16, ' ', out.file_offset) || !take_number(line, 16, ':', device) ||
+      !take_number(line, 16, ' ', device) || out.start > out.end)
+    return false;
+  const std::size_t digits = std::min(line.find(' '), line.size());
+  std::from_chars(line.data(), line.data() + digits, out.inode);
+  line.remove_prefix(digits);
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  out.path = line;
+  return true;
+}
+
+bool is_file(const UniqueFd& fd, std::uint64_t inode) {
+  struct stat facts {};
+  return fd.is_open() && ::fstat(fd.get(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_ino == inode;
+}
+
+Tid innermost_tid(std::string_view status, Tid tid) {
+  // One id for each namespace that the thread is in, ours first.
+  std::string_view ids = status_field(status, "NSpid");
+  ids = ids.substr(ids.find_last_of(" \t") + 1);
+  std::int32_t inner = static_cast<std::int32_t>(tid);
+  std::from_chars(ids.data(), ids.data() + ids.size(), inner);
+  return Tid{inner};
+}
+
+}  // namespace
+
+std::vector<Mapping> parse_mappings(std::string_view text) {
+  std::vector<Mapping> mappings;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    Mapping mapping;
+    if (parse_mapping(text.substr(0, end), mapping)) mappings.push_back(std::move(mapping));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return mappings;
+}
+
+Result<std::vector<Mapping>> mappings_of(Pid pid) {
+  std::string text;
+  const std::string path = proc_path(pid, "maps");
+  if (!read_whole(path, text)) {
+    const int failed = errno;
+    if (failed == ENOENT || failed == ESRCH)
+      return Error{ErrorKind::kBadInput, "there is no process " + std::to_string(static_cast<int>(pid))};
+    return system_error(path, failed);
+  }
+  return parse_mappings(text);
+}
+
+UniqueFd open_mapped_file(Pid pid, const Mapping& mapping) {
+  std::array<char, 64> range;
+  char* end = std::to_chars(range.data(), range.data() + 20, mapping.start, 16).ptr;
+  *end++ = '-';
+  end = std::to_chars(end, end + 20, mapping.end, 16).ptr;
+  const std::string by_address(range.data(), end);
+  // The process's own view of the file system; the kernel's link to the very file, which takes a privilege; and, of the
+  // program alone, one that takes none.
+  for (const std::string& path :
+       {proc_path(pid, "root") + mapping.path, proc_path(pid, "map_files/" + by_address), proc_path(pid, "exe")}) {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (is_file(fd, mapping.inode)) return fd;
+  }
+  return {};
+}
+
+std::vector<Task> tasks_of(Pid pid) {
+  std::vector<Task> tasks;
+  const std::string path = proc_path(pid, "task");
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
+  if (!directory) return tasks;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    std::int32_t number = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, number).ptr != end) continue;
+    const std::string status = read_or_nothing(path + "/" + entry->d_name + "/status");
+    if (status.empty()) continue;
+    Task task;
+    task.tid = Tid{number};
+    task.inner_tid = innermost_tid(status, task.tid);
+    constexpr std::string_view kName = "Name:\t";
+    if (status.starts_with(kName)) task.name = status.substr(kName.size(), status.find('\n') - kName.size());
+    if (const std::string_view state = status_field(status, "State"); !state.empty()) task.state = state[0];
+    tasks.push_back(std::move(task));
+  }
+  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.tid < b.tid; });
+  return tasks;
+}
+
+bool is_alive(Pid pid) {
+  const std::string status = read_or_nothing(proc_path(pid, "status"));
+  const std::string_view state = status_field(status, "State");
+  return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+std::string command_line(Pid pid) {
+  std::string words = read_or_nothing(proc_path(pid, "cmdline"));
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words;
+}
+
+std::string working_directory(Pid pid) { return read_link(proc_path(pid, "cwd")); }
+std::string program_file(Pid pid) { return read_link(proc_path(pid, "exe")); }
+
+Access access_to(Pid pid) {
+  constexpr unsigned kSysPtrace = 19;  // CAP_SYS_PTRACE of linux/capability.h
+  Access access;
+  const std::string own = read_or_nothing("/proc/self/status");
+  const std::string theirs = read_or_nothing(proc_path(pid, "status"));
+  std::uint64_t capabilities = 0;
+  const std::string_view effective = status_field(own, "CapEff");
+  std::from_chars(effective.data(), effective.data() + effective.size(), capabilities, 16);
+  access.has_capability = (capabilities >> kSysPtrace & 1U) != 0;
+  access.is_root = ::geteuid() == 0;
+  access.is_same_user = !theirs.empty() && status_field(own, "Uid") == status_field(theirs, "Uid") &&
+                        status_field(own, "Gid") == status_field(theirs, "Gid");
+  const std::string scope = read_or_nothing("/proc/sys/kernel/yama/ptrace_scope");
+  std::from_chars(scope.data(), scope.data() + scope.size(), access.ptrace_scope);
+  access.is_contained = ::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0;
+  return access;
+}
+
+}  // namespace plimsoll::os

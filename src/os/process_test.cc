@@ -1,0 +1,75 @@
+// os/process_test.cc: processes as /proc draws them.
+#include "os/process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "os/os.h"
+
+namespace plimsoll::os {
+namespace {
+
+TEST(Mappings, AreReadFromTheirLines) {
+  // GIVEN a program, a file that was deleted, with spaces in its name, and memory with and without a name
+  const std::vector<Mapping> mappings = parse_mappings(
+      "55d0a000-55d0b000 r-xp 00001000 08:01 1234                       /usr/bin/python3.12\n"
+      "7f0000000000-7f0000001000 rw-p 00000000 103:02 99 /tmp/my file (deleted)\n"
+      "7f0000002000-7f0000003000 rw-p 00000000 00:00 0 \n"
+      "7fff00000000-7fff00001000 rw-p 00000000 00:00 0                  [stack]\n");
+  // THEN each is what its line says
+  ASSERT_EQ(mappings.size(), 4U);
+  EXPECT_EQ(mappings[0].start, 0x55d0a000U);
+  EXPECT_EQ(mappings[0].end, 0x55d0b000U);
+  EXPECT_EQ(mappings[0].file_offset, 0x1000U);
+  EXPECT_EQ(mappings[0].inode, 1234U);
+  EXPECT_TRUE(mappings[0].is_executable);
+  EXPECT_FALSE(mappings[0].is_writable);
+  EXPECT_EQ(mappings[0].path, "/usr/bin/python3.12");
+  EXPECT_EQ(mappings[1].path, "/tmp/my file (deleted)");
+  EXPECT_TRUE(mappings[1].is_writable);
+  EXPECT_EQ(mappings[2].path, "");
+  EXPECT_EQ(mappings[3].path, "[stack]");
+}
+
+TEST(Mappings, ThatMakeNoSenseAreLeftOut) {
+  EXPECT_TRUE(parse_mappings("").empty());
+  EXPECT_TRUE(parse_mappings("55d0a000\n-\n1-2 r\nzz-zz r-xp 0 0:0 0\n2000-1000 r-xp 00000000 08:01 1 /x\n").empty());
+}
+
+TEST(Process, ShowsItsThreads) {
+  const std::vector<Task> tasks = tasks_of(Pid{::getpid()});
+  const auto self =
+      std::find_if(tasks.begin(), tasks.end(), [](const Task& task) { return task.tid == current_tid(); });
+  ASSERT_NE(self, tasks.end());
+  EXPECT_EQ(self->state, 'R');
+  EXPECT_EQ(self->name, thread_name(current_tid()));
+}
+
+TEST(Process, ThatIsNotThereIsAnErrorThatSaysSo) {
+  constexpr Pid kNobody{0x7fffffff};
+  const Result<std::vector<Mapping>> mappings = mappings_of(kNobody);
+  ASSERT_FALSE(mappings.ok());
+  EXPECT_EQ(mappings.error().kind, ErrorKind::kBadInput);
+  EXPECT_EQ(mappings.error().message, "there is no process 2147483647");
+  EXPECT_TRUE(tasks_of(kNobody).empty());
+  EXPECT_FALSE(is_alive(kNobody));
+}
+
+TEST(Process, OpensTheFileBehindAMapping) {
+  const Pid self{::getpid()};
+  const Result<std::vector<Mapping>> mappings = mappings_of(self);
+  ASSERT_TRUE(mappings.ok());
+  const auto program = std::find_if(mappings.value().begin(), mappings.value().end(),
+                                    [&](const Mapping& mapping) { return mapping.path == program_file(self); });
+  ASSERT_NE(program, mappings.value().end());
+  EXPECT_TRUE(open_mapped_file(self, *program).is_open());
+  // but no other that has taken its name
+  Mapping other = *program;
+  other.inode += 1;
+  EXPECT_FALSE(open_mapped_file(self, other).is_open());
+}
+
+}  // namespace
+}  // namespace plimsoll::os

@@ -1,0 +1,88 @@
+#include "remote/elf_symbols.h"
+
+#include <elf.h>
+#include <gelf.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace plimsoll::remote {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+// No interpreter has nearly as many; more is damage.
+constexpr std::size_t kMostSymbols = 4'000'000;
+
+struct CloseElf {
+  void operator()(Elf* elf) const { ::elf_end(elf); }
+};
+
+std::optional<std::uint64_t> first_loaded_address(Elf* elf) {
+  std::size_t count = 0;
+  if (::elf_getphdrnum(elf, &count) != 0) return std::nullopt;
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, UINT16_MAX); ++i) {
+    GElf_Phdr header;
+    if (::gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) return std::nullopt;
+    if (header.p_type == PT_LOAD) return (header.p_vaddr - header.p_offset) / kPage * kPage;
+  }
+  return std::nullopt;
+}
+
+void look_up(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, std::span<const std::string_view> names,
+             ElfSymbols& out) {
+  Elf_Data* data = ::elf_getdata(section, nullptr);
+  if (data == nullptr || header.sh_entsize == 0) return;
+  const std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, kMostSymbols);
+  for (std::size_t i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (::gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
+    if (symbol.st_shndx == SHN_UNDEF) continue;
+    const char* text = ::elf_strptr(elf, header.sh_link, symbol.st_name);
+    if (text == nullptr) continue;
+    for (std::size_t n = 0; n < names.size(); ++n)
+      if (!out.symbols[n] && names[n] == text) out.symbols[n] = symbol.st_value;
+  }
+}
+
+// Goes through the sections of one type.
+template <typename Visit>
+void each_section(Elf* elf, GElf_Word type, Visit visit) {
+  Elf_Scn* section = nullptr;
+  while ((section = ::elf_nextscn(elf, section)) != nullptr) {
+    GElf_Shdr header;
+    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == type) visit(section, header);
+  }
+}
+
+void find_python_runtime(Elf* elf, ElfSymbols& out) {
+  std::size_t names = 0;
+  if (::elf_getshdrstrndx(elf, &names) != 0) return;
+  const auto look = [&](Elf_Scn*, const GElf_Shdr& header) {
+    const char* name = ::elf_strptr(elf, names, header.sh_name);
+    if (name != nullptr && std::string_view(name) == ".PyRuntime") out.python_runtime = header.sh_addr;
+  };
+  each_section(elf, SHT_PROGBITS, look);
+  each_section(elf, SHT_NOBITS, look);
+}
+
+}  // namespace
+
+std::optional<ElfSymbols> read_elf_symbols(int descriptor, std::span<const std::string_view> names) {
+  if (::elf_version(EV_CURRENT) == EV_NONE) return std::nullopt;
+  // Not mapped: a file that is cut short meanwhile must be an error, not a fault.
+  const std::unique_ptr<Elf, CloseElf> elf(::elf_begin(descriptor, ELF_C_READ, nullptr));
+  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getclass(elf.get()) != ELFCLASS64) return std::nullopt;
+  ElfSymbols out;
+  const std::optional<std::uint64_t> first = first_loaded_address(elf.get());
+  if (!first) return std::nullopt;
+  out.first_address = *first;
+  out.symbols.resize(names.size());
+  const auto look = [&](Elf_Scn* section, const GElf_Shdr& header) { look_up(elf.get(), section, header, names, out); };
+  each_section(elf.get(), SHT_DYNSYM, look);
+  const bool has_none = std::none_of(out.symbols.begin(), out.symbols.end(), [](const auto& at) { return at; });
+  if (has_none) each_section(elf.get(), SHT_SYMTAB, look);
+  find_python_runtime(elf.get(), out);
+  return out;
+}
+
+}  // namespace plimsoll::remote

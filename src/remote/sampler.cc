@@ -1,0 +1,273 @@
+#include "remote/sampler.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "remote/waiting.h"
+
+namespace plimsoll::remote {
+namespace {
+
+using capture::DropReason;
+using capture::Mode;
+using capture::RawSample;
+
+// A wait is told of at least so often.
+constexpr std::int64_t kTellAfter = 500'000'000;
+// So many threads may have files of /proc kept open for them.
+constexpr std::size_t kProbesOpen = 200;
+// Stacks that wait for a thread's clock. Of more than these, each has the same chance to be kept.
+constexpr std::size_t kMostPending = 256;
+// A thread that is not in the list so often, although its neighbours are, has left Python.
+constexpr int kMisses = 2;
+
+bool is_stack(const cpython::Walk& walk) {
+  return walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
+}
+
+}  // namespace
+
+Sampler::Sampler(const Target& target, Mode mode, std::size_t max_depth, capture::SampleSink& sink)
+    : target_(target),
+      mode_(mode),
+      sink_(sink),
+      memory_(target.memory()),
+      reader_(target_, max_depth),
+      registry_(target.layout, capture::CodeRegistry::Source::kTaught),
+      resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
+      random_(os::random_seed()) {}
+
+bool Sampler::has_new_threads() const {
+  Address interpreter{};
+  Address newest{};
+  const cpython::Layout& layout = target_.layout;
+  return memory::load_address(memory_, offset_by(target_.runtime, layout.runtime.interpreters), interpreter) &&
+         memory::load_address(memory_, offset_by(interpreter, layout.runtime.threads), newest) && newest != newest_;
+}
+
+void Sampler::update_threads() {
+  memory::PagedReader pages(memory_);
+  std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
+  newest_ = states.empty() ? Address{} : states.front().address;
+  std::vector<ThreadState> unknown;
+  for (const auto& thread : threads_) ++thread->times_missed;
+  for (const ThreadState& state : states) {
+    const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      return thread->state.address == state.address && thread->state.pthread == state.pthread && !thread->has_ended;
+    });
+    if (known == threads_.end())
+      unknown.push_back(state);
+    else
+      (*known)->times_missed = 0;
+  }
+  if (!unknown.empty()) {
+    const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
+    if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
+    for (const ThreadState& state : unknown) {
+      const auto task = std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& of) {
+        return static_cast<std::uint64_t>(of.inner_tid) == state.native_id;
+      });
+      if (task != tasks.end()) add_thread(state, *task);
+    }
+  }
+  for (const auto& thread : threads_)
+    if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
+  std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
+}
+
+void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
+  auto thread = std::make_unique<Thread>();
+  const auto keep = threads_.size() < kProbesOpen ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
+  thread->state = state;
+  thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));
+  thread->info.serial = capture::ThreadSerial{next_serial_++};
+  thread->info.tid = task.tid;
+  thread->info.name = task.name;
+  thread->info.start_ns = thread->info.end_ns = thread->looked_ns = thread->settled_ns = monotonic_ns();
+  thread->paid = thread->probe.schedule();
+  thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
+  sink_.thread(thread->info);
+  threads_.push_back(std::move(thread));
+}
+
+void Sampler::look() {
+  for (const auto& thread : threads_)
+    if (!thread->has_ended) look_at(*thread);
+}
+
+void Sampler::look_at(Thread& thread) {
+  const std::int64_t now_ns = monotonic_ns();
+  const std::optional<os::Schedule> schedule = thread.probe.schedule();
+  if (!schedule) return end_thread(thread);
+  thread.info.end_ns = now_ns;
+  if (!thread.paid) thread.paid = schedule;
+  if (thread.is_waiting && *schedule == thread.looked) {
+    thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
+    thread.settled_ns = now_ns;
+    if (mode_ == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
+    return;
+  }
+  const os::KernelWait wait = thread.probe.wait();
+  const bool is_running = wait.kind == os::KernelWait::Kind::kRunnable || wait.kind == os::KernelWait::Kind::kUnknown;
+  if (thread.is_waiting && mode_ == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
+  thread.is_waiting = false;
+  thread.open_ready_ns += schedule->ready_ns - thread.looked.ready_ns;
+  // What a thread has used since the last look goes to what was seen before, or, if nothing was, to what is seen next.
+  pay(thread, *schedule);
+  if (is_running)
+    found_running(thread, *schedule);
+  else
+    found_waiting(thread, wait, *schedule, now_ns);
+  thread.looked = *schedule;
+  thread.looked_ns = now_ns;
+}
+
+void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule,
+                            std::int64_t now_ns) {
+  if (mode_ != Mode::kWall) {
+    thread.is_waiting = true;
+    return;
+  }
+  const cpython::Snapshot snapshot = read(thread, Standing{&thread.probe, schedule});
+  if (!snapshot.is_proven) return;
+  const std::int64_t wall_ns = now_ns - thread.settled_ns;
+  const std::int64_t used_ns =
+      (schedule.cpu_ns - thread.settled.cpu_ns) + (schedule.ready_ns - thread.settled.ready_ns);
+  Pending stack{snapshot.time_ns, true, snapshot.walk.stop, {}};
+  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+  thread.activity = activity_of(memory_, target_.layout, target_.runtime, thread.state, wait);
+  put(thread, stack, thread.activity, std::max<std::int64_t>(wall_ns - used_ns, 0));
+  thread.settled = schedule;
+  thread.settled_ns = now_ns;
+  thread.is_waiting = true;
+}
+
+void Sampler::found_running(Thread& thread, const os::Schedule& schedule) {
+  const bool wants_gil = mode_ == Mode::kGil;
+  const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
+  const bool held_before = wants_gil && has_gil();
+  const cpython::Snapshot snapshot = read(thread, std::nullopt);
+  const bool holds_now = held_before && has_gil();
+  if (!has_run(thread, schedule)) {
+    if (snapshot.is_proven) found_queued(thread, snapshot);
+    return;
+  }
+  if (snapshot.is_proven)
+    keep(thread, snapshot, !wants_gil || holds_now);
+  else
+    drop(is_stack(snapshot.walk) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+}
+
+bool Sampler::has_run(Thread& thread, const os::Schedule& schedule) {
+  const std::optional<os::Departures> left = thread.probe.departures();
+  if (!left) return true;
+  const os::Departures before = std::exchange(thread.left, *left);
+  const std::uint64_t times_left = left->voluntary + left->involuntary;
+  // On its CPU since its schedule was read: it has left one as often as it had come to one then, but for the last time.
+  if (times_left + 1 == schedule.turns) return true;
+  // In the queue since it was put there, after it had run: it stands where it ran last, if that was a moment ago. It
+  // may be for our sake that it does.
+  const bool ran_lately = schedule.cpu_ns > thread.looked.cpu_ns;
+  if (ran_lately && left->voluntary == before.voluntary) return true;
+  return times_left > schedule.turns;  // the kernel does not count all turns: nothing can be told
+}
+
+void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot) {
+  if (mode_ != Mode::kWall || thread.open_ready_ns <= 0) return;
+  Pending stack{snapshot.time_ns, true, snapshot.walk.stop, {}};
+  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+  put(thread, stack, Activity::kReady, std::exchange(thread.open_ready_ns, 0));
+}
+
+cpython::Snapshot Sampler::read(const Thread& thread, const std::optional<Standing>& standing) {
+  const cpython::Snapshot snapshot = reader_.read(thread.state.address, standing);
+  for (const Address code : reader_.new_codes()) registry_.learn(code, reader_.info_of(code), snapshot.time_ns);
+  return snapshot;
+}
+
+void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted) {
+  ++thread.pending_seen;
+  std::size_t place = thread.pending_count;
+  if (place == kMostPending) {
+    place = next_random(random_) % thread.pending_seen;
+    if (place >= kMostPending) return;
+    // In the order of their times, so that they can be told of as they were.
+    std::rotate(thread.pending.begin() + static_cast<std::ptrdiff_t>(place),
+                thread.pending.begin() + static_cast<std::ptrdiff_t>(place) + 1, thread.pending.end());
+    place = kMostPending - 1;
+  } else {
+    ++thread.pending_count;
+  }
+  if (place == thread.pending.size()) thread.pending.emplace_back();
+  Pending& stack = thread.pending[place];  // keeps its room
+  stack.time_ns = snapshot.time_ns;
+  stack.is_wanted = is_wanted;
+  stack.stop = snapshot.walk.stop;
+  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+}
+
+void Sampler::pay(Thread& thread, const os::Schedule& schedule) {
+  std::int64_t cpu_ns = schedule.cpu_ns - thread.paid->cpu_ns;
+  if (cpu_ns <= 0 || thread.pending_count == 0) return;
+  if (mode_ == Mode::kWall && thread.open_ready_ns > 0)
+    put(thread, thread.pending[0], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
+  auto left = static_cast<std::int64_t>(thread.pending_count);
+  for (std::size_t i = 0; i < thread.pending_count; ++i, --left) {
+    const std::int64_t share_ns = cpu_ns / left;
+    cpu_ns -= share_ns;
+    thread.info.cpu_ns += share_ns;
+    if (thread.pending[i].is_wanted) put(thread, thread.pending[i], Activity::kRunning, share_ns);
+  }
+  thread.pending_count = thread.pending_seen = 0;
+  thread.paid = schedule;
+}
+
+void Sampler::put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns) {
+  RawSample raw;
+  raw.time_ns = stack.time_ns;
+  raw.weight_ns = weight_ns;
+  raw.thread = thread.info.serial;
+  raw.frame_count = static_cast<std::uint32_t>(stack.frames.size());
+  raw.stop = stack.stop;
+  raw.activity = activity;
+  if (!resolver_.resolve(raw, stack.frames)) drop(DropReason::kUnknownCode);
+}
+
+void Sampler::put_same(Thread& thread, RawSample::Stack stack) {
+  if (thread.open_ns <= 0 && stack == RawSample::Stack::kSame) return;
+  RawSample raw;
+  raw.time_ns = monotonic_ns();
+  raw.weight_ns = std::exchange(thread.open_ns, 0);
+  raw.thread = thread.info.serial;
+  raw.activity = thread.activity;
+  raw.stack = stack;
+  if (!resolver_.resolve(raw, {})) drop(DropReason::kUnknownCode);
+}
+
+void Sampler::end_thread(Thread& thread) {
+  if (const std::optional<os::Schedule> schedule = thread.probe.schedule(); schedule && thread.paid)
+    pay(thread, *schedule);
+  for (std::size_t i = 0; i < thread.pending_count; ++i) drop(DropReason::kThreadEnded);
+  thread.pending_count = 0;
+  if (thread.is_waiting && mode_ == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
+  thread.has_ended = true;
+  sink_.thread(thread.info);
+}
+
+void Sampler::finish() {
+  for (const auto& thread : threads_)
+    if (!thread->has_ended) end_thread(*thread);
+}
+
+void Sampler::report() {
+  std::int64_t oldest_ns = monotonic_ns();
+  for (const auto& thread : threads_) {
+    if (thread->has_ended) continue;
+    sink_.thread(thread->info);
+    if (thread->pending_count > 0) oldest_ns = std::min(oldest_ns, thread->pending[0].time_ns);
+  }
+  resolver_.forget_deaths_before(oldest_ns);
+}
+
+}  // namespace plimsoll::remote

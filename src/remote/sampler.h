@@ -1,0 +1,101 @@
+// remote/sampler.h: samples of all Python threads of another process, a look at a time.
+//
+// A look at a thread begins with the kernel's count of its turns on a CPU: one that has had none since it was found
+// waiting waits still, and nothing of it is read. What a thread that runs has used is known to the kernel by its own
+// tick only (some milliseconds), or when the thread leaves its CPU. So samples of it wait, too, until the clock has
+// gone on, and then share equally what it says: the sum is exact, and each weighs what it stands for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capture/code_registry.h"
+#include "capture/cpu_sampler.h"
+#include "capture/resolve.h"
+#include "remote/stack_reader.h"
+#include "remote/thread_states.h"
+
+namespace plimsoll::remote {
+
+// Used by one thread at a time.
+class Sampler {
+ public:
+  // `target` and `sink` must outlive it.
+  Sampler(const Target& target, capture::Mode mode, std::size_t max_depth, capture::SampleSink& sink);
+
+  // Reads the list of threads: who has come, who has gone. To be called often, as threads are born unseen.
+  void update_threads();
+  // Whether the newest thread is another one than when the list was read last: cheaper than reading it.
+  [[nodiscard]] bool has_new_threads() const;
+  // A look at every thread.
+  void look();
+  // Everything that has been seen is told of, as far as the clocks have come.
+  void finish();
+  // What is known of the threads goes to the sink; what is known of dead code objects is forgotten.
+  void report();
+
+  // Why samples are not there.
+  [[nodiscard]] const std::array<capture::DropTotal, capture::kDropReasonCount>& drops() const { return drops_; }
+  [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
+
+ private:
+  // A stack of a running thread that its clock has not paid for yet.
+  struct Pending {
+    std::int64_t time_ns = 0;
+    bool is_wanted = true;  // false: in mode gil, of a thread that does not hold it
+    cpython::WalkStop stop{};
+    std::vector<cpython::PyFrame> frames;
+  };
+  // A thread as far as it is known.
+  struct Thread {
+    ThreadState state;
+    capture::ThreadInfo info;
+    os::ThreadProbe probe;
+    os::Schedule looked;               // at the last look
+    os::Departures left;               // when it seemed to run last
+    std::optional<os::Schedule> paid;  // what samples have been weighed with; none before its first look
+    std::int64_t looked_ns = 0;
+    // In mode wall: its time up to here is accounted for.
+    os::Schedule settled;
+    std::int64_t settled_ns = 0;
+    std::int64_t open_ready_ns = 0;  // for so long it stood in the queue; not told of yet
+    bool is_waiting = false;         // since the last look, and in mode wall on a stack that has been told of
+    Activity activity{};
+    std::int64_t open_ns = 0;  // of that wait, not told of yet
+    std::vector<Pending> pending;
+    std::size_t pending_count = 0, pending_seen = 0;
+    int times_missed = 0;  // so often it was not in the list
+    bool has_ended = false;
+  };
+
+  void add_thread(const ThreadState& state, const os::Task& task);
+  void look_at(Thread& thread);
+  void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
+  void found_running(Thread& thread, const os::Schedule& schedule);
+  // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
+  static bool has_run(Thread& thread, const os::Schedule& schedule);
+  void found_queued(Thread& thread, const cpython::Snapshot& snapshot);
+  void pay(Thread& thread, const os::Schedule& schedule);
+  void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted);
+  void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
+  void put_same(Thread& thread, capture::RawSample::Stack stack);
+  void end_thread(Thread& thread);
+  cpython::Snapshot read(const Thread& thread, const std::optional<Standing>& standing);
+  void drop(capture::DropReason reason) { ++drops_[static_cast<std::size_t>(reason)].count; }
+
+  const Target& target_;
+  const capture::Mode mode_;
+  capture::SampleSink& sink_;
+  const memory::RemoteReader memory_;
+  StackReader reader_;
+  capture::CodeRegistry registry_;
+  capture::Resolver resolver_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::size_t next_serial_ = 0;
+  Address newest_{};
+  std::uint64_t random_;
+  std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
+};
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,44 @@
+// remote/session.h: records another process: looks at it so many times a second, until somebody says stop or it ends.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "capture/cpu_sampler.h"
+#include "capture/sink.h"
+#include "remote/sampler.h"
+#include "remote/target.h"
+
+namespace plimsoll::remote {
+
+// What to record, and how.
+struct SessionSettings {
+  double rate_hz = 1000;
+  capture::Mode mode = capture::Mode::kCpu;
+  std::size_t max_depth = 2048;
+  std::int64_t duration_ns = 0;  // 0: until it ends
+};
+
+// Why a recording ended.
+enum class Ending : std::uint8_t {
+  kStopped,       // by the caller, or its time was over
+  kProcessEnded,  // or it runs another program now
+};
+
+// How a recording went.
+struct SessionResult {
+  Ending ending{};
+  std::uint64_t looks = 0;
+  std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU
+  std::int64_t own_cpu_ns = 0;  // what it has cost
+};
+
+// Waits until a CLOCK_MONOTONIC time; false to stop.
+using WaitUntil = std::function<bool(std::int64_t time_ns)>;
+
+// Records on the calling thread. `sink` must be flushed once before, and is complete afterwards.
+Result<SessionResult> record(const Target& target, const SessionSettings& settings, capture::SampleSink& sink,
+                             const WaitUntil& wait_until);
+
+}  // namespace plimsoll::remote

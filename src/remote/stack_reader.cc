@@ -1,0 +1,190 @@
+#include "remote/stack_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+
+namespace plimsoll::remote {
+namespace {
+
+// Entries from C are looked at without a frame to show for it.
+constexpr std::size_t kSpareLoads = 4096;
+// Words that lie nearer together than this are copied as one piece.
+constexpr std::uint64_t kGap = 512;
+// A proof that takes longer was interrupted: the thread may have gone round and come back.
+constexpr std::int64_t kLeastNs = 30'000;
+constexpr std::int64_t kNsPerPiece = 1'000;
+// All that is read of a code object lies within its head.
+constexpr std::uint64_t kCodeHead = 256;
+// More code objects than this are forgotten and learned anew.
+constexpr std::size_t kMostCodes = 200'000;
+
+bool is_stack(const cpython::Walk& walk) {
+  return walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
+}
+
+}  // namespace
+
+std::optional<Standing> standing_still(const os::ThreadProbe& probe) {
+  using Kind = os::KernelWait::Kind;
+  const std::optional<os::Schedule> before = probe.schedule();
+  if (!before) return std::nullopt;
+  const Kind kind = probe.wait().kind;
+  if (kind == Kind::kRunnable || kind == Kind::kUnknown) return std::nullopt;
+  return Standing{&probe, *before};
+}
+
+StackReader::StackReader(const Target& target, std::size_t max_depth)
+    : target_(target),
+      memory_(target.memory()),
+      pages_(memory_),
+      frames_(max_depth),
+      log_(max_depth * (cpython::kLoadsPerFrame + 6) + kSpareLoads) {}
+
+cpython::Snapshot StackReader::read(Address thread_state, const std::optional<Standing>& standing) {
+  cpython::Snapshot snapshot;
+  snapshot.walk.stop = cpython::WalkStop::kUnreadable;
+  count_ = 0;
+  noted_.clear();
+  new_codes_.clear();
+  pages_.forget();
+  const Logging logging(pages_, log_);
+  // (Its innermost frame first: that is the order of a proof.)
+  Address innermost{};
+  if (!cpython::current_frame(logging, target_.layout, thread_state, innermost) ||
+      !cpython::is_thread_state(logging, target_.layout, thread_state))
+    return snapshot;
+  snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
+  if (!is_stack(snapshot.walk)) return snapshot;
+  count_ = snapshot.walk.count;
+  const bool has_codes = note_codes(logging);
+  snapshot.time_ns = monotonic_ns();
+  const bool has_moved = !standing || standing->probe->schedule() != standing->schedule;
+  if (!has_codes || (has_moved && (snapshot.walk.leaf_skipped || !proves(logging, thread_state)))) return snapshot;
+  snapshot.is_proven = true;
+  if (codes_.size() > kMostCodes) codes_.clear();
+  for (auto& [code, known] : noted_) {
+    codes_[raw(code)] = std::move(known);
+    new_codes_.push_back(code);
+  }
+  return snapshot;
+}
+
+bool StackReader::note_codes(const Logging& logging) {
+  code_starts_.clear();
+  for (const cpython::PyFrame& frame : frames()) code_starts_.push_back(raw(frame.code));
+  std::sort(code_starts_.begin(), code_starts_.end());
+  code_starts_.erase(std::unique(code_starts_.begin(), code_starts_.end()), code_starts_.end());
+  return std::all_of(code_starts_.begin(), code_starts_.end(),
+                     [&](std::uint64_t code) { return note_code(logging, Address{code}); });
+}
+
+bool StackReader::note_code(const Logging& logging, Address code) {
+  const cpython::Layout& layout = target_.layout;
+  const auto field = [&](std::uint32_t offset, Address& out) {
+    return memory::load_address(logging, offset_by(code, offset), out);
+  };
+  CodeMarks marks;
+  const std::uint32_t name = layout.code.qualname != cpython::kNoField ? layout.code.qualname : layout.code.name;
+  if (!field(name, marks.name) || !field(layout.code.filename, marks.file) ||
+      !field(layout.code.line_table, marks.line_table) ||
+      !logging.load(offset_by(code, layout.code.first_line), marks.first_line))
+    return false;
+  if (layout.code.version != cpython::kNoField && !logging.load(offset_by(code, layout.code.version), marks.version))
+    return false;
+  const auto known = codes_.find(raw(code));
+  if (known != codes_.end() && known->second.marks == marks) return true;
+  cpython::CodeInfo info;
+  if (!cpython::read_code(pages_, layout, code, info)) return false;
+  noted_.emplace_back(code, KnownCode{marks, std::make_shared<const cpython::CodeInfo>(std::move(info))});
+  return true;
+}
+
+bool StackReader::is_in_code(Address at) const {
+  const auto after = std::upper_bound(code_starts_.begin(), code_starts_.end(), raw(at));
+  return after != code_starts_.begin() && raw(at) - *std::prev(after) < kCodeHead;
+}
+
+void StackReader::plan(std::size_t loads) {
+  pieces_.clear();
+  for (std::size_t i = 0; i < loads; ++i) {
+    const std::uint64_t at = raw(log_[i].at);
+    pieces_.push_back({at, at + log_[i].size, i, is_in_code(log_[i].at)});
+  }
+  std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  std::size_t kept = 0;
+  for (const Piece& piece : pieces_) {
+    Piece& last = pieces_[kept == 0 ? 0 : kept - 1];
+    const bool joins = kept > 0 && piece.is_code == last.is_code && piece.start <= last.end + kGap;
+    if (joins) {
+      last.end = std::max(last.end, piece.end);
+      last.first_load = std::min(last.first_load, piece.first_load);
+    } else {
+      pieces_[kept++] = piece;
+    }
+  }
+  pieces_.resize(kept);
+  // From where the walk came last, the outermost frame, to where it began.
+  order_.resize(kept);
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::sort(order_.begin(), order_.end(),
+            [&](std::size_t a, std::size_t b) { return pieces_[a].first_load > pieces_[b].first_load; });
+}
+
+const StackReader::Piece& StackReader::piece_of(Address at) const {
+  const auto after = std::upper_bound(pieces_.begin(), pieces_.end(), raw(at),
+                                      [](std::uint64_t wanted, const Piece& piece) { return wanted < piece.start; });
+  return *std::prev(after);
+}
+
+bool StackReader::proves(const Logging& logging, Address thread_state) {
+  plan(logging.count());
+  ranges_.clear();
+  std::size_t bytes = 0;
+  const auto copy = [&](std::size_t index, int time) {
+    Piece& piece = pieces_[index];
+    piece.places[time] = bytes;
+    ranges_.push_back({Address{piece.start}, static_cast<std::size_t>(piece.end - piece.start)});
+    bytes += ranges_.back().size;
+  };
+  for (const std::size_t index : order_)
+    if (!pieces_[index].is_code) copy(index, 0);
+  for (auto index = order_.rbegin(); index != order_.rend(); ++index)
+    if (!pieces_[*index].is_code) copy(*index, 1);
+  for (const std::size_t index : order_) {
+    if (!pieces_[index].is_code) continue;
+    copy(index, 0);
+    pieces_[index].places[1] = pieces_[index].places[0];
+  }
+  copies_.resize(bytes);
+  const std::int64_t start_ns = monotonic_ns();
+  if (!memory_.read_all(ranges_, copies_.data())) return false;
+  const std::int64_t most_ns = kLeastNs + kNsPerPiece * static_cast<std::int64_t>(ranges_.size());
+  if (monotonic_ns() - start_ns > most_ns) return false;
+
+  // The innermost frame goes on all the time, so its position is not compared, but taken from between the two readings
+  // of whose it is.
+  Address innermost{};
+  if (!cpython::current_frame(pages_, target_.layout, thread_state, innermost)) return false;
+  const Address moving = offset_by(innermost, target_.layout.frame.position);
+  bool is_at_code = false;  // else it is an entry from C, which has no position
+  for (std::size_t i = 0; i < logging.count(); ++i) {
+    const cpython::LoggedLoad& load = log_[i];
+    if (load.at == moving) {
+      is_at_code = count_ > 0;
+      continue;
+    }
+    const Piece& piece = piece_of(load.at);
+    for (const std::size_t place : piece.places)
+      if (std::memcmp(&copies_[place + raw(load.at) - piece.start], &load.value, load.size) != 0) return false;
+  }
+  if (!is_at_code) return true;
+  const Piece& piece = piece_of(moving);
+  const bool is_pointer = target_.layout.position_style == cpython::PositionStyle::kInstruction;
+  pages_.replace(moving, {&copies_[piece.places[1] + raw(moving) - piece.start], is_pointer ? 8U : 4U});
+  frames_[0].position = cpython::internal::position_of(pages_, target_.layout, innermost, frames_[0].code);
+  return frames_[0].position != cpython::kNoPosition;
+}
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,101 @@
+// remote/stack_reader.h: the Python stack of a thread of another process, which may run on while it is read.
+//
+// A stack is proven in one of two ways. A thread that the kernel says is off its CPU, and whose scheduler counts
+// nothing more until the stack is read, has not moved: the count is a seqlock that the kernel keeps. For any other, all
+// words that the walk has read are read twice more, in one system call: the frames from the outermost to the innermost,
+// then back again (cpython/snapshot.h says why); and last what their code objects are known by. What does not read the
+// same each time is not believed.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cpython/code_object.h"
+#include "cpython/snapshot.h"
+#include "memory/remote.h"
+#include "os/os.h"
+#include "remote/target.h"
+
+namespace plimsoll::remote {
+
+// What a code object is known by: its address may be used again.
+struct CodeMarks {
+  Address name{}, file{}, line_table{};
+  std::uint32_t first_line = 0;
+  std::uint32_t version = 0;  // a number that no two code objects share, from 3.12 on
+  bool operator==(const CodeMarks&) const = default;
+};
+
+// A code object that proven stacks have been in.
+struct KnownCode {
+  CodeMarks marks;
+  std::shared_ptr<const cpython::CodeInfo> info;
+};
+
+// A thread that was off its CPU: it still is as long as its schedule is the same.
+struct Standing {
+  const os::ThreadProbe* probe = nullptr;
+  os::Schedule schedule;  // read before the kernel said that it was off its CPU
+};
+
+// Asks the kernel; none if the thread runs, or the kernel does not say.
+std::optional<Standing> standing_still(const os::ThreadProbe& probe);
+
+// Used by one thread at a time.
+class StackReader {
+ public:
+  // `target` must outlive it.
+  StackReader(const Target& target, std::size_t max_depth);
+
+  // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: what is known if its thread was off
+  // its CPU just before.
+  cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
+
+  [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
+  // What the frames' code objects are; of proven stacks.
+  [[nodiscard]] const KnownCode& code_of(const cpython::PyFrame& frame) const { return codes_.at(raw(frame.code)); }
+  [[nodiscard]] const std::shared_ptr<const cpython::CodeInfo>& info_of(Address code) const {
+    return codes_.at(raw(code)).info;
+  }
+  // The code objects of the last proven stack that are new, or stand where another one stood.
+  [[nodiscard]] std::span<const Address> new_codes() const { return new_codes_; }
+
+ private:
+  using Logging = cpython::LoggingReader<memory::PagedReader>;
+  // Bytes that are read again in one go, and when the walk first came there.
+  struct Piece {
+    std::uint64_t start = 0, end = 0;
+    std::size_t first_load = 0;
+    bool is_code = false;
+    std::size_t places[2] = {0, 0};  // where its copies stand
+  };
+
+  bool note_codes(const Logging& logging);
+  bool note_code(const Logging& logging, Address code);
+  bool proves(const Logging& logging, Address thread_state);
+  void plan(std::size_t loads);
+  [[nodiscard]] bool is_in_code(Address at) const;
+  [[nodiscard]] const Piece& piece_of(Address at) const;
+
+  const Target& target_;
+  const memory::RemoteReader memory_;
+  memory::PagedReader pages_;
+  std::vector<cpython::PyFrame> frames_;
+  std::size_t count_ = 0;
+  std::vector<cpython::LoggedLoad> log_;
+  boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
+  std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
+  std::vector<Address> new_codes_;
+
+  // Of the proof at hand.
+  std::vector<std::uint64_t> code_starts_;
+  std::vector<Piece> pieces_;  // by address
+  std::vector<std::size_t> order_;
+  std::vector<memory::RemoteReader::Range> ranges_;
+  std::vector<std::byte> copies_;
+};
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,102 @@
+// remote/thread_states.h: the threads that an interpreter knows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpython/layout.h"
+#include "cpython/walk.h"
+#include "os/process.h"
+
+namespace plimsoll::remote {
+
+// A thread state, and which thread it is of.
+struct ThreadState {
+  Address address{};
+  Address interpreter{};
+  std::uint64_t pthread = 0;    // as its own C library calls it
+  std::uint64_t native_id = 0;  // as it calls itself to the kernel; 0: not known by the interpreter (up to 3.10)
+};
+
+// More interpreters and threads than any program has: a list that is longer is none.
+inline constexpr std::size_t kMostInterpreters = 4096;
+inline constexpr std::size_t kMostThreads = 65536;
+
+// The thread states of all interpreters, as far as the lists can be read. They change while they are read: what is
+// found may have ended since.
+template <memory::Reader M>
+std::vector<ThreadState> thread_states(const M& memory, const cpython::Layout& layout, Address runtime) {
+  std::vector<ThreadState> found;
+  Address interpreter{};
+  if (!memory::load_address(memory, offset_by(runtime, layout.runtime.interpreters), interpreter)) return found;
+  for (std::size_t i = 0; i < kMostInterpreters && !is_null(interpreter); ++i) {
+    Address state{};
+    if (!memory::load_address(memory, offset_by(interpreter, layout.runtime.threads), state)) return found;
+    while (!is_null(state) && found.size() < kMostThreads) {
+      ThreadState thread{state, interpreter};
+      const bool is_known = layout.tstate.native_thread_id != cpython::kNoField;
+      if (!memory.load(offset_by(state, layout.tstate.thread_id), thread.pthread) ||
+          (is_known && !memory.load(offset_by(state, layout.tstate.native_thread_id), thread.native_id)) ||
+          !memory::load_address(memory, offset_by(state, layout.tstate.next), state))
+        break;
+      found.push_back(thread);
+    }
+    if (!memory::load_address(memory, offset_by(interpreter, layout.runtime.next_interpreter), interpreter)) break;
+  }
+  return found;
+}
+
+// Fills in the native ids that the interpreter does not know: the C library's own record of a thread, at whose address
+// `pthread` points, has the kernel's id at the same place for all threads. It is the place at which most of them have
+// an id of one of the tasks.
+template <memory::Reader M>
+void learn_native_ids(const M& memory, std::span<const os::Task> tasks, std::span<ThreadState> states) {
+  constexpr std::size_t kWords = 512;
+  constexpr std::size_t kEnough = 64;  // threads to learn from
+  std::vector<std::uint32_t> ids;
+  for (const os::Task& task : tasks) ids.push_back(static_cast<std::uint32_t>(task.inner_tid));
+  std::sort(ids.begin(), ids.end());
+  std::vector<std::size_t> hits(kWords);
+  std::uint32_t word = 0;
+  const auto load = [&](const ThreadState& state, std::size_t place) {
+    return memory.load(Address{state.pthread + place * sizeof word}, word);
+  };
+  for (const ThreadState& state : states.first(std::min(states.size(), kEnough)))
+    for (std::size_t place = 0; place < kWords && load(state, place); ++place)
+      if (word != 0 && std::binary_search(ids.begin(), ids.end(), word)) ++hits[place];
+  const auto best = std::max_element(hits.begin(), hits.end());
+  if (*best == 0) return;
+  for (ThreadState& state : states)
+    if (load(state, static_cast<std::size_t>(best - hits.begin()))) state.native_id = word;
+}
+
+// The type of code objects, if the interpreter has no symbol for it: that of what the outermost frame runs, if its name
+// is "code".
+template <memory::Reader M>
+Address find_code_type(const M& memory, const cpython::Layout& layout, std::span<const ThreadState> states) {
+  constexpr std::size_t kMostStates = 64;
+  constexpr int kMostFrames = 1000;
+  for (const ThreadState& state : states.first(std::min(states.size(), kMostStates))) {
+    Address frame{};
+    if (!cpython::current_frame(memory, layout, state.address, frame)) continue;
+    for (int i = 0; i < kMostFrames && !is_null(frame); ++i) {
+      std::uint64_t executable = 0;
+      Address type{};
+      Address name{};
+      std::uint64_t text = 0;
+      constexpr std::uint64_t kCode = 0x65646f63;  // "code\0"
+      if (memory.load(offset_by(frame, layout.frame.executable), executable) &&
+          memory::load_address(memory, offset_by(Address{executable & ~layout.executable_tag_mask}, layout.object.type),
+                               type) &&
+          memory::load_address(memory, offset_by(type, layout.object.var_size + 8), name) && memory.load(name, text) &&
+          (text & 0xff'ffff'ffffU) == kCode)
+        return type;
+      if (!memory::load_address(memory, offset_by(frame, layout.frame.previous), frame)) break;
+    }
+  }
+  return {};
+}
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,104 @@
+#include "remote/thread_states.h"
+
+#include <gtest/gtest.h>
+
+#include "cpython/testing.h"
+
+namespace plimsoll::remote {
+namespace {
+
+using cpython::Layout;
+using cpython::testing::DrawnInterpreter;
+
+// Interpreters with threads, each a word of the drawing: "a b | c" are two interpreters, of two threads and of one.
+class ThreadStates : public ::testing::TestWithParam<Layout> {
+ protected:
+  DrawnInterpreter python{GetParam()};
+  const Layout& layout = python.layout;
+  const Address runtime = python.allocate(4096);
+
+  void draw(std::string_view drawing) {
+    Address slot = offset_by(runtime, layout.runtime.interpreters);
+    Address thread_slot = begin_interpreter(slot);
+    for (const char mark : drawing) {
+      if (mark == '|') thread_slot = begin_interpreter(slot);
+      if (mark < 'a' || mark > 'z') continue;
+      const Address state = python.allocate(1024);
+      python.memory.put(thread_slot, state);
+      python.memory.put(offset_by(state, layout.tstate.thread_id), raw(python.allocate(4096)));
+      if (layout.tstate.native_thread_id != cpython::kNoField)
+        python.memory.put(offset_by(state, layout.tstate.native_thread_id), std::uint64_t(mark));
+      thread_slot = offset_by(state, layout.tstate.next);
+      python.memory.put(thread_slot, Address{});
+      states_.push_back(state);
+    }
+  }
+  [[nodiscard]] std::vector<ThreadState> found() const { return thread_states(python.memory, layout, runtime); }
+
+  std::vector<Address> states_;
+
+ private:
+  Address begin_interpreter(Address& slot) {
+    const Address interpreter = python.allocate(16384);
+    python.memory.put(slot, interpreter);
+    slot = offset_by(interpreter, layout.runtime.next_interpreter);
+    python.memory.put(slot, Address{});
+    const Address threads = offset_by(interpreter, layout.runtime.threads);
+    python.memory.put(threads, Address{});
+    return threads;
+  }
+};
+
+TEST_P(ThreadStates, OfAllInterpretersAreFound) {
+  draw("a b | c");
+  const std::vector<ThreadState> states = found();
+  ASSERT_EQ(states.size(), 3U);
+  for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].address, states_[i]);
+  EXPECT_EQ(states[0].interpreter, states[1].interpreter);
+  EXPECT_NE(states[1].interpreter, states[2].interpreter);
+}
+
+TEST_P(ThreadStates, OfAnInterpreterThatHasNotBegunAreNone) {
+  EXPECT_TRUE(found().empty());
+  python.memory.put(offset_by(runtime, layout.runtime.interpreters), Address{});
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_P(ThreadStates, InACircleAreCountedToAnEnd) {
+  // GIVEN a list that leads back to its beginning
+  draw("a b");
+  python.memory.put(offset_by(states_[1], layout.tstate.next), states_[0]);
+  // THEN it ends all the same
+  EXPECT_EQ(found().size(), kMostThreads);
+}
+
+TEST_P(ThreadStates, LearnTheKernelsIdsFromTheCLibrary) {
+  draw("a b c");
+  std::vector<ThreadState> states = found();
+  // GIVEN records of threads with the kernel's id at 720, and in one of them another id by chance elsewhere
+  std::vector<os::Task> tasks;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    tasks.push_back({Tid{500}, Tid{static_cast<std::int32_t>(100 + i)}, "", 'S'});
+    for (std::uint64_t at = 0; at < 2048; at += 8) python.memory.put(Address{states[i].pthread + at}, at);
+    python.memory.put(Address{states[i].pthread + 720}, static_cast<std::uint32_t>(100 + i));
+  }
+  python.memory.put(Address{states[1].pthread + 16}, std::uint32_t{100});
+  // WHEN they are learned
+  learn_native_ids(python.memory, tasks, states);
+  // THEN each has its own
+  for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].native_id, 100 + i);
+}
+
+TEST_P(ThreadStates, LearnNothingWhereNothingIs) {
+  draw("a");
+  std::vector<ThreadState> states = found();
+  states[0].native_id = 7;
+  learn_native_ids(python.memory, {}, states);
+  EXPECT_EQ(states[0].native_id, 7U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, ThreadStates, ::testing::ValuesIn(cpython::testing::all_layouts()),
+                         [](const auto& test) { return "Python" + cpython::testing::test_name(test.param); });
+
+}  // namespace
+}  // namespace plimsoll::remote

@@ -1,0 +1,194 @@
+"""`plimsoll attach`: profiles of a process that knows nothing of it, from outside."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import pathlib
+import signal
+import sys
+from typing import Iterator, Sequence
+
+import pytest
+
+import harness
+from call_rules import CallRules, written
+from known_shares import assert_shares
+
+import plimsoll
+
+
+class Attached:
+    """A recording from outside, which has begun. It ends with the process, or when it is told to."""
+
+    def __init__(self, pid: int, path: pathlib.Path, options: Sequence[harness.Word]) -> None:
+        self.path = path
+        self._running = harness.Running([harness.binary(), "attach", str(pid), "-o", path, *options])
+        self.notice = self._notice()
+
+    def _notice(self) -> str:
+        """What it says when it records."""
+        assert self._running.process.stderr is not None
+        return self._running.process.stderr.readline().decode()
+
+    def interrupt(self) -> None:
+        self._running.process.send_signal(signal.SIGINT)
+
+    def profile(self) -> plimsoll.Profile:
+        self._running.finish().expect(0)
+        return plimsoll.Profile.open(self.path)
+
+
+@contextlib.contextmanager
+def waiting(*words: harness.Word) -> Iterator[harness.Running]:
+    """A program of tests/targets that is there, and waits for a line before it begins."""
+    with harness.Running([sys.executable, harness.TARGETS / "on_command.py", *words]) as running:
+        assert running.line() == "ready"
+        yield running
+
+
+def record_from_outside(directory: pathlib.Path, *words: harness.Word,
+                        options: Sequence[harness.Word] = ()) -> harness.Recorded:
+    """Records a program from its beginning to its end."""
+    with waiting(*words) as running:
+        attached = Attached(running.process.pid, directory / "attached.plim", options)
+        running.say("go")
+        finished = running.finish().expect(0)
+        return harness.Recorded(finished, attached.profile())
+
+
+# ---- truth ----
+
+
+def check_calls(recorded: harness.Recorded, least: int) -> None:
+    for facts in recorded.truth["scenarios"]:
+        rules = CallRules(recorded.truth["file"], facts)
+        seen = collections.Counter(rules.relevant(harness.stacks(recorded.profile)))
+        impossible = {path: rules.violation(path) for path in seen if rules.violation(path)}
+        told = "\n".join(f"{seen[path]} times, {why}: {written(path)}" for path, why in impossible.items())
+        assert not impossible, f"{facts['work']}: of {sum(seen.values())} samples:\n{told}"
+        assert sum(seen.values()) >= least, f"{facts['work']}: too few samples to tell anything"
+
+
+def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
+    # GIVEN calls of all kinds, over and over; WHEN they are looked at from outside
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.05", options=["-r", "4000"])
+    # THEN tracing has seen every sampled stack
+    check_calls(recorded, least=1)
+
+
+@pytest.mark.slow
+def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path) -> None:
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "4", options=["-r", "4000"])
+    check_calls(recorded, least=100)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "wall"])
+def test_code_that_comes_and_goes_keeps_its_names(tmp_path: pathlib.Path, mode: str) -> None:
+    # GIVEN functions that are made anew all the time, at addresses of others that are gone
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "waiting_callers.py", "0.7",
+                                   options=["-r", "4000", "--mode", mode])
+    checked = 0
+    for stack in harness.stacks(recorded.profile):
+        frames = stack.in_file("waiting_callers.py") + stack.in_file(">")
+        made = [frame for frame in stack.frames if frame.function.file.startswith("<round ")]
+        callers = [frame.function.name for frame in frames if frame.function.name.endswith("_caller")]
+        if not made or not callers:
+            continue
+        # THEN each was called by the one that calls it, comes from its own file, and stands on its own lines
+        name, _, number = made[0].function.name.partition("_")
+        assert callers == [f"{name}_caller"]
+        assert made[0].function.file == f"<round {number}>"
+        first = int(number) % 100 + (2 if name == "first" else 4)
+        assert made[0].line in (first, first + 1)
+        checked += 1
+    assert mode == "cpu" or checked > 0
+
+
+def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that says how its CPU time was divided
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.8")
+    times = harness.total_seconds(recorded.profile)
+    # THEN the profile divides it likewise
+    measured = {name: times.get(name, 0.0) for name in recorded.truth}
+    assert_shares(measured, recorded.truth, len(recorded.profile.samples), slack=0.03)
+
+
+def test_weights_add_up_to_the_cpu_time(tmp_path: pathlib.Path) -> None:
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.4")
+    profile = recorded.profile
+    spent = sum(recorded.truth.values()) / 1e9
+    # THEN what was used is there, but for what the kernel had not counted yet when the process ended; and no more is
+    assert 0.8 * spent <= sum(profile.samples.weight_ns) / 1e9 <= profile.process_cpu * 1.01 + 0.01
+
+
+def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
+    # GIVEN threads that wait in one way each
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "waits.py", "0.6", options=["--mode", "wall"])
+    times: "dict[str, collections.Counter[str]]" = collections.defaultdict(collections.Counter)
+    for stack in harness.stacks(recorded.profile):
+        for frame in stack.in_file("waits.py"):
+            times[frame.function.name][stack.activity] += stack.weight_ns
+    for name, activity in (("sleeping", "sleep"), ("locked", "lock"), ("reading", "io"), ("selecting", "io")):
+        life = next(of["life"] for thread, of in recorded.truth.items() if thread.startswith(name))
+        # THEN most of each one's time is that wait, and not more than it lived
+        assert 0.5 * life <= times[name][activity] <= life * 1.02, times[name]
+
+
+# ---- the ends of recordings ----
+
+
+def test_what_is_recorded_is_a_profile_for_every_command(tmp_path: pathlib.Path) -> None:
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.2")
+    assert recorded.profile.complete
+    path = tmp_path / "attached.plim"
+    for words in (["show", path], ["show", path, "lines"], ["info", path], ["diff", path, path],
+                  ["convert", path, "-o", tmp_path / "out.speedscope.json"]):
+        harness.plimsoll_command(*words).expect(0)
+
+
+def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "1000") as running:
+        attached = Attached(running.process.pid, tmp_path / "killed.plim", [])
+        running.say("go")
+        # WHEN the process dies THEN the profile is complete
+        running.process.kill()
+        running.process.wait()
+        assert attached.profile().complete
+
+
+def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "becomes.py"
+    program.write_text("import os, sys\nos.execvp('cat', ['cat'])\n")
+    with waiting(program) as running:
+        attached = Attached(running.process.pid, tmp_path / "exec.plim", [])
+        # WHEN it calls exec THEN the recording is over, although the process is not
+        running.say("go")
+        assert attached.profile().complete
+        assert running.process.poll() is None
+
+
+def test_ctrl_c_ends_the_recording_and_not_the_process(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "0.1") as running:
+        attached = Attached(running.process.pid, tmp_path / "interrupted.plim", [])
+        attached.interrupt()
+        assert attached.profile().complete
+        # THEN the process goes on
+        running.say("go")
+        running.finish().expect(0)
+
+
+def test_ends_after_its_time(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
+        assert Attached(running.process.pid, tmp_path / "short.plim", ["-d", "50ms"]).profile().complete
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize("words, complaint", [
+    (["1", "-r", "0"], "a rate of 0 Hz is not possible"),
+    (["1", "--mode", "fast"], "no mode 'fast': choose cpu, wall or gil"),
+    (["1", "-d", "-1"], "--duration"),
+    (["-r", "100"], "PID is required"),
+])
+def test_says_what_is_wrong_with_its_options(words: "list[str]", complaint: str) -> None:
+    assert complaint in harness.plimsoll_command("attach", *words).expect(2).err

@@ -1,0 +1,143 @@
+"""`plimsoll dump`: the stacks of a process that knows nothing of it, from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any, Iterator
+
+import pytest
+
+import harness
+
+BAD_INPUT = 5
+NO_PERMISSION = 3
+
+
+@contextlib.contextmanager
+def known_stacks(*words: harness.Word) -> "Iterator[tuple[harness.Running, dict[str, Any]]]":
+    """The target, started as `words`, and its truth, once all its threads stand where they say."""
+    with harness.Running([*(words or [sys.executable]), harness.TARGETS / "known_stacks.py"]) as running:
+        yield running, json.loads(running.line())
+
+
+def dump(pid: int) -> "dict[str, Any]":
+    return dict(json.loads(harness.plimsoll_command("dump", str(pid), "--json").expect().out))
+
+
+def check(dumped: "dict[str, Any]", truth: "dict[str, Any]", is_stopped: bool = False) -> None:
+    threads = {str(thread["tid"]): thread for thread in dumped["threads"]}
+    assert dumped["pid"] == truth["pid"]
+    assert dumped["python"].rstrip("t") == truth["version"]
+    for tid, expected in truth["stacks"].items():
+        thread = threads[tid]
+        assert "problem" not in thread
+        frames = [[frame["function"], frame["line"]] for frame in thread["frames"]]
+        assert frames[:len(expected["frames"])] == expected["frames"]
+        assert frames[-1][0].rpartition(".")[2] == ("<module>" if tid == str(truth["pid"]) else "_bootstrap")
+        # (The thread that runs may have to wait for the lock of the interpreter, while the one that announced ends.)
+        if is_stopped or expected["state"] != "running":
+            assert thread["state"] == ("stopped" if is_stopped else expected["state"])
+
+
+def test_shows_where_every_thread_stands() -> None:
+    # GIVEN a program that waits for a lock, for a pipe in a generator, and that runs; and a deep recursion
+    with known_stacks() as (_, truth):
+        # WHEN it is looked at THEN all of it is there, line by line
+        check(dump(truth["pid"]), truth)
+
+
+def test_shows_a_stopped_process_and_leaves_it_stopped() -> None:
+    with known_stacks() as (running, truth):
+        # GIVEN a process that is stopped
+        running.process.send_signal(signal.SIGSTOP)
+        os.waitpid(running.process.pid, os.WUNTRACED)
+        # WHEN it is looked at THEN its stacks are there
+        check(dump(truth["pid"]), truth, is_stopped=True)
+        # and it is stopped still: it does not end although its input does
+        assert os.waitpid(running.process.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED) == (0, 0)
+
+
+def test_the_process_goes_on_as_if_nothing_had_been() -> None:
+    with known_stacks() as (running, truth):
+        dump(truth["pid"])
+        # WHEN it has been looked at THEN it ends as it would have
+        running.finish().expect(0)
+
+
+def test_shows_source_lines_and_who_holds_the_lock() -> None:
+    with known_stacks() as (_, truth):
+        # WHEN it is looked at as text
+        text = harness.plimsoll_command("dump", str(truth["pid"])).expect().out
+    # THEN the lines of the source stand below their frames, without their indentation
+    lines = [line.strip() for line in text.splitlines()]
+    assert "never.acquire()" in lines
+    assert "for step in steps:" in lines
+    # and the lock of the interpreter is with a thread that runs, if there is such a lock
+    holders = [line for line in lines if line.endswith("holds the GIL")]
+    assert len(holders) <= (0 if harness.FREE_THREADED else 1)
+    assert all(": running" in line for line in holders)
+
+
+def test_finds_an_interpreter_of_any_name(tmp_path: pathlib.Path) -> None:
+    # GIVEN an interpreter whose program has another name
+    program = tmp_path / "cobra"
+    program.symlink_to(os.path.realpath(sys.executable))
+    with known_stacks("env", f"PYTHONHOME={sys.base_prefix}", program) as (_, truth):
+        # THEN it is known by what it is
+        check(dump(truth["pid"]), truth)
+
+
+def test_finds_an_interpreter_whose_file_is_gone(tmp_path: pathlib.Path) -> None:
+    # GIVEN an interpreter that was deleted, as an upgrade does, while it runs
+    program = tmp_path / "python"
+    shutil.copy(os.path.realpath(sys.executable), program)
+    with known_stacks("env", f"PYTHONHOME={sys.base_prefix}", program) as (_, truth):
+        program.unlink()
+        # THEN it is found
+        check(dump(truth["pid"]), truth)
+
+
+@pytest.mark.any_version
+def test_says_that_there_is_no_such_process() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    # WHEN a process that has ended is looked at
+    done = harness.plimsoll_command("dump", str(ended.pid)).expect(BAD_INPUT)
+    # THEN it says so
+    assert done.notices == [f"plimsoll: there is no process {ended.pid}"]
+
+
+@pytest.mark.any_version
+def test_says_that_it_is_no_python() -> None:
+    with harness.Running(["cat"]) as running:
+        running.say("are you there?")
+        running.line()
+        done = harness.plimsoll_command("dump", str(running.process.pid)).expect(1)
+    assert "is not CPython: it runs /" in done.err
+
+
+@pytest.mark.any_version
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody without permission")
+def test_says_who_may_look() -> None:
+    # GIVEN a process of root's, and a command that somebody else gives
+    def become_nobody() -> None:
+        os.setgid(65534)
+        os.setuid(65534)
+
+    # (This build may lie where nobody else can read; a copy does not.)
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        copy = shutil.copy(harness.binary(), directory)
+        done = harness.run([copy, "dump", str(os.getpid())], cwd="/", preexec_fn=become_nobody).expect(NO_PERMISSION)
+    # THEN it says what to do
+    assert "it belongs to another user: put sudo before the command" in done.err or "--cap-add SYS_PTRACE" in done.err
+
+
