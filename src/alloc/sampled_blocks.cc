@@ -63,4 +63,9 @@ void SampledBlocks::forget(const void* at) {
   --living_small_;
 }
 
+void SampledBlocks::forget_large() {
+  large_.clear();
+  for (std::atomic<std::uint32_t>& row : filter_) row.store(0, std::memory_order_relaxed);
+}
+
 }  // namespace plimsoll::alloc

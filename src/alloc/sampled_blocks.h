@@ -54,6 +54,8 @@ class SampledBlocks {
   [[nodiscard]] std::optional<SampledBlock> find(const void* at) const;
   // It is about to be freed; the slot of a small one is free from now on.
   void forget(const void* at);
+  // Large ones may have been freed without a word.
+  void forget_large();
   [[nodiscard]] std::size_t living() const { return living_small_ + large_.size(); }
   // visit(void* at, const SampledBlock&) for all that live.
   template <typename Visit>

@@ -28,6 +28,8 @@ class AllocationRecorder {
   void released(const RawRelease& release);
   // Once more, at the end. What is left now is lost.
   void flush_releases();
+  // From some time on, allocations were not sampled: another tool has taken out the hooks.
+  void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   // So many bytes have been allocated, sampled or not.
   void count_bytes(std::uint64_t bytes) { allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   // All of them, but for what each thread has not counted yet: at most the bytes between two of its samples.

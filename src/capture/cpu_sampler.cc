@@ -88,6 +88,7 @@ const char* text(DropReason reason) {
     case DropReason::kSignalBlocked: return "thread blocks the signal";
     case DropReason::kThreadEnded: return "end of thread";
     case DropReason::kTooManyThreads: return "too many threads";
+    case DropReason::kHooksRemoved: return "allocation hooks removed by another tool";
     case DropReason::kAllocation: return "allocation not recorded";
     case DropReason::kCount: break;
   }

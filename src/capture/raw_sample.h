@@ -92,6 +92,7 @@ enum class DropReason : std::uint8_t {
   kSignalBlocked,   // the thread blocks our signal: its CPU time passed without samples
   kThreadEnded,     // CPU time between a thread's last sample and its end
   kTooManyThreads,  // no slot for the thread
+  kHooksRemoved,    // another tool took out the hooks on allocations: those after that are not seen
   kAllocation,      // an allocation was sampled, but the ring was full or the thread not known
   kCount,
 };

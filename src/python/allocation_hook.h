@@ -1,16 +1,6 @@
-// python/allocation_hook.h: samples what Python allocates through PyObject_Malloc and PyMem_Malloc.
-//
-// Python's allocators are replaced (PyMem_SetAllocator). Blocks of at most 512 bytes come from alloc::ObjectHeap, whose
-// slow path is where samples are taken; larger ones from the allocator below, and a thread counts their bytes down to
-// its next sample point, at an exponential distance. A small sampled block lies in a region of ours, so that one
-// comparison tells it when it is freed.
-//
-// All that only where Python's own allocator lies below, and nothing else: hooks that were there before ours may put
-// back what was there before them, and then our blocks would be freed by an allocator that does not know them. With
-// such hooks (tracemalloc, PYTHONMALLOC) blocks of all sizes come from below, are counted, and sampled ones are told by
-// a filter.
-//
-// Blocks from before are freed by their owner, ours by us after the hooks were taken out, too: those for frees stay.
+// python/allocation_hook.h: samples what Python allocates through PyObject_Malloc and PyMem_Malloc: puts the hooks of
+// alloc/sampling_hooks.h into Python's table of allocators (PyMem_SetAllocator), and notes the stacks and types of the
+// samples.
 #pragma once
 
 #include <array>

@@ -1,0 +1,96 @@
+// alloc/sampling_hooks.h: samples what a program allocates, by hooks in the place of its allocators.
+//
+// Blocks of at most 512 bytes come from an ObjectHeap, whose slow path is where samples are taken; larger ones from the
+// allocator below, and a thread counts their bytes down to its next sample point, at an exponential distance. A small
+// sampled block lies in a region of ours, so that one comparison tells it when it is freed.
+//
+// All that only where the runtime's own allocator lies below, and nothing else: hooks that were there before ours may
+// put back what was there before them, and then our blocks would be freed by an allocator that does not know them. With
+// such hooks blocks of all sizes come from below, are counted, and sampled ones are told by a filter.
+//
+// Blocks from before are freed by their owner, ours by us after the hooks were taken out, too: those for frees stay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "alloc/sampled_blocks.h"
+#include "base/result.h"
+
+namespace plimsoll::alloc {
+
+// Which of the program's allocators: SampledBlock::kind.
+enum class Domain : std::uint8_t { kObject, kMemory };
+inline constexpr std::size_t kDomains = 2;
+
+// An allocator as Python has it (PyMemAllocatorEx).
+struct Allocator {
+  void* context = nullptr;
+  void* (*malloc)(void* context, std::size_t size) = nullptr;
+  void* (*calloc)(void* context, std::size_t count, std::size_t item) = nullptr;
+  void* (*realloc)(void* context, void* at, std::size_t size) = nullptr;
+  void (*free)(void* context, void* at) = nullptr;
+};
+
+// The allocators that the program uses at the moment.
+class AllocatorTable {
+ public:
+  [[nodiscard]] virtual Allocator get(Domain domain) const = 0;
+  virtual void set(Domain domain, const Allocator& allocator) = 0;
+  // Whether the runtime's own allocator is in the table, and no hook.
+  [[nodiscard]] virtual bool is_plain() const = 0;
+
+ protected:
+  ~AllocatorTable() = default;
+};
+
+// How a sampled block comes to its end.
+enum class End : std::uint8_t {
+  kFreed,
+  kMoved,   // by realloc: what is in it lives on elsewhere
+  kOfTime,  // it does not: the recording ends, the block lives
+};
+
+// Who is told of the samples. Called in the thread that allocates or frees, with a lock held: it must not use the
+// allocators.
+class SampleTaker {
+ public:
+  // Of the next sample; each comes once.
+  virtual std::uint64_t next_number() = 0;
+  // False if the sample is lost: then nothing more is told of it.
+  virtual bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) = 0;
+  // What was in the block still is, up to `block.size`, which is less than before if the block was made shorter.
+  virtual void ended(const void* at, const SampledBlock& block, End end) = 0;
+  // So many bytes have been given out, sampled or not.
+  virtual void count_bytes(std::uint64_t bytes) = 0;
+
+ protected:
+  ~SampleTaker() = default;
+};
+
+// Whether the allocators are called under one lock (the GIL).
+enum class Interpreters : std::uint8_t { kInTurns, kAtOnce };
+
+// The caller serialises these. One recording at a time; both objects must outlive it, and the table all blocks.
+Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t mean_bytes, Interpreters interpreters);
+// Whether all allocations of a recording came through its hooks.
+enum class Stopped : std::uint8_t {
+  kWhole,
+  kCutShort,  // somebody whose hooks were there before ours has put back what was there before them
+};
+// Tells the end (kOfTime) of the sampled blocks that are alive, and nothing from then on.
+Stopped stop_sampling();
+// Likewise, but tells nothing.
+void abandon_sampling();
+// The allocators may be called by several threads at the same time from now on.
+Status lock_heap();
+// While paused, allocations are not sampled; frees are.
+void pause_sampling();
+void resume_sampling();
+
+// ---- for tests ----
+[[nodiscard]] std::size_t living_samples();
+// As if there never had been a recording. No block of ours may be alive, and no hook in place.
+void forget_hooks();
+
+}  // namespace plimsoll::alloc

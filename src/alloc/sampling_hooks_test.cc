@@ -1,0 +1,111 @@
+#include "alloc/sampling_hooks.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "alloc/sampling_hooks_testing.h"
+#include "base/poisson.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+using namespace testing;
+
+constexpr std::uint64_t kDistance = 256;
+
+TEST(SamplingHooks, DrawnProgramsKeepTheirBlocks) {
+  // GIVEN programs drawn at random, of allocations, recordings, and other tools that come and go
+  // WHEN they run THEN every block is as it should be (Program checks that), and some were sampled
+  std::uint64_t samples = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::uint64_t random = seed;
+    Program program;
+    for (int i = 0; i < 3000; ++i) {
+      const std::uint64_t drawn = next_random(random) >> 20U;
+      program.step(static_cast<std::uint8_t>(drawn), static_cast<std::uint8_t>(drawn >> 8U),
+                   static_cast<std::uint8_t>(drawn >> 16U));
+    }
+    samples += program.witness.samples;
+  }
+  EXPECT_GT(samples, 10'000U);
+}
+
+// Allocates blocks in a program's object domain.
+std::vector<void*> allocate(const Table& table, std::size_t size, int count) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < count; ++i) {
+    const Allocator from = table.get(Domain::kObject);
+    blocks.push_back(from.malloc(from.context, size));
+  }
+  return blocks;
+}
+
+void free_all(const Table& table, const std::vector<void*>& blocks) {
+  for (void* at : blocks) {
+    const Allocator from = table.get(Domain::kObject);
+    from.free(from.context, at);
+  }
+}
+
+TEST(SamplingHooks, ARecordingIsCutShortByAToolThatWasThereBefore) {
+  // GIVEN a recording that began over another tool's hooks
+  Below below;
+  Table table(below);
+  Witness witness;
+  table.begin_others();
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  std::vector<void*> blocks = allocate(table, 300, 100);
+  const std::uint64_t seen = witness.samples;
+  EXPECT_GT(seen, 20U);
+  // WHEN that tool puts back what was there before it THEN ours are gone, too, and the recording says so
+  table.end_others();
+  free_all(table, blocks);
+  free_all(table, allocate(table, 300, 100));
+  EXPECT_EQ(witness.samples, seen);
+  EXPECT_EQ(stop_sampling(), Stopped::kCutShort);
+  // and the next one samples again
+  witness.forget();
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  free_all(table, allocate(table, 300, 100));
+  EXPECT_GT(witness.samples, seen + 20);
+  EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  forget_hooks();
+}
+
+TEST(SamplingHooks, AToolThatComesLaterMayGo) {
+  Below below;
+  Table table(below);
+  Witness witness;
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  table.begin_others();
+  std::vector<void*> blocks = allocate(table, 100, 100);
+  table.end_others();
+  free_all(table, blocks);
+  free_all(table, allocate(table, 2000, 100));
+  EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  EXPECT_GT(witness.samples, 50U);
+  EXPECT_EQ(living_samples(), 0U);
+  forget_hooks();
+}
+
+TEST(SamplingHooks, TheHeapIsLockedWhenTheNextRecordingNeedsThat) {
+  // GIVEN hooks for frees, left from a recording in one interpreter
+  Below below;
+  Table table(below);
+  Witness witness;
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  const auto unlocked = table.get(Domain::kObject).free;
+  const std::vector<void*> blocks = allocate(table, 100, 100);
+  stop_sampling();
+  witness.forget();
+  // WHEN interpreters run at the same time THEN the hooks are others
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kAtOnce).ok());
+  EXPECT_NE(table.get(Domain::kObject).free, unlocked);
+  free_all(table, blocks);
+  stop_sampling();
+  forget_hooks();
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc
