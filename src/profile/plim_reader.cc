@@ -211,6 +211,9 @@ class Decoder {
 
   // Nanoseconds of a number of units; false if it does not fit.
   bool to_ns(std::int64_t count, std::int64_t& ns) const { return !__builtin_mul_overflow(count, unit_ns_, &ns); }
+  bool allocation_time(std::int64_t count, std::int64_t& ns) const {
+    return !__builtin_mul_overflow(count, std::min(unit_ns_, plim::kAllocationUnit), &ns);
+  }
 
   bool samples(VarintCursor& cursor) {
     const std::size_t count = cursor.count();
@@ -312,7 +315,8 @@ class Decoder {
         __builtin_add_overflow(last.number, 1, &last.number) || last.number < 0 ||
         __builtin_add_overflow(last.stack, stacks.signed_varint(), &last.stack) || last.stack < 0 ||
         static_cast<std::uint64_t>(last.stack) > stack_ids_.size() ||
-        __builtin_add_overflow(last.time, times.signed_varint(), &last.time) || !to_ns(last.time, row.time_ns))
+        __builtin_add_overflow(last.time, times.signed_varint(), &last.time) ||
+        !allocation_time(last.time, row.time_ns))
       return false;
     row.number = static_cast<std::uint64_t>(last.number);
     row.thread = ThreadId{static_cast<std::size_t>(threads.varint())};
@@ -337,7 +341,7 @@ class Decoder {
         return false;
       const bool is_freed = cursor.bounded(1) == 1;
       if (is_freed && (__builtin_add_overflow(last.time, cursor.signed_varint(), &last.time) ||
-                       !to_ns(last.time, release.freed_ns) || release.freed_ns < 0))
+                       !allocation_time(last.time, release.freed_ns) || release.freed_ns < 0))
         return false;
       if (cursor.failed()) return false;
       // Its allocation may have been lost on the way.

@@ -72,6 +72,10 @@ std::string PlimEncoder::file_header() {
   return header;
 }
 
+std::int64_t PlimEncoder::allocation_units(std::int64_t ns) const {
+  return ns / std::min(unit_ns_, plim::kAllocationUnit);
+}
+
 std::int64_t PlimEncoder::units(std::int64_t ns) const {
   return ns >= 0 ? (ns + unit_ns_ / 2) / unit_ns_ : -((-ns + unit_ns_ / 2) / unit_ns_);
 }
@@ -312,7 +316,7 @@ std::string PlimEncoder::allocations(const Profile& profile, std::size_t& next) 
     put_varint(threads, row.thread.index());
     const std::int64_t stack = stacks_.plus_one(row.stack);
     put_signed(stacks, stack - std::exchange(last.stack, stack));
-    const std::int64_t time = units(row.time_ns);
+    const std::int64_t time = allocation_units(row.time_ns);
     put_signed(times, time - std::exchange(last.time, time));
     put_varint(sizes, row.size);
     put_signed(chances, static_cast<std::int64_t>(row.chance_bytes - row.size));
@@ -340,7 +344,7 @@ void PlimEncoder::put_release(std::string& out, const Release& release) {
   const bool is_freed = release.freed_ns != AllocationRow::kAlive;
   put_varint(out, is_freed ? 1 : 0);
   if (!is_freed) return;
-  const std::int64_t time = units(release.freed_ns);
+  const std::int64_t time = allocation_units(release.freed_ns);
   put_signed(out, time - std::exchange(last_release_.time, time));
 }
 

@@ -67,6 +67,7 @@ class PlimEncoder {
   std::string markers(const Profile& profile, std::size_t& next) const;
   std::string counter(const Counter& counter) const;
   [[nodiscard]] std::int64_t units(std::int64_t ns) const;
+  [[nodiscard]] std::int64_t allocation_units(std::int64_t ns) const;
 
   std::int64_t unit_ns_;
   bool is_first_ = true;
