@@ -44,21 +44,54 @@ class Allocation:
     freed_ns: Optional[int]
     #: Of the object; empty if it is not known, or the block held no object.
     type: str
+    #: Index into Profile.tag_sets; 0xFFFFFFFF without tags.
+    tag: int
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """What the blocks of one type of object come to."""
+
+    #: Empty if it is not known, or ``is_object`` is false: memory that objects own, such as a list's items.
+    name: str
+    is_object: bool
+    all: Estimate
+    #: Who allocated most of it, and how much.
+    mostly: Optional[Function]
+    mostly_bytes: float
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Memory at one time of a recording."""
+
+    time_ns: int
+    #: Resident bytes of the process; 0 if not known.
+    rss: int
+    alive: Estimate
+    #: Since the moment before.
+    allocated: Estimate
+    #: Who allocated most of what is alive, and how much.
+    mostly: Optional[Function]
+    mostly_bytes: float
 
 
 class Memory:
-    """A view of a profile's memory: ``all``, and ``rows`` by what functions allocated themselves, most first."""
+    """A view of a profile's memory: ``all``, ``rows`` by what functions allocated themselves, and ``types``; most
+    first."""
 
     def __init__(self, view: str, report: Any, functions: "list[Function]") -> None:
-        distance, at_ns, total, rows = report
+        distance, at_ns, total, rows, types = report
         self.view = view
         #: Mean bytes between two sample points.
         self.distance: int = distance
-        #: The time that it is of, in nanoseconds since the start: the peak, or the end.
+        #: The time that it is of, in nanoseconds since the start: the peak, the end, or the one asked for.
         self.at_ns: int = at_ns
         self.all = Estimate(*total)
         self.rows = [MemoryRow(functions[function], Estimate(*own), Estimate(*through))
                      for function, own, through in rows]
+        self.types = [TypeRow(name, is_object, Estimate(*of_type), function_of(functions, mostly), mostly_bytes)
+                      for name, is_object, of_type, mostly, mostly_bytes in types]
 
     def of(self, function: str) -> MemoryRow:
         """The row of the function with this name. KeyError if no sample is of it."""
@@ -67,9 +100,25 @@ class Memory:
                 return row
         raise KeyError(function)
 
+    def of_type(self, name: str) -> TypeRow:
+        """The row of the type with this name. KeyError if no sample is of it."""
+        for row in self.types:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
     def __str__(self) -> str:
         lines = [f"{self.all.bytes / 1e6:.3f} MB ({self.all.low / 1e6:.3f} to {self.all.high / 1e6:.3f}), "
                  f"{self.all.samples} samples"]
         for row in self.rows[:30]:
             lines.append(f"{row.own.bytes / 1e6:10.3f} MB  {row.total.bytes / 1e6:10.3f} MB  {row.function}")
         return "\n".join(lines)
+
+
+def function_of(functions: "list[Function]", number: Optional[int]) -> Optional[Function]:
+    return None if number is None else functions[number]
+
+
+def moment(functions: "list[Function]", row: Any) -> Moment:
+    time_ns, rss, alive, allocated, mostly, mostly_bytes = row
+    return Moment(time_ns, rss, Estimate(*alive), Estimate(*allocated), function_of(functions, mostly), mostly_bytes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Se
 from plimsoll import _core
 from plimsoll._files import write_private
 
-from plimsoll.memory import Allocation, Memory
+from plimsoll.memory import Allocation, Memory, Moment, moment
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
@@ -278,6 +278,10 @@ class Tree:
         return f"<pre>{escape(str(self))}</pre>"
 
 
+def _end_ns(end: float) -> int:
+    return 2**63 - 1 if end == float("inf") else int(end * 1e9)
+
+
 class Profile:
     """A profile in memory. Open one with :meth:`open`; a recording returns one from ``stop``."""
 
@@ -370,10 +374,18 @@ class Profile:
         """The call tree; with ``by_line`` a function is one node for each of its lines."""
         return Tree(self._data.tree(by_line=by_line), self.functions)
 
-    def memory(self, view: str = "live") -> Memory:
-        """Sampled allocations: ``alloc`` all of them, ``live`` what was never freed, ``peak`` what was alive when most
-        was. ValueError if the recording did not sample allocations."""
-        return Memory(view, _core.memory_report(self._data, view), self.functions)
+    def memory(self, view: str = "live", *, start: float = 0.0, end: float = float("inf"),
+               within: float = 0.001) -> Memory:
+        """Sampled allocations: ``alloc`` all of them, ``live`` what was alive at ``end``, ``peak`` what was alive when
+        most was, ``leaks`` what was allocated from ``start`` on and alive at ``end``, ``temporary`` what was freed no
+        later than ``within`` after; all in seconds. ValueError if the recording did not sample allocations."""
+        report = _core.memory_report(self._data, view, from_ns=int(start * 1e9), at_ns=_end_ns(end),
+                                     within_ns=int(within * 1e9))
+        return Memory(view, report, self.functions)
+
+    def memory_over_time(self, moments: int = 20) -> "list[Moment]":
+        """Memory at equal distances of time, the last one at the end."""
+        return [moment(self.functions, row) for row in _core.memory_over_time(self._data, moments)]
 
     @cached_property
     def allocations(self) -> "list[Allocation]":
@@ -401,11 +413,10 @@ class Profile:
         ``?``, and ``name=`` for samples without it; all of several; ``start``, ``end``: seconds since the start of the
         profile.
         """
-        last = 2**63 - 1 if end == float("inf") else int(end * 1e9)
         return Profile(self._data.filter(thread=thread, function=function, file=file,
                                          activities=[activity] if isinstance(activity, str) else list(activity),
                                          tags=[tag] if isinstance(tag, str) else list(tag),
-                                         from_ns=int(start * 1e9), to_ns=last), self._path)
+                                         from_ns=int(start * 1e9), to_ns=_end_ns(end)), self._path)
 
     def with_tasks(self) -> "Profile":
         """A copy with asyncio's tasks in place of the event loop's frames: ``[task main]``, and below it the tasks that

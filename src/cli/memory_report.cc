@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "cli/place.h"
 #include "cli/render_tree.h"
@@ -17,6 +19,7 @@ namespace {
 using formats::JsonWriter;
 using profile::Interval;
 using profile::MemoryEstimate;
+using profile::MemoryQuestion;
 using profile::MemoryReport;
 using profile::MemoryView;
 using profile::Profile;
@@ -24,6 +27,10 @@ using profile::Profile;
 std::int64_t rounded(double value) { return std::llround(value); }
 
 std::string bytes_text(double bytes) { return format_bytes(rounded(bytes)); }
+
+std::string blocks_text(const MemoryEstimate& estimate) {
+  return format_count(static_cast<std::uint64_t>(std::llround(estimate.blocks)));
+}
 
 std::string interval_text(const MemoryEstimate& estimate) {
   const Interval interval = estimate.interval();
@@ -37,25 +44,38 @@ std::int64_t counted_bytes(const Profile& profile) {
   return 0;
 }
 
-std::string what_it_is(MemoryView view, const MemoryReport& report) {
-  switch (view) {
+bool is_at_end(const MemoryQuestion& question) { return question.at_ns == MemoryQuestion::kEnd; }
+
+std::string point_text(const MemoryQuestion& question) {
+  return is_at_end(question) ? "the end" : format_time(question.at_ns);
+}
+
+std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report) {
+  switch (question.view) {
     case MemoryView::kAllocated: return "allocated";
-    case MemoryView::kLive: return "alive at the end";
+    case MemoryView::kLive:
+      return is_at_end(question) ? "alive at the end"
+                                 : fmt::format("alive {} after the start", format_time(question.at_ns));
     case MemoryView::kPeak: return fmt::format("alive at the peak, {} after the start", format_time(report.at_ns));
+    case MemoryView::kLeaks:
+      return fmt::format("allocated from {} on and alive at {}",
+                         question.from_ns > 0 ? format_time(question.from_ns) : "the start", point_text(question));
+    case MemoryView::kTemporary: return fmt::format("freed within {}", format_time(question.within_ns));
   }
   return "?";
 }
 
-std::string heading(const Profile& profile, MemoryView view, const MemoryReport& report, const Page& page) {
+std::string heading(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
+                    const Page& page) {
   const std::string distance = format_bytes(static_cast<std::int64_t>(profile.allocation_distance));
   std::string out =
       page.paint(Style::kStrong,
-                 fmt::format("{}: {} in {} blocks", what_it_is(view, report), bytes_text(report.all.bytes),
+                 fmt::format("{}: {} in {} blocks", what_it_is(question, report), bytes_text(report.all.bytes),
                              format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
       "\n";
   out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
                      format_count(report.all.samples), distance);
-  if (const std::int64_t counted = counted_bytes(profile); view == MemoryView::kAllocated && counted > 0)
+  if (const std::int64_t counted = counted_bytes(profile); question.view == MemoryView::kAllocated && counted > 0)
     out += fmt::format("counted: {} in all\n", format_bytes(counted));
   return out + "\n";
 }
@@ -65,52 +85,130 @@ std::string notes(const Profile& profile, const Page& page) {
                                "of Python's object and memory allocators; not of C libraries that call malloc (NumPy's "
                                "arrays, for one), nor of objects\nthat Python keeps for reuse") +
                     "\n";
-  for (const profile::Drop& drop : profile.drops)
+  for (const profile::Drop& drop : profile.drops) {
     if (drop.reason == "allocation not recorded")
       out += page.paint(Style::kWarning, fmt::format("lost: {} samples of allocations: all is more than it says",
                                                      format_count(drop.count))) +
              "\n";
+    if (drop.reason == "allocation hooks removed by another tool")
+      out +=
+          page.paint(Style::kWarning,
+                     "cut short: another tool, there before the recording, took out the hooks with its own; what was "
+                     "allocated after that is not seen") +
+          "\n";
+  }
   return "\n" + out;
 }
 
-std::string flat_text(const Profile& profile, const MemoryReport& report, std::size_t limit, const Page& page) {
-  Table table({{"self %", Fit::kRight},
-               {"self", Fit::kRight},
-               {"95 % sure", Fit::kRight},
-               {"total", Fit::kRight},
-               {"blocks", Fit::kRight},
-               {"samples", Fit::kRight},
-               {"function", Fit::kCutRight},
-               {"where", Fit::kCutLeft}});
-  const std::size_t shown = limit == 0 ? report.flat.size() : std::min(limit, report.flat.size());
+// Eight levels of the row's most, "·" for nothing.
+std::string sparkline(const std::vector<double>& values) {
+  constexpr std::array<std::string_view, 8> kLevels = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const double most = *std::max_element(values.begin(), values.end());
+  std::string out;
+  for (const double value : values)
+    out += value <= 0 ? "·" : kLevels[static_cast<std::size_t>(std::clamp(std::ceil(value / most * 8), 1.0, 8.0)) - 1];
+  return out;
+}
+
+constexpr std::size_t kHistoryMoments = 16;
+
+bool has_history(const MemoryQuestion& question) {
+  return question.view != MemoryView::kAllocated && question.view != MemoryView::kTemporary;
+}
+
+Table flat_table(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report, std::size_t shown,
+                 const Page& page) {
+  std::vector<Column> columns = {{"self %"}, {"self"}, {"95 % sure"}, {"total"}, {"blocks"}, {"samples"}};
+  const bool with_history = has_history(question);
+  if (with_history) columns.push_back({"alive over time", Fit::kLeft});
+  columns.insert(columns.end(), {{"function", Fit::kCutRight}, {"where", Fit::kCutLeft}});
+  Table table(std::move(columns));
+  const auto history =
+      with_history ? profile::alive_over_time(profile, kHistoryMoments) : std::vector<std::vector<double>>{};
   for (std::size_t i = 0; i < shown; ++i) {
     const profile::MemoryRow& row = report.flat[i];
     const double percent = report.all.bytes > 0 ? 100 * row.self.bytes / report.all.bytes : 0;
     const ShownPath place = place_of(profile, row.function, 0, page.directory);
     const bool has_self = row.self.samples > 0;
-    table.add_row({{{format_percent(percent), heat(percent)}},
-                   {{has_self ? bytes_text(row.self.bytes) : "·"}},
-                   {{has_self ? interval_text(row.self) : "", Style::kDim}},
-                   {{bytes_text(row.total.bytes)}},
-                   {{has_self ? format_count(static_cast<std::uint64_t>(std::llround(row.self.blocks))) : "·"}},
-                   {{format_count(row.self.samples), Style::kDim}},
-                   {{function_name(profile, row.function), place.is_library ? Style::kPlain : Style::kStrong}},
-                   {{place.text, Style::kDim}}});
+    std::vector<Cell> cells = {{{format_percent(percent), heat(percent)}},
+                               {{has_self ? bytes_text(row.self.bytes) : "·"}},
+                               {{has_self ? interval_text(row.self) : "", Style::kDim}},
+                               {{bytes_text(row.total.bytes)}},
+                               {{has_self ? blocks_text(row.self) : "·"}},
+                               {{format_count(row.self.samples), Style::kDim}}};
+    if (with_history) cells.push_back({{has_self ? sparkline(history[row.function.index()]) : ""}});
+    cells.push_back({{function_name(profile, row.function), place.is_library ? Style::kPlain : Style::kStrong}});
+    cells.push_back({{place.text, Style::kDim}});
+    table.add_row(std::move(cells));
   }
-  std::string out = table.render(page);
-  if (shown < report.flat.size())
-    out += "\n" +
-           page.paint(Style::kDim,
-                      fmt::format("not shown: {} functions (--limit 0 shows all)", report.flat.size() - shown)) +
-           "\n";
-  return out;
+  return table;
 }
 
-std::string tree_text(Profile& profile, MemoryView view, MemoryOptions& options, const Page& page) {
+std::string not_shown(std::size_t count, std::string_view of_what, const Page& page) {
+  if (count == 0) return {};
+  return "\n" + page.paint(Style::kDim, fmt::format("not shown: {} {} (--limit 0 shows all)", count, of_what)) + "\n";
+}
+
+std::string flat_text(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
+                      std::size_t limit, const Page& page) {
+  const std::size_t shown = limit == 0 ? report.flat.size() : std::min(limit, report.flat.size());
+  return flat_table(profile, question, report, shown, page).render(page) +
+         not_shown(report.flat.size() - shown, "functions", page);
+}
+
+std::string type_name(const Profile& profile, const profile::TypeRow& row) {
+  if (!row.type.is_none()) return printable(profile.strings[row.type]);
+  return row.is_object ? "[type not known]" : "[memory that objects own]";
+}
+
+std::string types_text(const Profile& profile, const MemoryQuestion& question, std::size_t limit, const Page& page) {
+  const std::vector<profile::TypeRow> rows = profile::memory_by_type(profile, question);
+  MemoryEstimate all;
+  for (const profile::TypeRow& row : rows) all.add(row.all);
+  Table table({{"%"},
+               {"bytes"},
+               {"95 % sure"},
+               {"blocks"},
+               {"samples"},
+               {"type", Fit::kCutRight},
+               {"mostly by", Fit::kCutRight},
+               {"where", Fit::kCutLeft}});
+  const std::size_t shown = limit == 0 ? rows.size() : std::min(limit, rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const profile::TypeRow& row = rows[i];
+    const double percent = all.bytes > 0 ? 100 * row.all.bytes / all.bytes : 0;
+    const bool has_function = !row.mostly.is_none();
+    table.add_row({{{format_percent(percent), heat(percent)}},
+                   {{bytes_text(row.all.bytes)}},
+                   {{interval_text(row.all), Style::kDim}},
+                   {{blocks_text(row.all)}},
+                   {{format_count(row.all.samples), Style::kDim}},
+                   {{type_name(profile, row), row.type.is_none() ? Style::kDim : Style::kStrong}},
+                   {{has_function ? function_name(profile, row.mostly) : ""}},
+                   {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
+  }
+  return table.render(page) + not_shown(rows.size() - shown, "types", page);
+}
+
+std::string lifetimes_text(const Profile& profile, const Page& page) {
+  std::string out;
+  double sum = 0;
+  const std::vector<profile::LifetimeRow> rows = profile::lifetimes(profile);
+  for (const profile::LifetimeRow& row : rows) sum += row.all.bytes;
+  for (const profile::LifetimeRow& row : rows) {
+    if (row.up_to_ns == MemoryQuestion::kEnd || row.all.samples == 0) continue;
+    const std::string label =
+        row.up_to_ns == profile::AllocationRow::kAlive ? "never" : "within " + format_time(row.up_to_ns);
+    out += fmt::format("{}{} %  {}", out.empty() ? "freed: " : " · ", format_percent(100 * row.all.bytes / sum), label);
+  }
+  return out.empty() ? out : page.paint(Style::kDim, out) + "\n\n";
+}
+
+std::string tree_text(Profile& profile, MemoryOptions& options, const Page& page) {
   // Two trees of the same stacks, so of the same nodes: one of bytes, one of how sure they are.
-  profile::put_memory_in_place_of_samples(profile, view, profile::MemoryWeight::kVariance);
+  profile::put_memory_in_place_of_samples(profile, options.question, profile::MemoryWeight::kVariance);
   const profile::Tree variances = profile::tree(profile, options.granularity);
-  profile::put_memory_in_place_of_samples(profile, view, profile::MemoryWeight::kBytes);
+  profile::put_memory_in_place_of_samples(profile, options.question, profile::MemoryWeight::kBytes);
   const profile::Tree tree = profile::tree(profile, options.granularity);
   options.tree.quantity = Quantity::kBytes;
   for (std::size_t i = 0; i < tree.nodes.size(); ++i)
@@ -130,19 +228,70 @@ void put_estimate(JsonWriter& json, std::string_view name, const MemoryEstimate&
   json.end_object();
 }
 
-void put_flat(JsonWriter& json, const Profile& profile, const MemoryReport& report, std::size_t limit) {
+void put_function(JsonWriter& json, const Profile& profile, FunctionId id) {
+  const profile::Function& function = profile.functions[id];
+  json.member("function", profile.strings[function.name]);
+  if (!function.file.is_none()) json.member("file", profile.strings[function.file]);
+  json.member("first_line", std::int64_t{function.first_line});
+}
+
+void put_flat(JsonWriter& json, const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
+              std::size_t limit) {
+  const auto history =
+      has_history(question) ? profile::alive_over_time(profile, kHistoryMoments) : std::vector<std::vector<double>>{};
   const std::size_t shown = limit == 0 ? report.flat.size() : std::min(limit, report.flat.size());
+  json.key("functions");
+  json.begin_array();
   for (std::size_t i = 0; i < shown; ++i) {
     const profile::MemoryRow& row = report.flat[i];
-    const profile::Function& function = profile.functions[row.function];
     json.begin_object();
-    json.member("function", profile.strings[function.name]);
-    if (!function.file.is_none()) json.member("file", profile.strings[function.file]);
-    json.member("first_line", std::int64_t{function.first_line});
+    put_function(json, profile, row.function);
     put_estimate(json, "self", row.self);
     put_estimate(json, "total", row.total);
+    if (!history.empty())
+      json.column("alive_over_time", history[row.function.index()],
+                  [&](double bytes) { json.integer(rounded(bytes)); });
     json.end_object();
   }
+  json.end_array();
+}
+
+void put_types(JsonWriter& json, const Profile& profile, const MemoryQuestion& question, std::size_t limit) {
+  const std::vector<profile::TypeRow> rows = profile::memory_by_type(profile, question);
+  json.key("types");
+  json.begin_array();
+  for (std::size_t i = 0; i < (limit == 0 ? rows.size() : std::min(limit, rows.size())); ++i) {
+    const profile::TypeRow& row = rows[i];
+    json.begin_object();
+    if (!row.type.is_none()) json.member("type", profile.strings[row.type]);
+    json.key("is_object");
+    json.boolean(row.is_object);
+    put_estimate(json, "all", row.all);
+    if (!row.mostly.is_none()) {
+      json.key("mostly");
+      json.begin_object();
+      put_function(json, profile, row.mostly);
+      json.member("bytes", rounded(row.mostly_bytes));
+      json.end_object();
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void put_lifetimes(JsonWriter& json, const Profile& profile) {
+  json.key("lifetimes");
+  json.begin_array();
+  for (const profile::LifetimeRow& row : profile::lifetimes(profile)) {
+    json.begin_object();
+    const bool is_freed = row.up_to_ns != profile::AllocationRow::kAlive;
+    json.key("is_freed");
+    json.boolean(is_freed);
+    if (is_freed && row.up_to_ns != MemoryQuestion::kEnd) json.member("within_ns", row.up_to_ns);
+    put_estimate(json, "all", row.all);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 }  // namespace
@@ -151,19 +300,26 @@ std::optional<MemoryView> memory_view_named(std::string_view name) {
   if (name == "alloc") return MemoryView::kAllocated;
   if (name == "live") return MemoryView::kLive;
   if (name == "peak") return MemoryView::kPeak;
+  if (name == "leaks") return MemoryView::kLeaks;
+  if (name == "temporary") return MemoryView::kTemporary;
   return std::nullopt;
 }
 
-std::string memory_text(Profile& profile, MemoryView view, MemoryOptions options, const Page& page) {
-  const MemoryReport report = profile::memory_report(profile, view);
-  const std::string table = options.shape == MemoryOptions::Shape::kFlat
-                                ? flat_text(profile, report, options.limit, page)
-                                : tree_text(profile, view, options, page);
-  return heading(profile, view, report, page) + table + notes(profile, page);
+std::string memory_text(Profile& profile, MemoryOptions options, const Page& page) {
+  const MemoryQuestion& question = options.question;
+  const MemoryReport report = profile::memory_report(profile, question);
+  std::string out = heading(profile, question, report, page);
+  if (question.view == MemoryView::kTemporary) out += lifetimes_text(profile, page);
+  switch (options.shape) {
+    case MemoryOptions::Shape::kTree: out += tree_text(profile, options, page); break;
+    case MemoryOptions::Shape::kFlat: out += flat_text(profile, question, report, options.limit, page); break;
+    case MemoryOptions::Shape::kTypes: out += types_text(profile, question, options.limit, page); break;
+  }
+  return out + notes(profile, page);
 }
 
-std::string memory_json(Profile& profile, MemoryView view, const MemoryOptions& options) {
-  const MemoryReport report = profile::memory_report(profile, view);
+std::string memory_json(const Profile& profile, const MemoryOptions& options) {
+  const MemoryReport report = profile::memory_report(profile, options.question);
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -174,10 +330,11 @@ std::string memory_json(Profile& profile, MemoryView view, const MemoryOptions& 
   json.member("at_ns", report.at_ns);
   json.member("confidence", "95 %");
   put_estimate(json, "all", report.all);
-  json.key("functions");
-  json.begin_array();
-  put_flat(json, profile, report, options.limit);
-  json.end_array();
+  if (options.question.view == MemoryView::kTemporary) put_lifetimes(json, profile);
+  if (options.shape == MemoryOptions::Shape::kTypes)
+    put_types(json, profile, options.question, options.limit);
+  else
+    put_flat(json, profile, options.question, report, options.limit);
   json.end_object();
   return out + "\n";
 }

@@ -12,20 +12,21 @@
 
 namespace plimsoll::cli {
 
-// "alloc", "live" and "peak"; nothing for any other word.
+// "alloc", "live", "peak", "leaks" and "temporary"; nothing for any other word.
 std::optional<profile::MemoryView> memory_view_named(std::string_view name);
 
 // How a view is shown.
 struct MemoryOptions {
-  // Callers above callees, or functions by what they allocate.
-  enum class Shape { kTree, kFlat } shape = Shape::kTree;
+  profile::MemoryQuestion question = profile::MemoryView::kLive;
+  // Callers above callees, functions by what they allocate, or types of objects.
+  enum class Shape { kTree, kFlat, kTypes } shape = Shape::kTree;
   TreeOptions tree;
   profile::Granularity granularity = profile::Granularity::kFunction;
-  std::size_t limit = 30;  // rows of kFlat; 0 = all
+  std::size_t limit = 30;  // rows of kFlat and kTypes; 0 = all
 };
 
-// Each replaces the profile's samples. With a heading that says what the numbers are, and how sure.
-std::string memory_text(profile::Profile& profile, profile::MemoryView view, MemoryOptions options, const Page& page);
-std::string memory_json(profile::Profile& profile, profile::MemoryView view, const MemoryOptions& options);
+// May replace the profile's samples. With a heading that says what the numbers are, and how sure.
+std::string memory_text(profile::Profile& profile, MemoryOptions options, const Page& page);
+std::string memory_json(const profile::Profile& profile, const MemoryOptions& options);
 
 }  // namespace plimsoll::cli

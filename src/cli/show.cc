@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/memory_report.h"
+#include "cli/memory_timeline.h"
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
@@ -24,21 +25,22 @@ namespace plimsoll::cli {
 namespace {
 
 const std::vector<std::string_view>& view_names() {
-  static const std::vector<std::string_view> names = {"tree", "flat",  "lines", "threads",
-                                                      "tags", "alloc", "live",  "peak"};
+  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads",   "tags",  "alloc",
+                                                      "live", "peak", "leaks", "temporary", "types", "memory"};
   return names;
 }
 
 // The arguments as typed.
 struct ShowArguments {
   std::string file, view = "tree";
-  std::string thread, from, to, function, source_file;
+  std::string thread, from, to, at, within, function, source_file;
   std::vector<std::string> activities, tags;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false;
+  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false,
+       by_type = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -48,9 +50,11 @@ struct ShowRequest {
   profile::Filter conditions;
   ColorChoice color = ColorChoice::kAuto;
   SortBy sort = SortBy::kSelf;
+  std::optional<std::int64_t> at_ns, within_ns;
 };
 
 constexpr std::size_t kTagRows = 30;
+constexpr std::size_t kMemoryRows = 20;  // moments
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
@@ -78,6 +82,24 @@ Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
   }
   if (conditions.from_ns >= conditions.to_ns)
     return usage(fmt::format("--from {} is not before --to {}: no time is left", arguments.from, arguments.to));
+  return Ok{};
+}
+
+// Times that only some views of memory have.
+Status read_points(const ShowArguments& arguments, ShowRequest& request) {
+  if (!arguments.at.empty()) {
+    if (arguments.view != "live" && arguments.view != "types")
+      return usage("--at: a time for the views live and types");
+    const Result<std::int64_t> at = parse_time(arguments.at, "--at");
+    if (!at.ok()) return at.error();
+    request.at_ns = at.value();
+  }
+  if (!arguments.within.empty()) {
+    if (arguments.view != "temporary") return usage("--within: a time for the view temporary");
+    const Result<std::int64_t> within = parse_time(arguments.within, "--within");
+    if (!within.ok()) return within.error();
+    request.within_ns = within.value();
+  }
   return Ok{};
 }
 
@@ -115,6 +137,7 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.arguments = arguments;
   PLIMSOLL_TRY(check_view(arguments));
   PLIMSOLL_TRY(read_times(arguments, request.conditions));
+  PLIMSOLL_TRY(read_points(arguments, request));
   request.conditions.thread = arguments.thread;
   request.conditions.function = arguments.function;
   request.conditions.file = arguments.source_file;
@@ -219,9 +242,21 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
   return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
 }
 
-MemoryOptions memory_options(const ShowArguments& arguments) {
+bool is_of_memory(std::string_view view) {
+  return memory_view_named(view).has_value() || view == "types" || view == "memory";
+}
+
+MemoryOptions memory_options(const ShowArguments& arguments, const ShowRequest& request) {
   MemoryOptions options;
+  options.question = memory_view_named(arguments.view).value_or(profile::MemoryView::kLive);
+  if (options.question.view == profile::MemoryView::kLeaks) {
+    options.question.from_ns = std::max(std::int64_t{0}, request.conditions.from_ns);
+    options.question.at_ns = request.conditions.to_ns;
+  }
+  if (request.at_ns) options.question.at_ns = *request.at_ns;
+  if (request.within_ns) options.question.within_ns = *request.within_ns;
   options.shape = arguments.as_flat ? MemoryOptions::Shape::kFlat : MemoryOptions::Shape::kTree;
+  if (arguments.by_type || arguments.view == "types") options.shape = MemoryOptions::Shape::kTypes;
   options.tree = tree_options(arguments, TreeOptions{}.min_percent);
   if (arguments.by_line) options.granularity = profile::Granularity::kLine;
   options.limit = given_or(arguments.limit, arguments.as_json ? std::size_t{0} : options.limit);
@@ -241,6 +276,11 @@ class Show final : public Command {
            "  plimsoll show app.plim --tag 'request=GET*'        what was done for such requests\n"
            "  plimsoll show app.plim live                        memory that was never freed, by who allocated it\n"
            "  plimsoll show app.plim peak --flat                 functions by their share of the high-water mark\n"
+           "  plimsoll show app.plim leaks --from 10s --to 60s   allocated in these 50 seconds, and alive at their "
+           "end\n"
+           "  plimsoll show app.plim temporary --flat            who allocates what is freed at once\n"
+           "  plimsoll show app.plim types --at 30s              what was alive then, by type\n"
+           "  plimsoll show app.plim memory                      memory over time, and who has most of it\n"
            "  plimsoll show app.plim --activity io,lock          what waited for input, output and locks\n"
            "  plimsoll show app.plim --from 1.5s --to 2s         half a second of it\n"
            "  plimsoll show app.plim --function parse --lines    what leads through parse, line by line\n"
@@ -250,7 +290,9 @@ class Show final : public Command {
   void add_arguments(CLI::App& app) override {
     ShowArguments& to = arguments_;
     app.add_option("FILE", to.file, "The profile; - reads standard input")->required()->type_name("");
-    app.add_option("VIEW", to.view, "tree (default), flat, lines, threads, tags; of memory: alloc, live, peak")
+    app.add_option("VIEW", to.view,
+                   "tree (default), flat, lines, threads, tags; of allocations: alloc, live, peak, leaks, temporary, "
+                   "types, memory")
         ->type_name("");
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
@@ -280,7 +322,10 @@ class Show final : public Command {
     app.add_option("--limit", to.limit, "flat, lines, tags: at most N functions (30), files (10), tags (30); 0 = all")
         ->type_name("N");
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
-    app.add_flag("--flat", to.as_flat, "alloc, live, peak: functions by what they allocate, not the tree");
+    app.add_flag("--flat", to.as_flat, "alloc, live, peak, leaks, temporary: functions by what they allocate");
+    app.add_flag("--types", to.by_type, "likewise: types of objects");
+    app.add_option("--at", to.at, "live, types: what was alive at TIME, not at the end")->type_name("TIME");
+    app.add_option("--within", to.within, "temporary: freed no later than TIME after (default 1ms)")->type_name("TIME");
     app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");
     app.add_option("--color", to.color, "auto (default), always or never")->type_name("WHEN");
   }
@@ -293,8 +338,7 @@ class Show final : public Command {
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
     if (arguments_.no_native) profile::leave_out_native(profile);
-    if (const auto view = memory_view_named(arguments_.view))
-      return show_memory(profile, *view, request.value(), console);
+    if (is_of_memory(arguments_.view)) return show_memory(profile, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
       console.notice(nothing_to_show(profile, selection, arguments_.file));
@@ -307,21 +351,30 @@ class Show final : public Command {
   }
 
  private:
-  Result<int> show_memory(profile::Profile& profile, profile::MemoryView view, const ShowRequest& request,
-                          Console& console) const {
+  Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
     if (profile.allocation_distance == 0)
       return Error{ErrorKind::kUsage,
                    fmt::format("{} holds no allocations: record them with plimsoll run --alloc", arguments_.file)};
-    select(profile, request.conditions);
-    if (profile.allocations.empty()) {
+    const MemoryOptions options = memory_options(arguments_, request);
+    profile::Filter conditions = request.conditions;
+    if (options.question.view == profile::MemoryView::kLeaks) {  // points of time, which are part of the question
+      conditions.from_ns = profile::Filter{}.from_ns;
+      conditions.to_ns = profile::Filter{}.to_ns;
+    }
+    select(profile, conditions);
+    if (profile::allocations_of(profile, options.question).empty()) {
       console.notice(fmt::format("no sampled allocation of {} is left to show", arguments_.file));
       return kNoSamples;
     }
     const Environment& environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
-    const MemoryOptions options = memory_options(arguments_);
-    PLIMSOLL_TRY(console.print(arguments_.as_json ? memory_json(profile, view, options)
-                                                  : memory_text(profile, view, options, page)));
+    const std::size_t moments = given_or(arguments_.limit, kMemoryRows);
+    if (arguments_.view == "memory")
+      PLIMSOLL_TRY(
+          console.print(arguments_.as_json ? timeline_json(profile, moments) : timeline_text(profile, moments, page)));
+    else
+      PLIMSOLL_TRY(
+          console.print(arguments_.as_json ? memory_json(profile, options) : memory_text(profile, options, page)));
     return kFine;
   }
 

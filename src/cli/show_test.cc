@@ -116,7 +116,7 @@ TEST(Show, SaysThatThereIsNoSuchView) {
   EXPECT_EQ(outcome.code, kUsage);
   EXPECT_EQ(outcome.err,
             "there is no view \"flatt\" (did you mean \"flat\"?); there are tree, flat, lines, threads, tags, alloc, "
-            "live, peak\n");
+            "live, peak, leaks, temporary, types, memory\n");
 }
 
 TEST(Show, SaysThatTheFileComesFirst) {
@@ -203,6 +203,44 @@ TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
   EXPECT_TRUE(show_view({"peak", "--flat"}).starts_with("alive at the peak, 100 ns after the start: 4.00 MB"));
   EXPECT_TRUE(contains(show_view({"live", "--json"}), R"("self":{"bytes":2000000,"low":2000000,"high":2000000)"))
       << console.out;
+}
+
+TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile.end_ns = 1000;
+    profile.allocations[1].type = profile.strings.intern("dict");
+    return profile;
+  };
+  const auto show_view = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "app.plim"});
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
+    return console.out;
+  };
+  EXPECT_TRUE(show_view({"live", "--at", "200ns", "--flat"}).starts_with("alive 200 ns after the start: 4.00 MB"))
+      << console.out;
+  EXPECT_TRUE(contains(console.out, "alive over time")) << console.out;
+  EXPECT_TRUE(contains(console.out, "▄██████▄▄▄▄▄▄▄▄▄")) << console.out;
+  EXPECT_TRUE(show_view({"leaks", "--from", "50ns", "--to", "300ns"})
+                  .starts_with("allocated from 50 ns on and alive at 300 ns: 2.00 MB in 1 blocks"))
+      << console.out;
+  EXPECT_TRUE(show_view({"temporary"}).starts_with("freed within 1.00 ms: 2.00 MB in 1 blocks")) << console.out;
+  EXPECT_TRUE(contains(console.out, "freed: 50.0 %  within 100 µs · 50.0 %  never")) << console.out;
+  EXPECT_TRUE(contains(show_view({"types"}), "100.0  2.00 MB")) << console.out;
+  EXPECT_TRUE(contains(console.out, "dict")) << console.out;
+  EXPECT_TRUE(contains(show_view({"types", "--json"}), R"("types":[{"type":"dict","is_object":true,)")) << console.out;
+  EXPECT_TRUE(contains(show_view({"alloc", "--types"}), "[type not known]")) << console.out;
+  EXPECT_TRUE(contains(show_view({"memory", "--limit", "2"}), "500 ns")) << console.out;
+  EXPECT_TRUE(contains(console.out, "100.0 % load")) << console.out;
+  EXPECT_TRUE(contains(show_view({"memory", "--limit", "2", "--json"}), R"("moments":[{"at_ns":500,"alive":{"bytes":)"))
+      << console.out;
+}
+
+TEST(Show, SaysWhichViewsHaveWhichTimes) {
+  EXPECT_EQ(show({"app.plim", "alloc", "--at", "1s"}).err, "--at: a time for the views live and types\n");
+  EXPECT_EQ(show({"app.plim", "live", "--within", "1s"}).err, "--within: a time for the view temporary\n");
 }
 
 TEST(Show, SaysHowToRecordMemory) {

@@ -1,6 +1,7 @@
 #include "profile/memory.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 
 #include "base/poisson.h"
@@ -19,6 +20,18 @@ double poisson_bound(double n, double z) {
 
 bool is_alive_at(const AllocationRow& row, std::int64_t time_ns) {
   return row.time_ns <= time_ns && (row.freed_ns == AllocationRow::kAlive || row.freed_ns > time_ns);
+}
+
+bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns) {
+  switch (question.view) {
+    case MemoryView::kAllocated: return true;
+    case MemoryView::kLive: return is_alive_at(row, question.at_ns);
+    case MemoryView::kPeak: return is_alive_at(row, peak_ns);
+    case MemoryView::kLeaks: return row.time_ns >= question.from_ns && is_alive_at(row, question.at_ns);
+    case MemoryView::kTemporary:
+      return row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
+  }
+  return false;
 }
 
 std::vector<MemoryRow> flat_of(const Profile& profile, const std::vector<MemoryEstimate>& by_stack) {
@@ -88,30 +101,147 @@ std::int64_t peak_time_ns(const Profile& profile) {
   return time_ns;
 }
 
-std::vector<std::size_t> allocations_of(const Profile& profile, MemoryView view) {
-  const std::int64_t peak_ns = view == MemoryView::kPeak ? peak_time_ns(profile) : 0;
+std::vector<std::size_t> allocations_of(const Profile& profile, const MemoryQuestion& question) {
+  const std::int64_t peak_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : 0;
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < profile.allocations.size(); ++i) {
     const AllocationRow& row = profile.allocations[i];
-    const bool is_of_view =
-        view == MemoryView::kAllocated ||
-        (view == MemoryView::kLive ? row.freed_ns == AllocationRow::kAlive : is_alive_at(row, peak_ns));
-    if (is_of_view) chosen.push_back(i);
+    if (is_of_view(row, question, peak_ns)) chosen.push_back(i);
   }
   return chosen;
 }
 
-MemoryReport memory_report(const Profile& profile, MemoryView view) {
+MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question) {
   MemoryReport report;
-  report.at_ns = view == MemoryView::kPeak ? peak_time_ns(profile) : profile.end_ns;
+  report.at_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : std::min(question.at_ns, profile.end_ns);
   report.stack.resize(profile.stacks.size());
-  for (const std::size_t i : allocations_of(profile, view)) {
+  for (const std::size_t i : allocations_of(profile, question)) {
     const AllocationRow& row = profile.allocations[i];
     (row.stack.is_none() ? report.no_stack : report.stack[row.stack.index()]).add(row, profile.allocation_distance);
     report.all.add(row, profile.allocation_distance);
   }
   report.flat = flat_of(profile, report.stack);
   return report;
+}
+
+namespace {
+
+// Estimated bytes by function, and the function with most.
+class ByFunction {
+ public:
+  void add(FunctionId function, double bytes) {
+    if (!function.is_none()) bytes_[function.index()] += bytes;
+  }
+  [[nodiscard]] FunctionId most() const {
+    const auto found = std::max_element(bytes_.begin(), bytes_.end(), [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second < b.second : a.first > b.first;
+    });
+    return found == bytes_.end() ? FunctionId{} : FunctionId{std::size_t{found->first}};
+  }
+  [[nodiscard]] double bytes_of(FunctionId function) const {
+    const auto found = function.is_none() ? bytes_.end() : bytes_.find(function.index());
+    return found == bytes_.end() ? 0 : found->second;
+  }
+
+ private:
+  boost::unordered_flat_map<std::uint32_t, double> bytes_;
+};
+
+FunctionId function_of(const Profile& profile, const AllocationRow& row) {
+  return row.stack.is_none() ? FunctionId{} : profile.leaf_function(row.stack);
+}
+
+double bytes_of(const Profile& profile, const AllocationRow& row) {
+  return static_cast<double>(row.size) / chance_of_sample(row.chance_bytes, profile.allocation_distance);
+}
+
+// The n-th of so many moments.
+std::int64_t moment_ns(const Profile& profile, std::size_t number, std::size_t moments) {
+  return static_cast<std::int64_t>(static_cast<double>(profile.end_ns) * static_cast<double>(number + 1) /
+                                   static_cast<double>(moments));
+}
+
+}  // namespace
+
+std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question) {
+  std::vector<TypeRow> rows;
+  std::vector<ByFunction> functions;
+  boost::unordered_flat_map<std::uint64_t, std::size_t> row_of;
+  for (const std::size_t i : allocations_of(profile, question)) {
+    const AllocationRow& row = profile.allocations[i];
+    const bool is_object = row.domain == 0;
+    const std::uint64_t key =
+        std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 1U | (is_object ? 1U : 0U);
+    const auto [position, inserted] = row_of.try_emplace(key, rows.size());
+    if (inserted) {
+      rows.emplace_back();
+      rows.back().type = row.type;
+      rows.back().is_object = is_object;
+      functions.emplace_back();
+    }
+    rows[position->second].all.add(row, profile.allocation_distance);
+    functions[position->second].add(function_of(profile, row), bytes_of(profile, row));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].mostly = functions[i].most();
+    rows[i].mostly_bytes = functions[i].bytes_of(rows[i].mostly);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TypeRow& a, const TypeRow& b) { return a.all.bytes > b.all.bytes; });
+  return rows;
+}
+
+std::vector<LifetimeRow> lifetimes(const Profile& profile) {
+  std::vector<LifetimeRow> rows;
+  for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, {}});
+  rows.push_back({MemoryQuestion::kEnd, {}});
+  rows.push_back({AllocationRow::kAlive, {}});
+  for (const AllocationRow& row : profile.allocations) {
+    const std::int64_t lived = row.freed_ns - row.time_ns;
+    const auto found =
+        row.freed_ns == AllocationRow::kAlive
+            ? std::prev(rows.end())
+            : std::find_if(rows.begin(), rows.end(), [&](const LifetimeRow& at) { return lived <= at.up_to_ns; });
+    found->all.add(row, profile.allocation_distance);
+  }
+  return rows;
+}
+
+std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments) {
+  std::vector<MemoryMoment> result;
+  for (std::size_t i = 0; i < moments; ++i) {
+    MemoryMoment now;
+    now.at_ns = moment_ns(profile, i, moments);
+    const std::int64_t before_ns = i == 0 ? std::numeric_limits<std::int64_t>::min() : result.back().at_ns;
+    ByFunction functions;
+    for (const AllocationRow& row : profile.allocations) {
+      if (row.time_ns > before_ns && row.time_ns <= now.at_ns) now.allocated.add(row, profile.allocation_distance);
+      if (!is_alive_at(row, now.at_ns)) continue;
+      now.alive.add(row, profile.allocation_distance);
+      functions.add(function_of(profile, row), bytes_of(profile, row));
+    }
+    now.mostly = functions.most();
+    now.mostly_bytes = functions.bytes_of(now.mostly);
+    for (const Counter& counter : profile.counters) {
+      if (counter.name != "rss") continue;
+      const auto after = std::upper_bound(counter.time_ns.begin(), counter.time_ns.end(), now.at_ns);
+      if (after != counter.time_ns.begin())
+        now.rss_bytes = counter.value[static_cast<std::size_t>(after - counter.time_ns.begin()) - 1];
+    }
+    result.push_back(now);
+  }
+  return result;
+}
+
+std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::size_t moments) {
+  std::vector<std::vector<double>> bytes(profile.functions.size(), std::vector<double>(moments));
+  for (const AllocationRow& row : profile.allocations) {
+    const FunctionId function = function_of(profile, row);
+    if (function.is_none()) continue;
+    for (std::size_t i = 0; i < moments; ++i)
+      if (is_alive_at(row, moment_ns(profile, i, moments))) bytes[function.index()][i] += bytes_of(profile, row);
+  }
+  return bytes;
 }
 
 // In units that many samples can be added up in: the variance of a sample is at most the square of the distance.
@@ -127,10 +257,10 @@ double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t varian
   return (interval.high - interval.low) / 2 / sum.bytes;
 }
 
-void put_memory_in_place_of_samples(Profile& profile, MemoryView view, MemoryWeight weight) {
+void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight) {
   const auto distance = static_cast<double>(profile.allocation_distance);
   SampleTable samples;
-  for (const std::size_t i : allocations_of(profile, view)) {
+  for (const std::size_t i : allocations_of(profile, question)) {
     const AllocationRow& row = profile.allocations[i];
     MemoryEstimate estimate;
     estimate.add(row, profile.allocation_distance);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "profile/profile.h"
@@ -15,8 +16,22 @@ namespace plimsoll::profile {
 // Which allocations are looked at.
 enum class MemoryView : std::uint8_t {
   kAllocated,  // all of them, freed since or not
-  kLive,       // those that were never freed
+  kLive,       // those that were alive at a time: the end, if no other is given
   kPeak,       // those that were alive when most was
+  kLeaks,      // those of a stretch of time that were alive at its end
+  kTemporary,  // those that were freed soon
+};
+
+// A view, with the times that it depends on.
+struct MemoryQuestion {
+  // NOLINTNEXTLINE(google-explicit-constructor): a view alone is a question.
+  MemoryQuestion(MemoryView of) : view(of) {}
+  static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+  MemoryView view;
+  std::int64_t from_ns = 0;            // kLeaks: from here
+  std::int64_t at_ns = kEnd;           // kLive: then; kLeaks: up to here
+  std::int64_t within_ns = 1'000'000;  // kTemporary: freed no later than this after
 };
 
 // From where to where the true value lies with 95 % confidence.
@@ -54,17 +69,50 @@ struct MemoryReport {
 };
 
 // The allocations of a view, oldest first: indices into profile.allocations.
-std::vector<std::size_t> allocations_of(const Profile& profile, MemoryView view);
+std::vector<std::size_t> allocations_of(const Profile& profile, const MemoryQuestion& question);
 // When the estimate of living bytes was highest; 0 without allocations.
 std::int64_t peak_time_ns(const Profile& profile);
-MemoryReport memory_report(const Profile& profile, MemoryView view);
+MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);
+
+// What the blocks of one type come to.
+struct TypeRow {
+  StringId type;          // none: not known
+  bool is_object = true;  // false: memory that objects own, such as a list's items
+  MemoryEstimate all;
+  FunctionId mostly;  // who allocated most of it; none without stacks
+  double mostly_bytes = 0;
+};
+// The types of a view, by bytes, most first.
+std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question);
+
+// What was allocated and freed after a time that lies in these bounds.
+struct LifetimeRow {
+  std::int64_t up_to_ns = 0;  // MemoryQuestion::kEnd: freed later than all others; AllocationRow::kAlive: never
+  MemoryEstimate all;
+};
+// All that was allocated, by how long it lived: powers of ten from 100 us to 10 s, then the rest.
+std::vector<LifetimeRow> lifetimes(const Profile& profile);
+
+// A moment of a recording.
+struct MemoryMoment {
+  std::int64_t at_ns = 0;
+  MemoryEstimate alive;
+  MemoryEstimate allocated;    // since the moment before
+  std::int64_t rss_bytes = 0;  // of the process; 0 = not known
+  FunctionId mostly;           // who allocated most of what is alive; none without stacks
+  double mostly_bytes = 0;
+};
+// Moments at equal distances, the last one at the end.
+std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments);
+// Bytes alive at such moments, by the function (FunctionId) that allocated them.
+std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::size_t moments);
 
 // What a sample stands for, in the place of nanoseconds: bytes, or how sure they are (see margin_of).
 enum class MemoryWeight : std::uint8_t { kBytes, kVariance };
 
 // Puts the allocations of a view in the place of the samples, so that what works on samples (trees, formats) works on
 // them.
-void put_memory_in_place_of_samples(Profile& profile, MemoryView view, MemoryWeight weight);
+void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight);
 // Half the width of the interval of a sum of such samples, in parts of the sum, from its bytes and its kVariance.
 double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance);
 

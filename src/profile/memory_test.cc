@@ -111,6 +111,82 @@ TEST(Memory, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   }
 }
 
+TEST(Memory, LeaksAreOfAStretchOfTimeAndAliveAtItsEnd) {
+  // GIVEN blocks from before a stretch of time, in it, freed in it, freed after it, and from after it
+  const Profile profile = with_blocks({{"main;before", 10'000, 5},
+                                       {"main;leak", 20'000, 15},
+                                       {"main;done", 30'000, 16, 18},
+                                       {"main;late_end", 40'000, 17, 90},
+                                       {"main;after", 50'000, 60}});
+  // WHEN what leaked in it is asked for THEN it is what was allocated in it and alive at its end
+  MemoryQuestion leaks = MemoryView::kLeaks;
+  leaks.from_ns = 10;
+  leaks.at_ns = 50;
+  EXPECT_NEAR(memory_report(profile, leaks).all.bytes, 60'000, 1);
+  // and up to the end of the recording what was never freed
+  leaks.at_ns = MemoryQuestion::kEnd;
+  EXPECT_NEAR(memory_report(profile, leaks).all.bytes, 70'000, 1);
+  // and alive at a time is whatever was allocated before
+  MemoryQuestion alive = MemoryView::kLive;
+  alive.at_ns = 17;
+  EXPECT_NEAR(memory_report(profile, alive).all.bytes, 100'000, 1);
+}
+
+TEST(Memory, TemporaryIsWhatWasFreedSoon) {
+  const Profile profile = with_blocks(
+      {{"main;soon", 10'000, 0, 1'000'000}, {"main;later", 20'000, 0, 1'000'001}, {"main;never", 30'000, 0}});
+  EXPECT_NEAR(memory_report(profile, MemoryView::kTemporary).all.bytes, 10'000, 1);
+  MemoryQuestion longer = MemoryView::kTemporary;
+  longer.within_ns = 2'000'000;
+  EXPECT_NEAR(memory_report(profile, longer).all.bytes, 30'000, 1);
+  // and every block has one lifetime
+  std::vector<double> bytes;
+  for (const LifetimeRow& row : lifetimes(profile)) bytes.push_back(std::round(row.all.bytes));
+  EXPECT_EQ(bytes, (std::vector<double>{0, 10'000, 20'000, 0, 0, 0, 0, 30'000}));
+}
+
+TEST(Memory, TypesAreTellingWhoMakesThem) {
+  Profile profile = with_blocks({{"main;a", 10'000}, {"main;b", 30'000}, {"main;b", 15'000}, {"main;c", 17'000}});
+  profile.allocations[0].type = profile.allocations[1].type = profile.strings.intern("dict");
+  profile.allocations[3].domain = 1;
+  const std::vector<TypeRow> rows = memory_by_type(profile, MemoryView::kAllocated);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(profile.strings[rows[0].type], "dict");
+  EXPECT_NEAR(rows[0].all.bytes, 40'000, 1);
+  EXPECT_EQ(rows[0].mostly, function_named(profile, "b"));
+  EXPECT_NEAR(rows[0].mostly_bytes, 30'000, 1);
+  EXPECT_TRUE(rows[1].type.is_none());
+  EXPECT_FALSE(rows[1].is_object);
+  EXPECT_NEAR(rows[1].all.bytes, 17'000, 1);
+  EXPECT_TRUE(rows[2].is_object);
+}
+
+TEST(Memory, OverTimeEachMomentHasWhatIsAliveThen) {
+  // GIVEN a recording of 100 ns, memory that comes and goes, and the size of the process
+  Profile profile = with_blocks({{"main;a", 10'000, 10, 60}, {"main;b", 30'000, 40, 70}, {"main;c", 15'000, 80}});
+  profile.end_ns = 100;
+  profile.counters.push_back({ProcessId{0}, "rss", "bytes", {30, 90}, {1000, 2000}});
+  // WHEN four moments are asked for, at 25, 50, 75 and 100 ns
+  const std::vector<MemoryMoment> moments = memory_over_time(profile, 4);
+  // THEN each says what is alive, what came since the one before, and who has most
+  std::vector<double> alive;
+  std::vector<double> allocated;
+  std::vector<std::int64_t> rss;
+  for (const MemoryMoment& at : moments) {
+    alive.push_back(std::round(at.alive.bytes));
+    allocated.push_back(std::round(at.allocated.bytes));
+    rss.push_back(at.rss_bytes);
+  }
+  EXPECT_EQ(alive, (std::vector<double>{10'000, 40'000, 0, 15'000}));
+  EXPECT_EQ(allocated, (std::vector<double>{10'000, 30'000, 0, 15'000}));
+  EXPECT_EQ(rss, (std::vector<std::int64_t>{0, 1000, 1000, 2000}));
+  EXPECT_EQ(moments[1].mostly, function_named(profile, "b"));
+  EXPECT_TRUE(moments[2].mostly.is_none());
+  const auto by_function = alive_over_time(profile, 4);
+  EXPECT_NEAR(by_function[function_named(profile, "a").index()][1], 10'000, 1);
+  EXPECT_EQ(by_function[function_named(profile, "a").index()][2], 0);
+}
+
 // ---- in the file ----
 
 TEST(Memory, AFileHoldsAllocationsAndWhatBecameOfThem) {
@@ -130,6 +206,16 @@ TEST(Memory, AFileHoldsAllocationsAndWhatBecameOfThem) {
     found.type = expected.type = {};
     EXPECT_EQ(found, expected) << i;
   }
+}
+
+TEST(Memory, AFileTellsABlocksEndFromItsBeginning) {
+  // GIVEN a file whose samples have times in units of 10 us, and a block that lived for 2 us
+  PlimEncoder encoder(10'000);
+  const auto read =
+      read_plim(PlimEncoder::file_header() + encoder.encode(with_blocks({{"main;a", 1'000'000, 1'000, 3'000}})));
+  // THEN there was a time when it was alive
+  ASSERT_TRUE(read.ok());
+  EXPECT_NEAR(memory_report(read.value(), MemoryView::kPeak).all.bytes, 1e6, 1);
 }
 
 TEST(Memory, AFileHoldsTheTagsOfAllocations) {

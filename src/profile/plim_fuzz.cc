@@ -20,8 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)flat(profile.value());
     (void)lines(profile.value());
     if (profile.value().allocation_distance == 0) continue;
-    for (const MemoryView view : {MemoryView::kAllocated, MemoryView::kLive, MemoryView::kPeak})
+    for (const MemoryView view :
+         {MemoryView::kAllocated, MemoryView::kLive, MemoryView::kPeak, MemoryView::kLeaks, MemoryView::kTemporary}) {
       (void)memory_report(profile.value(), view).all.interval();
+      (void)memory_by_type(profile.value(), view);
+    }
+    (void)lifetimes(profile.value());
+    (void)memory_over_time(profile.value(), 3);
+    (void)alive_over_time(profile.value(), 3);
   }
   return 0;
 }

@@ -20,7 +20,10 @@ profile::MemoryView view_named(const std::string& name) {
   if (name == "alloc") return profile::MemoryView::kAllocated;
   if (name == "live") return profile::MemoryView::kLive;
   if (name == "peak") return profile::MemoryView::kPeak;
-  raise(Error{ErrorKind::kUsage, "there is no view \"" + name + "\" of memory: choose alloc, live or peak"});
+  if (name == "leaks") return profile::MemoryView::kLeaks;
+  if (name == "temporary") return profile::MemoryView::kTemporary;
+  raise(Error{ErrorKind::kUsage,
+              "there is no view \"" + name + "\" of memory: choose alloc, live, peak, leaks or temporary"});
 }
 
 nb::tuple estimate(const MemoryEstimate& of) {
@@ -28,27 +31,65 @@ nb::tuple estimate(const MemoryEstimate& of) {
   return nb::make_tuple(of.bytes, interval.low, interval.high, of.blocks, of.samples);
 }
 
-// (distance, time of the view, estimate of all, [(function, estimate of self, of total)])
-nb::tuple memory_report(const Profile& profile, const std::string& view) {
+void check_has_allocations(const Profile& profile) {
   if (profile.allocation_distance == 0)
     raise(Error{ErrorKind::kUsage,
                 "this profile holds no allocations: record with alloc_bytes, or plimsoll run --alloc"});
-  const profile::MemoryReport report = profile::memory_report(profile, view_named(view));
+}
+
+nb::object function_or_none(FunctionId function) {
+  return function.is_none() ? nb::none() : nb::object(nb::int_(function.index()));
+}
+
+nb::str name_or_empty(const Profile& profile, StringId id) {
+  const std::string_view name = id.is_none() ? std::string_view{} : profile.strings[id];
+  return nb::str(name.data(), name.size());
+}
+
+// [(name or "", is object, estimate, function with most of it, bytes of that)]
+nb::list types_of(const Profile& profile, const profile::MemoryQuestion& question) {
+  nb::list rows;
+  for (const profile::TypeRow& row : profile::memory_by_type(profile, question))
+    rows.append(nb::make_tuple(name_or_empty(profile, row.type), row.is_object, estimate(row.all),
+                               function_or_none(row.mostly), row.mostly_bytes));
+  return rows;
+}
+
+// (distance, time of the view, estimate of all, [(function, estimate of self, of total)], types)
+nb::tuple memory_report(const Profile& profile, const std::string& view, std::int64_t from_ns, std::int64_t at_ns,
+                        std::int64_t within_ns) {
+  check_has_allocations(profile);
+  profile::MemoryQuestion question = view_named(view);
+  question.from_ns = from_ns;
+  question.at_ns = at_ns;
+  question.within_ns = within_ns;
+  const profile::MemoryReport report = profile::memory_report(profile, question);
   nb::list rows;
   for (const profile::MemoryRow& row : report.flat)
     rows.append(nb::make_tuple(row.function.index(), estimate(row.self), estimate(row.total)));
-  return nb::make_tuple(profile.allocation_distance, report.at_ns, estimate(report.all), rows);
+  return nb::make_tuple(profile.allocation_distance, report.at_ns, estimate(report.all), rows,
+                        types_of(profile, question));
+}
+
+// [(time, bytes of the process, estimate of what is alive, of what was allocated since the last, function, its bytes)]
+nb::list memory_over_time(const Profile& profile, std::size_t moments) {
+  check_has_allocations(profile);
+  nb::list rows;
+  for (const profile::MemoryMoment& row : profile::memory_over_time(profile, moments))
+    rows.append(nb::make_tuple(row.at_ns, row.rss_bytes, estimate(row.alive), estimate(row.allocated),
+                               function_or_none(row.mostly), row.mostly_bytes));
+  return rows;
 }
 
 nb::list allocations(const Profile& profile) {
   nb::list rows;
   for (const AllocationRow& row : profile.allocations) {
     const nb::object freed_ns = row.freed_ns == AllocationRow::kAlive ? nb::none() : nb::cast(row.freed_ns);
-    const std::string_view type = row.type.is_none() ? std::string_view{} : profile.strings[row.type];
     MemoryEstimate one;
     one.add(row, profile.allocation_distance);
     rows.append(nb::make_tuple(row.time_ns, row.thread.index(), row.stack.index(), row.size, one.blocks,
-                               row.domain == 0 ? "object" : "memory", freed_ns, nb::str(type.data(), type.size())));
+                               row.domain == 0 ? "object" : "memory", freed_ns, name_or_empty(profile, row.type),
+                               row.tags.index()));
   }
   return rows;
 }
@@ -56,7 +97,9 @@ nb::list allocations(const Profile& profile) {
 }  // namespace
 
 void bind_memory(nb::module_& module) {
-  module.def("memory_report", &memory_report, nb::arg("profile"), nb::arg("view"));
+  module.def("memory_report", &memory_report, nb::arg("profile"), nb::arg("view"), nb::arg("from_ns"), nb::arg("at_ns"),
+             nb::arg("within_ns"));
+  module.def("memory_over_time", &memory_over_time, nb::arg("profile"), nb::arg("moments"));
   module.def("allocations", &allocations, nb::arg("profile"));
 }
 

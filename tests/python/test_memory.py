@@ -114,9 +114,17 @@ b = high()
 del b
 c = low()
 """)
-    peak = harness.record(tmp_path, path, options=["--alloc"]).profile.memory("peak")
+    profile = harness.record(tmp_path, path, options=["--alloc=64K"]).profile
+    peak = profile.memory("peak")
     assert near(peak.of("high").own, 50_000_000)
     assert near(peak.of("low").own, 5_000_000)
+    # and no moment has more, the last one has what is left, and all together what was allocated
+    moments = profile.memory_over_time(50)
+    assert moments[-1].time_ns == round(profile.duration * 1e9)
+    assert max(moment.alive.bytes for moment in moments) <= peak.all.bytes * 1.001
+    assert moments[-1].alive.bytes == pytest.approx(profile.memory("live").all.bytes)
+    assert moments[-1].mostly is not None and moments[-1].mostly.name == "low"
+    assert sum(moment.allocated.bytes for moment in moments) == pytest.approx(profile.memory("alloc").all.bytes)
 
 
 def test_allocations_carry_the_tags_that_held() -> None:
@@ -325,6 +333,61 @@ print("fine")
     assert harness.record(tmp_path, path, options=["--alloc=256"]).finished.out == "fine\n"
 
 
+def test_leaks_temporary_and_types_between_two_points(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN what lives on from before a point, what leaks after it, and what is freed at once or later, of known types
+    path = program("""
+import sys
+def before(): return [bytearray(3_000) for _ in range(3_000)]
+def leak():
+    return [{i: i} for i in range(20_000)]
+def soon():
+    for _ in range(20_000): bytearray(700)
+def later(): return [bytearray(3_000) for _ in range(3_000)]
+kept = before()
+leaked = leak()
+soon()
+held = later()
+del held
+print("fine")
+""")
+    profile = harness.record(tmp_path, path, options=["--alloc=8K"]).profile
+    times: "dict[str, list[int]]" = {}
+    for allocation in profile.allocations:
+        for frame in profile.frames_of(allocation.stack):
+            times.setdefault(harness.plain_name(frame.function), []).append(allocation.time_ns)
+    start, end = min(times["leak"]) / 1e9, (max(times["later"]) + 200) / 1e9
+    # WHEN leaks between two points are asked for THEN it is what was allocated after the first and alive at the second
+    leaks = profile.memory("leaks", start=start, end=end)
+    names = {harness.plain_name(row.function): row for row in leaks.rows}
+    assert "before" not in names and "soon" not in names
+    assert near(names["later"].total, 3_000 * bytearray(3_000).__sizeof__())
+    assert names["leak"].total.bytes > 20_000 * sys.getsizeof({1: 1}) * 0.8
+    # and to the end only what was never freed
+    to_end = {harness.plain_name(row.function) for row in profile.memory("leaks", start=start).rows}
+    assert "leak" in to_end and "later" not in to_end
+    # and all of it is of a type, or memory that objects own
+    kinds = {row.name: row for row in leaks.types if row.is_object}
+    assert kinds["dict"].mostly is not None and kinds["bytearray"].all.samples > 0
+    assert sum(row.all.bytes for row in leaks.types) == pytest.approx(leaks.all.bytes)
+    # and what was freed at once is temporary, on a machine that lets the program run now and then
+    temporary = {harness.plain_name(row.function): row for row in profile.memory("temporary", within=0.1).rows}
+    assert near(temporary["soon"].total, 20_000 * bytearray(700).__sizeof__())
+
+
+def test_a_recording_that_another_tool_cuts_short_says_so(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN tracemalloc from before the recording, which ends in its middle and takes out our hooks with its own
+    path = program("""
+import tracemalloc
+def keep(): return [bytes(500) for _ in range(2000)]
+a = keep()
+tracemalloc.stop()
+b = keep()
+""")
+    profile = harness.record(tmp_path, path, options=["--alloc=4K"], env={"PYTHONTRACEMALLOC": "1"}).profile
+    assert "allocation hooks removed by another tool" in {drop.reason for drop in profile.drops}
+    assert "cut short" in harness.plimsoll_command("show", tmp_path / "recorded.plim", "alloc").expect(0).out
+
+
 @pytest.mark.any_version
 def test_show(tmp_path: pathlib.Path) -> None:
     recorded = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=["--alloc=16K"])
@@ -340,6 +403,12 @@ def test_show(tmp_path: pathlib.Path) -> None:
     assert row["self"]["low"] < row["self"]["bytes"] < row["self"]["high"]
     # what was counted on the way is what the samples come to
     assert data["counted_bytes"] == pytest.approx(memory.all.bytes, rel=0.2)
+    for view in (["leaks", "--from", "1ms"], ["temporary", "--within", "1s"], ["types"], ["memory"],
+                 ["live", "--at", "1s"], ["alloc", "--types"]):
+        told = harness.plimsoll_command("show", path, *view).expect(0).out
+        # every view says how sure it is
+        assert "95 % sure" in told, view
+        assert json.loads(harness.plimsoll_command("show", path, *view, "--json").expect(0).out)["confidence"] == "95 %"
     only = json.loads(harness.plimsoll_command("show", path, "alloc", "--json", "--function", "churn").expect(0).out)
     assert {row["function"] for row in only["functions"] if row["self"]["bytes"]} == {"churn"}
 

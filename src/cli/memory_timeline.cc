@@ -1,0 +1,96 @@
+#include "cli/memory_timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/place.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/json.h"
+#include "profile/memory.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using formats::JsonWriter;
+using profile::Interval;
+using profile::MemoryEstimate;
+using profile::MemoryMoment;
+using profile::Profile;
+
+constexpr std::size_t kBarCells = 12;
+
+std::string bytes_text(double bytes) { return format_bytes(std::llround(bytes)); }
+
+void put_estimate(JsonWriter& json, std::string_view name, const MemoryEstimate& estimate) {
+  const Interval interval = estimate.interval();
+  json.key(name);
+  json.begin_object();
+  json.member("bytes", std::int64_t{std::llround(estimate.bytes)});
+  json.member("low", std::int64_t{std::llround(interval.low)});
+  json.member("high", std::int64_t{std::llround(interval.high)});
+  json.member("blocks", std::int64_t{std::llround(estimate.blocks)});
+  json.member("samples", static_cast<std::int64_t>(estimate.samples));
+  json.end_object();
+}
+
+}  // namespace
+
+std::string timeline_text(const Profile& profile, std::size_t moments, const Page& page) {
+  const std::vector<MemoryMoment> rows = profile::memory_over_time(profile, moments);
+  double most = 0;
+  for (const MemoryMoment& row : rows) most = std::max(most, row.alive.bytes);
+  Table table({{"at"},
+               {"RSS"},
+               {"alive"},
+               {"95 % sure"},
+               {"", Fit::kLeft},
+               {"allocated"},
+               {"most of it by", Fit::kCutRight},
+               {"where", Fit::kCutLeft}});
+  for (const MemoryMoment& row : rows) {
+    const Interval interval = row.alive.interval();
+    const bool has_function = !row.mostly.is_none();
+    const double share = row.alive.bytes > 0 ? 100 * row.mostly_bytes / row.alive.bytes : 0;
+    table.add_row(
+        {{{format_time(row.at_ns)}},
+         {{row.rss_bytes > 0 ? format_bytes(row.rss_bytes) : "·"}},
+         {{bytes_text(row.alive.bytes), Style::kStrong}},
+         {{fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high)), Style::kDim}},
+         {{bar(most > 0 ? row.alive.bytes / most : 0, kBarCells)}},
+         {{bytes_text(row.allocated.bytes)}},
+         {{has_function ? fmt::format("{} % {}", format_percent(share), function_name(profile, row.mostly)) : ""}},
+         {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
+  }
+  return table.render(page) + "\n" +
+         page.paint(
+             Style::kDim,
+             "alive, allocated (since the row above): of Python's object and memory allocators; RSS: of the process\n"
+             "who: plimsoll show FILE live --at TIME") +
+         "\n";
+}
+
+std::string timeline_json(const Profile& profile, std::size_t moments) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", std::int64_t{1});
+  json.member("plimsoll", PLIMSOLL_VERSION);
+  json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
+  json.member("confidence", "95 %");
+  json.column("moments", profile::memory_over_time(profile, moments), [&](const MemoryMoment& row) {
+    json.begin_object();
+    json.member("at_ns", row.at_ns);
+    if (row.rss_bytes > 0) json.member("rss_bytes", row.rss_bytes);
+    put_estimate(json, "alive", row.alive);
+    put_estimate(json, "allocated", row.allocated);
+    if (!row.mostly.is_none()) json.member("mostly", profile.strings[profile.functions[row.mostly].name]);
+    json.end_object();
+  });
+  json.end_object();
+  return out + "\n";
+}
+
+}  // namespace plimsoll::cli
