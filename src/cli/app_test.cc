@@ -5,10 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/convert.h"
+#include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/info.h"
-#include "cli/show.h"
 #include "cli/testing.h"
 
 namespace plimsoll::cli {

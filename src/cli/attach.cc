@@ -1,5 +1,5 @@
 // cli/attach.cc: records a process that runs already, from outside.
-#include "cli/attach.h"
+#include "cli/commands.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

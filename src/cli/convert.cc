@@ -1,5 +1,5 @@
 // cli/convert.cc: a profile -> the bytes of a foreign format -> a file.
-#include "cli/convert.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // cli/convert_test.cc: `plimsoll convert` from the words to the file.
-#include "cli/convert.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // cli/diff.cc: what has changed between two profiles.
-#include "cli/diff.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

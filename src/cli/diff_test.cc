@@ -1,5 +1,5 @@
 // cli/diff_test.cc: `plimsoll diff` from the words to the page and the exit code.
-#include "cli/diff.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 

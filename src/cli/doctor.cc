@@ -1,5 +1,5 @@
 // cli/doctor.cc: what this machine and this Python allow, what is missing, and the command to get it.
-#include "cli/doctor.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // cli/dump.cc: all stacks of a process, now.
-#include "cli/dump.h"
+#include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
 #include <map>

@@ -1,5 +1,5 @@
 // cli/firefox.cc: a profile -> the Firefox Profiler's format -> a server on the loopback -> a browser.
-#include "cli/firefox.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // cli/heap.cc: `plimsoll heap`: one verb for each question, as subcommands of its own.
-#include "cli/heap.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // cli/heap_test.cc: `plimsoll heap` from the words to the page and the exit code.
-#include "cli/heap.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

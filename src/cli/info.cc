@@ -1,5 +1,5 @@
 // cli/info.cc: the facts of a session, as text or JSON.
-#include "cli/info.h"
+#include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
 // cli/info_test.cc: `plimsoll info` from the words to the page.
-#include "cli/info.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 

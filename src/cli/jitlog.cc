@@ -1,5 +1,5 @@
 // cli/jitlog.cc: a log, the traces that were asked for, and one of them in full.
-#include "cli/jitlog.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 

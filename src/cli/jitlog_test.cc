@@ -1,5 +1,5 @@
 // cli/jitlog_test.cc: `plimsoll jitlog` from the words to the page.
-#include "cli/jitlog.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 

@@ -3,19 +3,8 @@
 #include <vector>
 
 #include "cli/app.h"
-#include "cli/attach.h"
+#include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/convert.h"
-#include "cli/diff.h"
-#include "cli/doctor.h"
-#include "cli/dump.h"
-#include "cli/firefox.h"
-#include "cli/heap.h"
-#include "cli/info.h"
-#include "cli/jitlog.h"
-#include "cli/python_verbs.h"
-#include "cli/run.h"
-#include "cli/show.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;

@@ -29,4 +29,9 @@ struct MemoryOptions {
 std::string memory_text(profile::Profile& profile, MemoryOptions options, const Page& page);
 std::string memory_json(const profile::Profile& profile, const MemoryOptions& options);
 
+// Memory over time (memory_timeline.cc): what the process has, what Python's allocators have given out and not got
+// back, and who asked for most of it. One row per moment, the last one at the end.
+std::string timeline_text(const profile::Profile& profile, std::size_t moments, const Page& page);
+std::string timeline_json(const profile::Profile& profile, std::size_t moments);
+
 }  // namespace plimsoll::cli

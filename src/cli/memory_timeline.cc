@@ -1,4 +1,5 @@
-#include "cli/memory_timeline.h"
+// cli/memory_timeline.cc: memory over time, as text and as JSON.
+#include "cli/memory_report.h"
 
 #include <fmt/format.h>
 

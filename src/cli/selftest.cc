@@ -1,9 +1,9 @@
 // cli/selftest.cc: programs whose answer is known, on the user's own machine; they live in plimsoll/selftest.py.
 #include <CLI/CLI.hpp>
 
+#include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/python_program.h"
-#include "cli/python_verbs.h"
 
 namespace plimsoll::cli {
 namespace {

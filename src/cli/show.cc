@@ -1,5 +1,5 @@
 // cli/show.cc: reads a profile, keeps what was asked for, and hands it to the view that was asked for.
-#include "cli/show.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/memory_report.h"
-#include "cli/memory_timeline.h"
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"

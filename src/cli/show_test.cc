@@ -1,5 +1,5 @@
 // cli/show_test.cc: `plimsoll show` from the words to the page.
-#include "cli/show.h"
+#include "cli/commands.h"
 
 #include <gtest/gtest.h>
 

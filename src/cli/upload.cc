@@ -1,9 +1,9 @@
 // cli/upload.cc: hands a profile to plimsoll/upload.py, since Python has HTTP, TLS and the user's certificates.
 #include <CLI/CLI.hpp>
 
+#include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/python_program.h"
-#include "cli/python_verbs.h"
 
 namespace plimsoll::cli {
 namespace {
