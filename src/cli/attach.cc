@@ -91,6 +91,7 @@ class Attach final : public Command {
     PLIMSOLL_TRY(check_settings());
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
+    PLIMSOLL_TRY(remote::check(target.value()));
     const std::string output = output_.empty() ? default_output(os::Pid{pid_}) : output_;
     Result<std::unique_ptr<profile::Recorder>> recorder =
         profile::Recorder::create(recorder_settings(target.value(), output));

@@ -46,6 +46,18 @@ const std::byte* PagedReader::find_page(std::uint64_t number) const {
   return last_;
 }
 
+void PagedReader::copy_together(std::span<const std::uint64_t> numbers) {
+  std::vector<RemoteReader::Range> ranges;
+  for (const std::uint64_t number : numbers) ranges.push_back({Address{number * kPageSize}, kPageSize});
+  std::vector<std::byte> copies(ranges.size() * kPageSize);
+  if (!memory_.read_all(ranges, copies.data())) return;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto place = places_.try_emplace(numbers[i], static_cast<std::uint32_t>(places_.size())).first;
+    if (place->second == pages_.size()) pages_.push_back(std::make_unique_for_overwrite<Page>());
+    std::memcpy(pages_[place->second]->data(), &copies[i * kPageSize], kPageSize);
+  }
+}
+
 void PagedReader::replace(Address at, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t offset = raw(at) % kPageSize;

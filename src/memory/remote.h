@@ -72,6 +72,9 @@ class PagedReader {
     places_.clear();
     last_number_ = kNoPage;
   }
+  // Copies pages, as numbers of pages, in one call, so that little time lies between them. Those that cannot be read
+  // are left for later.
+  void copy_together(std::span<const std::uint64_t> numbers);
   // Bytes that were read otherwise, and are to be seen from now on.
   void replace(Address at, std::span<const std::byte> bytes);
 

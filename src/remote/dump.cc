@@ -73,8 +73,11 @@ class Dumper {
 
   void read_frames(const ThreadState& state, const os::ThreadProbe& probe, DumpedThread& thread) {
     cpython::Snapshot snapshot;
+    bool is_sure = true;
     for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
-      snapshot = reader_.read(state.address, standing_still(probe));
+      const std::optional<Standing> standing = standing_still(probe);
+      is_sure = standing || can_prove_running(target_.layout);
+      snapshot = reader_.read(state.address, standing);
       thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, state);
     }
     if (!snapshot.is_proven) {
@@ -83,6 +86,7 @@ class Dumper {
                                    : std::string("its stack could not be read: ") + cpython::text(snapshot.walk.stop);
       return;
     }
+    if (!is_sure) thread.problem = "it runs: up to Python 3.10 its frames may be of two moments";
     thread.is_truncated = snapshot.walk.stop == cpython::WalkStop::kTruncated;
     for (const cpython::PyFrame& frame : reader_.frames()) {
       const cpython::CodeInfo& info = *reader_.code_of(frame).info;

@@ -33,7 +33,7 @@ struct DumpedThread {
   bool is_truncated = false;
   std::size_t interpreter = 0;      // 0: the main one, 1, 2, ...: others
   std::vector<DumpedFrame> frames;  // innermost first
-  std::string problem;              // why there are no frames although there should be; "" if there is no problem
+  std::string problem;  // why there are no frames although there should be, or what is wrong with them; or ""
 };
 
 // All threads of a process: those of Python as the interpreter lists them, from the oldest, then the others.

@@ -141,8 +141,19 @@ class Session {
 
 }  // namespace
 
+Status check(const Target& target) {
+  if (can_prove_running(target.layout)) return Ok{};
+  return Error{
+      ErrorKind::kUnsupported,
+      "Python " + target.layout.version.text() +
+          " keeps its frames apart from each other, so that stacks of a thread that runs cannot be proven from "
+          "outside: attach needs 3.11 or later. Record it from inside (plimsoll run), or look at it once "
+          "(plimsoll dump)"};
+}
+
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, SampleSink& sink,
                              const WaitUntil& wait_until) {
+  PLIMSOLL_TRY(check(target));
   return Session(target, settings, sink, wait_until).run();
 }
 

@@ -37,6 +37,9 @@ struct SessionResult {
 // Waits until a CLOCK_MONOTONIC time; false to stop.
 using WaitUntil = std::function<bool(std::int64_t time_ns)>;
 
+// Whether it can be recorded: up to 3.10 stacks of running threads cannot be proven.
+Status check(const Target& target);
+
 // Records on the calling thread. `sink` must be flushed once before, and is complete afterwards.
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, capture::SampleSink& sink,
                              const WaitUntil& wait_until);

@@ -12,9 +12,12 @@ namespace {
 constexpr std::size_t kSpareLoads = 4096;
 // Words that lie nearer together than this are copied as one piece.
 constexpr std::uint64_t kGap = 512;
-// A proof that takes longer was interrupted: the thread may have gone round and come back.
-constexpr std::int64_t kLeastNs = 30'000;
-constexpr std::int64_t kNsPerPiece = 1'000;
+// A proof that takes longer than the fastest ones by more than this was interrupted: the thread may have gone round and
+// come back.
+constexpr std::int64_t kSpareNs = 1'000;
+constexpr double kSlowest = 1.5;
+// What the fastest proof took is forgotten slowly, as the machine may have become slower.
+constexpr double kForget = 1.002;
 // All that is read of a code object lies within its head.
 constexpr std::uint64_t kCodeHead = 256;
 // More code objects than this are forgotten and learned anew.
@@ -49,6 +52,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   noted_.clear();
   new_codes_.clear();
   pages_.forget();
+  if (!standing) copy_what_changes(thread_state);
   const Logging logging(pages_, log_);
   // (Its innermost frame first: that is the order of a proof.)
   Address innermost{};
@@ -56,6 +60,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
       !cpython::is_thread_state(logging, target_.layout, thread_state))
     return snapshot;
   snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
+  note_what_changes(thread_state, logging.count());
   if (!is_stack(snapshot.walk)) return snapshot;
   count_ = snapshot.walk.count;
   const bool has_codes = note_codes(logging);
@@ -69,6 +74,23 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
     new_codes_.push_back(code);
   }
   return snapshot;
+}
+
+void StackReader::copy_what_changes(Address thread_state) {
+  if (const auto pages = first_pages_.find(raw(thread_state)); pages != first_pages_.end())
+    pages_.copy_together(pages->second);
+}
+
+void StackReader::note_what_changes(Address thread_state, std::size_t loads) {
+  constexpr std::size_t kLoads = 12;  // from the thread state to what the innermost frame refers to
+  constexpr std::size_t kMostThreads = 10'000;
+  if (first_pages_.size() > kMostThreads) first_pages_.clear();
+  std::vector<std::uint64_t>& pages = first_pages_[raw(thread_state)];
+  pages.clear();
+  for (std::size_t i = 0; i < std::min(loads, kLoads); ++i) {
+    const std::uint64_t number = raw(log_[i].at) / memory::PagedReader::kPageSize;
+    if (std::find(pages.begin(), pages.end(), number) == pages.end()) pages.push_back(number);
+  }
 }
 
 bool StackReader::note_codes(const Logging& logging) {
@@ -138,6 +160,12 @@ const StackReader::Piece& StackReader::piece_of(Address at) const {
   return *std::prev(after);
 }
 
+bool StackReader::was_quick(std::int64_t took_ns) {
+  const auto pieces = static_cast<double>(ranges_.size());
+  fastest_ns_ = std::min(fastest_ns_ * kForget, static_cast<double>(took_ns) / pieces);
+  return took_ns <= kSpareNs + static_cast<std::int64_t>(kSlowest * fastest_ns_ * pieces);
+}
+
 bool StackReader::proves(const Logging& logging, Address thread_state) {
   plan(logging.count());
   ranges_.clear();
@@ -160,8 +188,7 @@ bool StackReader::proves(const Logging& logging, Address thread_state) {
   copies_.resize(bytes);
   const std::int64_t start_ns = monotonic_ns();
   if (!memory_.read_all(ranges_, copies_.data())) return false;
-  const std::int64_t most_ns = kLeastNs + kNsPerPiece * static_cast<std::int64_t>(ranges_.size());
-  if (monotonic_ns() - start_ns > most_ns) return false;
+  if (!was_quick(monotonic_ns() - start_ns)) return false;
 
   // The innermost frame goes on all the time, so its position is not compared, but taken from between the two readings
   // of whose it is.

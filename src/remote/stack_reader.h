@@ -35,6 +35,12 @@ struct KnownCode {
   std::shared_ptr<const cpython::CodeInfo> info;
 };
 
+// Whether the second way proves anything: up to 3.10 each frame is an object of its own, so that they cannot be copied
+// together, and a loop of a few microseconds comes round between one copy and the next.
+constexpr bool can_prove_running(const cpython::Layout& layout) {
+  return layout.frame_style != cpython::FrameStyle::kFrameObject;
+}
+
 // A thread that was off its CPU: it still is as long as its schedule is the same.
 struct Standing {
   const os::ThreadProbe* probe = nullptr;
@@ -76,7 +82,10 @@ class StackReader {
   bool note_codes(const Logging& logging);
   bool note_code(const Logging& logging, Address code);
   bool proves(const Logging& logging, Address thread_state);
+  void copy_what_changes(Address thread_state);
+  void note_what_changes(Address thread_state, std::size_t loads);
   void plan(std::size_t loads);
+  bool was_quick(std::int64_t took_ns);
   [[nodiscard]] bool is_in_code(Address at) const;
   [[nodiscard]] const Piece& piece_of(Address at) const;
 
@@ -89,6 +98,8 @@ class StackReader {
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
   std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
   std::vector<Address> new_codes_;
+  // By thread state: the pages that the last walk read first, those of what changes fastest.
+  boost::unordered_flat_map<std::uint64_t, std::vector<std::uint64_t>> first_pages_;
 
   // Of the proof at hand.
   std::vector<std::uint64_t> code_starts_;
@@ -96,6 +107,7 @@ class StackReader {
   std::vector<std::size_t> order_;
   std::vector<memory::RemoteReader::Range> ranges_;
   std::vector<std::byte> copies_;
+  double fastest_ns_ = 1e6;  // that the copy of a piece has taken lately
 };
 
 }  // namespace plimsoll::remote

@@ -18,6 +18,9 @@ from known_shares import assert_shares
 import plimsoll
 
 
+needs_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="attach needs Python 3.11 or later")
+
+
 class Attached:
     """A recording from outside, which has begun. It ends with the process, or when it is told to."""
 
@@ -70,6 +73,7 @@ def check_calls(recorded: harness.Recorded, least: int) -> None:
         assert sum(seen.values()) >= least, f"{facts['work']}: too few samples to tell anything"
 
 
+@needs_3_11
 def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
     # GIVEN calls of all kinds, over and over; WHEN they are looked at from outside
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.05", options=["-r", "4000"])
@@ -77,12 +81,14 @@ def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
     check_calls(recorded, least=1)
 
 
+@needs_3_11
 @pytest.mark.slow
 def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "4", options=["-r", "4000"])
     check_calls(recorded, least=100)
 
 
+@needs_3_11
 @pytest.mark.parametrize("mode", ["cpu", "wall"])
 def test_code_that_comes_and_goes_keeps_its_names(tmp_path: pathlib.Path, mode: str) -> None:
     # GIVEN functions that are made anew all the time, at addresses of others that are gone
@@ -105,6 +111,7 @@ def test_code_that_comes_and_goes_keeps_its_names(tmp_path: pathlib.Path, mode: 
     assert mode == "cpu" or checked > 0
 
 
+@needs_3_11
 def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that says how its CPU time was divided
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.8")
@@ -114,6 +121,7 @@ def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
     assert_shares(measured, recorded.truth, len(recorded.profile.samples), slack=0.03)
 
 
+@needs_3_11
 def test_weights_add_up_to_the_cpu_time(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.4")
     profile = recorded.profile
@@ -122,6 +130,7 @@ def test_weights_add_up_to_the_cpu_time(tmp_path: pathlib.Path) -> None:
     assert 0.8 * spent <= sum(profile.samples.weight_ns) / 1e9 <= profile.process_cpu * 1.01 + 0.01
 
 
+@needs_3_11
 def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
     # GIVEN threads that wait in one way each
     recorded = record_from_outside(tmp_path, harness.TARGETS / "waits.py", "0.6", options=["--mode", "wall"])
@@ -138,6 +147,7 @@ def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
 # ---- the ends of recordings ----
 
 
+@needs_3_11
 def test_what_is_recorded_is_a_profile_for_every_command(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.2")
     assert recorded.profile.complete
@@ -147,6 +157,7 @@ def test_what_is_recorded_is_a_profile_for_every_command(tmp_path: pathlib.Path)
         harness.plimsoll_command(*words).expect(0)
 
 
+@needs_3_11
 def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "1000") as running:
         attached = Attached(running.process.pid, tmp_path / "killed.plim", [])
@@ -157,6 +168,7 @@ def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
         assert attached.profile().complete
 
 
+@needs_3_11
 def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Path) -> None:
     program = tmp_path / "becomes.py"
     program.write_text("import os, sys\nos.execvp('cat', ['cat'])\n")
@@ -168,6 +180,7 @@ def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Pa
         assert running.process.poll() is None
 
 
+@needs_3_11
 def test_ctrl_c_ends_the_recording_and_not_the_process(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "0.1") as running:
         attached = Attached(running.process.pid, tmp_path / "interrupted.plim", [])
@@ -178,6 +191,7 @@ def test_ctrl_c_ends_the_recording_and_not_the_process(tmp_path: pathlib.Path) -
         running.finish().expect(0)
 
 
+@needs_3_11
 def test_ends_after_its_time(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "1") as running:
         assert Attached(running.process.pid, tmp_path / "short.plim", ["-d", "50ms"]).profile().complete
@@ -192,3 +206,11 @@ def test_ends_after_its_time(tmp_path: pathlib.Path) -> None:
 ])
 def test_says_what_is_wrong_with_its_options(words: "list[str]", complaint: str) -> None:
     assert complaint in harness.plimsoll_command("attach", *words).expect(2).err
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="a Python that attach can record")
+def test_says_which_pythons_it_can_record(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "0.1") as running:
+        done = harness.plimsoll_command("attach", str(running.process.pid), "-o", tmp_path / "none.plim").expect(1)
+    assert "attach needs 3.11 or later" in done.err
+    assert not (tmp_path / "none.plim").exists()
