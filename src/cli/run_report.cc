@@ -32,7 +32,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
                              format_percent(facts.covered_percent), format_time(profile.end_ns),
                              counted(profile.threads.size(), "thread", "threads"), profile.meta_value("engine")));
   if (profile.allocation_distance != 0)
-    console.notice(fmt::format("{}, one in {} on average: plimsoll show FILE alloc, live or peak",
+    console.notice(fmt::format("{}, one in {} on average: plimsoll show FILE live, peak, leaks, types or memory",
                                counted(profile.allocations.size(), "sampled allocation", "sampled allocations"),
                                format_bytes(static_cast<std::int64_t>(profile.allocation_distance))));
   for (const profile::Drop& drop : profile.drops)

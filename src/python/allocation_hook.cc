@@ -86,8 +86,8 @@ bool may_have_interpreters_of_own_gil() {
   PyInterpreterState* first = PyInterpreterState_Head();
   if (first != nullptr && PyInterpreterState_Next(first) != nullptr) return true;
   PyObject* modules = PyImport_GetModuleDict();
-  return std::any_of(kInterpreterModules.begin(), kInterpreterModules.end(), [&](const char* name) {
-    return modules != nullptr && PyDict_GetItemString(modules, name) != nullptr;
+  return std::any_of(kInterpreterModules.begin(), kInterpreterModules.end(), [&](const auto& name) {
+    return modules != nullptr && PyDict_GetItemString(modules, name.data()) != nullptr;
   });
 }
 

@@ -21,8 +21,8 @@ void stop_allocation_sampling();
 // In the child of a fork: nothing is told to the recorder, whose thread does not exist here.
 void abandon_allocation_sampling();
 // Modules that make interpreters with GILs of their own.
-inline constexpr std::array kInterpreterModules{"_interpreters", "_xxsubinterpreters", "_testcapi",
-                                                "_testinternalcapi"};
+inline constexpr std::array<std::array<char, 24>, 4> kInterpreterModules{
+    {{"_interpreters"}, {"_xxsubinterpreters"}, {"_testcapi"}, {"_testinternalcapi"}}};
 // An interpreter may be made from now on, which may run at the same time as the others (from 3.12 on): the heap is
 // locked from now on.
 Status prepare_for_interpreter();

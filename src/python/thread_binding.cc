@@ -141,8 +141,8 @@ bool announces_interpreters(const char* event, PyObject* args) {
   if (std::strcmp(event, "import") != 0 || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) == 0) return false;
   PyObject* name = PyTuple_GET_ITEM(args, 0);
   if (!PyUnicode_Check(name)) return false;
-  for (const char* module : kInterpreterModules)
-    if (PyUnicode_CompareWithASCIIString(name, module) == 0) return true;
+  for (const auto& module : kInterpreterModules)
+    if (PyUnicode_CompareWithASCIIString(name, module.data()) == 0) return true;
   return false;
 }
 
