@@ -367,7 +367,7 @@ class Show final : public Command {
     }
     const Environment& environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
-    const std::size_t moments = given_or(arguments_.limit, kMemoryRows);
+    const std::size_t moments = std::clamp<std::size_t>(given_or(arguments_.limit, kMemoryRows), 1, 10'000);
     if (arguments_.view == "memory")
       PLIMSOLL_TRY(
           console.print(arguments_.as_json ? timeline_json(profile, moments) : timeline_text(profile, moments, page)));
