@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/clock.h"
@@ -104,6 +105,7 @@ class Session {
       if (!life_.goes_on()) result_.ending = Ending::kProcessEnded;
       if (result_.ending == Ending::kProcessEnded) return Ok{};
       sampler_.update_threads();
+      read_process_clock();
       next_threads_ns_ = now_ns + kThreadsInterval;
     }
     if (now_ns < next_flush_ns_ && !sink_.is_full()) return Ok{};
@@ -121,10 +123,12 @@ class Session {
     sampler_.finish();
   }
 
+  // Often, as a process that has ended has no clock any more.
+  void read_process_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(process_clock_)); }
+
   Status flush(SampleSink::Ending ending) {
     sampler_.report();
-    // A process that has ended has no clock any more.
-    if (const std::int64_t cpu_ns = clock_ns(process_clock_); cpu_ns > last_cpu_ns_) last_cpu_ns_ = cpu_ns;
+    read_process_clock();
     return sink_.flush({monotonic_ns(), last_cpu_ns_ - start_cpu_ns_, sampler_.drops()}, ending);
   }
 
