@@ -64,13 +64,16 @@ def record_from_outside(directory: pathlib.Path, *words: harness.Word,
 
 
 def check_calls(recorded: harness.Recorded, least: int) -> None:
+    """Of looks at calls that are over in no time, many come to nothing: `least` is for all scenarios together."""
+    met = 0
     for facts in recorded.truth["scenarios"]:
         rules = CallRules(recorded.truth["file"], facts)
         seen = collections.Counter(rules.relevant(harness.stacks(recorded.profile)))
         impossible = {path: rules.violation(path) for path in seen if rules.violation(path)}
         told = "\n".join(f"{seen[path]} times, {why}: {written(path)}" for path, why in impossible.items())
         assert not impossible, f"{facts['work']}: of {sum(seen.values())} samples:\n{told}"
-        assert sum(seen.values()) >= least, f"{facts['work']}: too few samples to tell anything"
+        met += sum(seen.values())
+    assert met >= least, "too few samples to tell anything"
 
 
 @needs_3_11
@@ -78,14 +81,14 @@ def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
     # GIVEN calls of all kinds, over and over; WHEN they are looked at from outside
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.05", options=["-r", "4000"])
     # THEN tracing has seen every sampled stack
-    check_calls(recorded, least=1)
+    check_calls(recorded, least=20)
 
 
 @needs_3_11
 @pytest.mark.slow
 def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "4", options=["-r", "4000"])
-    check_calls(recorded, least=100)
+    check_calls(recorded, least=1000)
 
 
 @needs_3_11
