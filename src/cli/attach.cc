@@ -168,6 +168,15 @@ class Attach final : public Command {
                       "{} a second",
                       format_percent(percent), settings_.rate_hz));
     report_recording(output, output, console);
+    constexpr double kMuch = 2;
+    const double unproven =
+        percent_of(static_cast<std::int64_t>(result.unproven), static_cast<std::int64_t>(result.looks));
+    if (unproven >= kMuch)
+      console.notice(fmt::format(
+          "take care: {} % of the looks came to nothing, most of them at functions that call others within a "
+          "microsecond or so. Such functions have less time in this profile than they took, and others "
+          "more; plimsoll run has no such limit",
+          format_percent(std::min(unproven, 100.0))));
   }
 
   std::int32_t pid_ = 0;

@@ -95,6 +95,7 @@ class Session {
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
+    for (const capture::DropTotal& drop : sampler_.drops()) result_.unproven += drop.count;
     result_.own_cpu_ns = thread_cpu_ns() - own_cpu_ns;
     return result_;
   }
