@@ -79,16 +79,16 @@ def check_calls(recorded: harness.Recorded, least: int) -> None:
 @needs_3_11
 def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
     # GIVEN calls of all kinds, over and over; WHEN they are looked at from outside
-    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.05", options=["-r", "4000"])
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.15", options=["-r", "4000"])
     # THEN tracing has seen every sampled stack
-    check_calls(recorded, least=20)
+    check_calls(recorded, least=3)
 
 
 @needs_3_11
 @pytest.mark.slow
 def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "4", options=["-r", "4000"])
-    check_calls(recorded, least=1000)
+    check_calls(recorded, least=300)
 
 
 @needs_3_11
