@@ -230,6 +230,12 @@ def drops(profile: plimsoll.Profile) -> "dict[str, int]":
     return counts
 
 
+def may_look_at_others() -> bool:
+    """Whether a program may read the memory of another one of the same user that it has not started (Ubuntu forbids it)."""
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == "0"
+
+
 def death_by(number: "signal.Signals") -> int:
     """The exit code by which subprocess tells of a death by a signal."""
     return -int(number)

@@ -18,6 +18,9 @@ from known_shares import assert_shares
 import plimsoll
 
 
+pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
+                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+
 needs_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="attach needs Python 3.11 or later")
 
 

@@ -17,6 +17,9 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
+                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+
 BAD_INPUT = 5
 NO_PERMISSION = 3
 
