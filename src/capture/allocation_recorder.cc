@@ -54,7 +54,7 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), max_depth_};
   const std::uint32_t written =
       walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames, seen_);
-  const bool is_proven = sample->stop == cpython::WalkStop::kComplete || sample->stop == cpython::WalkStop::kTruncated;
+  const bool is_proven = cpython::is_proven(sample->stop);
   if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
   ring_.commit(room, kHead + sample->frame_count * sizeof(cpython::PyFrame),
                kHead + written * sizeof(cpython::PyFrame));

@@ -581,8 +581,7 @@ void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
   const std::uint32_t written = walk_into(*sample, interpreter_, thread_state.address, {frames, max_depth_}, seen_);
-  if (sample->stop != cpython::WalkStop::kComplete && sample->stop != cpython::WalkStop::kTruncated)
-    count_drop(reason_of(sample->stop), weight);
+  if (!cpython::is_proven(sample->stop)) count_drop(reason_of(sample->stop), weight);
   ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
                sizeof(RawSample) + written * sizeof(cpython::PyFrame));
 }
@@ -599,8 +598,7 @@ std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Addre
   sample.tags = tags_of(memory, interpreter.layout, interpreter.tags, thread_state);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
-  const bool is_proven = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
-  if (is_proven) {
+  if (cpython::is_proven(walk.stop)) {
     sample.frame_count = walk.count;
     for (const cpython::PyFrame& found : frames.first(walk.count)) seen.mark(found.code);
   }

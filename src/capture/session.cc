@@ -133,7 +133,7 @@ void Session::drain_once() {
 
 void Session::take(std::span<const std::byte> record) {
   const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
-  if (raw.stop != cpython::WalkStop::kComplete && raw.stop != cpython::WalkStop::kTruncated) return;  // counted there
+  if (!cpython::is_proven(raw.stop)) return;  // counted there
   if (raw.kind != RawSample::Kind::kTick) return take_allocation(raw, record.subspan(sizeof(RawSample)));
   const auto* frames = reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof(RawSample));
   const bool is_running = raw.activity == Activity::kRunning;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "capture/wait_activity.h"
+#include "cpython/gil.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -14,8 +16,6 @@ constexpr std::int64_t kTellAfter = 500'000'000;
 constexpr std::size_t kProbesOpen = 64;
 // A thread that keeps moving is running, after so many tries.
 constexpr int kTries = 3;
-// The lock, its condition variables and their mutexes are one structure, of 208 bytes up to 3.15.
-constexpr std::uint64_t kGilSize = 256;
 
 }  // namespace
 
@@ -96,7 +96,7 @@ bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_s
     const bool has_moved = os::thread_cpu_ns(slot.tid) != now.cpu_ns;
     if (has_moved && wait.kind == os::KernelWait::Kind::kRunnable) return false;
     if (has_moved) continue;
-    const Activity activity = activity_of(wait, thread_state);
+    const Activity activity = activity_of(wait, [&](Address futex) { return is_of_gil(futex, thread_state); });
     const bool is_ready = activity == Activity::kReady;
     const Spent since = spent(of, now);
     const std::int64_t weight_ns =
@@ -153,7 +153,7 @@ WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_s
                                                   thread_state, {frames, max_depth_});
   sample->tags = tags_of(memory::LocalReader{}, interpreter_.layout, interpreter_.tags, thread_state);
   // Before the proof: after it, the thread may run on and let go of its code objects.
-  const bool is_stack = walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
+  const bool is_stack = cpython::is_proven(walk.stop);
   if (is_stack)
     for (std::uint32_t i = 0; i < walk.count; ++i) seen_.mark(frames[i].code);
   const bool has_moved = os::thread_cpu_ns(slot.tid) != cpu_ns;
@@ -191,34 +191,12 @@ void WaitReader::end_round() {
   ++round_;
 }
 
-Activity WaitReader::activity_of(const os::KernelWait& wait, Address thread_state) const {
-  using Kind = os::KernelWait::Kind;
-  switch (wait.kind) {
-    case Kind::kRunnable: return Activity::kReady;
-    case Kind::kFutex: return is_lock_of_interpreter(wait.futex, thread_state) ? Activity::kGil : Activity::kLock;
-    case Kind::kFileLock: return Activity::kLock;
-    case Kind::kIo: return Activity::kIo;
-    case Kind::kSleep: return Activity::kSleep;
-    case Kind::kUnknown:
-    case Kind::kOther: break;
-  }
-  return Activity::kOther;
-}
-
-bool WaitReader::is_lock_of_interpreter(Address lock, Address thread_state) const {
+bool WaitReader::is_of_gil(Address lock, Address thread_state) const {
   const memory::LocalReader memory;
   const cpython::Layout& layout = interpreter_.layout;
-  Address gil{};
-  if (layout.gil.in_runtime != cpython::kNoField) {
-    gil = offset_by(interpreter_.runtime, layout.gil.in_runtime);
-  } else {
-    Address interpreter{};
-    if (layout.gil.in_interpreter == cpython::kNoField ||
-        !memory::load_address(memory, offset_by(thread_state, layout.tstate.interpreter), interpreter) ||
-        !memory::load_address(memory, offset_by(interpreter, layout.gil.in_interpreter), gil))
-      return false;
-  }
-  return raw(lock) >= raw(gil) && raw(lock) - raw(gil) < kGilSize;
+  Address interpreter{};
+  return memory::load_address(memory, offset_by(thread_state, layout.tstate.interpreter), interpreter) &&
+         cpython::is_in_gil(cpython::gil_of(memory, layout, interpreter_.runtime, interpreter), lock);
 }
 
 }  // namespace plimsoll::capture

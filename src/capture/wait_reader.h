@@ -76,8 +76,7 @@ class WaitReader {
   Proof put_stack(const ThreadSlot& slot, Address thread_state, Activity activity, std::int64_t weight_ns,
                   std::int64_t cpu_ns);
   void put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack);
-  [[nodiscard]] Activity activity_of(const os::KernelWait& wait, Address thread_state) const;
-  [[nodiscard]] bool is_lock_of_interpreter(Address lock, Address thread_state) const;
+  [[nodiscard]] bool is_of_gil(Address lock, Address thread_state) const;
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;

@@ -1,20 +1,19 @@
 // cli/attach.cc: records a process that runs already, from outside.
 #include "cli/commands.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/run_report.h"
 #include "cli/units.h"
+#include "cli/write_file.h"
 #include "os/os.h"
 #include "profile/recorder.h"
 #include "remote/session.h"
@@ -23,10 +22,6 @@ namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string default_output(os::Pid pid) {
-  return fmt::format("{}-{:%Y%m%d-%H%M%S}.plim", static_cast<int>(pid), fmt::localtime(std::time(nullptr)));
-}
 
 Result<capture::Mode> mode_named(const std::string& name) {
   for (const capture::Mode mode : {capture::Mode::kCpu, capture::Mode::kWall, capture::Mode::kGil})
@@ -92,7 +87,7 @@ class Attach final : public Command {
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     PLIMSOLL_TRY(remote::check(target.value()));
-    const std::string output = output_.empty() ? default_output(os::Pid{pid_}) : output_;
+    const std::string output = output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
     Result<std::unique_ptr<profile::Recorder>> recorder =
         profile::Recorder::create(recorder_settings(target.value(), output));
     if (!recorder.ok()) return recorder.error();

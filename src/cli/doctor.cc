@@ -8,6 +8,7 @@
 
 #include "cli/diagnosis.h"
 #include "cli/exit_code.h"
+#include "cli/json_document.h"
 #include "cli/python_program.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
@@ -43,9 +44,7 @@ std::string as_text(const Machine& machine, const std::vector<Finding>& findings
 std::string as_json(const Machine& machine, const std::vector<Finding>& findings) {
   std::string out;
   formats::JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("kernel", machine.kernel);
   json.column("findings", findings, [&](const Finding& finding) {
     json.begin_object();

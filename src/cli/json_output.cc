@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "formats/json.h"
 #include "formats/labels.h"
@@ -14,8 +15,6 @@ namespace {
 
 using formats::JsonWriter;
 using profile::Profile;
-
-constexpr std::int64_t kSchema = 1;  // grows when a field changes its meaning or goes away
 
 std::int64_t as_integer(std::uint64_t count) { return static_cast<std::int64_t>(count); }
 
@@ -127,9 +126,7 @@ template <typename WriteRows>
 std::string document(const Profile& profile, const Selection& selection, std::string_view view, WriteRows write_rows) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", kSchema);
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("view", view);
   put_session(json, profile, selection);
   put_selection(json, selection);
@@ -296,9 +293,7 @@ std::string tags_json(const Profile& profile, const Selection& selection, const 
 std::string info_json(const Profile& profile, const SessionFacts& facts, std::string_view path) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", kSchema);
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("path", path);
   put_session(json, profile, whole_session(profile));
   put_decimal(json, "covered_percent", facts.covered_percent);

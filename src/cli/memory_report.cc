@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "cli/render_tree.h"
 #include "cli/table.h"
@@ -322,9 +323,7 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   const MemoryReport report = profile::memory_report(profile, options.question);
   std::string out;
   JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("counted_bytes", counted_bytes(profile));
   json.member("at_ns", report.at_ns);

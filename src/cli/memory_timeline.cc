@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -76,9 +77,7 @@ std::string timeline_text(const Profile& profile, std::size_t moments, const Pag
 std::string timeline_json(const Profile& profile, std::size_t moments) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("confidence", "95 %");
   json.column("moments", profile::memory_over_time(profile, moments), [&](const MemoryMoment& row) {

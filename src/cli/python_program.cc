@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "base/unique_fd.h"
+#include "cli/exit_code.h"
 
 extern char** environ;
 
@@ -212,6 +213,19 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
   running_child.store(0);
   if (WIFSIGNALED(status)) return Ending{0, WTERMSIG(status)};
   return Ending{WEXITSTATUS(status), 0};
+}
+
+Result<int> run_module(const std::string& python, const std::string& module,
+                       const std::vector<std::string>& arguments) {
+  const Result<std::string> interpreter = find_interpreter(python);
+  if (!interpreter.ok()) return interpreter.error();
+  const Result<std::string> boot = find_boot_directory(interpreter.value());  // says if plimsoll is not installed
+  if (!boot.ok()) return boot.error();
+  std::vector<std::string> words{interpreter.value(), "-m", module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const Result<Ending> ending = run_and_wait(words, {});
+  if (!ending.ok()) return ending.error();
+  return ending.value().signal == 0 ? ending.value().exit_code : kFailed;
 }
 
 }  // namespace plimsoll::cli

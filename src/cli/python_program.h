@@ -32,4 +32,8 @@ struct Ending {
 Result<Ending> run_and_wait(const std::vector<std::string>& argv,
                             const std::vector<std::pair<std::string, std::string>>& variables);
 
+// Runs a module of the package, `python -m MODULE arguments...`, with the interpreter that find_interpreter finds; its
+// exit code. An error says if the package is not installed there.
+Result<int> run_module(const std::string& python, const std::string& module, const std::vector<std::string>& arguments);
+
 }  // namespace plimsoll::cli

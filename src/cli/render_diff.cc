@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -184,9 +185,7 @@ std::string diff_json(const profile::Comparison& comparison, std::string_view vi
     put_change(json, "total", row.total);
     json.end_object();
   };
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("view", view);
   put_change(json, "total", comparison.total);
   if (view == "flat") json.column(view, comparison.functions, put_row);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
@@ -130,9 +131,7 @@ std::string render_dump(const Dump& dump, const SourceLookup& source, const Page
 std::string dump_json(const Dump& dump, const SourceLookup& source) {
   std::string out;
   formats::JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("pid", std::int64_t{static_cast<int>(dump.pid)});
   json.member("python", dump.version.text());
   json.member("command", dump.command);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "cli/json_document.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
@@ -76,9 +77,7 @@ std::string step_text(const Snapshot& snapshot, const heap::Step& step) {
 }
 
 void begin(JsonWriter& json, std::string_view view) {
-  json.begin_object();
-  json.member("schema", std::int64_t{1});
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("view", view);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/json_document.h"
 #include "cli/place.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -226,9 +227,7 @@ std::string render_trace(const Forest& forest, const Trace& trace, const std::ve
 std::string jitlog_json(const Forest& forest, const TraceList& traces, TraceDetail detail) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", 1);
-  json.member("plimsoll", PLIMSOLL_VERSION);
+  begin_document(json);
   json.member("version", forest.version);
   json.member("bits", forest.is_32bit ? 32 : 64);
   json.member("machine", forest.machine);

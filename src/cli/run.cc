@@ -1,7 +1,6 @@
 // cli/run.cc: start the program with a recording in it, wait, say what came of it, and end as the program ended.
 #include "cli/commands.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 
 #include "cli/exit_code.h"
@@ -39,12 +37,7 @@ std::string name_of_program(const std::vector<std::string>& program) {
 
 std::string default_output(const std::vector<std::string>& program) {
   const std::string name = name_of_program(program);
-  const std::string stem =
-      fmt::format("{}-{:%Y%m%d-%H%M%S}", name.empty() ? "program" : name, fmt::localtime(std::time(nullptr)));
-  std::string path = stem + ".plim";
-  std::error_code error;
-  for (int number = 2; fs::exists(path, error); ++number) path = fmt::format("{}-{}.plim", stem, number);
-  return path;
+  return new_profile_path(name.empty() ? "program" : name);
 }
 
 // A line of PLIMSOLL_RUN: name=value, with backslashes doubled and line ends written as \n. Not JSON, as its decoder is

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/python_program.h"
 
 namespace plimsoll::cli {
@@ -24,15 +23,8 @@ class Selftest final : public Command {
     app.add_flag("--json", as_json_, "As JSON");
   }
   Result<int> run(Console&) override {
-    const Result<std::string> interpreter = find_interpreter(python_);
-    if (!interpreter.ok()) return interpreter.error();
-    const Result<std::string> boot = find_boot_directory(interpreter.value());  // says if plimsoll is not installed
-    if (!boot.ok()) return boot.error();
-    std::vector<std::string> words{interpreter.value(), "-m", "plimsoll.selftest"};
-    if (as_json_) words.emplace_back("--json");
-    const Result<Ending> ending = run_and_wait(words, {});
-    if (!ending.ok()) return ending.error();
-    return ending.value().signal == 0 ? ending.value().exit_code : kFailed;
+    return run_module(python_, "plimsoll.selftest",
+                      as_json_ ? std::vector<std::string>{"--json"} : std::vector<std::string>{});
   }
 
  private:

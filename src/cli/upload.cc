@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/python_program.h"
 
 namespace plimsoll::cli {
@@ -26,17 +25,11 @@ class Upload final : public Command {
         ->type_name("PYTHON");
   }
   Result<int> run(Console&) override {
-    const Result<std::string> interpreter = find_interpreter(python_);
-    if (!interpreter.ok()) return interpreter.error();
-    const Result<std::string> boot = find_boot_directory(interpreter.value());  // says if plimsoll is not installed
-    if (!boot.ok()) return boot.error();
-    std::vector<std::string> words{interpreter.value(), "-m", "plimsoll.upload", "--web-url=" + url_};
+    std::vector<std::string> words{"--web-url=" + url_};
     if (!token_.empty()) words.push_back("--web-auth=" + token_);
     if (!jitlog_.empty()) words.push_back("--jitlog=" + jitlog_);
     words.insert(words.end(), {"--", file_});
-    const Result<Ending> ending = run_and_wait(words, {});
-    if (!ending.ok()) return ending.error();
-    return ending.value().signal == 0 ? ending.value().exit_code : kFailed;
+    return run_module(python_, "plimsoll.upload", words);
   }
 
  private:

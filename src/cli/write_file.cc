@@ -2,12 +2,15 @@
 #include "cli/write_file.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -77,6 +80,14 @@ Status write_file(const std::string& path, std::string_view bytes) {
   if (::rename(temporary.c_str(), target.c_str()) != 0) return cannot_write(path, errno);
   guard.keep();
   return Ok{};
+}
+
+std::string new_profile_path(const std::string& name) {
+  const std::string stem = fmt::format("{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
+  std::string path = stem + ".plim";
+  std::error_code error;
+  for (int number = 2; std::filesystem::exists(path, error); ++number) path = fmt::format("{}-{}.plim", stem, number);
+  return path;
 }
 
 Status check_not_input(const std::string& output, const std::string& input) {

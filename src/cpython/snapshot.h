@@ -122,7 +122,7 @@ Snapshot snapshot_thread(const M& memory, const Layout& layout, Address code_typ
   Address innermost{};
   if (!current_frame(logging, layout, tstate, innermost)) return snapshot;
   snapshot.walk = walk_thread(logging, layout, code_type, tstate, out);
-  if (snapshot.walk.stop != WalkStop::kComplete && snapshot.walk.stop != WalkStop::kTruncated) return snapshot;
+  if (!is_proven(snapshot.walk.stop)) return snapshot;
   // One that is being pushed may have its caller's place in the bytecode, but not yet its own.
   if (snapshot.walk.leaf_skipped) return snapshot;
   before_proof(snapshot.walk, logging);

@@ -36,6 +36,9 @@ enum class WalkStop : std::uint8_t {
 };
 inline constexpr std::size_t kWalkStopCount = 8;
 
+// Whether what was found is a stack that was there, as far as it goes.
+constexpr bool is_proven(WalkStop stop) { return stop == WalkStop::kComplete || stop == WalkStop::kTruncated; }
+
 // The reason in words, for drop counters and messages.
 constexpr const char* text(WalkStop stop) {
   constexpr std::array<const char*, kWalkStopCount> kTexts{
@@ -253,7 +256,7 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
       walk = walk_frames(memory, layout, code_type, found.frame, out);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
       // Else it was made here, but is left over from an earlier call, and its frames have been overwritten since.
-      if (walk.stop == WalkStop::kComplete || walk.stop == WalkStop::kTruncated) return walk;
+      if (is_proven(walk.stop)) return walk;
     }
     entry = found.outer;
   }

@@ -11,15 +11,7 @@ namespace {
 std::vector<std::string> with_tasks(std::string_view drawing) {
   Profile profile = testing::draw_profile(drawing);
   put_tasks_on_stacks(profile);
-  std::vector<std::string> stacks;
-  for (const StackId stack : profile.samples.stack) {
-    std::string text;
-    for (const FrameId frame : frames_of(profile.stacks, stack))
-      text += (text.empty() ? "" : ";") +
-              std::string(profile.strings[profile.functions[profile.frames[frame].function].name]);
-    stacks.push_back(text);
-  }
-  return stacks;
+  return testing::stacks_of(profile);
 }
 
 using Stacks = std::vector<std::string>;

@@ -211,4 +211,17 @@ inline FunctionId function_named(const Profile& profile, std::string_view name) 
   return {};
 }
 
+// The stacks of a profile as they are drawn, by names only, one for each sample.
+inline std::vector<std::string> stacks_of(const Profile& profile) {
+  std::vector<std::string> stacks;
+  for (const StackId stack : profile.samples.stack) {
+    std::string text;
+    for (const FrameId frame : frames_of(profile.stacks, stack))
+      text += (text.empty() ? "" : ";") +
+              std::string(profile.strings[profile.functions[profile.frames[frame].function].name]);
+    stacks.push_back(text);
+  }
+  return stacks;
+}
+
 }  // namespace plimsoll::profile::testing

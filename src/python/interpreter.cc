@@ -112,8 +112,7 @@ Status check_stack(const capture::Interpreter& interpreter) {
   if (!cpython::current_frame(memory, layout, thread_state_of_caller().address, frame))
     return layout_error(layout.version, "current frame");
   const cpython::Walk walk = cpython::walk_frames(memory, layout, interpreter.code_type, frame, ours);
-  if (walk.stop != cpython::WalkStop::kComplete && walk.stop != cpython::WalkStop::kTruncated)
-    return layout_error(layout.version, cpython::text(walk.stop));
+  if (!cpython::is_proven(walk.stop)) return layout_error(layout.version, cpython::text(walk.stop));
   ours.resize(walk.count);
   std::erase_if(ours, [&](const cpython::PyFrame& found) { return is_hidden(layout, found); });
   Ref theirs(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));

@@ -22,10 +22,6 @@ constexpr std::size_t kMostPending = 256;
 // A thread that is not in the list so often, although its neighbours are, has left Python.
 constexpr int kMisses = 2;
 
-bool is_stack(const cpython::Walk& walk) {
-  return walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
-}
-
 }  // namespace
 
 Sampler::Sampler(const Target& target, Mode mode, std::size_t max_depth, capture::SampleSink& sink)
@@ -156,7 +152,7 @@ void Sampler::found_running(Thread& thread, const os::Schedule& schedule) {
   if (snapshot.is_proven)
     keep(thread, snapshot, !wants_gil || holds_now);
   else
-    drop(is_stack(snapshot.walk) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+    drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
 }
 
 bool Sampler::has_run(Thread& thread, const os::Schedule& schedule) {

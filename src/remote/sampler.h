@@ -37,7 +37,6 @@ class Sampler {
 
   // Why samples are not there.
   [[nodiscard]] const std::array<capture::DropTotal, capture::kDropReasonCount>& drops() const { return drops_; }
-  [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
 
  private:
   // A stack of a running thread that its clock has not paid for yet.

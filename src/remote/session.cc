@@ -76,7 +76,6 @@ class Session {
   }
 
   Result<SessionResult> run() {
-    const std::int64_t own_cpu_ns = thread_cpu_ns();
     start_cpu_ns_ = last_cpu_ns_ = clock_ns(process_clock_);
     Ticks ticks(settings_.rate_hz);
     const std::int64_t end_ns = settings_.duration_ns > 0 ? monotonic_ns() + settings_.duration_ns : INT64_MAX;
@@ -96,7 +95,6 @@ class Session {
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
     for (const capture::DropTotal& drop : sampler_.drops()) result_.unproven += drop.count;
-    result_.own_cpu_ns = thread_cpu_ns() - own_cpu_ns;
     return result_;
   }
 

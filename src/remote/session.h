@@ -32,7 +32,6 @@ struct SessionResult {
   std::uint64_t looks = 0;
   std::uint64_t unproven = 0;  // looks at a thread that came to nothing: its time went to its next sample
   std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU
-  std::int64_t own_cpu_ns = 0;  // what it has cost
 };
 
 // Waits until a CLOCK_MONOTONIC time; false to stop.

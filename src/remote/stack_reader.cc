@@ -23,10 +23,6 @@ constexpr std::uint64_t kCodeHead = 256;
 // More code objects than this are forgotten and learned anew.
 constexpr std::size_t kMostCodes = 200'000;
 
-bool is_stack(const cpython::Walk& walk) {
-  return walk.stop == cpython::WalkStop::kComplete || walk.stop == cpython::WalkStop::kTruncated;
-}
-
 }  // namespace
 
 std::optional<Standing> standing_still(const os::ThreadProbe& probe) {
@@ -61,7 +57,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
     return snapshot;
   snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
   note_what_changes(thread_state, logging.count());
-  if (!is_stack(snapshot.walk)) return snapshot;
+  if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
   count_ = snapshot.walk.count;
   const bool has_codes = note_codes(logging);
   snapshot.time_ns = monotonic_ns();

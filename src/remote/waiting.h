@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/activity.h"
+#include "capture/wait_activity.h"
+#include "cpython/gil.h"
 #include "cpython/layout.h"
 #include "memory/reader.h"
 #include "os/os.h"
@@ -9,22 +11,11 @@
 
 namespace plimsoll::remote {
 
-// Where the lock of a thread's interpreter is; null if it cannot be told.
-template <memory::Reader M>
-Address gil_of(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state) {
-  if (layout.gil.in_runtime != cpython::kNoField) return offset_by(runtime, layout.gil.in_runtime);
-  Address gil{};
-  if (layout.gil.in_interpreter == cpython::kNoField ||
-      !memory::load_address(memory, offset_by(state.interpreter, layout.gil.in_interpreter), gil))
-    return {};
-  return gil;
-}
-
-// Whether the thread had it a moment ago. Free-threaded builds have one that nobody takes.
+// Whether the thread had the lock of its interpreter a moment ago. Free-threaded builds have one that nobody takes.
 template <memory::Reader M>
 bool holds_gil(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state) {
   if (layout.version.threading == cpython::Version::Threading::kFree) return false;
-  const Address gil = gil_of(memory, layout, runtime, state);
+  const Address gil = cpython::gil_of(memory, layout, runtime, state.interpreter);
   Address holder{};
   std::uint32_t is_locked = 0;
   return !is_null(gil) && memory::load_address(memory, offset_by(gil, layout.gil.last_holder), holder) &&
@@ -35,23 +26,10 @@ bool holds_gil(const M& memory, const cpython::Layout& layout, Address runtime, 
 template <memory::Reader M>
 Activity activity_of(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state,
                      const os::KernelWait& wait) {
-  using Kind = os::KernelWait::Kind;
-  // The lock, its condition variables and their mutexes are one structure, of 208 bytes up to 3.15.
-  constexpr std::uint64_t kGilSize = 256;
-  switch (wait.kind) {
-    case Kind::kRunnable: return Activity::kRunning;
-    case Kind::kFutex: {
-      const Address gil = gil_of(memory, layout, runtime, state);
-      const bool is_gil = !is_null(gil) && raw(wait.futex) >= raw(gil) && raw(wait.futex) - raw(gil) < kGilSize;
-      return is_gil ? Activity::kGil : Activity::kLock;
-    }
-    case Kind::kFileLock: return Activity::kLock;
-    case Kind::kIo: return Activity::kIo;
-    case Kind::kSleep: return Activity::kSleep;
-    case Kind::kUnknown:
-    case Kind::kOther: break;
-  }
-  return Activity::kOther;
+  if (wait.kind == os::KernelWait::Kind::kRunnable) return Activity::kRunning;
+  return capture::activity_of(wait, [&](Address futex) {
+    return cpython::is_in_gil(cpython::gil_of(memory, layout, runtime, state.interpreter), futex);
+  });
 }
 
 }  // namespace plimsoll::remote

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
@@ -228,6 +229,13 @@ def drops(profile: plimsoll.Profile) -> "dict[str, int]":
     if counts.get("entering Python", 0) <= allowed:
         counts.pop("entering Python", None)
     return counts
+
+
+def burn(seconds: float) -> None:
+    """Uses so much CPU time of this thread."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(500))
 
 
 def may_look_at_others() -> bool:

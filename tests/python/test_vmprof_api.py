@@ -20,18 +20,12 @@ from plimsoll.compat import vmprof
 pytestmark = pytest.mark.any_version
 
 
-def burn(seconds: float) -> None:
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        sum(range(500))
-
-
 def heavy() -> None:
-    burn(0.12)
+    harness.burn(0.12)
 
 
 def light() -> None:
-    burn(0.04)
+    harness.burn(0.04)
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +93,8 @@ def test_lines_are_those_of_the_function(prof: Any) -> None:
     assert stats.profile_lines
     found: "dict[str, set[int]]" = {}
     stats.get_tree().walk(lambda node: found.setdefault(node.name.split(":")[1], set()).update(node.lines))
-    first = burn.__code__.co_firstlineno
-    assert found["burn"] <= {first + 1, first + 2, first + 3}
+    first = harness.burn.__code__.co_firstlineno
+    assert found["burn"] <= {first + 2, first + 3, first + 4}
     assert found["heavy"] == {heavy.__code__.co_firstlineno + 1}
 
 
@@ -151,7 +145,7 @@ def test_real_time_counts_waits_of_the_threads_that_were_inserted(prof: Any) -> 
 
 def test_a_thread_that_was_removed_is_recorded_until_then(prof: Any) -> None:
     def hidden() -> None:
-        burn(0.12)
+        harness.burn(0.12)
 
     vmprof.enable(prof.fileno(), 0.001, real_time=True)
     heavy()
@@ -184,7 +178,7 @@ def test_names_outlive_their_code(prof: Any) -> None:
     # GIVEN functions that die while they are recorded, one after the other at the same address
     vmprof.enable(prof.fileno())
     for number in range(10):
-        space: "dict[str, Any]" = {"burn": burn}
+        space: "dict[str, Any]" = {"burn": harness.burn}
         exec(f"def short_{number}(): burn(0.02)", space)
         space.pop(f"short_{number}")()
     vmprof.disable()

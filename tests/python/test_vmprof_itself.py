@@ -6,11 +6,11 @@ import gzip
 import pathlib
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
 
+import harness
 from plimsoll.compat import vmprof as ours
 from vmprof_files import LINES, MEMORY, TAGGED, Drawing
 
@@ -20,12 +20,6 @@ theirs: Any = pytest.importorskip("vmprof", reason="vmprof is not installed: pip
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "vmprof"
 RECORDED = ("example.prof.gz", "pypy-pystone.prof.gz")  # vmprof does not read version 0
-
-
-def burn(seconds: float) -> None:
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        sum(range(500))
 
 
 def assert_alike(path: pathlib.Path) -> None:
@@ -86,9 +80,9 @@ def test_what_we_record(options: "dict[str, Any]", tmp_path: pathlib.Path) -> No
     def record(module: Any, path: pathlib.Path) -> None:
         with open(path, "w+b") as file:
             module.enable(file.fileno(), 0.001, native=False, **options)
-            thread = threading.Thread(target=burn, args=(0.05,))
+            thread = threading.Thread(target=harness.burn, args=(0.05,))
             thread.start()
-            burn(0.1)
+            harness.burn(0.1)
             thread.join()
             module.disable()
 
