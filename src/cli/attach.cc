@@ -65,7 +65,9 @@ class Attach final : public Command {
            "  plimsoll attach 1234 -d 30 -o app.plim     for 30 seconds\n"
            "  plimsoll attach 1234 --mode wall           where its threads wait, too\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
-           "The process is not stopped, and nothing is written into it.";
+           "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
+           "--apart\n"
+           "takes none, and sees little of functions that are over in microseconds.";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -76,9 +78,12 @@ class Attach final : public Command {
     app.add_option("-r,--rate", settings_.rate_hz, "Looks a second; 1000 by default")->type_name("HZ");
     app.add_option("--mode", mode_, "cpu (default), wall (waits, too) or gil (with the lock of the interpreter)")
         ->type_name("MODE");
-    app.add_option("--max-depth", settings_.max_depth, "Frames kept of a stack, innermost first; 2048 by default")
+    app.add_option("--max-depth", settings_.sampler.max_depth,
+                   "Frames kept of a stack, innermost first; 2048 by default")
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
+    app.add_flag("--apart", is_apart_,
+                 "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
   }
 
@@ -86,17 +91,19 @@ class Attach final : public Command {
     PLIMSOLL_TRY(check_settings());
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
-    PLIMSOLL_TRY(remote::check(target.value()));
+    PLIMSOLL_TRY(remote::check(target.value(), settings_));
     const std::string output = output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
     Result<std::unique_ptr<profile::Recorder>> recorder =
         profile::Recorder::create(recorder_settings(target.value(), output));
     if (!recorder.ok()) return recorder.error();
     profile::Recorder& sink = *recorder.value();
     sink.fact("engine", "attached");
-    sink.fact("mode", capture::text(settings_.mode));
+    sink.fact("mode", capture::text(settings_.sampler.mode));
     sink.fact("trust", "validated");
     PLIMSOLL_TRY(sink.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen));
+    sink.fact("looked_from", is_apart_ ? "other CPUs" : "the threads' own CPUs");
     os::wake_on_time();
+    if (!is_apart_) os::hurry();
     const StopSignals signals;
     console.notice(fmt::format("recording process {} (Python {}) into {}; Ctrl-C ends it", pid_,
                                target.value().layout.version.text(), output));
@@ -114,7 +121,8 @@ class Attach final : public Command {
                    fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", settings_.rate_hz)};
     const Result<capture::Mode> mode = mode_named(mode_);
     if (!mode.ok()) return mode.error();
-    settings_.mode = mode.value();
+    settings_.sampler.mode = mode.value();
+    settings_.sampler.stand = is_apart_ ? remote::Stand::kApart : remote::Stand::kBeside;
     if (duration_.empty()) return Ok{};
     const Result<std::int64_t> duration = parse_time(duration_, "--duration");
     if (!duration.ok()) return duration.error();
@@ -166,17 +174,25 @@ class Attach final : public Command {
     constexpr double kMuch = 2;
     const double unproven =
         percent_of(static_cast<std::int64_t>(result.unproven), static_cast<std::int64_t>(result.looks));
-    if (unproven >= kMuch)
+    if (unproven < kMuch) return;
+    const std::string share = format_percent(std::min(unproven, 100.0));
+    if (is_apart_)
       console.notice(fmt::format(
           "take care: {} % of the looks came to nothing, most of them at functions that call others within a "
-          "microsecond or so. Such functions have less time in this profile than they took, and others "
-          "more; plimsoll run has no such limit",
-          format_percent(std::min(unproven, 100.0))));
+          "microsecond or so. Such functions have less time in this profile than they took, and others more: "
+          "leave --apart out for a true picture",
+          share));
+    else
+      console.notice(fmt::format(
+          "take care: {} % of the looks came to nothing, so the times of fast functions may be too small: this program "
+          "could not stay on the CPUs of the process's threads (taskset, a container's CPU set, real-time scheduling)",
+          share));
   }
 
   std::int32_t pid_ = 0;
   remote::SessionSettings settings_;
   std::string output_, duration_, mode_ = "cpu";
+  bool is_apart_ = false;
   bool no_sources_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 namespace plimsoll::memory {
 
@@ -31,31 +32,59 @@ bool RemoteReader::read_all(std::span<const Range> ranges, std::byte* out) const
   return true;
 }
 
+std::size_t RemoteReader::read_blocks(std::span<const Block> blocks) const {
+  constexpr std::size_t kTogether = 64;
+  std::array<iovec, kTogether> here;
+  std::array<iovec, kTogether> there;
+  std::size_t done = 0;
+  while (done < blocks.size()) {
+    const std::size_t count = std::min(blocks.size() - done, kTogether);
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Block& block = blocks[done + i];
+      here[i] = {block.out.data(), block.out.size()};
+      there[i] = {reinterpret_cast<void*>(raw(block.at)),  // NOLINT(performance-no-int-to-ptr): an iovec's type
+                  block.out.size()};
+      total += block.out.size();
+    }
+    const ssize_t size = ::process_vm_readv(process_, here.data(), count, there.data(), count, 0);
+    if (size != static_cast<ssize_t>(total)) {
+      auto left = static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+      for (; left >= blocks[done].out.size(); ++done) left -= blocks[done].out.size();
+      return done;
+    }
+    done += count;
+  }
+  return done;
+}
+
 const std::byte* PagedReader::find_page(std::uint64_t number) const {
-  const auto [place, is_new] = places_.try_emplace(number, static_cast<std::uint32_t>(places_.size()));
+  const auto [place, is_new] = places_.try_emplace(number, Place{static_cast<std::uint32_t>(places_.size())});
+  const std::size_t index = place->second.index;
   if (is_new) {
-    const std::size_t index = place->second;
     if (index == pages_.size() && index < kMostPages) pages_.push_back(std::make_unique_for_overwrite<Page>());
     if (index >= pages_.size() || !memory_.read(Address{number * kPageSize}, pages_[index]->data(), kPageSize)) {
       places_.erase(place);
       return nullptr;
     }
   }
+  if (!std::exchange(place->second.is_visited, true)) visited_.push_back(number);
   last_number_ = number;
-  last_ = pages_[place->second]->data();
+  last_ = pages_[index]->data();
   return last_;
 }
 
 void PagedReader::copy_together(std::span<const std::uint64_t> numbers) {
-  std::vector<RemoteReader::Range> ranges;
-  for (const std::uint64_t number : numbers) ranges.push_back({Address{number * kPageSize}, kPageSize});
-  std::vector<std::byte> copies(ranges.size() * kPageSize);
-  if (!memory_.read_all(ranges, copies.data())) return;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto place = places_.try_emplace(numbers[i], static_cast<std::uint32_t>(places_.size())).first;
-    if (place->second == pages_.size()) pages_.push_back(std::make_unique_for_overwrite<Page>());
-    std::memcpy(pages_[place->second]->data(), &copies[i * kPageSize], kPageSize);
+  blocks_.clear();
+  for (const std::uint64_t number : numbers) {
+    const std::size_t index = places_.size();
+    if (index == kMostPages || !places_.try_emplace(number, Place{static_cast<std::uint32_t>(index)}).second) continue;
+    if (index == pages_.size()) pages_.push_back(std::make_unique_for_overwrite<Page>());
+    blocks_.push_back({Address{number * kPageSize}, *pages_[index]});
   }
+  const std::size_t read = memory_.read_blocks(blocks_);
+  // From the last to the first: the rooms that are free are those at the end.
+  for (std::size_t i = blocks_.size(); i-- > read;) places_.erase(raw(blocks_[i].at) / kPageSize);
 }
 
 void PagedReader::replace(Address at, std::span<const std::byte> bytes) {
@@ -63,7 +92,7 @@ void PagedReader::replace(Address at, std::span<const std::byte> bytes) {
     const std::size_t offset = raw(at) % kPageSize;
     const std::size_t here = std::min(bytes.size(), kPageSize - offset);
     if (const auto place = places_.find(raw(at) / kPageSize); place != places_.end())
-      std::memcpy(pages_[place->second]->data() + offset, bytes.data(), here);
+      std::memcpy(pages_[place->second.index]->data() + offset, bytes.data(), here);
     bytes = bytes.subspan(here);
     at = offset_by(at, here);
   }

@@ -35,6 +35,13 @@ class RemoteReader {
   // Reads the ranges one after another, in their order, into `out`, where they stand side by side. In few calls. False
   // if any byte is not readable.
   [[nodiscard]] bool read_all(std::span<const Range> ranges, std::byte* out) const;
+  // Reads as many bytes of each address as fit to where it says, in few calls. How many could be read, counted from the
+  // first, until one could not.
+  struct Block {
+    Address at{};
+    std::span<std::byte> out;
+  };
+  [[nodiscard]] std::size_t read_blocks(std::span<const Block> blocks) const;
 
  private:
   pid_t process_;
@@ -70,11 +77,14 @@ class PagedReader {
   // The next reads copy again. Keeps the room.
   void forget() {
     places_.clear();
+    visited_.clear();
     last_number_ = kNoPage;
   }
-  // Copies pages, as numbers of pages, in one call, so that little time lies between them. Those that cannot be read
-  // are left for later.
+  // Copies pages, as numbers of pages, in one call, which is faster and leaves little time between them. Those after
+  // one that cannot be read are left for later.
   void copy_together(std::span<const std::uint64_t> numbers);
+  // The pages that have been read since forget(), in the order of the first time.
+  [[nodiscard]] std::span<const std::uint64_t> visited() const { return visited_; }
   // Bytes that were read otherwise, and are to be seen from now on.
   void replace(Address at, std::span<const std::byte> bytes);
 
@@ -88,7 +98,14 @@ class PagedReader {
   [[nodiscard]] const std::byte* find_page(std::uint64_t number) const;
 
   const RemoteReader& memory_;
-  mutable boost::unordered_flat_map<std::uint64_t, std::uint32_t> places_;  // in pages_, by number
+  std::vector<RemoteReader::Block> blocks_;  // of copy_together; kept for its room
+  // Where a page is in pages_, and whether it has been read.
+  struct Place {
+    std::uint32_t index = 0;
+    bool is_visited = false;
+  };
+  mutable boost::unordered_flat_map<std::uint64_t, Place> places_;  // by number
+  mutable std::vector<std::uint64_t> visited_;
   mutable std::vector<std::unique_ptr<Page>> pages_;
   mutable std::uint64_t last_number_ = kNoPage;
   mutable const std::byte* last_ = nullptr;

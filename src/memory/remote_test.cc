@@ -82,6 +82,26 @@ TEST_F(RemoteMemory, PagesAreCopiedOnceUntilForgotten) {
   EXPECT_EQ(byte, 200);
 }
 
+TEST_F(RemoteMemory, PagesAreCopiedTogetherAsFarAsTheyCanBe) {
+  PagedReader paged(memory);
+  const std::uint64_t first = raw(pages.at(0)) / Pages::kPage;
+  // GIVEN two pages, one after them that is not there, and the first once more; WHEN they are copied, and then written
+  paged.copy_together(std::vector<std::uint64_t>{first + 1, first + 2, first});
+  pages[Pages::kPage] = 99;
+  pages[0] = 98;
+  // THEN the one before the gap looks as it did
+  std::uint8_t byte = 0;
+  ASSERT_TRUE(paged.load(pages.at(Pages::kPage), byte));
+  EXPECT_EQ(byte, 0);
+  EXPECT_FALSE(paged.load(pages.at(2 * Pages::kPage), byte));
+  // and the one after it is copied when it is needed
+  ASSERT_TRUE(paged.load(pages.at(0), byte));
+  EXPECT_EQ(byte, 98);
+  // and what was needed is known
+  EXPECT_EQ(std::vector<std::uint64_t>(paged.visited().begin(), paged.visited().end()),
+            (std::vector<std::uint64_t>{first + 1, first}));
+}
+
 TEST_F(RemoteMemory, PagesAreReadAcrossTheirEdgesAndNoFurther) {
   const PagedReader paged(memory);
   std::uint32_t word = 0;

@@ -77,6 +77,35 @@ struct Departures {
   bool operator==(const Departures&) const = default;
 };
 
+// Where a thread is.
+struct Place {
+  bool is_ready = false;     // it runs, or would if it had its CPU
+  bool is_realtime = false;  // it does not make room for threads of the usual kind
+  int cpu = -1;              // the one that it runs on, stands in the queue of, or ran on last
+};
+// From a line of /proc/PID/task/TID/stat; none if it is damaged. Pure.
+std::optional<Place> parse_place(std::string_view line);
+
+// Keeps the calling thread on one CPU, from the first move on until it is destroyed. Used by that thread only.
+class CpuSeat {
+ public:
+  CpuSeat() = default;
+  CpuSeat(const CpuSeat&) = delete;
+  CpuSeat& operator=(const CpuSeat&) = delete;
+  ~CpuSeat();
+  // False if the thread may not run there; it stays where it is.
+  bool move_to(int cpu);
+  // -1: it may run wherever it could before.
+  [[nodiscard]] int cpu() const { return cpu_; }
+
+ private:
+  int cpu_ = -1;
+  std::vector<std::byte> before_;  // the CPUs that were allowed, as the kernel writes them
+};
+
+// The calling thread comes to its CPU before others of the usual kind when it wakes, if it is allowed to ask for that.
+void hurry();
+
 // Asks the kernel about one thread, time and again. Movable.
 class ThreadProbe {
  public:
@@ -95,6 +124,8 @@ class ThreadProbe {
   [[nodiscard]] std::optional<Schedule> schedule() const;
   // None likewise.
   [[nodiscard]] std::optional<Departures> departures() const;
+  // None likewise.
+  [[nodiscard]] std::optional<Place> place() const;
 
  private:
   [[nodiscard]] std::string_view read(const UniqueFd& open, const char* name, std::span<char> buffer) const;
@@ -103,7 +134,8 @@ class ThreadProbe {
   std::int32_t process_ = 0;
   UniqueFd syscall_;
   UniqueFd schedstat_;
-  UniqueFd status_;  // of another process's thread
+  UniqueFd status_;  // these two of another process's thread
+  UniqueFd stat_;
 };
 
 // The resident set size of this process in bytes; 0 if unknown.

@@ -12,7 +12,7 @@ namespace plimsoll::remote {
 namespace {
 
 constexpr std::size_t kMaxDepth = 10'000;
-// A thread that runs moves on between two looks, unless its calls are short most of these fit between two of them.
+// Where a thread that runs cannot be stood beside, it moves on between two looks, but hardly so often.
 constexpr int kTries = 200;
 
 // Fills in what threads do, one after another.
@@ -75,7 +75,9 @@ class Dumper {
     cpython::Snapshot snapshot;
     bool is_sure = true;
     for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
-      const std::optional<Standing> standing = standing_still(probe);
+      std::optional<Standing> standing = standing_still(probe);
+      shared_cpu_.begin_look();
+      if (!standing) standing = shared_cpu_.stand_beside(probe);
       is_sure = standing || can_prove_running(target_.layout);
       snapshot = reader_.read(state.address, standing);
       thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, state);
@@ -99,6 +101,7 @@ class Dumper {
 
   Target target_;
   StackReader reader_;
+  SharedCpu shared_cpu_;
   const memory::RemoteReader memory_;
   std::vector<Address> interpreters_;
 };

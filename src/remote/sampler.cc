@@ -19,33 +19,41 @@ constexpr std::int64_t kTellAfter = 500'000'000;
 constexpr std::size_t kProbesOpen = 200;
 // Stacks that wait for a thread's clock. Of more than these, each has the same chance to be kept.
 constexpr std::size_t kMostPending = 256;
+// A thread that we stand beside may be sent to another CPU: it is followed so often.
+constexpr int kTries = 3;
 // A thread that is not in the list so often, although its neighbours are, has left Python.
 constexpr int kMisses = 2;
 
 }  // namespace
 
-Sampler::Sampler(const Target& target, Mode mode, std::size_t max_depth, capture::SampleSink& sink)
+Sampler::Sampler(const Target& target, const SamplerSettings& settings, capture::SampleSink& sink)
     : target_(target),
-      mode_(mode),
+      settings_(settings),
       sink_(sink),
       memory_(target.memory()),
-      reader_(target_, max_depth),
+      reader_(target_, settings.max_depth),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
-      random_(os::random_seed()) {}
+      random_(os::random_seed()) {
+  if (settings.stand == Stand::kBeside) shared_cpu_.emplace();
+}
 
 bool Sampler::has_new_threads() const {
-  Address interpreter{};
-  Address newest{};
+  // The first interpreter, which hardly ever changes, and its newest thread, in one call.
   const cpython::Layout& layout = target_.layout;
-  return memory::load_address(memory_, offset_by(target_.runtime, layout.runtime.interpreters), interpreter) &&
-         memory::load_address(memory_, offset_by(interpreter, layout.runtime.threads), newest) && newest != newest_;
+  Address found[2] = {};
+  const memory::RemoteReader::Range ranges[] = {
+      {offset_by(target_.runtime, layout.runtime.interpreters), sizeof found[0]},
+      {offset_by(interpreter_, layout.runtime.threads), sizeof found[1]}};
+  if (!memory_.read_all(ranges, reinterpret_cast<std::byte*>(found))) return false;
+  return found[0] != interpreter_ || found[1] != newest_;
 }
 
 void Sampler::update_threads() {
   memory::PagedReader pages(memory_);
   std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
   newest_ = states.empty() ? Address{} : states.front().address;
+  interpreter_ = states.empty() ? Address{} : states.front().interpreter;
   std::vector<ThreadState> unknown;
   for (const auto& thread : threads_) ++thread->times_missed;
   for (const ThreadState& state : states) {
@@ -88,6 +96,7 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
 }
 
 void Sampler::look() {
+  if (shared_cpu_) shared_cpu_->begin_look();
   for (const auto& thread : threads_)
     if (!thread->has_ended) look_at(*thread);
 }
@@ -101,18 +110,21 @@ void Sampler::look_at(Thread& thread) {
   if (thread.is_waiting && *schedule == thread.looked) {
     thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
     thread.settled_ns = now_ns;
-    if (mode_ == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
+    if (settings_.mode == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
     return;
   }
-  const os::KernelWait wait = thread.probe.wait();
-  const bool is_running = wait.kind == os::KernelWait::Kind::kRunnable || wait.kind == os::KernelWait::Kind::kUnknown;
-  if (thread.is_waiting && mode_ == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
+  using Kind = os::KernelWait::Kind;
+  const std::optional<os::Place> place = thread.probe.place();
+  os::KernelWait wait{Kind::kRunnable, {}};
+  if (!place || !place->is_ready) wait = thread.probe.wait();
+  const bool is_running = wait.kind == Kind::kRunnable || wait.kind == Kind::kUnknown;
+  if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
   thread.is_waiting = false;
   thread.open_ready_ns += schedule->ready_ns - thread.looked.ready_ns;
   // What a thread has used since the last look goes to what was seen before, or, if nothing was, to what is seen next.
   pay(thread, *schedule);
   if (is_running)
-    found_running(thread, *schedule);
+    found_running(thread, *schedule, place);
   else
     found_waiting(thread, wait, *schedule, now_ns);
   thread.looked = *schedule;
@@ -121,7 +133,7 @@ void Sampler::look_at(Thread& thread) {
 
 void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule,
                             std::int64_t now_ns) {
-  if (mode_ != Mode::kWall) {
+  if (settings_.mode != Mode::kWall) {
     thread.is_waiting = true;
     return;
   }
@@ -139,13 +151,22 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   thread.is_waiting = true;
 }
 
-void Sampler::found_running(Thread& thread, const os::Schedule& schedule) {
-  const bool wants_gil = mode_ == Mode::kGil;
+void Sampler::found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place) {
+  const bool wants_gil = settings_.mode == Mode::kGil;
   const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
-  const bool held_before = wants_gil && has_gil();
-  const cpython::Snapshot snapshot = read(thread, std::nullopt);
-  const bool holds_now = held_before && has_gil();
-  if (!has_run(thread, schedule)) {
+  std::optional<Standing> standing;
+  if (shared_cpu_) standing = shared_cpu_->stand_beside(thread.probe, schedule, place);
+  cpython::Snapshot snapshot;
+  bool holds_now = false;
+  for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
+    if (tried > 0) standing = standing_of(thread);
+    if (!standing && !can_prove_running(target_.layout)) return drop(DropReason::kMoved);
+    const bool held_before = wants_gil && has_gil();
+    snapshot = read(thread, standing);
+    holds_now = held_before && has_gil();
+    if (!shared_cpu_) break;
+  }
+  if (!has_run(thread, schedule, standing)) {
     if (snapshot.is_proven) found_queued(thread, snapshot);
     return;
   }
@@ -155,7 +176,14 @@ void Sampler::found_running(Thread& thread, const os::Schedule& schedule) {
     drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
 }
 
-bool Sampler::has_run(Thread& thread, const os::Schedule& schedule) {
+std::optional<Standing> Sampler::standing_of(const Thread& thread) {
+  if (!shared_cpu_) return std::nullopt;
+  const std::optional<Standing> beside = shared_cpu_->stand_beside(thread.probe);
+  return beside ? beside : standing_still(thread.probe);  // it may have begun to wait since
+}
+
+bool Sampler::has_run(Thread& thread, const os::Schedule& schedule, const std::optional<Standing>& standing) {
+  if (standing) return standing->schedule.cpu_ns > thread.looked.cpu_ns;
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return true;
   const os::Departures before = std::exchange(thread.left, *left);
@@ -170,7 +198,7 @@ bool Sampler::has_run(Thread& thread, const os::Schedule& schedule) {
 }
 
 void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot) {
-  if (mode_ != Mode::kWall || thread.open_ready_ns <= 0) return;
+  if (settings_.mode != Mode::kWall || thread.open_ready_ns <= 0) return;
   Pending stack{snapshot.time_ns, true, snapshot.walk.stop, {}};
   stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
   put(thread, stack, Activity::kReady, std::exchange(thread.open_ready_ns, 0));
@@ -206,7 +234,7 @@ void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wa
 void Sampler::pay(Thread& thread, const os::Schedule& schedule) {
   std::int64_t cpu_ns = schedule.cpu_ns - thread.paid->cpu_ns;
   if (cpu_ns <= 0 || thread.pending_count == 0) return;
-  if (mode_ == Mode::kWall && thread.open_ready_ns > 0)
+  if (settings_.mode == Mode::kWall && thread.open_ready_ns > 0)
     put(thread, thread.pending[0], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
   auto left = static_cast<std::int64_t>(thread.pending_count);
   for (std::size_t i = 0; i < thread.pending_count; ++i, --left) {
@@ -246,7 +274,7 @@ void Sampler::end_thread(Thread& thread) {
     pay(thread, *schedule);
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(DropReason::kThreadEnded);
   thread.pending_count = 0;
-  if (thread.is_waiting && mode_ == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
+  if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
   thread.has_ended = true;
   sink_.thread(thread.info);
 }

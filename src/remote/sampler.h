@@ -1,9 +1,10 @@
 // remote/sampler.h: samples of all Python threads of another process, a look at a time.
 //
 // A look at a thread begins with the kernel's count of its turns on a CPU: one that has had none since it was found
-// waiting waits still, and nothing of it is read. What a thread that runs has used is known to the kernel by its own
-// tick only (some milliseconds), or when the thread leaves its CPU. So samples of it wait, too, until the clock has
-// gone on, and then share equally what it says: the sum is exact, and each weighs what it stands for.
+// waiting waits still, and nothing of it is read. One that runs is looked at from its own CPU (remote/standing.h), or
+// else, without that, it is read while it runs on. What such a thread has used is known to the kernel by its own tick
+// only (some milliseconds), or when the thread leaves its CPU. So samples of it wait, too, until the clock has gone on,
+// and then share equally what it says: the sum is exact, and each weighs what it stands for.
 #pragma once
 
 #include <memory>
@@ -18,11 +19,24 @@
 
 namespace plimsoll::remote {
 
-// Used by one thread at a time.
+// From where threads that run are looked at.
+enum class Stand : std::uint8_t {
+  kBeside,  // from their own CPU, which they do not get meanwhile
+  kApart,   // from any other: nothing is taken from them, and fast functions can hardly ever be proven
+};
+
+// What a Sampler looks for, and how.
+struct SamplerSettings {
+  capture::Mode mode = capture::Mode::kCpu;
+  Stand stand = Stand::kBeside;
+  std::size_t max_depth = 2048;
+};
+
+// Used by one thread: that thread moves to other CPUs.
 class Sampler {
  public:
   // `target` and `sink` must outlive it.
-  Sampler(const Target& target, capture::Mode mode, std::size_t max_depth, capture::SampleSink& sink);
+  Sampler(const Target& target, const SamplerSettings& settings, capture::SampleSink& sink);
 
   // Reads the list of threads: who has come, who has gone. To be called often, as threads are born unseen.
   void update_threads();
@@ -71,9 +85,10 @@ class Sampler {
   void add_thread(const ThreadState& state, const os::Task& task);
   void look_at(Thread& thread);
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
-  void found_running(Thread& thread, const os::Schedule& schedule);
+  std::optional<Standing> standing_of(const Thread& thread);
+  void found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
-  static bool has_run(Thread& thread, const os::Schedule& schedule);
+  static bool has_run(Thread& thread, const os::Schedule& schedule, const std::optional<Standing>& standing);
   void found_queued(Thread& thread, const cpython::Snapshot& snapshot);
   void pay(Thread& thread, const os::Schedule& schedule);
   void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted);
@@ -84,15 +99,16 @@ class Sampler {
   void drop(capture::DropReason reason) { ++drops_[static_cast<std::size_t>(reason)].count; }
 
   const Target& target_;
-  const capture::Mode mode_;
+  const SamplerSettings settings_;
   capture::SampleSink& sink_;
   const memory::RemoteReader memory_;
   StackReader reader_;
+  std::optional<SharedCpu> shared_cpu_;
   capture::CodeRegistry registry_;
   capture::Resolver resolver_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t next_serial_ = 0;
-  Address newest_{};
+  Address interpreter_{}, newest_{};
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -71,7 +71,7 @@ class Session {
         sink_(sink),
         wait_until_(wait_until),
         life_(target),
-        sampler_(target, settings.mode, settings.max_depth, sink) {
+        sampler_(target, settings.sampler, sink) {
     if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &process_clock_) != 0) process_clock_ = -1;
   }
 
@@ -144,19 +144,18 @@ class Session {
 
 }  // namespace
 
-Status check(const Target& target) {
-  if (can_prove_running(target.layout)) return Ok{};
+Status check(const Target& target, const SessionSettings& settings) {
+  if (settings.sampler.stand == Stand::kBeside || can_prove_running(target.layout)) return Ok{};
   return Error{
       ErrorKind::kUnsupported,
       "Python " + target.layout.version.text() +
           " keeps its frames apart from each other, so that stacks of a thread that runs cannot be proven from "
-          "outside: attach needs 3.11 or later. Record it from inside (plimsoll run), or look at it once "
-          "(plimsoll dump)"};
+          "other CPUs: leave --apart out, or record it from inside (plimsoll run)"};
 }
 
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, SampleSink& sink,
                              const WaitUntil& wait_until) {
-  PLIMSOLL_TRY(check(target));
+  PLIMSOLL_TRY(check(target, settings));
   return Session(target, settings, sink, wait_until).run();
 }
 

@@ -15,8 +15,7 @@ namespace plimsoll::remote {
 // What to record, and how.
 struct SessionSettings {
   double rate_hz = 1000;
-  capture::Mode mode = capture::Mode::kCpu;
-  std::size_t max_depth = 2048;
+  SamplerSettings sampler;
   std::int64_t duration_ns = 0;  // 0: until it ends
 };
 
@@ -37,8 +36,8 @@ struct SessionResult {
 // Waits until a CLOCK_MONOTONIC time; false to stop.
 using WaitUntil = std::function<bool(std::int64_t time_ns)>;
 
-// Whether it can be recorded: up to 3.10 stacks of running threads cannot be proven.
-Status check(const Target& target);
+// Whether it can be recorded so: up to 3.10 stacks of threads that run cannot be proven from another CPU.
+Status check(const Target& target, const SessionSettings& settings);
 
 // Records on the calling thread. `sink` must be flushed once before, and is complete afterwards.
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, capture::SampleSink& sink,

@@ -20,19 +20,15 @@ constexpr double kSlowest = 1.5;
 constexpr double kForget = 1.002;
 // All that is read of a code object lies within its head.
 constexpr std::uint64_t kCodeHead = 256;
+// A page more that is copied with others costs a quarter of one that is copied alone: of so many it is supposed that
+// they are wanted again.
+constexpr std::size_t kMostTogether = 64;
+// Of a thread that runs on, only those that the walk comes to first are copied beforehand: its state, its frames.
+constexpr std::size_t kFastest = 4;
 // More code objects than this are forgotten and learned anew.
 constexpr std::size_t kMostCodes = 200'000;
 
 }  // namespace
-
-std::optional<Standing> standing_still(const os::ThreadProbe& probe) {
-  using Kind = os::KernelWait::Kind;
-  const std::optional<os::Schedule> before = probe.schedule();
-  if (!before) return std::nullopt;
-  const Kind kind = probe.wait().kind;
-  if (kind == Kind::kRunnable || kind == Kind::kUnknown) return std::nullopt;
-  return Standing{&probe, *before};
-}
 
 StackReader::StackReader(const Target& target, std::size_t max_depth)
     : target_(target),
@@ -48,7 +44,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   noted_.clear();
   new_codes_.clear();
   pages_.forget();
-  if (!standing) copy_what_changes(thread_state);
+  copy_visited(thread_state, standing ? kMostTogether : kFastest);
   const Logging logging(pages_, log_);
   // (Its innermost frame first: that is the order of a proof.)
   Address innermost{};
@@ -56,13 +52,13 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
       !cpython::is_thread_state(logging, target_.layout, thread_state))
     return snapshot;
   snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
-  note_what_changes(thread_state, logging.count());
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
   count_ = snapshot.walk.count;
   const bool has_codes = note_codes(logging);
+  note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
-  const bool has_moved = !standing || standing->probe->schedule() != standing->schedule;
-  if (!has_codes || (has_moved && (snapshot.walk.leaf_skipped || !proves(logging, thread_state)))) return snapshot;
+  if (!has_codes) return snapshot;
+  if (standing ? !standing->goes_on() : snapshot.walk.leaf_skipped || !proves(logging, thread_state)) return snapshot;
   snapshot.is_proven = true;
   if (codes_.size() > kMostCodes) codes_.clear();
   for (auto& [code, known] : noted_) {
@@ -72,21 +68,18 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   return snapshot;
 }
 
-void StackReader::copy_what_changes(Address thread_state) {
-  if (const auto pages = first_pages_.find(raw(thread_state)); pages != first_pages_.end())
-    pages_.copy_together(pages->second);
+void StackReader::copy_visited(Address thread_state, std::size_t most) {
+  const auto pages = visited_.find(raw(thread_state));
+  if (pages == visited_.end()) return;
+  const std::span<const std::uint64_t> all = pages->second;
+  pages_.copy_together(all.first(std::min(all.size(), most)));
 }
 
-void StackReader::note_what_changes(Address thread_state, std::size_t loads) {
-  constexpr std::size_t kLoads = 12;  // from the thread state to what the innermost frame refers to
+void StackReader::note_visited(Address thread_state) {
   constexpr std::size_t kMostThreads = 10'000;
-  if (first_pages_.size() > kMostThreads) first_pages_.clear();
-  std::vector<std::uint64_t>& pages = first_pages_[raw(thread_state)];
-  pages.clear();
-  for (std::size_t i = 0; i < std::min(loads, kLoads); ++i) {
-    const std::uint64_t number = raw(log_[i].at) / memory::PagedReader::kPageSize;
-    if (std::find(pages.begin(), pages.end(), number) == pages.end()) pages.push_back(number);
-  }
+  if (visited_.size() > kMostThreads) visited_.clear();
+  const std::span<const std::uint64_t> pages = pages_.visited().first(std::min(pages_.visited().size(), kMostTogether));
+  visited_[raw(thread_state)].assign(pages.begin(), pages.end());
 }
 
 bool StackReader::note_codes(const Logging& logging) {

@@ -1,10 +1,9 @@
 // remote/stack_reader.h: the Python stack of a thread of another process, which may run on while it is read.
 //
-// A stack is proven in one of two ways. A thread that the kernel says is off its CPU, and whose scheduler counts
-// nothing more until the stack is read, has not moved: the count is a seqlock that the kernel keeps. For any other, all
-// words that the walk has read are read twice more, in one system call: the frames from the outermost to the innermost,
-// then back again (cpython/snapshot.h says why); and last what their code objects are known by. What does not read the
-// same each time is not believed.
+// A stack is proven in one of two ways. That of a thread that stands still (remote/standing.h) is read at leisure. For
+// any other, all words that the walk has read are read twice more, in one system call: the frames from the outermost to
+// the innermost, then back again (cpython/snapshot.h says why); and last what their code objects are known by. What
+// does not read the same each time is not believed.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -17,6 +16,7 @@
 #include "cpython/snapshot.h"
 #include "memory/remote.h"
 #include "os/os.h"
+#include "remote/standing.h"
 #include "remote/target.h"
 
 namespace plimsoll::remote {
@@ -41,23 +41,14 @@ constexpr bool can_prove_running(const cpython::Layout& layout) {
   return layout.frame_style != cpython::FrameStyle::kFrameObject;
 }
 
-// A thread that was off its CPU: it still is as long as its schedule is the same.
-struct Standing {
-  const os::ThreadProbe* probe = nullptr;
-  os::Schedule schedule;  // read before the kernel said that it was off its CPU
-};
-
-// Asks the kernel; none if the thread runs, or the kernel does not say.
-std::optional<Standing> standing_still(const os::ThreadProbe& probe);
-
 // Used by one thread at a time.
 class StackReader {
  public:
   // `target` must outlive it.
   StackReader(const Target& target, std::size_t max_depth);
 
-  // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: what is known if its thread was off
-  // its CPU just before.
+  // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
+  // still just before; it is not proven if the thread has gone on.
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
 
   [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
@@ -82,8 +73,8 @@ class StackReader {
   bool note_codes(const Logging& logging);
   bool note_code(const Logging& logging, Address code);
   bool proves(const Logging& logging, Address thread_state);
-  void copy_what_changes(Address thread_state);
-  void note_what_changes(Address thread_state, std::size_t loads);
+  void copy_visited(Address thread_state, std::size_t most);
+  void note_visited(Address thread_state);
   void plan(std::size_t loads);
   bool was_quick(std::int64_t took_ns);
   [[nodiscard]] bool is_in_code(Address at) const;
@@ -98,8 +89,8 @@ class StackReader {
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
   std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
   std::vector<Address> new_codes_;
-  // By thread state: the pages that the last walk read first, those of what changes fastest.
-  boost::unordered_flat_map<std::uint64_t, std::vector<std::uint64_t>> first_pages_;
+  // By thread state: the pages that its last walk read, in their order.
+  boost::unordered_flat_map<std::uint64_t, std::vector<std::uint64_t>> visited_;
 
   // Of the proof at hand.
   std::vector<std::uint64_t> code_starts_;

@@ -21,8 +21,6 @@ import plimsoll
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
 
-needs_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="attach needs Python 3.11 or later")
-
 
 class Attached:
     """A recording from outside, which has begun. It ends with the process, or when it is told to."""
@@ -67,7 +65,7 @@ def record_from_outside(directory: pathlib.Path, *words: harness.Word,
 
 
 def check_calls(recorded: harness.Recorded, least: int) -> None:
-    """Of looks at calls that are over in no time, many come to nothing: `least` is for all scenarios together."""
+    """No stack that never was; at least so many in all scenarios together."""
     met = 0
     for facts in recorded.truth["scenarios"]:
         rules = CallRules(recorded.truth["file"], facts)
@@ -79,22 +77,30 @@ def check_calls(recorded: harness.Recorded, least: int) -> None:
     assert met >= least, "too few samples to tell anything"
 
 
-@needs_3_11
 def test_every_stack_is_one_that_existed(tmp_path: pathlib.Path) -> None:
-    # GIVEN calls of all kinds, over and over; WHEN they are looked at from outside
+    # GIVEN calls of all kinds, over and over, each done in no time; WHEN they are looked at from outside
     recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "0.15", options=["-r", "4000"])
-    # THEN tracing has seen every sampled stack
-    check_calls(recorded, least=3)
+    # THEN tracing has seen every sampled stack, and next to no look came to nothing
+    check_calls(recorded, least=300)
+    lost = sum(harness.drops(recorded.profile).values())
+    assert lost <= 0.01 * len(recorded.profile.samples) + 20
 
 
-@needs_3_11
 @pytest.mark.slow
 def test_no_impossible_stack_in_a_long_recording(tmp_path: pathlib.Path) -> None:
-    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "4", options=["-r", "4000"])
-    check_calls(recorded, least=300)
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "calls.py", "10", options=["-r", "10000"])
+    check_calls(recorded, least=100_000)
 
 
-@needs_3_11
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="from other CPUs, stacks can be proven from Python 3.11 on")
+def test_from_other_cpus_it_sees_what_lasts(tmp_path: pathlib.Path) -> None:
+    # GIVEN functions that last; WHEN they are looked at without taking their CPU
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "waits.py", "0.3", options=["--apart", "--mode", "wall"])
+    # THEN they are seen
+    names = {frame.function.name for stack in harness.stacks(recorded.profile) for frame in stack.frames}
+    assert {"sleeping", "locked", "reading", "selecting"} <= names
+
+
 @pytest.mark.parametrize("mode", ["cpu", "wall"])
 def test_code_that_comes_and_goes_keeps_its_names(tmp_path: pathlib.Path, mode: str) -> None:
     # GIVEN functions that are made anew all the time, at addresses of others that are gone
@@ -117,29 +123,26 @@ def test_code_that_comes_and_goes_keeps_its_names(tmp_path: pathlib.Path, mode: 
     assert mode == "cpu" or checked > 0
 
 
-@needs_3_11
 def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that says how its CPU time was divided
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.8")
     times = harness.total_seconds(recorded.profile)
     # THEN the profile divides it likewise
     measured = {name: times.get(name, 0.0) for name in recorded.truth}
-    assert_shares(measured, recorded.truth, len(recorded.profile.samples), slack=0.03)
+    assert_shares(measured, recorded.truth, len(recorded.profile.samples), slack=0.02)
 
 
-@needs_3_11
 def test_weights_add_up_to_the_cpu_time(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.4")
     profile = recorded.profile
     spent = sum(recorded.truth.values()) / 1e9
     weights = sum(profile.samples.weight_ns)
     # THEN most of what the program says it used is there, and what is there is what its only thread used
-    assert 0.8 * spent <= weights / 1e9
+    assert 0.9 * spent <= weights / 1e9
     assert weights == pytest.approx(profile.threads[0].cpu_ns, rel=0.01)
     assert profile.process_cpu > 0
 
 
-@needs_3_11
 def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
     # GIVEN threads that wait in one way each
     recorded = record_from_outside(tmp_path, harness.TARGETS / "waits.py", "0.6", options=["--mode", "wall"])
@@ -156,7 +159,6 @@ def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
 # ---- the ends of recordings ----
 
 
-@needs_3_11
 def test_what_is_recorded_is_a_profile_for_every_command(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.2")
     assert recorded.profile.complete
@@ -166,7 +168,6 @@ def test_what_is_recorded_is_a_profile_for_every_command(tmp_path: pathlib.Path)
         harness.plimsoll_command(*words).expect(0)
 
 
-@needs_3_11
 def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "1000") as running:
         attached = Attached(running.process.pid, tmp_path / "killed.plim", [])
@@ -177,7 +178,6 @@ def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
         assert attached.profile().complete
 
 
-@needs_3_11
 def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Path) -> None:
     program = tmp_path / "becomes.py"
     program.write_text("import os, sys\nos.execvp('cat', ['cat'])\n")
@@ -189,7 +189,6 @@ def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Pa
         assert running.process.poll() is None
 
 
-@needs_3_11
 def test_ctrl_c_ends_the_recording_and_not_the_process(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "0.1") as running:
         attached = Attached(running.process.pid, tmp_path / "interrupted.plim", [])
@@ -200,7 +199,6 @@ def test_ctrl_c_ends_the_recording_and_not_the_process(tmp_path: pathlib.Path) -
         running.finish().expect(0)
 
 
-@needs_3_11
 def test_ends_after_its_time(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "1") as running:
         assert Attached(running.process.pid, tmp_path / "short.plim", ["-d", "50ms"]).profile().complete
@@ -217,9 +215,10 @@ def test_says_what_is_wrong_with_its_options(words: "list[str]", complaint: str)
     assert complaint in harness.plimsoll_command("attach", *words).expect(2).err
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="a Python that attach can record")
-def test_says_which_pythons_it_can_record(tmp_path: pathlib.Path) -> None:
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="a Python that can be recorded from other CPUs")
+def test_says_which_pythons_it_cannot_record_from_other_cpus(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "0.1") as running:
-        done = harness.plimsoll_command("attach", str(running.process.pid), "-o", tmp_path / "none.plim").expect(1)
-    assert "attach needs 3.11 or later" in done.err
+        words = ["attach", str(running.process.pid), "--apart", "-o", tmp_path / "none.plim"]
+        done = harness.plimsoll_command(*words).expect(1)
+    assert "leave --apart out" in done.err
     assert not (tmp_path / "none.plim").exists()
