@@ -27,6 +27,7 @@ TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
     from typing import Any
 
+    from plimsoll.attaching import Attachment as Attachment, attach as attach
     from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
     from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
                                    Samples as Samples, Tree as Tree)
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
                                    start as start, stats as stats, stop as stop)
 
 __all__ = [
-    "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
-    "UnsupportedError", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop", "tag",
+    "Attachment", "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
+    "UnsupportedError", "attach", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop",
+    "tag",
 ]
 
 # Names are imported at first use, so that `import plimsoll` costs a program next to nothing.
@@ -46,6 +48,7 @@ _HOMES = {
     **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
     **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
                      "stop"), "plimsoll.profiler"),
+    **dict.fromkeys(("Attachment", "attach"), "plimsoll.attaching"),
     "tag": "plimsoll.tags",
     "load_ipython_extension": "plimsoll.ipython",  # %load_ext plimsoll
 }

@@ -306,7 +306,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
-  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0};
+  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0, 0};
   if (!arm(*slot, first_ns)) {  // the thread has ended in the meantime
     carried_ns_ += carried;
     return slots_.release(*slot);

@@ -66,6 +66,13 @@ struct Sample {
   const Tags* tags = nullptr;  // null: none
 };
 
+// A process whose threads are recorded, if it is not the only one.
+struct ProcessInfo {
+  std::uint32_t number = 0;  // counted from 0, the one that the recording began with
+  std::int32_t pid = 0;
+  std::string name;
+};
+
 // What is known of a thread. Reported when first seen and again when something has changed.
 struct ThreadInfo {
   ThreadSerial serial;
@@ -74,6 +81,7 @@ struct ThreadInfo {
   std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
   std::int64_t end_ns = 0;    // last seen
   std::int64_t cpu_ns = 0;    // used while profiled
+  std::uint32_t process = 0;  // ProcessInfo::number
 };
 
 // Why samples, or the time they stand for, are not in the profile.

@@ -36,6 +36,8 @@ class SampleSink {
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
   // The code object is gone. Its id will not occur again but in waits that began before.
   virtual void forget_code(CodeId id) = 0;
+  // A process beside the one that the recording began with; before its first thread.
+  virtual void process(const ProcessInfo& info) = 0;
   virtual void thread(const ThreadInfo& info) = 0;
   virtual void sample(const Sample& sample) = 0;
   virtual void allocation(const Allocation& allocation) = 0;

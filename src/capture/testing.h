@@ -150,6 +150,9 @@ class LoggingSink final : public SampleSink {
     log.push_back("code " + std::to_string(id.index()) + " " + info.name);
   }
   void forget_code(CodeId id) override { log.push_back("forget " + std::to_string(id.index())); }
+  void process(const ProcessInfo& info) override {
+    log.push_back("process " + std::to_string(info.number) + " " + info.name);
+  }
   void thread(const ThreadInfo&) override {}
   void sample(const Sample& sample) override {
     std::string text = sample.has_python ? "sample" : "native sample";

@@ -193,7 +193,8 @@ Result<std::string> find_boot_directory(const std::string& interpreter) {
 }
 
 Result<Ending> run_and_wait(const std::vector<std::string>& argv,
-                            const std::vector<std::pair<std::string, std::string>>& variables) {
+                            const std::vector<std::pair<std::string, std::string>>& variables,
+                            const std::function<void(std::int32_t pid)>& meanwhile) {
   const std::vector<std::string> environment = environment_with(variables);
   const SignalsForTheProgram signals;
   posix_spawnattr_t attributes;
@@ -207,6 +208,7 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
   ::posix_spawnattr_destroy(&attributes);
   if (failed != 0) return system_error("cannot start " + argv[0], failed);
   running_child.store(child);
+  if (meanwhile) meanwhile(child);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return system_error("cannot wait for the program", errno);

@@ -1,6 +1,7 @@
 // cli/python_program.h: a Python interpreter and a program for it, started so that it records itself.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,8 +30,10 @@ struct Ending {
 // Runs argv[0] with the given variables added to the environment, standard streams shared, and waits for it.
 // Meanwhile Ctrl-C and the like reach the program, which is in the same process group, and do not end this process;
 // SIGTERM and SIGHUP sent to this process alone are passed on.
+// `meanwhile` is called with the program's process id when it has been started, and must come back when it has ended.
 Result<Ending> run_and_wait(const std::vector<std::string>& argv,
-                            const std::vector<std::pair<std::string, std::string>>& variables);
+                            const std::vector<std::pair<std::string, std::string>>& variables,
+                            const std::function<void(std::int32_t pid)>& meanwhile = {});
 
 // Runs a module of the package, `python -m MODULE arguments...`, with the interpreter that find_interpreter finds; its
 // exit code. An error says if the package is not installed there.

@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "cli/exit_code.h"
+#include "cli/outside_recording.h"
 #include "cli/pypy_files.h"
 #include "cli/python_program.h"
 #include "cli/run_report.h"
@@ -52,6 +54,26 @@ std::string setting_line(const std::string& name, const std::string& value) {
       line += letter;
   }
   return line + "\n";
+}
+
+// Records a program that has just been started: its interpreter is there some milliseconds later.
+Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
+  constexpr std::int64_t kPatienceNs = 10'000'000'000;
+  constexpr std::int64_t kStepNs = 500'000;
+  const auto sleep_until = [](std::int64_t time_ns) {
+    const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
+    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
+    return true;
+  };
+  const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
+  Result<remote::Target> target = remote::find_target(pid);
+  while (!target.ok() && target.error().kind != ErrorKind::kPermission && os::is_alive(pid) &&
+         monotonic_ns() < end_ns) {
+    sleep_until(monotonic_ns() + kStepNs);
+    target = remote::find_target(pid);
+  }
+  if (!target.ok()) return target.error();
+  return record_outside(target.value(), recording, sleep_until, [] {});
 }
 
 class Run final : public Command {
@@ -96,6 +118,8 @@ class Run final : public Command {
     app.add_flag("--children", settings_.children, "Record child processes, too");
     app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
         ->type_name("FORMAT");
+    app.add_flag("--external", is_external_,
+                 "Record from outside, as plimsoll attach does: none of our code runs in the program");
     app.add_option("--config", config_, "Read settings from this file only")->type_name("FILE");
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
@@ -122,13 +146,13 @@ class Run final : public Command {
     PLIMSOLL_TRY(check_settings());
     const Result<std::string> interpreter = find_interpreter(python_);
     if (!interpreter.ok()) return interpreter.error();
-    const Result<std::string> boot = find_boot_directory(interpreter.value());
-    if (!boot.ok()) return boot.error();
-
     const std::string output = settings_.output.value_or(default_output(program_));
     const std::string plim = is_plim() ? output : output + ".plim";
     std::vector<std::string> argv{interpreter.value()};
     argv.insert(argv.end(), program_.begin(), program_.end());
+    if (is_external_) return run_external(argv, plim, output, console);
+    const Result<std::string> boot = find_boot_directory(interpreter.value());
+    if (!boot.ok()) return boot.error();
     const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), fs::absolute(plim).string()));
     if (!ending.ok()) return ending.error();
     adopt_pypy_files(plim, console);
@@ -142,6 +166,45 @@ class Run final : public Command {
   }
 
  private:
+  // What is done in the program cannot be done from outside.
+  [[nodiscard]] Status check_external() const {
+    const std::pair<const char*, bool> inside[] = {{"--engine", settings_.engine.value_or("auto") != "auto"},
+                                                   {"--mem", settings_.mem.value_or(false)},
+                                                   {"--alloc", settings_.alloc.has_value()},
+                                                   {"--jitlog", jitlog_},
+                                                   {"--safe-mode", settings_.safe_mode.value_or(false)},
+                                                   {"--tasks", settings_.tasks.value_or(false)},
+                                                   {"--max-overhead", settings_.max_overhead.has_value()}};
+    for (const auto& [name, is_asked] : inside)
+      if (is_asked)
+        return Error{ErrorKind::kUsage, fmt::format("{} works in the program: it does not go with --external", name)};
+    return Ok{};
+  }
+
+  Result<int> run_external(const std::vector<std::string>& argv, const std::string& plim, const std::string& output,
+                           Console& console) const {
+    PLIMSOLL_TRY(check_external());
+    OutsideRecording recording;
+    recording.output = plim;
+    recording.session.rate_hz = settings_.rate.value_or(1000);
+    recording.session.sampler.mode = mode_named(settings_.mode.value_or("cpu")).value();
+    recording.session.sampler.max_depth = static_cast<std::size_t>(settings_.max_depth.value_or(2048));
+    recording.session.duration_ns = static_cast<std::int64_t>(settings_.duration.value_or(0) * 1e9);
+    recording.session.follows_children = settings_.children.value_or(false);
+    recording.keeps_sources = settings_.sources.value_or(true);
+    Result<remote::SessionResult> result = Error{ErrorKind::kSystem, "the program was not recorded"};
+    const Result<Ending> ending =
+        run_and_wait(argv, {}, [&](std::int32_t pid) { result = record_program(os::Pid{pid}, recording); });
+    if (!ending.ok()) return ending.error();
+    if (!result.ok())
+      console.notice(result.error().message);
+    else if (!is_plim())
+      convert(plim, output, console);
+    else if (!is_quiet_)
+      report_outside(result.value(), recording, console);
+    return pass_on(ending.value());
+  }
+
   [[nodiscard]] bool is_plim() const { return settings_.format.value_or("plim") == "plim"; }
 
   // What can be said before the program has started is said before.
@@ -237,7 +300,7 @@ class Run final : public Command {
   }
 
   RunSettings settings_;
-  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false;
+  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false, is_external_ = false;
   std::string config_, python_;
   std::vector<std::string> program_;
 };

@@ -95,8 +95,8 @@ class CpuSeat {
   ~CpuSeat();
   // False if the thread may not run there; it stays where it is.
   bool move_to(int cpu);
-  // -1: it may run wherever it could before.
-  [[nodiscard]] int cpu() const { return cpu_; }
+  // Where it has been moved to; -1 if it is not there, because nobody has moved it, or somebody else has since.
+  [[nodiscard]] int cpu() const;
 
  private:
   int cpu_ = -1;

@@ -366,6 +366,8 @@ bool CpuSeat::move_to(int cpu) {
   return true;
 }
 
+int CpuSeat::cpu() const { return cpu_ >= 0 && ::sched_getcpu() == cpu_ ? cpu_ : -1; }
+
 CpuSeat::~CpuSeat() {
   if (cpu_ >= 0) (void)allow_cpus(before_);
 }

@@ -48,6 +48,9 @@ UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);
 // The threads of a process, in the order of their ids; empty if it has ended.
 std::vector<Task> tasks_of(Pid pid);
 
+// The processes that it has started, or inherited; empty where the kernel does not tell.
+std::vector<Pid> children_of(Pid pid);
+
 // Whether it is there, and is not a zombie.
 bool is_alive(Pid pid);
 

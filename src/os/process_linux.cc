@@ -163,6 +163,21 @@ std::vector<Task> tasks_of(Pid pid) {
   return tasks;
 }
 
+std::vector<Pid> children_of(Pid pid) {
+  std::vector<Pid> children;
+  const std::string path = proc_path(pid, "task");
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
+  if (!directory) return children;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const std::string list = read_or_nothing(path + "/" + entry->d_name + "/children");
+    std::string_view rest = list;
+    std::uint64_t number = 0;
+    while (take_number(rest, 10, ' ', number)) children.push_back(Pid{static_cast<std::int32_t>(number)});
+  }
+  return children;
+}
+
 bool is_alive(Pid pid) {
   const std::string status = read_or_nothing(proc_path(pid, "status"));
   const std::string_view state = status_field(status, "State");

@@ -74,6 +74,11 @@ void Recorder::forget_code(capture::CodeId) {
   // A CodeId is four bytes of functions_; the Function stays, as samples in the file refer to it.
 }
 
+void Recorder::process(const capture::ProcessInfo& info) {
+  if (info.number >= profile_.processes.size()) profile_.processes.resize(info.number + 1);
+  profile_.processes[info.number] = {info.pid, 0, info.name};
+}
+
 void Recorder::thread(const capture::ThreadInfo& info) {
   const std::size_t row = info.serial.index();
   if (row >= profile_.threads.size()) {
@@ -81,10 +86,12 @@ void Recorder::thread(const capture::ThreadInfo& info) {
     last_stacks_.resize(row + 1);
   }
   Thread& thread = profile_.threads[row];
-  thread.process = ProcessId{0};
+  thread.process = ProcessId{info.process};
   thread.os_tid = static_cast<std::int64_t>(info.tid);
   thread.name = info.name;
-  thread.is_main = info.tid == settings_.main_thread;
+  const bool is_first = info.process == 0;
+  thread.is_main = info.tid == (is_first ? settings_.main_thread
+                                         : Tid{static_cast<std::int32_t>(profile_.processes[info.process].pid)});
   thread.start_ns = std::max<std::int64_t>(0, since_start(info.start_ns));
   thread.end_ns = std::max<std::int64_t>(0, since_start(info.end_ns));
   thread.cpu_ns = info.cpu_ns;

@@ -39,6 +39,7 @@ class Recorder final : public capture::SampleSink {
   void fact(const char* name, const std::string& value) override;
   void code(capture::CodeId id, const cpython::CodeInfo& info) override;
   void forget_code(capture::CodeId id) override;
+  void process(const capture::ProcessInfo& info) override;
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override;
   void allocation(const capture::Allocation& allocation) override;

@@ -26,17 +26,17 @@ constexpr int kMisses = 2;
 
 }  // namespace
 
-Sampler::Sampler(const Target& target, const SamplerSettings& settings, capture::SampleSink& sink)
+Sampler::Sampler(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
+                 capture::SampleSink& sink)
     : target_(target),
       settings_(settings),
       sink_(sink),
       memory_(target.memory()),
       reader_(target_, settings.max_depth),
+      shared_cpu_(shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
-      random_(os::random_seed()) {
-  if (settings.stand == Stand::kBeside) shared_cpu_.emplace();
-}
+      random_(os::random_seed()) {}
 
 bool Sampler::has_new_threads() const {
   // The first interpreter, which hardly ever changes, and its newest thread, in one call.
@@ -96,7 +96,6 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
 }
 
 void Sampler::look() {
-  if (shared_cpu_) shared_cpu_->begin_look();
   for (const auto& thread : threads_)
     if (!thread->has_ended) look_at(*thread);
 }

@@ -19,24 +19,18 @@
 
 namespace plimsoll::remote {
 
-// From where threads that run are looked at.
-enum class Stand : std::uint8_t {
-  kBeside,  // from their own CPU, which they do not get meanwhile
-  kApart,   // from any other: nothing is taken from them, and fast functions can hardly ever be proven
-};
-
-// What a Sampler looks for, and how.
+// What a Sampler looks for.
 struct SamplerSettings {
   capture::Mode mode = capture::Mode::kCpu;
-  Stand stand = Stand::kBeside;
   std::size_t max_depth = 2048;
 };
 
-// Used by one thread: that thread moves to other CPUs.
+// Used by one thread at a time.
 class Sampler {
  public:
-  // `target` and `sink` must outlive it.
-  Sampler(const Target& target, const SamplerSettings& settings, capture::SampleSink& sink);
+  // All must outlive it. Threads that run are looked at from `shared_cpu`; if it is null, while they run on: then
+  // fast functions can hardly ever be proven.
+  Sampler(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu, capture::SampleSink& sink);
 
   // Reads the list of threads: who has come, who has gone. To be called often, as threads are born unseen.
   void update_threads();
@@ -103,7 +97,7 @@ class Sampler {
   capture::SampleSink& sink_;
   const memory::RemoteReader memory_;
   StackReader reader_;
-  std::optional<SharedCpu> shared_cpu_;
+  SharedCpu* const shared_cpu_;
   capture::CodeRegistry registry_;
   capture::Resolver resolver_;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -1,41 +1,26 @@
 #include "remote/session.h"
 
-#include <fcntl.h>
 #include <time.h>
 
-#include <algorithm>
-#include <string>
+#include <array>
+#include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/unique_fd.h"
+#include "remote/descendants.h"
+#include "remote/recorded_process.h"
 
 namespace plimsoll::remote {
 namespace {
 
 using capture::SampleSink;
+using Drops = std::array<capture::DropTotal, capture::kDropReasonCount>;
 
 constexpr std::int64_t kThreadsInterval = 50'000'000;
 constexpr std::int64_t kFlushInterval = 1'000'000'000;
 // The kernel adds to the clock of a thread that runs at least so often (CONFIG_HZ is at least 100).
 constexpr std::int64_t kSchedulerTick = 10'000'000;
-
-// Knows whether a process still runs the program that it ran at first: its memory is gone when it ends or calls exec.
-class Life {
- public:
-  explicit Life(const Target& target)
-      : runtime_(target.runtime),
-        memory_(
-            ::open(("/proc/" + std::to_string(static_cast<int>(target.pid)) + "/mem").c_str(), O_RDONLY | O_CLOEXEC)) {}
-  [[nodiscard]] bool goes_on() const {
-    char byte = 0;
-    return ::pread(memory_.get(), &byte, 1, static_cast<off_t>(raw(runtime_))) == 1;
-  }
-
- private:
-  Address runtime_;
-  UniqueFd memory_;
-};
 
 // When to look: so many times a second, at instants that no periodic work of the program can keep step with. Each is
 // moved by up to a quarter of the period, and the next one not, so that the rate is what was asked.
@@ -67,16 +52,12 @@ class Ticks {
 class Session {
  public:
   Session(const Target& target, const SessionSettings& settings, SampleSink& sink, const WaitUntil& wait_until)
-      : settings_(settings),
-        sink_(sink),
-        wait_until_(wait_until),
-        life_(target),
-        sampler_(target, settings.sampler, sink) {
-    if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &process_clock_) != 0) process_clock_ = -1;
+      : settings_(settings), sink_(sink), wait_until_(wait_until), descendants_(target.pid) {
+    if (settings.stand == Stand::kBeside) shared_cpu_.emplace();
+    add(target);
   }
 
   Result<SessionResult> run() {
-    start_cpu_ns_ = last_cpu_ns_ = clock_ns(process_clock_);
     Ticks ticks(settings_.rate_hz);
     const std::int64_t end_ns = settings_.duration_ns > 0 ? monotonic_ns() + settings_.duration_ns : INT64_MAX;
     while (true) {
@@ -88,28 +69,53 @@ class Session {
       if (!wait_until_(next_ns)) break;
       PLIMSOLL_TRY(housekeeping(monotonic_ns()));
       if (result_.ending == Ending::kProcessEnded) break;
-      sampler_.look();
+      if (shared_cpu_) shared_cpu_->begin_look();
+      for (const auto& process : processes_) process->sampler().look();
       ++result_.looks;
     }
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
-    for (const capture::DropTotal& drop : sampler_.drops()) result_.unproven += drop.count;
+    for (const capture::DropTotal& drop : drops()) result_.unproven += drop.count;
     return result_;
   }
 
  private:
+  void add(const Target& target) {
+    processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler,
+                                                           shared_cpu_ ? &*shared_cpu_ : nullptr, sink_, numbers_));
+  }
+
   Status housekeeping(std::int64_t now_ns) {
-    if (now_ns >= next_threads_ns_ || sampler_.has_new_threads()) {
-      if (!life_.goes_on()) result_.ending = Ending::kProcessEnded;
-      if (result_.ending == Ending::kProcessEnded) return Ok{};
-      sampler_.update_threads();
-      read_process_clock();
-      next_threads_ns_ = now_ns + kThreadsInterval;
+    const bool is_time = now_ns >= next_threads_ns_;
+    if (is_time) next_threads_ns_ = now_ns + kThreadsInterval;
+    for (const auto& process : processes_) process->update(is_time);
+    if (!processes_[0]->goes_on()) {
+      result_.ending = Ending::kProcessEnded;
+      return Ok{};
     }
+    std::erase_if(processes_, [&](const auto& process) { return !process->goes_on() && (retire(*process), true); });
+    if (is_time && settings_.follows_children) follow(now_ns);
     if (now_ns < next_flush_ns_ && !sink_.is_full()) return Ok{};
     next_flush_ns_ = now_ns + kFlushInterval;
     return flush(SampleSink::Ending::kOpen);
+  }
+
+  void follow(std::int64_t now_ns) {
+    for (const os::Pid pid : descendants_.candidates(now_ns)) {
+      const Result<Target> target = find_target(pid);
+      if (!target.ok() || !check(target.value(), settings_).ok()) continue;
+      descendants_.is_recorded(pid);
+      add(target.value());
+    }
+  }
+
+  // A process that has ended, or runs another program: what it used and lost counts on.
+  void retire(RecordedProcess& process) {
+    process.sampler().finish();
+    descendants_.has_changed(process.pid());
+    retired_cpu_ns_ += process.used_ns();
+    add_drops(retired_drops_, process.sampler().drops());
   }
 
   // What threads that run have used last is not known before the next tick of the scheduler.
@@ -119,33 +125,48 @@ class Session {
       const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
       ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
     }
-    sampler_.finish();
+    for (const auto& process : processes_) process->sampler().finish();
   }
 
-  // Often, as a process that has ended has no clock any more.
-  void read_process_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(process_clock_)); }
+  [[nodiscard]] Drops drops() const {
+    Drops all = retired_drops_;
+    for (const auto& process : processes_) add_drops(all, process->sampler().drops());
+    return all;
+  }
+
+  static void add_drops(Drops& to, const Drops& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      to[i].count += from[i].count;
+      to[i].cpu_ns += from[i].cpu_ns;
+    }
+  }
 
   Status flush(SampleSink::Ending ending) {
-    sampler_.report();
-    read_process_clock();
-    return sink_.flush({monotonic_ns(), last_cpu_ns_ - start_cpu_ns_, sampler_.drops()}, ending);
+    std::int64_t used_ns = retired_cpu_ns_;
+    for (const auto& process : processes_) {
+      process->sampler().report();
+      used_ns += process->used_ns();
+    }
+    return sink_.flush({monotonic_ns(), used_ns, drops()}, ending);
   }
 
   const SessionSettings settings_;
   SampleSink& sink_;
   const WaitUntil& wait_until_;
-  const Life life_;
-  Sampler sampler_;
+  SharedNumbers numbers_;
+  std::optional<SharedCpu> shared_cpu_;
+  Descendants descendants_;
+  std::vector<std::unique_ptr<RecordedProcess>> processes_;  // the first is the one that was asked for
   SessionResult result_;
-  clockid_t process_clock_{};
-  std::int64_t start_cpu_ns_ = 0, last_cpu_ns_ = 0;
+  Drops retired_drops_{};
+  std::int64_t retired_cpu_ns_ = 0;
   std::int64_t next_threads_ns_ = 0, next_flush_ns_ = monotonic_ns() + kFlushInterval;
 };
 
 }  // namespace
 
 Status check(const Target& target, const SessionSettings& settings) {
-  if (settings.sampler.stand == Stand::kBeside || can_prove_running(target.layout)) return Ok{};
+  if (settings.stand == Stand::kBeside || can_prove_running(target.layout)) return Ok{};
   return Error{
       ErrorKind::kUnsupported,
       "Python " + target.layout.version.text() +

@@ -12,17 +12,25 @@
 
 namespace plimsoll::remote {
 
+// From where threads that run are looked at.
+enum class Stand : std::uint8_t {
+  kBeside,  // from their own CPU, which they do not get meanwhile
+  kApart,   // from any other: nothing is taken from them, and fast functions can hardly ever be proven
+};
+
 // What to record, and how.
 struct SessionSettings {
   double rate_hz = 1000;
   SamplerSettings sampler;
-  std::int64_t duration_ns = 0;  // 0: until it ends
+  Stand stand = Stand::kBeside;
+  bool follows_children = false;  // the processes that it starts, and those that they start, too
+  std::int64_t duration_ns = 0;   // 0: until it ends
 };
 
 // Why a recording ended.
 enum class Ending : std::uint8_t {
   kStopped,       // by the caller, or its time was over
-  kProcessEnded,  // or it runs another program now
+  kProcessEnded,  // the one that was asked for; or it runs another program now
 };
 
 // How a recording went.

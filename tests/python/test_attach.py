@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import json
 import pathlib
 import signal
+import subprocess
 import sys
+import tempfile
 from typing import Iterator, Sequence
 
 import pytest
@@ -222,3 +225,49 @@ def test_says_which_pythons_it_cannot_record_from_other_cpus(tmp_path: pathlib.P
         done = harness.plimsoll_command(*words).expect(1)
     assert "leave --apart out" in done.err
     assert not (tmp_path / "none.plim").exists()
+
+
+# ---- from Python ----
+
+
+def test_python_records_another_process(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "0.3") as running:
+        # GIVEN a recording without a file
+        with plimsoll.attach(running.process.pid) as recording:
+            assert recording.is_active and recording.pid == running.process.pid
+            # WHEN the program does its work and ends
+            running.say("go")
+            truth = json.loads(running.finish().expect(0).out)
+        # THEN the profile is there, and is the same when asked for again
+        assert not recording.is_active
+        assert recording.profile is recording.stop()
+        assert set(harness.total_seconds(recording.profile)) >= set(truth)
+
+
+@pytest.mark.any_version
+def test_python_records_for_a_while_into_a_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "while.plim"
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
+        profile = plimsoll.attach(running.process.pid, path, rate_hz=100, mode="wall", duration=0.05).wait(60)
+    assert profile.complete and path.exists()
+
+
+@pytest.mark.any_version
+def test_python_says_why_it_cannot(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ProcessLookupError, match="there is no process 2147483647"):
+        plimsoll.attach(2147483647)
+    with pytest.raises(ValueError, match="no mode 'fast'"):
+        plimsoll.attach(1, mode="fast")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other, pytest.raises(plimsoll.UnsupportedError):
+        plimsoll.attach(other.pid)
+
+
+@pytest.mark.any_version
+def test_a_recording_that_nobody_wants_leaves_nothing_behind(tmp_path: pathlib.Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
+        recording = plimsoll.attach(running.process.pid)
+        assert len(list(tmp_path.iterdir())) == 1
+        del recording
+        assert not list(tmp_path.iterdir())

@@ -1,0 +1,153 @@
+"""Recordings of other processes, from outside: :func:`attach`.
+
+The program ``plimsoll attach`` does the work in a process of its own: nothing of it runs in the target, nor under this
+interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import weakref
+from typing import TYPE_CHECKING, Optional, Union
+
+from plimsoll import _program
+from plimsoll._core import UnsupportedError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from plimsoll.profiles import Profile
+
+    PathLike = Union[str, "os.PathLike[str]"]
+
+# The exit codes of src/cli/exit_code.h.
+_USAGE, _NO_PERMISSION, _BAD_INPUT = 2, 3, 5
+
+
+class Attachment:
+    """A recording of another process, made by :func:`attach`. It goes on until :meth:`stop`, the end of its ``with``
+    block, its duration, or the end of the process, whichever comes first.
+    """
+
+    def __init__(self, pid: int, path: Optional[PathLike], words: "list[str]") -> None:
+        #: The process that is recorded.
+        self.pid = pid
+        # A directory that only this user can look into.
+        self._directory = tempfile.mkdtemp(prefix="plimsoll-") if path is None else None
+        self._path = os.path.join(self._directory or "", f"{pid}.plim") if path is None else os.fspath(path)
+        self._profile: "Optional[Profile]" = None
+        command = [_program.find(), "attach", str(pid), "-o", self._path, *words]
+        self._recorder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.PIPE, text=True, start_new_session=True)
+        # Who drops it without a word leaves neither a process nor a file behind.
+        self._finalizer = weakref.finalize(self, _discard, self._recorder, self._directory)
+        assert self._recorder.stderr is not None
+        first = self._recorder.stderr.readline()
+        if not first.startswith("plimsoll: recording"):
+            said = first + self._recorder.stderr.read()
+            code = self._recorder.wait()
+            self._finalizer()
+            raise _error(code, said)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still records."""
+        return self._recorder.poll() is None
+
+    def stop(self) -> "Profile":
+        """Ends the recording, if it has not ended, and returns the profile. May be called again."""
+        if self.is_active:
+            self._recorder.send_signal(signal.SIGINT)
+        return self.wait()
+
+    def wait(self, timeout: Optional[float] = None) -> "Profile":
+        """Waits for the end of the recording, and returns the profile.
+
+        :param timeout: in seconds.
+        :raises subprocess.TimeoutExpired: if it goes on for longer; the recording does go on.
+        """
+        if self._profile is None:
+            _, said = self._recorder.communicate(timeout=timeout)
+            if self._recorder.returncode != 0:
+                raise _error(self._recorder.returncode, said)
+            from plimsoll.profiles import Profile
+
+            self._profile = Profile.open(self._path)
+            self._finalizer()
+        return self._profile
+
+    @property
+    def profile(self) -> "Profile":
+        """What was recorded, once it has ended; ends it."""
+        return self.stop()
+
+    def __enter__(self) -> "Attachment":
+        return self
+
+    def __exit__(self, kind: "Optional[type[BaseException]]", error: Optional[BaseException],
+                 traceback: "Optional[TracebackType]") -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.Attachment: process {self.pid}, {'recording' if self.is_active else 'ended'}>"
+
+
+def _discard(recorder: "subprocess.Popen[str]", directory: Optional[str]) -> None:
+    recorder.kill()
+    recorder.wait()
+    if recorder.stderr is not None:
+        recorder.stderr.close()
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _error(code: int, said: str) -> Exception:
+    """What the program's exit code and last words mean to Python."""
+    text = "\n".join(line[len("plimsoll: "):] if line.startswith("plimsoll: ") else line for line in said.splitlines())
+    if code == _USAGE:
+        return ValueError(text)
+    if code == _NO_PERMISSION:
+        return PermissionError(text)
+    if code == _BAD_INPUT and text.startswith("there is no process"):
+        return ProcessLookupError(text)
+    return UnsupportedError(text)
+
+
+def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: float = 1000, mode: str = "cpu",
+           duration: Optional[float] = None, apart: bool = False, max_depth: int = 2048,
+           sources: bool = True) -> Attachment:
+    """Records a process that runs already, from outside::
+
+        with plimsoll.attach(pid) as recording:
+            ...  # whatever the process does meanwhile
+        print(recording.profile.tree())
+
+        profile = plimsoll.attach(pid, duration=10).wait()
+
+    No code runs in the process, nothing is written into it, and it is not stopped. It returns once looking has begun.
+
+    :param pid: its number; CPython 3.9 to 3.15, whatever version this one is.
+    :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
+    :param rate_hz: looks per second, 1 to 100000.
+    :param mode: ``cpu``, ``wall`` or ``gil``, as for :class:`plimsoll.Profiler`.
+    :param duration: ends after so many seconds.
+    :param apart: look from other CPUs than the process's own: takes no time from it, and loses fast functions.
+    :param max_depth: frames kept of a stack, innermost first.
+    :param sources: keep the text of the profiled files in the profile.
+    :raises ProcessLookupError: there is no such process.
+    :raises PermissionError: it may not be looked at; the error says what would allow it.
+    :raises UnsupportedError: it is no Python, or none that can be recorded.
+    :raises ValueError: the arguments make no sense.
+    """
+    words = ["-r", f"{rate_hz:.12g}", "--mode", mode, "--max-depth", str(max_depth)]
+    if duration is not None:
+        words += ["-d", f"{duration:.12g}"]
+    if apart:
+        words.append("--apart")
+    if not sources:
+        words.append("--no-sources")
+    return Attachment(pid, path, words)

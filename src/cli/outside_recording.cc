@@ -1,0 +1,104 @@
+#include "cli/outside_recording.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "cli/run_report.h"
+#include "cli/units.h"
+#include "os/os.h"
+#include "profile/recorder.h"
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+profile::RecorderSettings recorder_settings(const remote::Target& target, const OutsideRecording& recording) {
+  const auto pid = static_cast<std::int32_t>(target.pid);
+  const std::string process = fmt::format("/proc/{}", pid);
+  std::error_code none;
+  const cpython::Version& version = target.layout.version;
+  utsname system{};
+  ::uname(&system);
+  profile::RecorderSettings recorder;
+  recorder.path = recording.output;
+  recorder.rate_hz = recording.session.rate_hz;
+  recorder.process = {pid, 0, os::command_line(target.pid)};
+  recorder.main_thread = Tid{pid};
+  recorder.directory = os::working_directory(target.pid);
+  // A process in a container sees other files under the same names.
+  if (fs::read_symlink(process + "/root", none) != "/") recorder.root = process + "/root";
+  using Sources = profile::RecorderSettings::Sources;
+  recorder.sources = recording.keeps_sources ? Sources::kEmbed : Sources::kOmit;
+  recorder.meta = {{"plimsoll", PLIMSOLL_VERSION},
+                   {"python", version.text()},
+                   {"implementation", "cpython"},
+                   {"executable", os::program_file(target.pid)},
+                   {"argv", recorder.process.name},
+                   {"platform", fmt::format("linux {}", system.machine)},
+                   {"kernel", system.release},
+                   {"directory", recorder.directory},
+                   {"rate_hz", fmt::format("{}", recording.session.rate_hz)}};
+  return recorder;
+}
+
+bool is_apart(const OutsideRecording& recording) { return recording.session.stand == remote::Stand::kApart; }
+
+}  // namespace
+
+Result<capture::Mode> mode_named(const std::string& name) {
+  for (const capture::Mode mode : {capture::Mode::kCpu, capture::Mode::kWall, capture::Mode::kGil})
+    if (name == capture::text(mode)) return mode;
+  return Error{ErrorKind::kUsage, fmt::format("no mode '{}': choose cpu, wall or gil", name)};
+}
+
+Status check_rate(double rate_hz) {
+  if (rate_hz >= 1 && rate_hz <= 100000) return Ok{};
+  return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate_hz)};
+}
+
+Result<remote::SessionResult> record_outside(const remote::Target& target, const OutsideRecording& recording,
+                                             const remote::WaitUntil& wait_until, const std::function<void()>& begin) {
+  Result<std::unique_ptr<profile::Recorder>> recorder = profile::Recorder::create(recorder_settings(target, recording));
+  if (!recorder.ok()) return recorder.error();
+  profile::Recorder& sink = *recorder.value();
+  sink.fact("engine", "attached");
+  sink.fact("mode", capture::text(recording.session.sampler.mode));
+  sink.fact("trust", "validated");
+  sink.fact("looked_from", is_apart(recording) ? "other CPUs" : "the threads' own CPUs");
+  PLIMSOLL_TRY(sink.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen));
+  os::wake_on_time();
+  if (!is_apart(recording)) os::hurry();
+  begin();
+  return remote::record(target, recording.session, sink, wait_until);
+}
+
+void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console) {
+  const auto looks = static_cast<std::int64_t>(result.looks);
+  const auto late = static_cast<std::int64_t>(result.late);
+  if (const double percent = percent_of(late, late + looks); percent >= 1)
+    console.notice(
+        fmt::format("{} % of the looks could not be taken in time: this machine has not enough time for {} a second",
+                    format_percent(percent), recording.session.rate_hz));
+  report_recording(recording.output, recording.output, console);
+  constexpr double kMuch = 2;
+  const double unproven = percent_of(static_cast<std::int64_t>(result.unproven), looks);
+  if (unproven < kMuch) return;
+  const std::string share = format_percent(std::min(unproven, 100.0));
+  if (is_apart(recording))
+    console.notice(
+        fmt::format("take care: {} % of the looks came to nothing, most of them at functions that call others within a "
+                    "microsecond or so. Such functions have less time in this profile than they took, and others more: "
+                    "leave --apart out for a true picture",
+                    share));
+  else
+    console.notice(fmt::format(
+        "take care: {} % of the looks came to nothing, so the times of fast functions may be too small: this program "
+        "could not stay on the CPUs of the process's threads (taskset, a container's CPU set, real-time scheduling)",
+        share));
+}
+
+}  // namespace plimsoll::cli

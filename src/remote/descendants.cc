@@ -1,0 +1,35 @@
+#include "remote/descendants.h"
+
+namespace plimsoll::remote {
+namespace {
+
+// A program needs some time to become a Python: exec, the loader, the start of the interpreter.
+constexpr std::int64_t kPatience = 5'000'000'000;
+// More than any program has.
+constexpr std::size_t kMostProcesses = 4096;
+constexpr int kDeepest = 64;
+
+}  // namespace
+
+void Descendants::visit(os::Pid parent, std::int64_t now_ns, int depth) {
+  if (depth == kDeepest) return;
+  for (const os::Pid child : os::children_of(parent)) {
+    if (known_.size() == kMostProcesses) return;
+    const auto [place, is_new] = known_.try_emplace(child);
+    if (is_new) place->second.since_ns = now_ns;
+    place->second.is_there = true;
+    visit(child, now_ns, depth + 1);
+  }
+}
+
+std::vector<os::Pid> Descendants::candidates(std::int64_t now_ns) {
+  for (auto& [pid, known] : known_) known.is_there = false;
+  visit(root_, now_ns, 0);
+  std::erase_if(known_, [](const auto& known) { return !known.second.is_there; });
+  std::vector<os::Pid> found;
+  for (const auto& [pid, known] : known_)
+    if (!known.is_recorded && now_ns - known.since_ns < kPatience) found.push_back(pid);
+  return found;
+}
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,38 @@
+// remote/descendants.h: the processes that descend from one, as they come.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "os/process.h"
+
+namespace plimsoll::remote {
+
+// Finds each process once it is there, and again when it runs another program. Used by one thread.
+class Descendants {
+ public:
+  explicit Descendants(os::Pid root) : root_(root) {}
+
+  // Processes that may be a Python by now, and are not recorded: those that are new, and for some seconds those that
+  // have not become one yet.
+  std::vector<os::Pid> candidates(std::int64_t now_ns);
+  // It is one, and is recorded.
+  void is_recorded(os::Pid pid) { known_[pid].is_recorded = true; }
+  // It has ended, or runs another program now.
+  void has_changed(os::Pid pid) { known_.erase(pid); }
+
+ private:
+  // What is known of a process that has been seen.
+  struct Known {
+    std::int64_t since_ns = 0;
+    bool is_recorded = false;
+    bool is_there = true;
+  };
+  void visit(os::Pid parent, std::int64_t now_ns, int depth);
+
+  os::Pid root_;
+  std::unordered_map<os::Pid, Known> known_;
+};
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,55 @@
+#include "remote/process_sink.h"
+
+#include <utility>
+
+namespace plimsoll::remote {
+
+using capture::CodeId;
+using capture::ThreadSerial;
+
+void ProcessSink::code(CodeId id, const cpython::CodeInfo& info) {
+  const auto [known, is_new] = codes_.try_emplace(id.index(), CodeId{numbers_.next_code});
+  if (is_new) ++numbers_.next_code;
+  all_.code(known->second, info);
+}
+
+void ProcessSink::forget_code(CodeId id) {
+  if (const auto known = codes_.find(id.index()); known != codes_.end()) all_.forget_code(known->second);
+}
+
+ThreadSerial ProcessSink::ours(ThreadSerial serial) {
+  while (threads_.size() <= serial.index()) threads_.emplace_back(numbers_.next_thread++);
+  return threads_[serial.index()];
+}
+
+void ProcessSink::thread(const capture::ThreadInfo& info) {
+  if (!std::exchange(is_told_, true)) {
+    process_.number = numbers_.next_process++;
+    all_.process(process_);
+  }
+  capture::ThreadInfo told = info;
+  told.serial = ours(info.serial);
+  told.process = process_.number;
+  all_.thread(told);
+}
+
+capture::Sample ProcessSink::ours(const capture::Sample& sample) {
+  frames_.assign(sample.frames.begin(), sample.frames.end());
+  for (capture::SampleFrame& frame : frames_) frame.code = codes_.at(frame.code.index());
+  capture::Sample told = sample;
+  told.thread = ours(sample.thread);
+  told.frames = frames_;
+  return told;
+}
+
+void ProcessSink::allocation(const capture::Allocation& allocation) {
+  all_.allocation({ours(allocation.sample), allocation.block});
+}
+
+void ProcessSink::marker(const capture::MarkerEvent& marker) {
+  capture::MarkerEvent told = marker;
+  told.thread = ours(marker.thread);
+  all_.marker(told);
+}
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,51 @@
+#include "remote/recorded_process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace plimsoll::remote {
+namespace {
+
+// How often it is asked whether a thread has been born: half as long as any thread lives that is worth a look.
+constexpr std::int64_t kBirthsInterval = 2'000'000;
+
+std::string memory_file(os::Pid pid) { return "/proc/" + std::to_string(static_cast<int>(pid)) + "/mem"; }
+
+}  // namespace
+
+RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
+                                 capture::SampleSink& sink, SharedNumbers& numbers)
+    : target_(target),
+      memory_(::open(memory_file(target.pid).c_str(), O_RDONLY | O_CLOEXEC)),
+      sink_(sink, numbers, {0, static_cast<std::int32_t>(target.pid), os::command_line(target.pid)}),
+      sampler_(target_, settings, shared_cpu, sink_) {
+  if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &clock_) != 0) clock_ = -1;
+  start_cpu_ns_ = last_cpu_ns_ = clock_ns(clock_);
+}
+
+bool RecordedProcess::has_memory() const {
+  char byte = 0;
+  return ::pread(memory_.get(), &byte, 1, static_cast<off_t>(raw(target_.runtime))) == 1;
+}
+
+void RecordedProcess::update(bool whole) {
+  const std::int64_t now_ns = monotonic_ns();
+  if (!whole) {
+    if (now_ns < next_new_ns_) return;
+    next_new_ns_ = now_ns + kBirthsInterval;
+    if (!sampler_.has_new_threads()) return;
+  }
+  goes_on_ = has_memory();
+  if (!goes_on_) return;
+  sampler_.update_threads();
+  read_clock();
+}
+
+std::int64_t RecordedProcess::used_ns() {
+  read_clock();
+  return last_cpu_ns_ - start_cpu_ns_;
+}
+
+}  // namespace plimsoll::remote

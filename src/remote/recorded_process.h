@@ -1,0 +1,48 @@
+// remote/recorded_process.h: one process of a recording from outside.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "remote/process_sink.h"
+#include "remote/sampler.h"
+#include "remote/target.h"
+
+namespace plimsoll::remote {
+
+// Looks at it, and knows how long it is the program that it was. Used by one thread.
+class RecordedProcess {
+ public:
+  // `shared_cpu` (may be null), `sink` and `numbers` must outlive it.
+  RecordedProcess(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
+                  capture::SampleSink& sink, SharedNumbers& numbers);
+
+  [[nodiscard]] os::Pid pid() const { return target_.pid; }
+  [[nodiscard]] Sampler& sampler() { return sampler_; }
+  // Who has come, who has gone. `whole`: even if nobody seems to have come; to be done now and then.
+  void update(bool whole);
+  // False when it has ended, or runs another program now.
+  [[nodiscard]] bool goes_on() const { return goes_on_; }
+  // CPU time of all its threads since it is recorded.
+  [[nodiscard]] std::int64_t used_ns();
+
+ private:
+  // Its memory is gone when it ends or calls exec.
+  [[nodiscard]] bool has_memory() const;
+  void read_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(clock_)); }
+
+  const Target target_;
+  const UniqueFd memory_;
+  ProcessSink sink_;
+  Sampler sampler_;
+  clockid_t clock_{};
+  std::int64_t start_cpu_ns_ = 0;
+  std::int64_t last_cpu_ns_ = 0;  // read often, as a process that has ended has no clock any more
+  std::int64_t next_new_ns_ = 0;
+  bool goes_on_ = true;
+};
+
+}  // namespace plimsoll::remote
