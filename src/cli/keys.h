@@ -10,6 +10,7 @@ namespace plimsoll::cli {
 
 // A key. Only kText has a text: one character.
 struct Key {
+  // Those that mean something here.
   enum class Kind : std::uint8_t {
     kText,
     kEnter,

@@ -36,7 +36,8 @@ TEST(Mappings, AreReadFromTheirLines) {
 TEST(Usage, IsReadWhateverTheProcessIsCalled) {
   // GIVEN a process whose name looks like more fields
   const std::optional<Usage> usage = parse_usage(
-      "42 (a) S (b) R 1 42 42 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 5 0 12345 10485760 1000 18446744073709551615 1\n", 4096);
+      "42 (a) S (b) R 1 42 42 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 5 0 12345 10485760 1000 18446744073709551615 1\n",
+      4096);
   ASSERT_TRUE(usage);
   EXPECT_EQ(usage->state, 'R');
   EXPECT_EQ(usage->threads, 5);
@@ -44,7 +45,8 @@ TEST(Usage, IsReadWhateverTheProcessIsCalled) {
 }
 
 TEST(Usage, ThatIsDamagedIsNone) {
-  for (const char* stat : {"", "42", "42 (a", "42 (a) ", "42 (a) S 1 2 3"}) EXPECT_FALSE(parse_usage(stat, 4096)) << stat;
+  for (const char* stat : {"", "42", "42 (a", "42 (a) ", "42 (a) S 1 2 3"})
+    EXPECT_FALSE(parse_usage(stat, 4096)) << stat;
 }
 
 TEST(Usage, OfThisProcessGrows) {

@@ -12,7 +12,6 @@ constexpr std::int64_t kThere = 1'500'000'000;
 
 }  // namespace
 
-// Takes over what stacks need from one profile's tables into another's.
 class LiveWindow::Copy {
  public:
   Copy(const Profile& from, Profile& to) : from_(from), to_(to), known_(from.stacks.size()) {}

@@ -22,7 +22,7 @@ struct LiveThread {
 
 // A stretch of a session that ends at a given time.
 struct LiveView {
-  Profile profile;             // its times count from the beginning of the stretch, and end_ns is how long it was
+  Profile profile;                  // its times count from the beginning of the stretch, and end_ns is how long it was
   std::vector<LiveThread> threads;  // by ThreadId of the profile
   std::uint64_t gil_looks = 0;      // at the lock of the main interpreter; 0 if there is none
   std::uint64_t gil_held = 0;
@@ -63,6 +63,7 @@ class LiveWindow final : public capture::SampleSink {
   Status flush(const Totals& totals, Ending ending) override;
 
  private:
+  // A sample.
   struct Row {
     std::int64_t time_ns = 0;
     std::int64_t weight_ns = 0;
@@ -70,11 +71,13 @@ class LiveWindow final : public capture::SampleSink {
     StackId stack;
     Activity activity{};
   };
+  // A thread, and its last sample.
   struct KnownThread {
     capture::ThreadInfo info;
     Activity now = Activity::kOther;
     StackId stack;
   };
+  // Takes over what stacks need into the tables of another profile.
   class Copy;
 
   [[nodiscard]] std::size_t table_memory() const;

@@ -24,6 +24,7 @@ class SampleStacks {
   void forget();
 
  private:
+  // What a thread's previous sample looked like.
   struct Last {
     std::vector<capture::SampleFrame> frames;
     std::vector<StackId> stacks;  // of each prefix of `frames`
@@ -34,7 +35,7 @@ class SampleStacks {
   StackId synthetic_root(const char* name);
 
   Profile& profile_;
-  std::vector<FunctionId> functions_;                      // by CodeId
+  std::vector<FunctionId> functions_;                    // by CodeId
   boost::unordered_flat_map<std::uint32_t, Last> last_;  // by ThreadSerial
 };
 
