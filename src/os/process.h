@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,18 @@ std::vector<Pid> children_of(Pid pid);
 
 // Whether it is there, and is not a zombie.
 bool is_alive(Pid pid);
+
+// What a process takes of its machine.
+struct Usage {
+  char state = '?';  // as Task::state, of its first thread
+  int threads = 0;
+  std::int64_t resident_bytes = 0;  // RSS
+  std::int64_t cpu_ns = 0;          // all its threads, living and dead
+};
+// None if it has ended.
+std::optional<Usage> usage_of(Pid pid);
+// From /proc/PID/stat, whose CPU time is left out: it counts in hundredths of a second. None if it is damaged. Pure.
+std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes);
 
 // The arguments of a process, separated by spaces; empty if they cannot be read.
 std::string command_line(Pid pid);

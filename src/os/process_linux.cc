@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/clock.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -182,6 +183,34 @@ bool is_alive(Pid pid) {
   const std::string status = read_or_nothing(proc_path(pid, "status"));
   const std::string_view state = status_field(status, "State");
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes) {
+  // The name in brackets may hold anything, brackets and blanks, too.
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string_view::npos) return std::nullopt;
+  stat.remove_prefix(name_end + 2);
+  constexpr std::size_t kState = 0, kThreads = 17, kPages = 21;
+  Usage usage;
+  for (std::size_t field = 0; field <= kPages; ++field) {
+    const std::string_view word = stat.substr(0, stat.find(' '));
+    if (word.empty()) return std::nullopt;
+    const char* end = word.data() + word.size();
+    if (field == kState) usage.state = word[0];
+    if (field == kThreads) std::from_chars(word.data(), end, usage.threads);
+    if (field == kPages) std::from_chars(word.data(), end, usage.resident_bytes);
+    stat.remove_prefix(std::min(stat.size(), word.size() + 1));
+  }
+  usage.resident_bytes *= page_bytes;
+  return usage;
+}
+
+std::optional<Usage> usage_of(Pid pid) {
+  std::optional<Usage> usage = parse_usage(read_or_nothing(proc_path(pid, "stat")), ::sysconf(_SC_PAGESIZE));
+  clockid_t clock{};
+  if (!usage || usage->state == 'Z' || usage->state == 'X') return std::nullopt;
+  if (::clock_getcpuclockid(static_cast<pid_t>(pid), &clock) == 0) usage->cpu_ns = clock_ns(clock);
+  return usage;
 }
 
 std::string command_line(Pid pid) {

@@ -42,6 +42,12 @@ capture::Sample ProcessSink::ours(const capture::Sample& sample) {
   return told;
 }
 
+void ProcessSink::gil(const capture::GilLook& look) {
+  capture::GilLook told = look;
+  if (!look.holder.is_none()) told.holder = ours(look.holder);
+  all_.gil(told);
+}
+
 void ProcessSink::allocation(const capture::Allocation& allocation) {
   all_.allocation({ours(allocation.sample), allocation.block});
 }

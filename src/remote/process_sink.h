@@ -32,6 +32,7 @@ class ProcessSink final : public capture::SampleSink {
   void process(const capture::ProcessInfo& info) override { all_.process(info); }
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override { all_.sample(ours(sample)); }
+  void gil(const capture::GilLook& look) override;
   void allocation(const capture::Allocation& allocation) override;
   void release(std::int64_t time_ns, const capture::RawRelease& release) override { all_.release(time_ns, release); }
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override {
