@@ -137,7 +137,7 @@ TEST(RenderTop, SaysWhyThereIsNothing) {
   EXPECT_NE(drawn(picture_of(), state, {80, 24}).find("nothing here matches the filter"), std::string::npos);
   TopPicture ended = picture_of();
   ended.usage.reset();
-  EXPECT_NE(drawn(ended, {}, {80, 24}).find("ENDED"), std::string::npos);
+  EXPECT_NE(drawn(std::move(ended), {}, {80, 24}).find("ENDED"), std::string::npos);
 }
 
 // A process whose names are made to break a screen.

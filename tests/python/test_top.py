@@ -288,7 +288,7 @@ def test_keeps_what_the_program_writes(program: Program) -> None:
     path = program("import sys\nprint('to be read', flush=True)\nprint('\\x1b[2Jtoo', file=sys.stderr, flush=True)\n"
                    "while True: sum(range(1000))\n")
     with Terminal(top(path)) as terminal:
-        terminal.wait_for_text("<module>")
+        terminal.wait_for_text("<module>", "program.py")
         terminal.type("q")
         assert terminal.finish() == 0
         assert "to be read" not in terminal.raw
