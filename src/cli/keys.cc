@@ -49,8 +49,10 @@ std::optional<Key> take_sequence(std::string_view& bytes) {
 
 std::optional<Key> take_character(std::string_view& bytes) {
   const unsigned char first = static_cast<unsigned char>(bytes[0]);
-  const std::size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (bytes.size() < size) return std::nullopt;
+  const std::size_t size = first < 0xc2 || first > 0xf4 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; };
+  // What has begun well may go on with the next bytes.
+  if (bytes.size() < size && std::all_of(bytes.begin() + 1, bytes.end(), continues)) return std::nullopt;
   const Utf8Character character = first_character(bytes);
   const std::string_view text = bytes.substr(0, character.size);
   bytes.remove_prefix(character.size);

@@ -96,6 +96,7 @@ std::string subject_in_words(const TopState& state) {
 Cell subject_line(const TopPicture& picture, const TopState& state, std::size_t width) {
   ScreenLine line(width);
   line.add(subject_in_words(state)).add(", last ").add(seconds(picture.live.profile.end_ns), Style::kStrong);
+  if (!state.filter.empty() && !state.is_typing) line.add("  filter: ", Style::kDim).add(state.filter, Style::kWarning);
   line.add(fmt::format("  {}", format_rate(picture.rate_hz)), Style::kDim);
   // Looks that came to nothing: their time went to other samples.
   const std::uint64_t lost = picture.live.lost;
@@ -103,23 +104,21 @@ Cell subject_line(const TopPicture& picture, const TopState& state, std::size_t 
       percent_of(static_cast<std::int64_t>(lost), static_cast<std::int64_t>(picture.live.samples + lost));
   if (lost > 0)
     line.add(fmt::format(", {} % failed", format_percent(percent)), percent < 2 ? Style::kDim : Style::kHot);
-  if (!state.filter.empty() && !state.is_typing) line.add("  filter: ", Style::kDim).add(state.filter, Style::kWarning);
   return line.take();
 }
 
 Cell foot_line(const TopState& state, std::size_t width) {
   ScreenLine line(width);
   if (state.is_typing) return line.add("filter: ", Style::kStrong).add(state.filter).add("_").take();
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKeys = {{{"q", "quit"},
-                                                                                    {"p", "pause"},
-                                                                                    {"s", "self"},
-                                                                                    {"t", "total"},
-                                                                                    {"l", "lines"},
-                                                                                    {"f", "flame"},
-                                                                                    {"T", "threads"},
-                                                                                    {"w", "waits"},
-                                                                                    {"/", "filter"},
-                                                                                    {"?", "help"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKeys = {{{"q", "quit"},
+                                                                                   {"?", "help"},
+                                                                                   {"p", "pause"},
+                                                                                   {"s/t", "sort"},
+                                                                                   {"l", "lines"},
+                                                                                   {"f", "flame"},
+                                                                                   {"T", "threads"},
+                                                                                   {"w", "wall"},
+                                                                                   {"/", "filter"}}};
   for (const auto& [key, word] : kKeys) line.add(key, Style::kStrong).add(" ").add(word, Style::kDim).add("  ");
   return line.take();
 }

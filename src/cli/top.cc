@@ -222,7 +222,7 @@ class Top final : public Command {
     if (!output.empty()) console.notice(fmt::format("its output is in {}", output));
     constexpr std::size_t kLines = 10;
     if (!was_asked && code != 0 && !output.empty())
-      console.notice(fmt::format("its last lines are\n{}", watched_->last_output(kLines)));
+      console.notice(fmt::format("its last lines are{}", watched_->last_output(kLines)));
     return was_asked ? kFine : code;
   }
 

@@ -12,7 +12,6 @@ namespace plimsoll::cli {
 namespace {
 
 using profile::Tree;
-using profile::TreeNode;
 
 // A call on the screen.
 struct Box {
@@ -50,13 +49,22 @@ class Flame {
  private:
   [[nodiscard]] std::string name(std::size_t node) const { return function_name(profile_, tree_.nodes[node].function); }
 
+  // Those that have time (the tables know other stacks, too), in the order of their names, as that of their times
+  // changes all the while.
+  [[nodiscard]] std::vector<std::size_t> children_of(std::size_t node) const {
+    std::vector<std::size_t> children = tree_.nodes[node].children;
+    std::erase_if(children, [&](std::size_t child) { return tree_.nodes[child].total_ns <= 0; });
+    std::stable_sort(children.begin(), children.end(), [&](std::size_t a, std::size_t b) { return name(a) < name(b); });
+    return children;
+  }
+
   // The calls from the root on that everything is below of, which would be a row each and say nothing.
   void find_trunk() {
     for (std::size_t at = 0;;) {
-      const TreeNode& node = tree_.nodes[at];
       if (at != 0) trunk_.push_back(at);
-      if (node.children.size() != 1 || node.self_ns != 0) break;
-      at = node.children[0];
+      const std::vector<std::size_t> children = children_of(at);
+      if (children.size() != 1 || tree_.nodes[at].self_ns != 0) break;
+      at = children[0];
     }
     if (trunk_.empty()) trunk_.push_back(0);
   }

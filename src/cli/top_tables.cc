@@ -140,10 +140,10 @@ namespace {
 constexpr std::array<std::pair<Activity, std::string_view>, 6> kShares = {{{Activity::kRunning, "run"},
                                                                            {Activity::kReady, "rdy"},
                                                                            {Activity::kGil, "gil"},
-                                                                           {Activity::kLock, "lock"},
+                                                                           {Activity::kLock, "lck"},
                                                                            {Activity::kIo, "io"},
                                                                            {Activity::kSleep, "slp"}}};
-constexpr std::size_t kTid = 8, kState = 8, kShare = 5, kSharesFit = 74;
+constexpr std::size_t kTid = 7, kState = 7, kShare = 4, kSharesFit = 66;
 
 std::string thread_name(const profile::Thread& thread) {
   if (!thread.name.empty()) return thread.name;
@@ -190,7 +190,7 @@ TopBody threads_body(const TopPicture& picture, const TopState& state, std::size
   title.add("  ").left("does", kState, Style::kDim);
   if (width >= kSharesFit)
     for (const auto& [activity, word] : kShares) title.right(word, kShare, Style::kDim);
-  title.add("  ").add("thread, and where it is", Style::kDim);
+  title.add("  ").add("thread, and where", Style::kDim);
   const std::size_t count = rows.size();
   return {title.take(), count,
           [&picture, rows = std::move(rows), width](std::size_t i) { return thread_line(picture, rows[i], width); }};

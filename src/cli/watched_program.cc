@@ -121,7 +121,7 @@ std::string WatchedProgram::output_file() const {
 std::string WatchedProgram::last_output(std::size_t lines) const {
   const std::vector<std::string> text = source_of(profile::Profile{}, output_file()).lines;
   std::string out;
-  for (std::size_t i = text.size() - std::min(text.size(), lines); i < text.size(); ++i) out += "  " + text[i] + "\n";
+  for (std::size_t i = text.size() - std::min(text.size(), lines); i < text.size(); ++i) out += "\n  " + text[i];
   return out;
 }
 

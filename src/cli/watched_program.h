@@ -36,7 +36,7 @@ class WatchedProgram {
   bool terminate();
   // The file that has its output; empty if it has written nothing, or nowhere. The program must have ended.
   [[nodiscard]] std::string output_file() const;
-  // The last lines of it, as a person may see them.
+  // The last lines of it, as a person may see them, each after a line end and indented.
   [[nodiscard]] std::string last_output(std::size_t lines) const;
 
  private:

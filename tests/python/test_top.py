@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -245,19 +246,26 @@ def test_the_death_of_the_process_gives_the_terminal_back(number: "signal.Signal
         assert "huge" in terminal.after
 
 
-def test_a_suspended_screen_gives_the_terminal_back_and_takes_it_again() -> None:
-    with screen() as (terminal, _):
-        terminal.wait_for_text("huge")
-        # (An orphan cannot be suspended by a key: this is what its shell sends.)
-        os.kill(terminal.process.pid, signal.SIGTSTP)
-        terminal.wait_for(lambda t: not t.screen.is_other)
-        terminal.assert_given_back()
-        os.kill(terminal.process.pid, signal.SIGCONT)
-        terminal.wait_for(lambda t: t.screen.is_other and "huge" in t.screen.text)
-        assert terminal.modes() != terminal.modes_before
-        terminal.type("q")
-        assert terminal.finish() == 0
-        terminal.assert_given_back()
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs a shell with job control")
+def test_ctrl_z_gives_the_terminal_back_and_takes_it_again() -> None:
+    # GIVEN a shell in which it is a job
+    script = '"$@"; echo "stopped: $?"; read line; echo "read: $line"; fg; echo "ended: $?"'
+    with running(SHARES, "1000") as program:
+        with Terminal(["bash", "-mc", script, "bash", *top(str(program.process.pid))]) as terminal:
+            terminal.wait_for_text("huge")
+            # WHEN it is suspended THEN the shell has the terminal as it was
+            terminal.type("\x1a")
+            terminal.wait_for(lambda t: f"stopped: {128 + signal.SIGTSTP}" in t.after)
+            terminal.assert_given_back()
+            # WHEN it goes on THEN it draws anew
+            terminal.type("line\n")
+            terminal.wait_for(lambda t: t.screen.is_other and "huge" in t.screen.text)
+            assert terminal.modes() != terminal.modes_before
+            terminal.type("q")
+            assert terminal.finish() == 0
+            terminal.assert_given_back()
+            assert "read: line" in terminal.raw
+            assert "ended: 0" in terminal.after
 
 
 # ---- programs of its own ----
@@ -280,7 +288,7 @@ def test_keeps_what_the_program_writes(program: Program) -> None:
     path = program("import sys\nprint('to be read', flush=True)\nprint('\\x1b[2Jtoo', file=sys.stderr, flush=True)\n"
                    "while True: sum(range(1000))\n")
     with Terminal(top(path)) as terminal:
-        terminal.wait_for_text("<module>")
+        terminal.wait_for_text("<module>", "program.py")
         terminal.type("q")
         assert terminal.finish() == 0
         assert "to be read" not in terminal.raw
