@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
+#include "cli/firefox_page.h"
 #include "cli/outside_recording.h"
 #include "cli/pypy_files.h"
 #include "cli/python_program.h"
@@ -87,6 +88,7 @@ class Run final : public Command {
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
+           "  plimsoll run --firefox app.py             then look at it in the Firefox Profiler\n"
            "  plimsoll run -f firefox -o app.json app.py\n"
            "\n"
            "Options come before the program; all that follows it is the program's. Its exit code is passed on.\n"
@@ -120,6 +122,8 @@ class Run final : public Command {
         ->type_name("FORMAT");
     app.add_flag("--external", is_external_,
                  "Record from outside, as plimsoll attach does: none of our code runs in the program");
+    app.add_flag("--firefox", is_shown_in_firefox_,
+                 "Open the profile in the Firefox Profiler when the program has ended, until Ctrl-C");
     app.add_option("--config", config_, "Read settings from this file only")->type_name("FILE");
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
@@ -162,6 +166,7 @@ class Run final : public Command {
     else if (!is_quiet_ || !fs::exists(plim, error))
       report_recording(plim, output, console);
     if (!is_quiet_) report_children(plim, console);
+    if (is_shown_in_firefox_) show(plim, console);
     return pass_on(ending.value());
   }
 
@@ -202,6 +207,7 @@ class Run final : public Command {
       convert(plim, output, console);
     else if (!is_quiet_)
       report_outside(result.value(), recording, console);
+    if (is_shown_in_firefox_ && result.ok()) show(plim, console);
     return pass_on(ending.value());
   }
 
@@ -225,6 +231,8 @@ class Run final : public Command {
     const Result<std::int64_t> distance = alloc_bytes();
     if (!distance.ok()) return distance.error();
     if (is_plim()) return Ok{};
+    if (is_shown_in_firefox_)
+      return Error{ErrorKind::kUsage, "--firefox shows the .plim file, and --format writes none: choose one of them"};
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     if (!writer.ok()) return writer.error();
     return Ok{};
@@ -289,6 +297,15 @@ class Run final : public Command {
     if (!is_quiet_) console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
   }
 
+  // What goes wrong here does not change how the program ended.
+  static void show(const std::string& plim, Console& console) {
+    Result<profile::Profile> profile = profile::read_plim_file(plim);
+    if (!profile.ok()) return;  // which the report has said
+    if (profile.value().samples.size() == 0) return console.notice("no samples were taken; there is nothing to open");
+    if (const Status shown = show_in_firefox(profile.take(), plim, {}, console); !shown.ok())
+      console.notice(shown.error().message);
+  }
+
   // Ends this process as the program ended, so that callers see no difference.
   static int pass_on(const Ending& ending) {
     if (ending.signal == 0) return ending.exit_code;
@@ -300,7 +317,8 @@ class Run final : public Command {
   }
 
   RunSettings settings_;
-  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false, is_external_ = false;
+  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false;
+  bool is_external_ = false, is_shown_in_firefox_ = false;
   std::string config_, python_;
   std::vector<std::string> program_;
 };
