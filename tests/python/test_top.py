@@ -296,7 +296,7 @@ def test_starts_a_program_and_ends_it() -> None:
 
 
 def test_a_program_ends_with_its_terminal() -> None:
-    with Terminal(top(SHARES, "1000", "--discard-output")) as terminal:
+    with Terminal(top(SHARES, "1000")) as terminal:
         terminal.wait_for_text("huge")
         pid = int(terminal.screen.lines[0].split("process ")[1].split()[0])
         # WHEN the terminal's window is closed
@@ -305,6 +305,8 @@ def test_a_program_ends_with_its_terminal() -> None:
         # THEN the program does not go on unseen
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+        # nor does a file stay that nobody was told of
+        assert terminal.process.returncode == 0
 
 
 def test_keeps_what_the_program_writes(program: Program) -> None:
@@ -326,7 +328,7 @@ def test_keeps_what_the_program_writes(program: Program) -> None:
 
 def test_a_program_has_its_own_exit_code(program: Program) -> None:
     path = program("import sys\nfor i in range(3000): sum(range(1000))\nsys.exit(7)\n")
-    with Terminal(top(path, "--discard-output")) as terminal:
+    with Terminal(top("--discard-output", path)) as terminal:
         assert terminal.finish() == 7
         terminal.assert_given_back()
         assert "the program has ended with exit code 7" in terminal.after
