@@ -81,9 +81,18 @@ class Top final : public Command {
 
   Result<int> run(Console& console) override {
     PLIMSOLL_TRY(check_settings());
+    const TopSignals signals;
+    Result<int> code = run_with(signals, console);
+    watched_.reset();  // while signals wait: another Ctrl-C must not leave the program behind
+    return code;
+  }
+
+ private:
+  [[nodiscard]] bool is_once() const { return is_once_ || as_json_; }
+
+  Result<int> run_with(const TopSignals& signals, Console& console) {
     const Result<ColorChoice> color = parse_color(words_.color);
     if (!color.ok()) return color.error();
-    const TopSignals signals;
     PLIMSOLL_TRY(start_program(signals));
     Result<remote::Target> target = program_.empty() ? remote::find_target(os::Pid{pid_}) : target_of_program(signals);
     if (!target.ok() && !was_ended_early(signals)) return target.error();
@@ -105,9 +114,6 @@ class Top final : public Command {
       PLIMSOLL_TRY(print_picture(show, page, kRowsAtTheEnd, console));
     return program_.empty() ? report_process(end.value(), console) : report_program(end.value(), console);
   }
-
- private:
-  [[nodiscard]] bool is_once() const { return is_once_ || as_json_; }
 
   Status check_settings() {
     if (pid_ == 0 && program_.empty())

@@ -144,6 +144,12 @@ TopSignals::TopSignals() {
   event_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+TopSignals::~TopSignals() {
+  while (next() != 0) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 int TopSignals::next() const {
   signalfd_siginfo info{};
   return ::read(event_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)

@@ -21,7 +21,8 @@ class TopSignals {
   TopSignals();
   TopSignals(const TopSignals&) = delete;
   TopSignals& operator=(const TopSignals&) = delete;
-  ~TopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  // Those that wait still have been obeyed by then: a terminal that is gone sends several.
+  ~TopSignals();
 
   // Can be read from when there is one.
   [[nodiscard]] int event() const { return event_.get(); }

@@ -124,8 +124,9 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        os.close(self._master)
-        os.close(self._slave)
+        if self._master >= 0:
+            os.close(self._master)
+            os.close(self._slave)
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -138,6 +139,12 @@ class Terminal:
     def modes(self) -> "list[Any]":
         """How the terminal treats what is typed."""
         return termios.tcgetattr(self._slave)
+
+    def hang_up(self) -> None:
+        """Closes the window."""
+        os.close(self._slave)
+        os.close(self._master)
+        self._master = self._slave = -1
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())

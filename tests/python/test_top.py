@@ -246,6 +246,18 @@ def test_the_death_of_the_process_gives_the_terminal_back(number: "signal.Signal
         assert "huge" in terminal.after
 
 
+def test_a_terminal_that_takes_nothing_keeps_nobody() -> None:
+    with screen("-w", "1s") as (terminal, _):
+        # GIVEN a terminal that is as good as dead: much is drawn, and nobody reads it
+        for columns in range(60, 160):
+            terminal.resize(columns, 50)
+            terminal.type("flT")
+        # WHEN it is told to end THEN it does
+        os.kill(terminal.process.pid, signal.SIGTERM)
+        assert terminal.process.wait(harness.DEADLINE / 4) == 0
+        assert terminal.modes() == terminal.modes_before
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs a shell with job control")
 def test_ctrl_z_gives_the_terminal_back_and_takes_it_again() -> None:
     # GIVEN a shell in which it is a job
@@ -283,6 +295,20 @@ def test_starts_a_program_and_ends_it() -> None:
             os.kill(pid, 0)
 
 
+def test_a_program_ends_with_its_terminal() -> None:
+    with Terminal(top(SHARES, "1000")) as terminal:
+        terminal.wait_for_text("huge")
+        pid = int(terminal.screen.lines[0].split("process ")[1].split()[0])
+        # WHEN the terminal's window is closed
+        terminal.hang_up()
+        terminal.process.wait(harness.DEADLINE / 4)
+        # THEN the program does not go on unseen
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        # nor does a file stay that nobody was told of
+        assert terminal.process.returncode == 0
+
+
 def test_keeps_what_the_program_writes(program: Program) -> None:
     # GIVEN a program that writes while it runs
     path = program("import sys\nprint('to be read', flush=True)\nprint('\\x1b[2Jtoo', file=sys.stderr, flush=True)\n"
@@ -302,7 +328,7 @@ def test_keeps_what_the_program_writes(program: Program) -> None:
 
 def test_a_program_has_its_own_exit_code(program: Program) -> None:
     path = program("import sys\nfor i in range(3000): sum(range(1000))\nsys.exit(7)\n")
-    with Terminal(top(path, "--discard-output")) as terminal:
+    with Terminal(top("--discard-output", path)) as terminal:
         assert terminal.finish() == 7
         terminal.assert_given_back()
         assert "the program has ended with exit code 7" in terminal.after
