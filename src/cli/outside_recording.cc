@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include <filesystem>
 
@@ -74,6 +75,25 @@ Result<remote::SessionResult> record_outside(const remote::Target& target, const
   if (!is_apart(recording)) os::hurry();
   begin();
   return remote::record(target, recording.session, sink, wait_until);
+}
+
+Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
+  constexpr std::int64_t kPatienceNs = 10'000'000'000;
+  constexpr std::int64_t kStepNs = 500'000;
+  const auto sleep_until = [](std::int64_t time_ns) {
+    const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
+    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
+    return true;
+  };
+  const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
+  Result<remote::Target> target = remote::find_target(pid);
+  while (!target.ok() && target.error().kind != ErrorKind::kPermission && os::is_alive(pid) &&
+         monotonic_ns() < end_ns) {
+    sleep_until(monotonic_ns() + kStepNs);
+    target = remote::find_target(pid);
+  }
+  if (!target.ok()) return target.error();
+  return record_outside(target.value(), recording, sleep_until, [] {});
 }
 
 void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console) {

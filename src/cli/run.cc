@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
 #include "cli/outside_recording.h"
@@ -55,26 +54,6 @@ std::string setting_line(const std::string& name, const std::string& value) {
       line += letter;
   }
   return line + "\n";
-}
-
-// Records a program that has just been started: its interpreter is there some milliseconds later.
-Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
-  constexpr std::int64_t kPatienceNs = 10'000'000'000;
-  constexpr std::int64_t kStepNs = 500'000;
-  const auto sleep_until = [](std::int64_t time_ns) {
-    const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
-    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
-    return true;
-  };
-  const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
-  Result<remote::Target> target = remote::find_target(pid);
-  while (!target.ok() && target.error().kind != ErrorKind::kPermission && os::is_alive(pid) &&
-         monotonic_ns() < end_ns) {
-    sleep_until(monotonic_ns() + kStepNs);
-    target = remote::find_target(pid);
-  }
-  if (!target.ok()) return target.error();
-  return record_outside(target.value(), recording, sleep_until, [] {});
 }
 
 class Run final : public Command {
