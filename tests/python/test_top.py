@@ -18,8 +18,10 @@ import harness
 from known_shares import assert_shares
 from terminal import Terminal
 
-pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
-                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+# (What a version of Python changes, the tests of attach find.)
+pytestmark = [pytest.mark.any_version,
+              pytest.mark.skipif(not harness.may_look_at_others(),
+                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")]
 
 Program = Callable[..., pathlib.Path]
 SHARES = harness.TARGETS / "shares.py"
@@ -354,7 +356,6 @@ def test_nothing_of_ours_is_in_the_program(program: Program, tmp_path: pathlib.P
 # ---- what it refuses ----
 
 
-@pytest.mark.any_version
 @pytest.mark.parametrize("words, complaint", [
     ([], "which process or program?"),
     (["1", "-r", "0"], "a rate of 0 Hz is not possible"),
@@ -369,7 +370,6 @@ def test_says_what_is_wrong_with_its_words(words: "list[str]", complaint: str) -
     assert complaint in harness.plimsoll_command("top", *words).expect(2).err
 
 
-@pytest.mark.any_version
 def test_says_that_there_is_no_such_process() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
