@@ -17,6 +17,8 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import harness
 
+#: A sequence that another one follows before it is whole: terminals forget it.
+CUT = re.compile(r"\x1b(\[[?0-9;]*)?(?=\x1b)")
 #: Text, or one escape sequence: `ESC [ parameters letter`.
 PIECES = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([^\x1b]+)|(\x1b[^\[])")
 
@@ -30,6 +32,8 @@ class Screen:
         self.has_cursor = True
         self.wraps = True
         self.foreign: "list[str]" = []
+        #: Sequences that were cut off.
+        self.cuts = 0
         self._rest = ""
         self._row = self._column = 0
         self._cells = [[" "] * columns for _ in range(rows)]
@@ -47,7 +51,8 @@ class Screen:
         self._clear()
 
     def feed(self, data: str) -> None:
-        data = self._rest + data
+        data, cuts = CUT.subn("", self._rest + data)
+        self.cuts += cuts
         begun = re.search(r"\x1b(\[[?0-9;]*)?$", data)
         self._rest = begun.group() if begun else ""
         for piece in PIECES.finditer(data[:len(data) - len(self._rest)]):
@@ -184,10 +189,11 @@ class Terminal:
         """What was written after the screen was given back."""
         return self.raw.rpartition("\x1b[?1049l")[2]
 
-    def assert_given_back(self) -> None:
-        """The terminal is as it was before the program began."""
+    def assert_given_back(self, *, cuts: int = 0) -> None:
+        """The terminal is as it was before the program began. At most so many sequences were cut off."""
         assert self.modes() == self.modes_before
         assert not self.screen.is_other
         assert self.screen.has_cursor
         assert self.screen.wraps
         assert not self.screen.foreign, self.screen.foreign
+        assert self.screen.cuts <= cuts
