@@ -139,7 +139,7 @@ def test_every_key_does_what_it_says() -> None:
         terminal.wait_for_text("filter: HUG_")
         terminal.type("\r")
         terminal.wait_for(lambda t: "filter: HUG" in t.screen.text and "medium" not in t.screen.text)
-        assert "huge" in terminal.screen.text
+        terminal.wait_for_text("huge")
         terminal.type("\x1b")
         terminal.wait_for(lambda t: "filter: HUG" not in t.screen.text and "medium" in t.screen.text)
         terminal.type("q")
@@ -162,7 +162,7 @@ def test_a_pause_stands_still_and_goes_on() -> None:
 
 def test_follows_the_size_of_the_terminal() -> None:
     with screen() as (terminal, _):
-        assert terminal.screen.lines[-1].startswith("q quit")
+        terminal.wait_for(lambda t: t.screen.lines[-1].startswith("q quit"))
         for columns, rows in ((40, 10), (20, 5), (132, 43), (3, 2)):
             terminal.resize(columns, rows)
             terminal.wait_for(lambda t: t.screen.lines[0].startswith("pro"[:t.screen.columns - 1]))
