@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include <filesystem>
 
@@ -71,29 +70,18 @@ Result<remote::SessionResult> record_outside(const remote::Target& target, const
   sink.fact("trust", "validated");
   sink.fact("looked_from", is_apart(recording) ? "other CPUs" : "the threads' own CPUs");
   PLIMSOLL_TRY(sink.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen));
-  os::wake_on_time();
-  if (!is_apart(recording)) os::hurry();
   begin();
   return remote::record(target, recording.session, sink, wait_until);
 }
 
 Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
-  constexpr std::int64_t kPatienceNs = 10'000'000'000;
-  constexpr std::int64_t kStepNs = 500'000;
-  const auto sleep_until = [](std::int64_t time_ns) {
-    const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
-    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
+  const Result<remote::Target> target = remote::await_target(pid, [&] { return !os::is_alive(pid); });
+  if (!target.ok()) return target.error();
+  const auto wait_until = [](std::int64_t time_ns) {
+    os::sleep_until(time_ns);
     return true;
   };
-  const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
-  Result<remote::Target> target = remote::find_target(pid);
-  while (!target.ok() && target.error().kind != ErrorKind::kPermission && os::is_alive(pid) &&
-         monotonic_ns() < end_ns) {
-    sleep_until(monotonic_ns() + kStepNs);
-    target = remote::find_target(pid);
-  }
-  if (!target.ok()) return target.error();
-  return record_outside(target.value(), recording, sleep_until, [] {});
+  return record_outside(target.value(), recording, wait_until, [] {});
 }
 
 void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console) {

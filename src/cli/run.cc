@@ -194,15 +194,13 @@ class Run final : public Command {
 
   // What can be said before the program has started is said before.
   [[nodiscard]] Status check_settings() const {
-    if (const double rate = settings_.rate.value_or(1000); !(rate >= 1 && rate <= 100000))
-      return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate)};
+    PLIMSOLL_TRY(check_rate(settings_.rate.value_or(1000)));
     if (const double percent = settings_.max_overhead.value_or(1); !(percent > 0 && percent <= 100))
       return Error{ErrorKind::kUsage, "--max-overhead: a percentage is more than 0 and at most 100"};
     if (settings_.duration.value_or(1) <= 0)
       return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
-    const std::string mode = settings_.mode.value_or("cpu");
-    if (mode != "cpu" && mode != "wall" && mode != "gil")
-      return Error{ErrorKind::kUsage, fmt::format("no mode '{}': choose cpu, wall or gil", mode)};
+    const Result<capture::Mode> mode = mode_named(settings_.mode.value_or("cpu"));
+    if (!mode.ok()) return mode.error();
     const std::string engine = settings_.engine.value_or("auto");
     if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer" && engine != "reader")
       return Error{ErrorKind::kUsage,

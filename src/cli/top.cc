@@ -1,6 +1,5 @@
 // cli/top.cc: what a process does now, on a live screen.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,8 +15,6 @@
 namespace plimsoll::cli {
 namespace {
 
-// So long a program may take until its interpreter is there.
-constexpr std::int64_t kStartPatience = 10'000'000'000;
 constexpr std::size_t kRowsAtTheEnd = 15;
 
 bool is_number(std::string_view word) {
@@ -94,7 +91,9 @@ class Top final : public Command {
     const Result<ColorChoice> color = parse_color(words_.color);
     if (!color.ok()) return color.error();
     PLIMSOLL_TRY(start_program(signals));
-    Result<remote::Target> target = program_.empty() ? remote::find_target(os::Pid{pid_}) : target_of_program(signals);
+    Result<remote::Target> target =
+        program_.empty() ? remote::find_target(os::Pid{pid_})
+                         : remote::await_target(watched_->pid(), [&] { return was_ended_early(signals); });
     if (!target.ok() && !was_ended_early(signals)) return target.error();
     if (!target.ok()) return report_program(TopEnd::kAsked, console);
     PLIMSOLL_TRY(remote::check(target.value(), settings_));
@@ -159,17 +158,6 @@ class Top final : public Command {
     if (!started.ok()) return started.error();
     watched_ = started.take();
     return Ok{};
-  }
-
-  // A program is no Python before its interpreter has been loaded.
-  Result<remote::Target> target_of_program(const TopSignals& signals) {
-    const std::int64_t until_ns = monotonic_ns() + kStartPatience;
-    while (true) {
-      Result<remote::Target> target = remote::find_target(watched_->pid());
-      const bool is_final = target.ok() || target.error().kind == ErrorKind::kPermission;
-      if (is_final || monotonic_ns() >= until_ns || was_ended_early(signals)) return target;
-      ::usleep(1'000);
-    }
   }
 
   // The program has ended by itself, or somebody wants it to, before there was anything to see.

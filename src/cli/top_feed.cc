@@ -22,7 +22,7 @@ void raise_event(const UniqueFd& event) {
 bool wait_until(std::int64_t time_ns, int event) {
   while (true) {
     const std::int64_t left_ns = std::max<std::int64_t>(time_ns - monotonic_ns(), 0);
-    const timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    const timespec left = timespec_of(left_ns);
     pollfd wait{event, POLLIN, 0};
     const int ready = ::ppoll(&wait, 1, &left, nullptr);
     if (ready > 0) return false;
@@ -59,8 +59,6 @@ TopFeed::TopFeed(remote::Target target, const remote::SessionSettings& settings)
 }
 
 void TopFeed::look() {
-  os::wake_on_time();
-  if (settings_.stand == remote::Stand::kBeside) os::hurry();
   (void)window_.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen);
   result_ = remote::record(target_, settings_, window_,
                            [this](std::int64_t time_ns) { return wait_until(time_ns, stop_.get()); });

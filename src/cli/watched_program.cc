@@ -58,10 +58,7 @@ class Start {
     ::posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
   }
   int run(const std::vector<std::string>& argv, pid_t& pid) {
-    std::vector<char*> words;
-    for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    return ::posix_spawn(&pid, words[0], &actions_, &attributes_, words.data(), environ);
+    return ::posix_spawn(&pid, argv[0].c_str(), &actions_, &attributes_, pointers_to(argv).data(), environ);
   }
 
  private:
@@ -99,7 +96,7 @@ WatchedProgram::~WatchedProgram() {
 std::optional<Ending> WatchedProgram::ending() {
   int status = 0;
   if (ending_ || pid_ == 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return ending_;
-  ending_ = WIFSIGNALED(status) ? Ending{0, WTERMSIG(status)} : Ending{WEXITSTATUS(status), 0};
+  ending_ = ending_of(status);
   return ending_;
 }
 

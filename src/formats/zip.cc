@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace plimsoll::formats {
 namespace {
@@ -95,8 +96,8 @@ Status ZipWriter::add(const std::string& name, std::string_view bytes) {
 }
 
 Result<std::string> ZipWriter::finish() {
-  if (state_->file == nullptr || ::zipClose(state_->file, nullptr) != ZIP_OK) return failed("its list");
-  state_->file = nullptr;
+  const zipFile file = std::exchange(state_->file, nullptr);  // which zipClose frees, also if it fails
+  if (file == nullptr || ::zipClose(file, nullptr) != ZIP_OK) return failed("its list");
   return std::move(state_->output.bytes);
 }
 

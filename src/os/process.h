@@ -46,6 +46,24 @@ Result<std::vector<Mapping>> mappings_of(Pid pid);
 // had. Only a file with the same inode passes for it.
 UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);
 
+// Calls visit(number, word) for the fields of a line of /proc/PID/stat or /proc/PID/task/TID/stat, from the state,
+// which is number 3 in proc(5), to `last`. The name before them may have anything in it. False if the line is damaged,
+// or cut before `last`. Pure.
+template <typename Visit>
+bool each_stat_field(std::string_view line, int last, Visit visit) {
+  const std::size_t name_end = line.rfind(") ");
+  if (name_end == std::string_view::npos) return false;
+  line.remove_prefix(name_end + 2);
+  constexpr int kState = 3;
+  for (int field = kState; field <= last; ++field) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    if (word.empty()) return false;
+    visit(field, word);
+    line.remove_prefix(word.size() < line.size() ? word.size() + 1 : line.size());
+  }
+  return true;
+}
+
 // The threads of a process, in the order of their ids; empty if it has ended.
 std::vector<Task> tasks_of(Pid pid);
 

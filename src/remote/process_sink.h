@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "capture/sink.h"
@@ -52,7 +51,7 @@ class ProcessSink final : public capture::SampleSink {
   SharedNumbers& numbers_;
   capture::ProcessInfo process_;
   bool is_told_;
-  std::unordered_map<std::size_t, capture::CodeId> codes_;
+  std::vector<capture::CodeId> codes_;  // none: not told of
   std::vector<capture::ThreadSerial> threads_;
   std::vector<capture::SampleFrame> frames_;
 };

@@ -193,7 +193,6 @@ void Sampler::found_running(Thread& thread, const os::Schedule& schedule, const 
 }
 
 std::optional<Standing> Sampler::standing_of(const Thread& thread) {
-  if (!shared_cpu_) return std::nullopt;
   const std::optional<Standing> beside = shared_cpu_->stand_beside(thread.probe);
   return beside ? beside : standing_still(thread.probe);  // it may have begun to wait since
 }

@@ -84,6 +84,7 @@ class Sampler {
   void look_at(Thread& thread);
   void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
+  // With a shared CPU only.
   std::optional<Standing> standing_of(const Thread& thread);
   void found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
