@@ -167,6 +167,7 @@ class LoggingSink final : public SampleSink {
   }
   void allocation(const Allocation&) override {}
   void release(std::int64_t, const RawRelease&) override {}
+  void exact_allocation(const ExactAllocation&) override {}
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const MarkerEvent&) override {}
   [[nodiscard]] bool is_full() const override { return false; }

@@ -21,6 +21,7 @@ struct RecorderSettings {
   std::vector<std::pair<std::string, std::string>> meta;
   Process process;
   Tid main_thread{};
+  bool is_exact = false;                  // all allocations are recorded
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
@@ -44,6 +45,7 @@ class Recorder final : public capture::SampleSink {
   void sample(const capture::Sample& sample) override;
   void allocation(const capture::Allocation& allocation) override;
   void release(std::int64_t time_ns, const capture::RawRelease& release) override;
+  void exact_allocation(const capture::ExactAllocation& allocation) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
   [[nodiscard]] bool is_full() const override;
