@@ -36,6 +36,8 @@ CallTree::Chain& CallTree::chain_of_caller() {
   if (known_chain.session == session_) [[likely]]
     return *static_cast<Chain*>(known_chain.chain);
   auto made = std::make_unique<Chain>();
+  made->known.resize(std::size_t{1} << kKnownBits);
+  made->deaths = seen_.deaths();
   made->thread = sampler_.serial_of_caller();
   const std::lock_guard guard(mutex_);
   made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
@@ -98,6 +100,7 @@ CallNode CallTree::walk(Chain& chain, Address frame) {
   chain.fresh.clear();
   if (chain.deaths != seen_.deaths()) {
     chain.links.clear();
+    chain.known.assign(std::size_t{1} << kKnownBits, {});
     chain.deaths = seen_.deaths();
   }
   while (!is_null(frame)) {
@@ -106,7 +109,6 @@ CallNode CallTree::walk(Chain& chain, Address frame) {
     if (!read_words(frame, link)) return unproven(chain, cpython::WalkStop::kUnreadable);
     frame = link.previous;
   }
-  const std::lock_guard guard(mutex_);
   std::size_t kept = 0;
   const std::size_t most = std::min(chain.fresh.size(), chain.links.size());
   while (kept < most) {
@@ -123,16 +125,35 @@ CallNode CallTree::extend(Chain& chain, std::size_t kept) {
   CallNode node = kept == 0 ? chain.root : chain.links.back().node;
   for (std::size_t i = chain.fresh.size() - kept; i > 0; --i) {
     Link& link = chain.fresh[i - 1];
-    cpython::PyFrame found;
-    const auto look =
-        cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type, link.frame, found);
-    // The innermost may be between two states, and is left out; as is what is not Python.
-    const bool is_half_made = look.stop == cpython::WalkStop::kNotCode && i == 1;
-    if (look.stop != cpython::WalkStop::kComplete && !is_half_made) return unproven(chain, look.stop);
-    if (look.found) node = node_of(node, found);
+    const Known& known = chain.known[known_row(link, node)];
+    if (known.parent == node && known.position == link.position && known.executable == link.executable) {
+      node = known.node;
+    } else {
+      auto stop = cpython::WalkStop::kComplete;
+      const CallNode found = prove(chain, link, node, stop);
+      // The innermost may be between two states, and is left out.
+      const bool is_half_made = stop == cpython::WalkStop::kNotCode && i == 1;
+      if (found == 0 && !is_half_made) return unproven(chain, stop);
+      if (found != 0) node = found;
+    }
     link.node = node;
     chain.links.push_back(link);
   }
+  return node;
+}
+
+CallNode CallTree::prove(Chain& chain, const Link& link, CallNode parent, cpython::WalkStop& stop) {
+  cpython::PyFrame found;
+  const auto look =
+      cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type, link.frame, found);
+  stop = look.stop;
+  if (stop != cpython::WalkStop::kComplete) return 0;
+  CallNode node = parent;  // of an entry from C, which is no frame of Python code
+  if (look.found) {
+    const std::lock_guard guard(mutex_);
+    node = node_of(parent, found);
+  }
+  chain.known[known_row(link, parent)] = {link.position, link.executable, parent, node};
   return node;
 }
 

@@ -61,12 +61,23 @@ class CallTree {
     Address previous{};
     CallNode node = 0;  // of the stack up to here
   };
+  // A node that was looked up: of a frame with these words, on top of that stack.
+  struct Known {
+    std::uint64_t position = 0, executable = 0;
+    CallNode parent = 0, node = 0;
+  };
+  static constexpr std::size_t kKnownBits = 10;
+  static std::size_t known_row(const Link& link, CallNode parent) {
+    return static_cast<std::size_t>(
+        ((link.position ^ link.executable) * 0x9e3779b97f4a7c15U + parent) * 0xc2b2ae3d27d4eb4fU >> (64U - kKnownBits));
+  }
   // What a thread was met on.
   struct Chain {
     ThreadSerial thread;
     CallNode root = 0;
     std::uint32_t deaths = 0;  // of code objects, when it was proven
     std::vector<Link> links;   // outermost first
+    std::vector<Known> known;  // by known_row, since the last death; found without a lock
     std::vector<Link> fresh;   // innermost first: those that are looked at; kept to save allocations
   };
   // What a node is found by.
@@ -86,10 +97,12 @@ class CallTree {
   // Whether the chain from `frame` outwards is what it was.
   [[nodiscard]] bool is_same(const Chain& chain, Address frame) const;
   [[nodiscard]] bool read_words(Address frame, Link& link) const;
-  // The rest with the lock held, but for the beginning of this. Reads the chain from `frame` outwards, finds its node.
+  // Reads the chain from `frame` outwards, finds its node.
   CallNode walk(Chain& chain, Address frame);
   // Brings the links up to what is in `fresh`, but for the first `kept`, which are the same.
   CallNode extend(Chain& chain, std::size_t kept);
+  // Of a frame on top of a stack, which is looked at first; 0 if it is none, and `stop` says why. Takes the lock.
+  CallNode prove(Chain& chain, const Link& link, CallNode parent, cpython::WalkStop& stop);
   CallNode node_of(CallNode parent, const cpython::PyFrame& frame);
   CallNode new_node(const CallNodeInfo& info);
   CallNode root_of(ThreadSerial thread, CallNodeInfo::Kind kind);

@@ -11,9 +11,11 @@
 namespace plimsoll::capture {
 namespace {
 
-// An epoch is at least this part of the time that the recording has lasted.
 constexpr std::int64_t kShortestEpoch = 50'000'000;
+// An epoch is at least this part of the time that the recording has lasted,
 constexpr std::int64_t kEpochShare = 16;
+// and this many times as long as it took to tell of the last one, where there are very many stacks.
+constexpr std::int64_t kCostShare = 100;
 
 // Rows of one kind are one row: they came from several sites, whose blocks differ in size.
 std::vector<ExactRow> merged(const std::vector<ExactRow>& rows) {
@@ -52,7 +54,7 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   clock_ns_.store(now_ns, std::memory_order_relaxed);
   if (next_epoch_ns_ == 0) next_epoch_ns_ = start_ns + kShortestEpoch;
   if (now_ns < next_epoch_ns_) return;
-  next_epoch_ns_ = now_ns + std::max(kShortestEpoch, (now_ns - start_ns) / kEpochShare);
+  next_epoch_ns_ = now_ns + std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare});
   attention_.fetch_or(kWantsEpoch, std::memory_order_relaxed);
 }
 
@@ -67,7 +69,10 @@ void ExactRecorder::collect(Resolver& resolver) {
 }
 
 void ExactRecorder::pass_on(Resolver& resolver, SampleSink& sink) {
+  if (collected_.empty()) return;
+  const std::int64_t began_ns = monotonic_ns();
   for (const ExactBatch& batch : collected_) pass_on_batch(batch, resolver, sink);
+  pass_on_ns_ = monotonic_ns() - began_ns;
   collected_.clear();
 }
 
@@ -77,7 +82,7 @@ void ExactRecorder::resolve_new(Resolver& resolver) {
     ResolvedNode& node = nodes_.emplace_back();
     node.parent = info.parent;
     node.kind = info.kind;
-    node.thread = info.thread;
+    node.thread = info.parent == 0 ? info.thread : nodes_[info.parent].thread;
     node.is_known = true;
     if (info.kind != CallNodeInfo::Kind::kFrame) continue;
     node.is_known = resolver.resolve_frame(info.frame, info.time_ns, node.frame, node.code);
@@ -99,7 +104,6 @@ bool ExactRecorder::find_stack(CallNode number, Sample& sample, Resolver& resolv
   if (!is_known) frames_.clear();
   std::reverse(frames_.begin(), frames_.end());
   const bool has_root = at != 0;
-  sample.thread = has_root && !nodes_[at].thread.is_none() ? nodes_[at].thread : ThreadSerial{0};
   sample.is_truncated = has_root && nodes_[at].kind == CallNodeInfo::Kind::kTruncated;
   sample.frames = frames_;
   return is_known;
@@ -109,7 +113,10 @@ void ExactRecorder::pass_on_batch(const ExactBatch& batch, Resolver& resolver, S
   epoch_ends_[batch.epoch] = batch.time_ns;
   for (const ExactRow& row : merged(batch.rows)) {
     ExactAllocation out;
-    find_stack(row.stack, out.stack, resolver);
+    out.stack_number = row.stack;
+    if (row.stack < nodes_.size()) out.stack.thread = nodes_[row.stack].thread;
+    if (out.stack.thread.is_none()) out.stack.thread = ThreadSerial{0};
+    if (!sink.knows_stack(row.stack)) find_stack(row.stack, out.stack, resolver);
     out.change = row.change;
     out.domain = row.domain;
     out.born_ns = row.change == ExactChange::kPeak ? batch.peak_ns : epoch_ends_[row.epoch];

@@ -85,6 +85,7 @@ class ExactRecorder {
   std::vector<ExactBatch> batches_;
   std::vector<ExactBatch> collected_;
   std::int64_t next_epoch_ns_ = 0;
+  std::int64_t pass_on_ns_ = 0;      // how long the last epochs took to tell of
   std::vector<ResolvedNode> nodes_;  // by CallNode; the first is none
   std::vector<CallNodeInfo> new_;    // kept to save allocations
   std::vector<SampleFrame> frames_;  // likewise

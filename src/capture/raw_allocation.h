@@ -54,7 +54,8 @@ enum class ExactChange : std::uint8_t {
 
 // Blocks of one stack, counted: not sampled.
 struct ExactAllocation {
-  Sample stack;  // `thread` and `frames`, of which it is meant alone
+  std::uint32_t stack_number = 0;  // of a stack; never another's in a recording
+  Sample stack;                    // `thread`; and `frames`, but of a stack that the sink knows by its number
   ExactChange change{};
   AllocationDomain domain{};
   std::int64_t born_ns = 0;  // CLOCK_MONOTONIC; the end of the epoch that they were allocated in; the time of the peak

@@ -175,7 +175,10 @@ void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
   row.change = static_cast<std::uint8_t>(allocation.change);
   row.domain = static_cast<std::uint8_t>(allocation.domain);
   row.thread = ThreadId{allocation.stack.thread.index()};
-  row.stack = stack_of(allocation.stack);
+  const std::uint32_t number = allocation.stack_number;
+  if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
+  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stack_of(allocation.stack), true};
+  row.stack = exact_stacks_[number].stack;
   row.born_ns = since_start(allocation.born_ns);
   row.at_ns = since_start(allocation.at_ns);
   if (!allocation.type.empty()) row.type = profile_.strings.intern(allocation.type);
@@ -237,6 +240,7 @@ void Recorder::forget_tables() {
   profile_.tag_sets = {};
   functions_.clear();
   functions_.shrink_to_fit();
+  exact_stacks_.clear();
   for (LastStack& last : last_stacks_) last = {};
   ++code_epoch_;
 }
