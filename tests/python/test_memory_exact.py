@@ -113,7 +113,9 @@ def test_a_chain_of_reallocs_counts_each_step(tmp_path: pathlib.Path) -> None:
     assert isinstance(data, bytearray)
     # THEN one buffer is alive, of what the bytearray has, and none of its former ones
     name = next(row.function.name for row in profile.memory("live").rows if row.function.name.endswith("grow"))
-    assert own(profile, "live", name) == (2, sys.getsizeof(data))
+    # (and what Python keeps for reuse of the loop, from 3.14 on)
+    blocks, size = own(profile, "live", name)
+    assert 2 <= blocks <= 4 and 0 <= size - sys.getsizeof(data) < 200
     # AND no former one passes for temporary, as its contents lived on
     assert own(profile, "temporary", name)[1] < 5 * (1000 + BYTES_HEAD)
 
@@ -128,7 +130,8 @@ def test_blocks_that_other_threads_free(tmp_path: pathlib.Path) -> None:
         thread.join()
 
     profile, _ = recorded(tmp_path, work)
-    assert "keep" not in [row.function.name for row in profile.memory("live").rows]
+    live = {row.function.name: row.own.bytes for row in profile.memory("live").rows}
+    assert live.get("keep", 0) < 200  # what Python keeps for reuse, from 3.14 on
     assert own(profile, "alloc", "keep")[1] >= 300 * 5000
 
 
@@ -188,7 +191,7 @@ def test_blocks_outlive_the_recording_and_other_tools_may_come_and_go(tmp_path: 
         profile, now = recorded(tmp_path, lambda: keep(100, 100))
         kept.append(now)
         tracemalloc.stop()
-        assert own(profile, "live", "keep")[0] in (101, 102)
+        assert own(profile, "live", "keep")[0] in range(101, 105)
     del kept, now
     gc.collect()
 
