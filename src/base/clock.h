@@ -14,6 +14,12 @@ inline std::int64_t clock_ns(clockid_t clock) {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+// Nanoseconds as the kernel takes them.
+constexpr timespec timespec_of(std::int64_t ns) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+}
+
 // Time since boot without suspend, in nanoseconds; comparable between the threads and processes of one machine.
 inline std::int64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 // Time of day in nanoseconds since 1970-01-01 UTC.

@@ -66,8 +66,13 @@ class VarintCursor {
     return static_cast<std::size_t>(value <= remaining() ? value : fail());
   }
 
-  std::string_view bytes() {
-    const std::size_t size = count();
+  std::string_view bytes() { return take(count()); }
+  // So many bytes, or fewer if there are no more: then failed() is true.
+  std::string_view take(std::size_t size) {
+    if (size > remaining()) {
+      fail();
+      return {};
+    }
     const std::string_view view = bytes_.substr(position_, size);
     position_ += size;
     return view;

@@ -22,6 +22,13 @@ struct MarkerEvent {
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
+// A look at the lock of the main interpreter.
+struct GilLook {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
+  bool is_held = false;
+  ThreadSerial holder;  // none if nobody holds it, or somebody who is not known yet
+};
+
 // Receives everything on the drain thread, one call at a time. A CodeId or ThreadSerial is described before its first
 // use in a sample.
 class SampleSink {
@@ -48,6 +55,8 @@ class SampleSink {
   virtual void exact_allocation(const ExactAllocation& allocation) = 0;
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;
+  // Of sessions that were asked to look at it.
+  virtual void gil(const GilLook&) {}
 
   // The state of the session so far, before each flush.
   struct Totals {

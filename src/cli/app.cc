@@ -78,7 +78,8 @@ void add_commands(CLI::App& app, const Commands& commands) {
 void hand_over_program(const CLI::App& app, const Commands& commands, std::vector<std::string>& words) {
   for (const std::unique_ptr<Command>& command : commands)
     if (!words.empty() && words[0] == command->name() && command->takes_program())
-      command->set_program(take_program(*app.get_subcommand(words[0]), words));
+      command->set_program(take_program(*app.get_subcommand(words[0]), words,
+                                        [&](std::string_view word) { return command->is_own_word(word); }));
 }
 
 int report(const Error& error, Console& console) {

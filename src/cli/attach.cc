@@ -31,7 +31,7 @@ class StopSignals {
   [[nodiscard]] bool wait_until(std::int64_t time_ns) const {
     while (true) {
       const std::int64_t left_ns = std::max<std::int64_t>(time_ns - monotonic_ns(), 0);
-      const timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+      const timespec left = timespec_of(left_ns);
       if (::sigtimedwait(&set_, nullptr, &left) > 0) return false;
       if (errno == EAGAIN) return true;
     }

@@ -29,6 +29,8 @@ class Command {
   [[nodiscard]] virtual std::string examples() const = 0;
   // Whether a program with arguments of its own follows the verb's options; it is passed to set_program before run.
   [[nodiscard]] virtual bool takes_program() const { return false; }
+  // Whether a word where the program could begin is an argument of the verb's own: then no program follows.
+  [[nodiscard]] virtual bool is_own_word(std::string_view) const { return false; }
   // By value, for it is moved from where it is kept. NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void set_program(std::vector<std::string>) {}
   // Binds arguments to members; they must outlive `app`.

@@ -19,6 +19,7 @@ std::unique_ptr<Command> make_jitlog();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_selftest();
 std::unique_ptr<Command> make_show();
+std::unique_ptr<Command> make_top();
 std::unique_ptr<Command> make_upload();
 
 }  // namespace plimsoll::cli

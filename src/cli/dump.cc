@@ -2,32 +2,13 @@
 #include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
 
 #include "cli/exit_code.h"
+#include "cli/process_sources.h"
 #include "cli/render_dump.h"
 
 namespace plimsoll::cli {
 namespace {
-
-// The sources of another process: as it sees its files, in a container, too.
-class Sources {
- public:
-  explicit Sources(os::Pid pid) : process_("/proc/" + std::to_string(static_cast<int>(pid))) {}
-
-  const SourceText& of(std::string_view file) {
-    const auto [known, is_new] = known_.try_emplace(std::string(file));
-    if (is_new && !file.empty() && file[0] != '<') {
-      const std::string path = process_ + (file[0] == '/' ? "/root" : "/cwd/") + known->first;
-      known->second = source_of(profile::Profile{}, path);
-    }
-    return known->second;
-  }
-
- private:
-  const std::string process_;
-  std::map<std::string, SourceText> known_;
-};
 
 class DumpCommand final : public Command {
  public:
@@ -52,7 +33,7 @@ class DumpCommand final : public Command {
     if (!target.ok()) return target.error();
     const Result<remote::Dump> dump = remote::take_dump(target.value());
     if (!dump.ok()) return dump.error();
-    Sources sources(os::Pid{pid_});
+    ProcessSources sources(os::Pid{pid_});
     const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), dump.value().directory};

@@ -1,4 +1,4 @@
-// cli/firefox.cc: a profile -> the Firefox Profiler's format -> a server on the loopback -> a browser.
+// cli/firefox.cc: a profile -> the page of the Firefox Profiler, or an archive that it opens elsewhere.
 #include "cli/commands.h"
 
 #include <fmt/format.h>
@@ -6,11 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "cli/browser.h"
 #include "cli/exit_code.h"
-#include "formats/registry.h"
+#include "cli/firefox_page.h"
+#include "cli/units.h"
+#include "cli/write_file.h"
+#include "formats/firefox/bundle.h"
 #include "profile/tasks.h"
-#include "server/profile_server.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -22,6 +23,7 @@ class Firefox final : public Command {
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll firefox app.plim                  serves it to the page, opens the browser; ends on Ctrl-C\n"
            "  plimsoll firefox --no-browser app.plim     prints the address only\n"
+           "  plimsoll firefox app.plim --zip app.zip    for another machine: an archive that the page opens\n"
            "\n"
            "The page comes from profiler.firefox.com and runs in the browser; the profile does not leave this "
            "machine.\n"
@@ -30,15 +32,19 @@ class Firefox final : public Command {
 
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
-    app.add_option("--port", port_, "On the loopback; by default any that is free")->type_name("PORT");
-    app.add_flag("--no-browser", no_browser_, "Only print the address");
+    app.add_option("--port", page_.port, "On the loopback; by default any that is free")->type_name("PORT");
+    app.add_flag_callback(
+        "--no-browser", [this] { page_.browser = FirefoxPage::Browser::kNone; }, "Only print the address");
+    app.add_option("--zip", zip_, "Write a bundle for another machine instead: profile, sources, what to do")
+        ->type_name("OUT.zip");
     app.add_flag("--tasks", with_tasks_,
                  "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
-    app.add_option("--viewer", viewer_, "The page that shows it (default: https://profiler.firefox.com)")
+    app.add_option("--viewer", page_.viewer, "The page that shows it (default: https://profiler.firefox.com)")
         ->type_name("URL");
   }
 
   Result<int> run(Console& console) override {
+    if (!zip_.empty()) PLIMSOLL_TRY(check_not_input(zip_, file_));
     Result<Input> input = console.read_profile(file_);
     if (!input.ok()) return input.error();
     profile::Profile profile = std::move(input.value().profile);
@@ -47,26 +53,24 @@ class Firefox final : public Command {
       return kNoSamples;
     }
     if (with_tasks_) profile::put_tasks_on_stacks(profile);
-    const Result<formats::Writer> writer = formats::find_writer("firefox", "");
-    if (!writer.ok()) return writer.error();
-    Result<std::string> bytes = formats::write_as(writer.value(), profile, "profile.json.gz");
-    if (!bytes.ok()) return bytes.error();
-    auto server = server::ProfileServer::listen(bytes.take(), std::move(profile.sources), port_);
-    if (!server.ok()) return server.error();
-    const std::string address = server::viewer_address(viewer_, server.value().address());
-    PLIMSOLL_TRY(console.print(address + "\n"));
-    if (!no_browser_)
-      if (const Status opened = open_in_browser(address); !opened.ok())
-        console.notice(opened.error().message + "; open the address above by hand");
-    console.notice(fmt::format("serving {} on the loopback; Ctrl-C ends", file_));
-    server.value().serve();
+    if (!zip_.empty()) return write_zip(profile, console);
+    PLIMSOLL_TRY(show_in_firefox(std::move(profile), file_, page_, console));
     return kFine;
   }
 
  private:
-  std::string file_, viewer_ = "https://profiler.firefox.com";
-  std::uint16_t port_ = 0;
-  bool no_browser_ = false, with_tasks_ = false;
+  Result<int> write_zip(profile::Profile& profile, Console& console) const {
+    const Result<std::string> bytes = formats::firefox::write_bundle(profile, file_);
+    if (!bytes.ok()) return bytes.error();
+    PLIMSOLL_TRY(write_file(zip_, bytes.value()));
+    console.notice(fmt::format("wrote {} ({}); its README.txt says how to open it", zip_,
+                               format_bytes(static_cast<std::int64_t>(bytes.value().size()))));
+    return kFine;
+  }
+
+  std::string file_, zip_;
+  FirefoxPage page_;
+  bool with_tasks_ = false;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_run());
   commands.push_back(make_attach());
   commands.push_back(make_dump());
+  commands.push_back(make_top());
   commands.push_back(make_show());
   commands.push_back(make_diff());
   commands.push_back(make_info());

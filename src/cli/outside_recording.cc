@@ -70,10 +70,18 @@ Result<remote::SessionResult> record_outside(const remote::Target& target, const
   sink.fact("trust", "validated");
   sink.fact("looked_from", is_apart(recording) ? "other CPUs" : "the threads' own CPUs");
   PLIMSOLL_TRY(sink.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen));
-  os::wake_on_time();
-  if (!is_apart(recording)) os::hurry();
   begin();
   return remote::record(target, recording.session, sink, wait_until);
+}
+
+Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
+  const Result<remote::Target> target = remote::await_target(pid, [&] { return !os::is_alive(pid); });
+  if (!target.ok()) return target.error();
+  const auto wait_until = [](std::int64_t time_ns) {
+    os::sleep_until(time_ns);
+    return true;
+  };
+  return record_outside(target.value(), recording, wait_until, [] {});
 }
 
 void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console) {

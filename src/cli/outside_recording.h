@@ -29,6 +29,9 @@ Status check_rate(double rate_hz);
 Result<remote::SessionResult> record_outside(const remote::Target& target, const OutsideRecording& recording,
                                              const remote::WaitUntil& wait_until, const std::function<void()>& begin);
 
+// Records a program that has just been started, until it ends: its interpreter is there some milliseconds later.
+Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording);
+
 // What came of it, and what to be careful about.
 void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console);
 

@@ -19,7 +19,8 @@ std::size_t words_of_option(const CLI::App& verb, const std::string& word) {
 
 }  // namespace
 
-std::vector<std::string> take_program(const CLI::App& verb, std::vector<std::string>& words) {
+std::vector<std::string> take_program(const CLI::App& verb, std::vector<std::string>& words,
+                                      const std::function<bool(std::string_view)>& is_own) {
   std::size_t at = 1;
   while (at < words.size()) {
     const std::string& word = words[at];
@@ -28,7 +29,7 @@ std::vector<std::string> take_program(const CLI::App& verb, std::vector<std::str
     if (taken == 0 && (word.starts_with("-m") || word.starts_with("-c"))) break;
     at += std::max<std::size_t>(taken, 1);  // an unknown option is for the parser to complain about
   }
-  if (at >= words.size()) return {};
+  if (at >= words.size() || is_own(words[at])) return {};
   const std::size_t first = words[at] == "--" ? at + 1 : at;
   std::vector<std::string> program(words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
   words.resize(at);

@@ -52,6 +52,12 @@ TEST_F(ProgramWords, AreNotTakenFromAnOptionsValue) {
   EXPECT_EQ(ours_, (Words{"run", "--rate", "100"}));
 }
 
+TEST_F(ProgramWords, DoNotBeginAtAnArgumentOfTheVerbs) {
+  Words words{"top", "--rate", "100", "1234", "--children"};
+  EXPECT_EQ(take_program(verb_, words, [](std::string_view word) { return word == "1234"; }), Words{});
+  EXPECT_EQ(words, (Words{"top", "--rate", "100", "1234", "--children"}));
+}
+
 TEST_F(ProgramWords, LeaveAnUnknownOptionToTheParser) {
   EXPECT_EQ(program_of({"run", "--rat", "app.py"}), (Words{"app.py"}));
   EXPECT_EQ(ours_, (Words{"run", "--rat"}));

@@ -112,6 +112,8 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   return result;
 }
 
+}  // namespace
+
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -119,7 +121,9 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
-}  // namespace
+Ending ending_of(int status) {
+  return WIFSIGNALED(status) ? Ending{0, WTERMSIG(status)} : Ending{WEXITSTATUS(status), 0};
+}
 
 std::string output_of(const std::vector<std::string>& argv) {
   int ends[2];
@@ -130,11 +134,8 @@ std::string output_of(const std::vector<std::string>& argv) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
   pid_t child = 0;
-  const int failed = ::posix_spawn(&child, words[0], &actions, nullptr, words.data(), environ);
+  const int failed = ::posix_spawn(&child, argv[0].c_str(), &actions, nullptr, pointers_to(argv).data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return {};
   writing.reset();
@@ -213,8 +214,7 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return system_error("cannot wait for the program", errno);
   running_child.store(0);
-  if (WIFSIGNALED(status)) return Ending{0, WTERMSIG(status)};
-  return Ending{WEXITSTATUS(status), 0};
+  return ending_of(status);
 }
 
 Result<int> run_module(const std::string& python, const std::string& module,

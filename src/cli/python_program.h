@@ -27,6 +27,12 @@ struct Ending {
   int signal = 0;     // that killed it, or 0
 };
 
+// From what waitpid() tells of a child that has ended.
+Ending ending_of(int status);
+
+// Words as posix_spawn() takes them; they are those of `words`, which must outlive them.
+std::vector<char*> pointers_to(const std::vector<std::string>& words);
+
 // Runs argv[0] with the given variables added to the environment, standard streams shared, and waits for it.
 // Meanwhile Ctrl-C and the like reach the program, which is in the same process group, and do not end this process;
 // SIGTERM and SIGHUP sent to this process alone are passed on.

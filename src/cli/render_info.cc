@@ -74,7 +74,8 @@ class InfoRenderer {
     add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
                               : fmt::format("{} Hz asked, {} delivered (per second of CPU time)", asked, delivered));
     add("samples", format_count(profile_.samples.size()));
-    add("CPU time",
+    const bool is_wall_only = profile_.meta_value("mode") == "wall" && facts_.waited_ns == 0;
+    add(is_wall_only ? "time" : "CPU time",
         profile_.process_cpu_ns > 0
             ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
                           format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/clock.h"
 #include "cli/exit_code.h"
+#include "cli/firefox_page.h"
 #include "cli/outside_recording.h"
 #include "cli/pypy_files.h"
 #include "cli/python_program.h"
@@ -56,26 +56,6 @@ std::string setting_line(const std::string& name, const std::string& value) {
   return line + "\n";
 }
 
-// Records a program that has just been started: its interpreter is there some milliseconds later.
-Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording& recording) {
-  constexpr std::int64_t kPatienceNs = 10'000'000'000;
-  constexpr std::int64_t kStepNs = 500'000;
-  const auto sleep_until = [](std::int64_t time_ns) {
-    const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
-    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
-    return true;
-  };
-  const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
-  Result<remote::Target> target = remote::find_target(pid);
-  while (!target.ok() && target.error().kind != ErrorKind::kPermission && os::is_alive(pid) &&
-         monotonic_ns() < end_ns) {
-    sleep_until(monotonic_ns() + kStepNs);
-    target = remote::find_target(pid);
-  }
-  if (!target.ok()) return target.error();
-  return record_outside(target.value(), recording, sleep_until, [] {});
-}
-
 class Run final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "run"; }
@@ -87,6 +67,7 @@ class Run final : public Command {
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
+           "  plimsoll run --firefox app.py             then look at it in the Firefox Profiler\n"
            "  plimsoll run -f firefox -o app.json app.py\n"
            "\n"
            "Options come before the program; all that follows it is the program's. Its exit code is passed on.\n"
@@ -121,6 +102,8 @@ class Run final : public Command {
         ->type_name("FORMAT");
     app.add_flag("--external", is_external_,
                  "Record from outside, as plimsoll attach does: none of our code runs in the program");
+    app.add_flag("--firefox", is_shown_in_firefox_,
+                 "Open the profile in the Firefox Profiler when the program has ended, until Ctrl-C");
     app.add_option("--config", config_, "Read settings from this file only")->type_name("FILE");
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
@@ -163,6 +146,7 @@ class Run final : public Command {
     else if (!is_quiet_ || !fs::exists(plim, error))
       report_recording(plim, output, console);
     if (!is_quiet_) report_children(plim, console);
+    if (is_shown_in_firefox_) show(plim, console);
     return pass_on(ending.value());
   }
 
@@ -203,6 +187,7 @@ class Run final : public Command {
       convert(plim, output, console);
     else if (!is_quiet_)
       report_outside(result.value(), recording, console);
+    if (is_shown_in_firefox_ && result.ok()) show(plim, console);
     return pass_on(ending.value());
   }
 
@@ -210,15 +195,13 @@ class Run final : public Command {
 
   // What can be said before the program has started is said before.
   [[nodiscard]] Status check_settings() const {
-    if (const double rate = settings_.rate.value_or(1000); !(rate >= 1 && rate <= 100000))
-      return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate)};
+    PLIMSOLL_TRY(check_rate(settings_.rate.value_or(1000)));
     if (const double percent = settings_.max_overhead.value_or(1); !(percent > 0 && percent <= 100))
       return Error{ErrorKind::kUsage, "--max-overhead: a percentage is more than 0 and at most 100"};
     if (settings_.duration.value_or(1) <= 0)
       return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
-    const std::string mode = settings_.mode.value_or("cpu");
-    if (mode != "cpu" && mode != "wall" && mode != "gil")
-      return Error{ErrorKind::kUsage, fmt::format("no mode '{}': choose cpu, wall or gil", mode)};
+    const Result<capture::Mode> mode = mode_named(settings_.mode.value_or("cpu"));
+    if (!mode.ok()) return mode.error();
     const std::string engine = settings_.engine.value_or("auto");
     if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer" && engine != "reader")
       return Error{ErrorKind::kUsage,
@@ -226,6 +209,8 @@ class Run final : public Command {
     const Result<std::int64_t> distance = alloc_bytes();
     if (!distance.ok()) return distance.error();
     if (is_plim()) return Ok{};
+    if (is_shown_in_firefox_)
+      return Error{ErrorKind::kUsage, "--firefox shows the .plim file, and --format writes none: choose one of them"};
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     if (!writer.ok()) return writer.error();
     return Ok{};
@@ -294,6 +279,15 @@ class Run final : public Command {
     if (!is_quiet_) console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
   }
 
+  // What goes wrong here does not change how the program ended.
+  static void show(const std::string& plim, Console& console) {
+    Result<profile::Profile> profile = profile::read_plim_file(plim);
+    if (!profile.ok()) return;  // which the report has said
+    if (profile.value().samples.size() == 0) return console.notice("no samples were taken; there is nothing to open");
+    if (const Status shown = show_in_firefox(profile.take(), plim, {}, console); !shown.ok())
+      console.notice(shown.error().message);
+  }
+
   // Ends this process as the program ended, so that callers see no difference.
   static int pass_on(const Ending& ending) {
     if (ending.signal == 0) return ending.exit_code;
@@ -305,7 +299,8 @@ class Run final : public Command {
   }
 
   RunSettings settings_;
-  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false, is_external_ = false;
+  bool no_sources_ = false, is_quiet_ = false, jitlog_ = false;
+  bool is_external_ = false, is_shown_in_firefox_ = false;
   std::string config_, python_;
   std::vector<std::string> program_;
 };

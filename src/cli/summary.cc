@@ -35,12 +35,17 @@ std::string rates(const profile::Profile& profile, const Selection& selection) {
                        : fmt::format("asked {} Hz", asked);
 }
 
+// Other tools record wall-clock time without saying what of it was spent on a CPU.
+std::string name_of_time(const profile::Profile& profile) {
+  return profile.meta_value("mode") == "wall" && !profile.has_waits() ? "time " : "CPU time ";
+}
+
 // As many of the facts as there is room for, in order of weight.
 std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
   const bool has_waits = selection.session_ns > selection.session_cpu_ns;
   const std::string total = has_waits ? fmt::format("time {}, {} on CPUs", format_time(selection.session_ns),
                                                     format_time(selection.session_cpu_ns))
-                                      : "CPU time " + format_time(selection.session_cpu_ns);
+                                      : name_of_time(profile) + format_time(selection.session_cpu_ns);
   std::string rest;
   for (const std::string& fact :
        {samples_in_words(selection.session_samples), rates(profile, selection), python_of(profile),

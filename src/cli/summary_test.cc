@@ -34,6 +34,13 @@ TEST(Heading, TellsWhatTheNumbersAre) {
             "\n");
 }
 
+TEST(Heading, CallsWallClockTimeNotOneOfACpu) {
+  // GIVEN a recording of all time, by a tool that does not tell who waited WHEN it is shown THEN it is just time
+  profile::Profile profile = sample();
+  profile.set_meta("mode", "wall");
+  EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("time 1.00 s"));
+}
+
 TEST(Heading, LeavesOutWhatANarrowPageHasNoRoomFor) {
   profile::Profile profile = sample();
   EXPECT_EQ(heading(profile, select(profile, {}), page_of(60)),

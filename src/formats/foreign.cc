@@ -45,7 +45,7 @@ FrameId ForeignProfile::frame(const ForeignFrame& frame) {
   function.name = profile.strings.intern(frame.name);
   if (!frame.file.empty()) function.file = profile.strings.intern(frame.file);
   function.first_line = position(frame.first_line);
-  function.kind = kind_of(frame.name, frame.file);
+  function.kind = frame.kind.value_or(kind_of(frame.name, frame.file));
   return profile.frames.intern({profile.functions.intern(function), position(frame.line), position(frame.column)});
 }
 

@@ -3,6 +3,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ struct ForeignFrame {
   std::int64_t line = 0;
   std::int64_t column = 0;
   std::int64_t first_line = 0;
+  std::optional<profile::FunctionKind> kind{};  // where the format tells it; else it is guessed from the names
 };
 
 // Fills a Profile. Threads are named by any key that tells them apart.

@@ -1,15 +1,11 @@
-// formats/input.cc: the list of readers.
+// formats/input.cc: finding the reader of bytes.
 #include "formats/input.h"
 
 #include <algorithm>
 
 #include "base/mapped_file.h"
-#include "formats/collapsed/reader.h"
-#include "formats/cpuprofile/reader.h"
-#include "formats/firefox/reader.h"
-#include "formats/pprof/reader.h"
-#include "formats/speedscope/reader.h"
-#include "formats/vmprof/reader.h"
+#include "formats/foreign_readers.h"
+#include "formats/refusals.h"
 #include "profile/plim_format.h"
 #include "profile/plim_reader.h"
 
@@ -30,21 +26,18 @@ Error unknown_format() {
 Result<profile::Profile> read_plain(std::string_view bytes) {
   const std::vector<Reader>& all = readers();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Reader& one) { return one.recognises(bytes); });
-  return found == all.end() ? Result<profile::Profile>(unknown_format()) : found->read(bytes);
+  if (found != all.end()) return found->read(bytes);
+  return refusal(bytes).value_or(unknown_format());
 }
 
 }  // namespace
 
 const std::vector<Reader>& readers() {
-  static const std::vector<Reader> all = {
-      {"plim", "Plimsoll's own profiles", is_plim, profile::read_plim},
-      {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read},
-      {"speedscope", "speedscope.app's JSON", speedscope::is_speedscope, speedscope::read},
-      {"firefox", "the Firefox Profiler's processed JSON", firefox::is_firefox, firefox::read},
-      {"pprof", "profile.proto, of pprof and many others", pprof::is_pprof, pprof::read},
-      {"cpuprofile", "V8's, from Chrome's developer tools and Node", cpuprofile::is_cpuprofile, cpuprofile::read},
-      {"collapsed", "collapsed stacks, also Austin's", collapsed::is_collapsed, collapsed::read},
-  };
+  static const std::vector<Reader> all = [] {
+    std::vector<Reader> list = foreign_readers();
+    list.insert(list.begin(), {"plim", "Plimsoll's own profiles", is_plim, profile::read_plim});
+    return list;
+  }();
   return all;
 }
 

@@ -7,10 +7,18 @@
 #include <utility>
 
 namespace plimsoll::memory {
+namespace {
+
+// Bytes of the other process.
+iovec piece(Address at, std::size_t size) {
+  return {reinterpret_cast<void*>(raw(at)), size};  // NOLINT(performance-no-int-to-ptr): an iovec's type
+}
+
+}  // namespace
 
 bool RemoteReader::read(Address at, void* out, std::size_t size) const {
   const iovec here{out, size};
-  const iovec there{reinterpret_cast<void*>(raw(at)), size};  // NOLINT(performance-no-int-to-ptr): an iovec's type
+  const iovec there = piece(at, size);
   return ::process_vm_readv(process_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(size);
 }
 
@@ -20,8 +28,7 @@ bool RemoteReader::read_all(std::span<const Range> ranges, std::byte* out) const
     const std::size_t count = std::min<std::size_t>(ranges.size(), there.size());
     std::size_t total = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): an iovec's type
-      there[i] = {reinterpret_cast<void*>(raw(ranges[i].at)), ranges[i].size};
+      there[i] = piece(ranges[i].at, ranges[i].size);
       total += ranges[i].size;
     }
     const iovec here{out, total};
@@ -43,8 +50,7 @@ std::size_t RemoteReader::read_blocks(std::span<const Block> blocks) const {
     for (std::size_t i = 0; i < count; ++i) {
       const Block& block = blocks[done + i];
       here[i] = {block.out.data(), block.out.size()};
-      there[i] = {reinterpret_cast<void*>(raw(block.at)),  // NOLINT(performance-no-int-to-ptr): an iovec's type
-                  block.out.size()};
+      there[i] = piece(block.at, block.out.size());
       total += block.out.size();
     }
     const ssize_t size = ::process_vm_readv(process_, here.data(), count, there.data(), count, 0);

@@ -103,8 +103,21 @@ class CpuSeat {
   std::vector<std::byte> before_;  // the CPUs that were allowed, as the kernel writes them
 };
 
-// The calling thread comes to its CPU before others of the usual kind when it wakes, if it is allowed to ask for that.
-void hurry();
+// While it lives the calling thread comes to its CPU before others of the usual kind when it wakes, if it is allowed to
+// ask for that. Used by that thread only.
+class Haste {
+ public:
+  Haste();
+  Haste(const Haste&) = delete;
+  Haste& operator=(const Haste&) = delete;
+  ~Haste();
+
+ private:
+  int before_;
+};
+
+// Sleeps until a CLOCK_MONOTONIC time, whatever signals come.
+void sleep_until(std::int64_t time_ns);
 
 // Asks the kernel about one thread, time and again. Movable.
 class ThreadProbe {

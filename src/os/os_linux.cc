@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "os/os.h"
+#include "os/process.h"
 
 // glibc before 2.40 has the member of sigevent that SIGEV_THREAD_ID needs under its private name only.
 #ifndef sigev_notify_thread_id
@@ -42,8 +43,6 @@ std::string read_small_file(const std::string& path) {
   const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
   return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string{};
 }
-
-timespec to_timespec(std::int64_t ns) { return timespec{ns / 1'000'000'000, ns % 1'000'000'000}; }
 
 // Moves a descriptor to the high end of the table: programs expect the lowest free numbers for themselves, and those
 // that use select() cannot use numbers above 1023 at all.
@@ -310,24 +309,19 @@ std::optional<Departures> ThreadProbe::departures() const {
 }
 
 std::optional<Place> parse_place(std::string_view line) {
-  // "PID (NAME) STATE ...": the name may have anything in it. Counted from the state, which is the third of all.
   constexpr int kState = 3, kCpu = 39, kPolicy = 41;
-  const std::size_t name_end = line.rfind(") ");
-  if (name_end == std::string_view::npos) return std::nullopt;
   Place place;
   int policy = 0;
-  std::size_t at = name_end + 2;
-  for (int field = kState; field <= kPolicy; ++field) {
-    const std::size_t end = std::min(line.find(' ', at), line.size());
-    const std::string_view word = line.substr(at, end - at);
-    if (word.empty()) return std::nullopt;
-    int* const number = field == kCpu ? &place.cpu : field == kPolicy ? &policy : nullptr;
-    if (number != nullptr && std::from_chars(word.data(), word.data() + word.size(), *number).ec != std::errc{})
-      return std::nullopt;
+  bool is_fine = true;
+  const auto number = [&](std::string_view word, int& out) {
+    is_fine = is_fine && std::from_chars(word.data(), word.data() + word.size(), out).ec == std::errc{};
+  };
+  const bool is_whole = each_stat_field(line, kPolicy, [&](int field, std::string_view word) {
     if (field == kState) place.is_ready = word == "R";
-    if (end == line.size() && field < kPolicy) return std::nullopt;
-    at = end + 1;
-  }
+    if (field == kCpu) number(word, place.cpu);
+    if (field == kPolicy) number(word, policy);
+  });
+  if (!is_whole || !is_fine) return std::nullopt;
   place.is_realtime = policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
   return place;
 }
@@ -372,7 +366,14 @@ CpuSeat::~CpuSeat() {
   if (cpu_ >= 0) (void)allow_cpus(before_);
 }
 
-void hurry() { (void)::setpriority(PRIO_PROCESS, 0, -20); }  // in Linux, 0 is the calling thread
+void sleep_until(std::int64_t time_ns) {
+  const timespec until = timespec_of(time_ns);
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
+}
+
+// (In Linux, the priority of process 0 is that of the calling thread.)
+Haste::Haste() : before_(::getpriority(PRIO_PROCESS, 0)) { (void)::setpriority(PRIO_PROCESS, 0, -20); }
+Haste::~Haste() { (void)::setpriority(PRIO_PROCESS, 0, before_); }
 
 std::int64_t resident_bytes() {
   const std::string statm = read_small_file("/proc/self/statm");
@@ -458,7 +459,7 @@ bool ThreadTick::restart(std::int64_t first_ns, std::int64_t period_ns) const {
     return ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period) == 0 && ::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0) == 0;
   }
   if (kind_ == Kind::kPosixTimer) {
-    const itimerspec when{to_timespec(period_ns), to_timespec(first_ns)};
+    const itimerspec when{timespec_of(period_ns), timespec_of(first_ns)};
     return ::timer_settime(timer_, 0, &when, nullptr) == 0;
   }
   return false;

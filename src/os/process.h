@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,24 @@ Result<std::vector<Mapping>> mappings_of(Pid pid);
 // had. Only a file with the same inode passes for it.
 UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);
 
+// Calls visit(number, word) for the fields of a line of /proc/PID/stat or /proc/PID/task/TID/stat, from the state,
+// which is number 3 in proc(5), to `last`. The name before them may have anything in it. False if the line is damaged,
+// or cut before `last`. Pure.
+template <typename Visit>
+bool each_stat_field(std::string_view line, int last, Visit visit) {
+  const std::size_t name_end = line.rfind(") ");
+  if (name_end == std::string_view::npos) return false;
+  line.remove_prefix(name_end + 2);
+  constexpr int kState = 3;
+  for (int field = kState; field <= last; ++field) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    if (word.empty()) return false;
+    visit(field, word);
+    line.remove_prefix(word.size() < line.size() ? word.size() + 1 : line.size());
+  }
+  return true;
+}
+
 // The threads of a process, in the order of their ids; empty if it has ended.
 std::vector<Task> tasks_of(Pid pid);
 
@@ -53,6 +72,18 @@ std::vector<Pid> children_of(Pid pid);
 
 // Whether it is there, and is not a zombie.
 bool is_alive(Pid pid);
+
+// What a process takes of its machine.
+struct Usage {
+  char state = '?';  // as Task::state, of its first thread
+  int threads = 0;
+  std::int64_t resident_bytes = 0;  // RSS
+  std::int64_t cpu_ns = 0;          // all its threads, living and dead
+};
+// None if it has ended.
+std::optional<Usage> usage_of(Pid pid);
+// From /proc/PID/stat, whose CPU time is left out: it counts in hundredths of a second. None if it is damaged. Pure.
+std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes);
 
 // The arguments of a process, separated by spaces; empty if they cannot be read.
 std::string command_line(Pid pid);

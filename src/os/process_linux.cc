@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/clock.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -140,41 +141,48 @@ UniqueFd open_mapped_file(Pid pid, const Mapping& mapping) {
   return {};
 }
 
-std::vector<Task> tasks_of(Pid pid) {
-  std::vector<Task> tasks;
+namespace {
+
+// Calls visit(id, folder) for each thread of a process; `folder` is its own in /proc.
+template <typename Visit>
+void each_task(Pid pid, Visit visit) {
   const std::string path = proc_path(pid, "task");
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
-  if (!directory) return tasks;
+  if (!directory) return;
   while (const dirent* entry = ::readdir(directory.get())) {
     std::int32_t number = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, number).ptr != end) continue;
-    const std::string status = read_or_nothing(path + "/" + entry->d_name + "/status");
-    if (status.empty()) continue;
+    if (std::from_chars(entry->d_name, end, number).ptr == end) visit(Tid{number}, path + "/" + entry->d_name);
+  }
+}
+
+}  // namespace
+
+std::vector<Task> tasks_of(Pid pid) {
+  std::vector<Task> tasks;
+  each_task(pid, [&](Tid tid, const std::string& folder) {
+    const std::string status = read_or_nothing(folder + "/status");
+    if (status.empty()) return;
     Task task;
-    task.tid = Tid{number};
+    task.tid = tid;
     task.inner_tid = innermost_tid(status, task.tid);
     constexpr std::string_view kName = "Name:\t";
     if (status.starts_with(kName)) task.name = status.substr(kName.size(), status.find('\n') - kName.size());
     if (const std::string_view state = status_field(status, "State"); !state.empty()) task.state = state[0];
     tasks.push_back(std::move(task));
-  }
+  });
   std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.tid < b.tid; });
   return tasks;
 }
 
 std::vector<Pid> children_of(Pid pid) {
   std::vector<Pid> children;
-  const std::string path = proc_path(pid, "task");
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
-  if (!directory) return children;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const std::string list = read_or_nothing(path + "/" + entry->d_name + "/children");
+  each_task(pid, [&](Tid, const std::string& folder) {
+    const std::string list = read_or_nothing(folder + "/children");
     std::string_view rest = list;
     std::uint64_t number = 0;
     while (take_number(rest, 10, ' ', number)) children.push_back(Pid{static_cast<std::int32_t>(number)});
-  }
+  });
   return children;
 }
 
@@ -182,6 +190,28 @@ bool is_alive(Pid pid) {
   const std::string status = read_or_nothing(proc_path(pid, "status"));
   const std::string_view state = status_field(status, "State");
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes) {
+  constexpr int kState = 3, kThreads = 20, kPages = 24;
+  Usage usage;
+  const bool is_whole = each_stat_field(stat, kPages, [&](int field, std::string_view word) {
+    const char* end = word.data() + word.size();
+    if (field == kState) usage.state = word[0];
+    if (field == kThreads) std::from_chars(word.data(), end, usage.threads);
+    if (field == kPages) std::from_chars(word.data(), end, usage.resident_bytes);
+  });
+  if (!is_whole) return std::nullopt;
+  usage.resident_bytes *= page_bytes;
+  return usage;
+}
+
+std::optional<Usage> usage_of(Pid pid) {
+  std::optional<Usage> usage = parse_usage(read_or_nothing(proc_path(pid, "stat")), ::sysconf(_SC_PAGESIZE));
+  clockid_t clock{};
+  if (!usage || usage->state == 'Z' || usage->state == 'X') return std::nullopt;
+  if (::clock_getcpuclockid(static_cast<pid_t>(pid), &clock) == 0) usage->cpu_ns = clock_ns(clock);
+  return usage;
 }
 
 std::string command_line(Pid pid) {

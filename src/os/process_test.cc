@@ -33,6 +33,31 @@ TEST(Mappings, AreReadFromTheirLines) {
   EXPECT_EQ(mappings[3].path, "[stack]");
 }
 
+TEST(Usage, IsReadWhateverTheProcessIsCalled) {
+  // GIVEN a process whose name looks like more fields
+  const std::optional<Usage> usage = parse_usage(
+      "42 (a) S (b) R 1 42 42 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 5 0 12345 10485760 1000 18446744073709551615 1\n",
+      4096);
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->state, 'R');
+  EXPECT_EQ(usage->threads, 5);
+  EXPECT_EQ(usage->resident_bytes, 4'096'000);
+}
+
+TEST(Usage, ThatIsDamagedIsNone) {
+  for (const char* stat : {"", "42", "42 (a", "42 (a) ", "42 (a) S 1 2 3"})
+    EXPECT_FALSE(parse_usage(stat, 4096)) << stat;
+}
+
+TEST(Usage, OfThisProcessGrows) {
+  const std::optional<Usage> usage = usage_of(Pid{::getpid()});
+  ASSERT_TRUE(usage);
+  EXPECT_GT(usage->resident_bytes, 0);
+  EXPECT_GT(usage->cpu_ns, 0);
+  EXPECT_GE(usage->threads, 1);
+  EXPECT_FALSE(usage_of(Pid{0x7fffffff}));
+}
+
 TEST(Mappings, ThatMakeNoSenseAreLeftOut) {
   EXPECT_TRUE(parse_mappings("").empty());
   EXPECT_TRUE(parse_mappings("55d0a000\n-\n1-2 r\nzz-zz r-xp 0 0:0 0\n2000-1000 r-xp 00000000 08:01 1 /x\n").empty());

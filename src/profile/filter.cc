@@ -7,11 +7,6 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
-}
-
 // Whether the pattern, with * and ?, matches the whole text. Linear in their product at worst, without recursion.
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   std::size_t t = 0;
@@ -77,6 +72,11 @@ TagCondition TagCondition::parse(std::string_view words) {
   const std::size_t equals = words.find('=');
   if (equals == std::string_view::npos) return {std::string(words)};
   return {std::string(words.substr(0, equals)), std::string(words.substr(equals + 1))};
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
 }
 
 void filter(Profile& profile, const Filter& conditions) {

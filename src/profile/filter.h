@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/profile.h"
@@ -32,6 +33,9 @@ struct Filter {
   std::int64_t from_ns = 0;               // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };
+
+// Whether a text holds another one, without regard to ASCII case.
+bool contains(std::string_view text, std::string_view part);
 
 // Keeps the samples of `profile` that match, with all tables as they are. Totals of the session
 // (process_cpu_ns, drops) are not changed: they describe the session, not the selection.

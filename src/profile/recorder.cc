@@ -62,17 +62,12 @@ Recorder::Recorder(RecorderSettings settings, PlimFile file)
 void Recorder::fact(const char* name, const std::string& value) { profile_.set_meta(name, value); }
 
 void Recorder::code(capture::CodeId id, const cpython::CodeInfo& info) {
-  Function function;
-  function.name = profile_.strings.intern(info.name);
-  function.file = profile_.strings.intern(info.file);
-  function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
-  if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
-  functions_[id.index()] = profile_.functions.intern(function);
+  stacks_.code(id, info);
   want_source(info.file);
 }
 
 void Recorder::forget_code(capture::CodeId) {
-  // A CodeId is four bytes of functions_; the Function stays, as samples in the file refer to it.
+  // A CodeId is four bytes of stacks_; the Function stays, as samples in the file refer to it.
 }
 
 void Recorder::process(const capture::ProcessInfo& info) {
@@ -84,7 +79,7 @@ void Recorder::thread(const capture::ThreadInfo& info) {
   const std::size_t row = info.serial.index();
   if (row >= profile_.threads.size()) {
     profile_.threads.resize(row + 1);
-    last_stacks_.resize(row + 1);
+    last_tags_.resize(row + 1);
   }
   Thread& thread = profile_.threads[row];
   thread.process = ProcessId{info.process};
@@ -98,53 +93,21 @@ void Recorder::thread(const capture::ThreadInfo& info) {
   thread.cpu_ns = info.cpu_ns;
 }
 
-FrameId Recorder::frame_of(const capture::SampleFrame& frame) {
-  return profile_.frames.intern(Frame{functions_[frame.code.index()], frame.at.line, frame.at.column});
-}
-
-StackId Recorder::synthetic_root(const char* name) {
-  Function function;
-  function.name = profile_.strings.intern(name);
-  function.kind = FunctionKind::kSynthetic;
-  const FrameId frame = profile_.frames.intern(Frame{profile_.functions.intern(function), 0, 0});
-  return profile_.stacks.intern(StackNode{StackId{}, frame});
-}
-
-StackId Recorder::stack_of(const capture::Sample& sample) {
-  if (!sample.has_python) return synthetic_root("[native thread]");
-  if (sample.frames.empty()) return synthetic_root("[no Python frame]");
-  const StackId root = sample.is_truncated ? synthetic_root("[stack too deep: outer frames missing]") : StackId{};
-  LastStack& last = last_stacks_[sample.thread.index()];
-  std::size_t common = 0;
-  if (last.root == root)
-    while (common < last.frames.size() && common < sample.frames.size() && last.frames[common] == sample.frames[common])
-      ++common;
-  last.root = root;
-  last.frames.assign(sample.frames.begin(), sample.frames.end());
-  last.stacks.resize(sample.frames.size());
-  StackId stack = common == 0 ? root : last.stacks[common - 1];
-  for (std::size_t i = common; i < sample.frames.size(); ++i) {
-    stack = profile_.stacks.intern(StackNode{stack, frame_of(sample.frames[i])});
-    last.stacks[i] = stack;
-  }
-  return stack;
-}
-
 TagSetId Recorder::tag_set_of(const capture::Sample& sample) {
   if (sample.tags == nullptr || sample.tags->empty()) return {};
-  LastStack& last = last_stacks_[sample.thread.index()];
-  if (last.tag_number != sample.tag_number) {
+  LastTags& last = last_tags_[sample.thread.index()];
+  if (last.number != sample.tag_number) {
     TagSet set;
     for (const auto& [name, value] : *sample.tags)
       set.push_back({profile_.strings.intern(name), profile_.strings.intern(value)});
     last.tags = profile_.tag_sets.intern(set);
-    last.tag_number = sample.tag_number;
+    last.number = sample.tag_number;
   }
   return last.tags;
 }
 
 void Recorder::sample(const capture::Sample& sample) {
-  profile_.samples.push_back(since_start(sample.time_ns), ThreadId{sample.thread.index()}, stack_of(sample),
+  profile_.samples.push_back(since_start(sample.time_ns), ThreadId{sample.thread.index()}, stacks_.of(sample),
                              sample.weight_ns, sample.activity, tag_set_of(sample));
 }
 
@@ -154,7 +117,7 @@ void Recorder::allocation(const capture::Allocation& allocation) {
   row.number = block.number;
   row.time_ns = since_start(allocation.sample.time_ns);
   row.thread = ThreadId{allocation.sample.thread.index()};
-  row.stack = stack_of(allocation.sample);
+  row.stack = stacks_.of(allocation.sample);
   row.tags = tag_set_of(allocation.sample);
   row.size = block.size;
   row.chance_bytes = block.chance_bytes;
@@ -177,7 +140,7 @@ void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
   row.thread = ThreadId{allocation.stack.thread.index()};
   const std::uint32_t number = allocation.stack_number;
   if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
-  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stack_of(allocation.stack), true};
+  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stacks_.of(allocation.stack), true};
   row.stack = exact_stacks_[number].stack;
   row.born_ns = since_start(allocation.born_ns);
   row.at_ns = since_start(allocation.at_ns);
@@ -238,10 +201,9 @@ void Recorder::forget_tables() {
   profile_.frames = {};
   profile_.stacks = {};
   profile_.tag_sets = {};
-  functions_.clear();
-  functions_.shrink_to_fit();
+  stacks_.forget();
   exact_stacks_.clear();
-  for (LastStack& last : last_stacks_) last = {};
+  for (LastTags& last : last_tags_) last = {};
   ++code_epoch_;
 }
 

@@ -1,7 +1,6 @@
 // profile/recorder.h: a session's results -> a growing .plim file.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "capture/sink.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
+#include "profile/sample_stacks.h"
 
 namespace plimsoll::profile {
 
@@ -57,22 +57,16 @@ class Recorder final : public capture::SampleSink {
 
  private:
   Recorder(RecorderSettings settings, PlimFile file);
-  StackId stack_of(const capture::Sample& sample);
-  StackId synthetic_root(const char* name);
   TagSetId tag_set_of(const capture::Sample& sample);
-  FrameId frame_of(const capture::SampleFrame& frame);
   void want_source(std::string_view file);
   void read_wanted_sources();
   [[nodiscard]] std::size_t table_memory() const;
   void forget_tables();
   [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const { return time_ns - profile_.start_monotonic_ns; }
 
-  // What a thread's previous sample looked like: most of a stack is the same from one tick to the next.
-  struct LastStack {
-    std::vector<capture::SampleFrame> frames;
-    std::vector<StackId> stacks;  // of each prefix of `frames`
-    StackId root;
-    capture::TagNumber tag_number = 0;
+  // The tags of a thread's previous sample.
+  struct LastTags {
+    capture::TagNumber number = 0;
     TagSetId tags;
   };
 
@@ -82,8 +76,8 @@ class Recorder final : public capture::SampleSink {
   PlimEncoder encoder_;
   Profile profile_;
   bool has_header_ = false;
-  std::vector<FunctionId> functions_;   // by CodeId
-  std::vector<LastStack> last_stacks_;  // by ThreadSerial
+  SampleStacks stacks_{profile_};
+  std::vector<LastTags> last_tags_;  // by ThreadSerial
   // By ExactAllocation::stack_number.
   struct ExactStack {
     StackId stack;

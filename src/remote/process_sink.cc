@@ -8,13 +8,14 @@ using capture::CodeId;
 using capture::ThreadSerial;
 
 void ProcessSink::code(CodeId id, const cpython::CodeInfo& info) {
-  const auto [known, is_new] = codes_.try_emplace(id.index(), CodeId{numbers_.next_code});
-  if (is_new) ++numbers_.next_code;
-  all_.code(known->second, info);
+  if (codes_.size() <= id.index()) codes_.resize(id.index() + 1);
+  CodeId& ours = codes_[id.index()];
+  if (ours.is_none()) ours = CodeId{numbers_.next_code++};
+  all_.code(ours, info);
 }
 
 void ProcessSink::forget_code(CodeId id) {
-  if (const auto known = codes_.find(id.index()); known != codes_.end()) all_.forget_code(known->second);
+  if (id.index() < codes_.size() && !codes_[id.index()].is_none()) all_.forget_code(codes_[id.index()]);
 }
 
 ThreadSerial ProcessSink::ours(ThreadSerial serial) {
@@ -40,6 +41,12 @@ capture::Sample ProcessSink::ours(const capture::Sample& sample) {
   told.thread = ours(sample.thread);
   told.frames = frames_;
   return told;
+}
+
+void ProcessSink::gil(const capture::GilLook& look) {
+  capture::GilLook told = look;
+  if (!look.holder.is_none()) told.holder = ours(look.holder);
+  all_.gil(told);
 }
 
 void ProcessSink::allocation(const capture::Allocation& allocation) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "capture/sink.h"
@@ -32,6 +31,7 @@ class ProcessSink final : public capture::SampleSink {
   void process(const capture::ProcessInfo& info) override { all_.process(info); }
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override { all_.sample(ours(sample)); }
+  void gil(const capture::GilLook& look) override;
   void allocation(const capture::Allocation& allocation) override;
   void release(std::int64_t time_ns, const capture::RawRelease& release) override { all_.release(time_ns, release); }
   [[nodiscard]] bool knows_stack(std::uint32_t) const override { return false; }
@@ -53,7 +53,7 @@ class ProcessSink final : public capture::SampleSink {
   SharedNumbers& numbers_;
   capture::ProcessInfo process_;
   bool is_told_;
-  std::unordered_map<std::size_t, capture::CodeId> codes_;
+  std::vector<capture::CodeId> codes_;  // none: not told of
   std::vector<capture::ThreadSerial> threads_;
   std::vector<capture::SampleFrame> frames_;
 };

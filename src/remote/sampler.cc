@@ -95,7 +95,24 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   threads_.push_back(std::move(thread));
 }
 
+void Sampler::look_at_gil() {
+  const auto of_main = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+    return static_cast<std::int32_t>(thread->info.tid) == static_cast<std::int32_t>(target_.pid);
+  });
+  if (of_main == threads_.end()) return;
+  const std::optional<Address> holder =
+      gil_holder(memory_, target_.layout, target_.runtime, (*of_main)->state.interpreter);
+  if (!holder) return;
+  capture::GilLook look{monotonic_ns(), !is_null(*holder), {}};
+  if (look.is_held)
+    for (const auto& thread : threads_)
+      if (thread->state.address == *holder) look.holder = thread->info.serial;
+  sink_.gil(look);
+}
+
 void Sampler::look() {
+  // First, as nobody has been moved from his CPU yet.
+  if (settings_.gil_looks == GilLooks::kYes) look_at_gil();
   for (const auto& thread : threads_)
     if (!thread->has_ended) look_at(*thread);
 }
@@ -176,7 +193,6 @@ void Sampler::found_running(Thread& thread, const os::Schedule& schedule, const 
 }
 
 std::optional<Standing> Sampler::standing_of(const Thread& thread) {
-  if (!shared_cpu_) return std::nullopt;
   const std::optional<Standing> beside = shared_cpu_->stand_beside(thread.probe);
   return beside ? beside : standing_still(thread.probe);  // it may have begun to wait since
 }

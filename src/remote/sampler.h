@@ -19,9 +19,13 @@
 
 namespace plimsoll::remote {
 
+// Whether each look tells who has the lock of the main interpreter, too.
+enum class GilLooks : std::uint8_t { kNo, kYes };
+
 // What a Sampler looks for.
 struct SamplerSettings {
   capture::Mode mode = capture::Mode::kCpu;
+  GilLooks gil_looks = GilLooks::kNo;
   std::size_t max_depth = 2048;
 };
 
@@ -78,7 +82,9 @@ class Sampler {
 
   void add_thread(const ThreadState& state, const os::Task& task);
   void look_at(Thread& thread);
+  void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
+  // With a shared CPU only.
   std::optional<Standing> standing_of(const Thread& thread);
   void found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.

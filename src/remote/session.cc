@@ -1,7 +1,5 @@
 #include "remote/session.h"
 
-#include <time.h>
-
 #include <array>
 #include <optional>
 #include <vector>
@@ -94,7 +92,9 @@ class Session {
       result_.ending = Ending::kProcessEnded;
       return Ok{};
     }
-    std::erase_if(processes_, [&](const auto& process) { return !process->goes_on() && (retire(*process), true); });
+    for (const auto& process : processes_)
+      if (!process->goes_on()) retire(*process);
+    std::erase_if(processes_, [](const auto& process) { return !process->goes_on(); });
     if (is_time && settings_.follows_children) follow(now_ns);
     if (now_ns < next_flush_ns_ && !sink_.is_full()) return Ok{};
     next_flush_ns_ = now_ns + kFlushInterval;
@@ -120,11 +120,7 @@ class Session {
 
   // What threads that run have used last is not known before the next tick of the scheduler.
   void settle() {
-    if (result_.ending != Ending::kProcessEnded) {
-      const std::int64_t until_ns = monotonic_ns() + kSchedulerTick;
-      const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
-      ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
-    }
+    if (result_.ending != Ending::kProcessEnded) os::sleep_until(monotonic_ns() + kSchedulerTick);
     for (const auto& process : processes_) process->sampler().finish();
   }
 
@@ -177,6 +173,9 @@ Status check(const Target& target, const SessionSettings& settings) {
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, SampleSink& sink,
                              const WaitUntil& wait_until) {
   PLIMSOLL_TRY(check(target, settings));
+  os::wake_on_time();
+  std::optional<os::Haste> haste;
+  if (settings.stand == Stand::kBeside) haste.emplace();
   return Session(target, settings, sink, wait_until).run();
 }
 

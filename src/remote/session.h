@@ -47,7 +47,8 @@ using WaitUntil = std::function<bool(std::int64_t time_ns)>;
 // Whether it can be recorded so: up to 3.10 stacks of threads that run cannot be proven from another CPU.
 Status check(const Target& target, const SessionSettings& settings);
 
-// Records on the calling thread. `sink` must be flushed once before, and is complete afterwards.
+// Records on the calling thread, which moves to other CPUs and is in haste meanwhile. `sink` must be flushed once
+// before, and is complete afterwards.
 Result<SessionResult> record(const Target& target, const SessionSettings& settings, capture::SampleSink& sink,
                              const WaitUntil& wait_until);
 

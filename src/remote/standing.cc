@@ -16,7 +16,8 @@ std::optional<Standing> SharedCpu::stand_beside(const os::ThreadProbe& probe, st
   while (schedule && place && place->is_ready && !place->is_realtime) {
     // It is here, and so are we: it has been put aside.
     if (place->cpu == seat_.cpu()) return Standing{&probe, *schedule};
-    if (moves_++ == kMostMoves || !seat_.move_to(place->cpu)) break;
+    if (moves_ == kMostMoves || !seat_.move_to(place->cpu)) break;
+    ++moves_;
     schedule = probe.schedule();
     place = probe.place();
   }

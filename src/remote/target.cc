@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "base/clock.h"
+#include "os/os.h"
 #include "remote/elf_symbols.h"
 #include "remote/permission.h"
 
@@ -152,6 +154,18 @@ Result<Target> find_target(os::Pid pid) {
     if (const std::optional<Found> found = look_into(pid, *image))
       return open_target(pid, *found, mappings.value(), *image);
   return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
+}
+
+Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up) {
+  constexpr std::int64_t kPatience = 10'000'000'000;
+  constexpr std::int64_t kStep = 500'000;
+  const std::int64_t end_ns = monotonic_ns() + kPatience;
+  while (true) {
+    Result<Target> target = find_target(pid);
+    const bool is_final = target.ok() || target.error().kind == ErrorKind::kPermission;
+    if (is_final || monotonic_ns() >= end_ns || gives_up()) return target;
+    os::sleep_until(monotonic_ns() + kStep);
+  }
 }
 
 }  // namespace plimsoll::remote

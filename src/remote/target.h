@@ -1,6 +1,7 @@
 // remote/target.h: the CPython in another process: where it is, which one it is, and how it keeps its data.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -24,5 +25,9 @@ struct Target {
 // Finds it. Each error says what is the matter and what to do: there is no such process; it is no Python, or none that
 // is supported; it may not be looked at.
 Result<Target> find_target(os::Pid pid);
+
+// The same of a process that has just been started, and is no Python before its interpreter has been loaded: tries
+// again for some seconds, until it is one, may not be looked at, or `gives_up` is true.
+Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up);
 
 }  // namespace plimsoll::remote

@@ -1,6 +1,8 @@
 // remote/waiting.h: what a thread waits for, and who has the lock of the interpreter.
 #pragma once
 
+#include <optional>
+
 #include "base/activity.h"
 #include "capture/wait_activity.h"
 #include "cpython/gil.h"
@@ -11,15 +13,25 @@
 
 namespace plimsoll::remote {
 
-// Whether the thread had the lock of its interpreter a moment ago. Free-threaded builds have one that nobody takes.
+// Which thread state had the lock of an interpreter a moment ago: null if none had it; none if that cannot be told.
+// Free-threaded builds have a lock that nobody takes.
 template <memory::Reader M>
-bool holds_gil(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state) {
-  if (layout.version.threading == cpython::Version::Threading::kFree) return false;
-  const Address gil = cpython::gil_of(memory, layout, runtime, state.interpreter);
+std::optional<Address> gil_holder(const M& memory, const cpython::Layout& layout, Address runtime,
+                                  Address interpreter) {
+  if (layout.version.threading == cpython::Version::Threading::kFree) return std::nullopt;
+  const Address gil = cpython::gil_of(memory, layout, runtime, interpreter);
   Address holder{};
   std::uint32_t is_locked = 0;
-  return !is_null(gil) && memory::load_address(memory, offset_by(gil, layout.gil.last_holder), holder) &&
-         memory.load(offset_by(gil, layout.gil.is_locked), is_locked) && is_locked == 1 && holder == state.address;
+  if (is_null(gil) || !memory::load_address(memory, offset_by(gil, layout.gil.last_holder), holder) ||
+      !memory.load(offset_by(gil, layout.gil.is_locked), is_locked))
+    return std::nullopt;
+  return is_locked == 1 ? holder : Address{};
+}
+
+// Whether the thread had the lock of its interpreter a moment ago.
+template <memory::Reader M>
+bool holds_gil(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state) {
+  return gil_holder(memory, layout, runtime, state.interpreter) == state.address;
 }
 
 // What a wait means.

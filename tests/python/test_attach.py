@@ -155,8 +155,9 @@ def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
             times[frame.function.name][stack.activity] += stack.weight_ns
     for name, activity in (("sleeping", "sleep"), ("locked", "lock"), ("reading", "io"), ("selecting", "io")):
         life = next(of["life"] for thread, of in recorded.truth.items() if thread.startswith(name))
-        # THEN most of each one's time is that wait, and not more than it lived
-        assert 0.5 * life <= times[name][activity] <= life * 1.02, times[name]
+        # THEN most of each one's time is that wait, and not more than it lived, but for what passed before a look that
+        # came late: that goes to what it finds
+        assert 0.5 * life <= times[name][activity] <= life * 1.02 + 50e6, times[name]
 
 
 # ---- the ends of recordings ----

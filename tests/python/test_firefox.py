@@ -1,4 +1,4 @@
-"""`plimsoll firefox`: the profile is served, to who knows the address, until Ctrl-C."""
+"""`plimsoll firefox`: the profile is served, to who knows the address, until Ctrl-C, or bundled for another machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import urllib.error
 import urllib.parse
 import urllib.request
+import zipfile
 
 import pytest
 
@@ -105,3 +106,33 @@ def test_the_browser_is_the_person_s_own(recorded: pathlib.Path, tmp_path: pathl
         assert running.line().startswith("https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A")
         running.process.send_signal(signal.SIGINT)
         assert "cannot start the browser '/nowhere/browser'" in running.finish().expect(0).err
+
+
+def test_a_bundle_has_all_that_another_machine_needs(recorded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    # WHEN the profile is bundled THEN any program that knows zip finds it whole, and nothing was served
+    bundle = tmp_path / "bundle.zip"
+    finished = harness.plimsoll_command("firefox", recorded, "--zip", bundle).expect(0)
+    assert finished.out == "" and f"wrote {bundle}" in finished.err
+    with zipfile.ZipFile(bundle) as archive:
+        assert archive.testzip() is None
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert "profiler.firefox.com" in texts["README.txt"]
+    assert texts["sources" + str(recorded.parent / "tea.py")] == PROGRAM
+    assert PROGRAM in json.loads(texts["profile.json"])["shared"]["sources"]["content"]
+    # and Plimsoll itself reads what was unpacked
+    (tmp_path / "profile.json").write_text(texts["profile.json"])
+    assert "steep" in harness.plimsoll_command("show", tmp_path / "profile.json").expect(0).out
+    harness.plimsoll_command("firefox", recorded, "--zip", recorded).expect(2)
+
+
+def test_run_can_show_what_it_recorded(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that fails WHEN it is run with --firefox THEN its profile is served, and its exit code stays
+    (tmp_path / "tea.py").write_text(PROGRAM + "print('poured', flush=True)\nraise SystemExit(7)\n")
+    words = [harness.binary(), "run", "--firefox", "-o", tmp_path / "tea.plim", tmp_path / "tea.py"]
+    with harness.Running(words, env={"BROWSER": "/nowhere/browser"}) as running:
+        assert running.line() == "poured"
+        url = urllib.parse.unquote(urllib.parse.urlsplit(running.line()).path.split("/")[2])
+        assert "steep" in json.loads(gzip.decompress(read(url)))["shared"]["stringArray"]
+        running.process.send_signal(signal.SIGINT)
+        assert "Ctrl-C ends" in running.finish().expect(7).err
+    harness.plimsoll_command("run", "--firefox", "-f", "pprof", tmp_path / "tea.py").expect(2)

@@ -2,10 +2,11 @@
 #include "formats/collapsed/reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "formats/austin_facts.h"
 #include "formats/foreign.h"
+#include "formats/text_lines.h"
 
 namespace plimsoll::formats::collapsed {
 namespace {
@@ -13,31 +14,32 @@ namespace {
 constexpr double kMicrosecond = 1'000;
 constexpr std::size_t kLongestLine = std::size_t{1} << 22U;
 
-std::string_view take_line(std::string_view& text) {
-  std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(text.size(), line.size() + 1));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
-std::optional<std::int64_t> integer(std::string_view digits) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
 // A line cut at its last blank.
 struct StackLine {
   std::string_view frames;
   std::int64_t number = 0;
+  bool is_idle = false;
 };
+// The numbers of Austin's full mode: time, idle or not, memory.
+bool parse_full_metrics(std::string_view text, StackLine& line) {
+  const std::size_t first = text.find(',');
+  const std::size_t second = text.find(',', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return false;
+  const std::optional<std::int64_t> time = integer(text.substr(0, first));
+  const std::optional<std::int64_t> idle = integer(text.substr(first + 1, second - first - 1));
+  if (!time || !idle || !integer(text.substr(second + 1))) return false;
+  line.number = *time;
+  line.is_idle = *idle != 0;
+  return true;
+}
 std::optional<StackLine> cut(std::string_view line) {
   const std::size_t blank = line.rfind(' ');
   if (blank == std::string_view::npos || blank == 0 || line.size() > kLongestLine) return std::nullopt;
+  StackLine parts{line.substr(0, blank)};
   const std::optional<std::int64_t> number = integer(line.substr(blank + 1));
-  if (!number) return std::nullopt;
-  return StackLine{line.substr(0, blank), *number};
+  if (!number && !parse_full_metrics(line.substr(blank + 1), parts)) return std::nullopt;
+  parts.number = number.value_or(parts.number);
+  return parts;
 }
 
 bool is_text(std::string_view line) {
@@ -61,12 +63,15 @@ ForeignFrame parse_frame(std::string_view text) {
 
 // Austin's "file:function:line".
 ForeignFrame parse_austin_frame(std::string_view text) {
+  if (text == ":GC:") return {.name = kAustinCollector, .file = {}};
+  if (text == ":INVALID:") return {.name = kAustinInvalidFrame, .file = {}};
   const std::size_t second = text.rfind(':');
   if (second == std::string_view::npos || second == 0) return {.name = text, .file = {}};
   const std::size_t first = text.rfind(':', second - 1);
   const std::optional<std::int64_t> line = integer(text.substr(second + 1));
   if (first == std::string_view::npos || !line) return {.name = text, .file = {}};
-  return {.name = text.substr(first + 1, second - first - 1), .file = text.substr(0, first), .line = *line};
+  return austin_frame(
+      {.name = text.substr(first + 1, second - first - 1), .file = text.substr(0, first), .line = *line});
 }
 
 std::string_view take_element(std::string_view& frames) {
@@ -75,10 +80,11 @@ std::string_view take_element(std::string_view& frames) {
   return element;
 }
 
-// Austin's first two elements; the thread may have its interpreter before a colon.
+// Austin's first two elements; the thread may have its interpreter before a colon, and then a name in place of its id.
 struct AustinThread {
   std::int64_t pid = 0;
   std::int64_t tid = 0;
+  std::string_view text;  // of the thread
 };
 std::optional<AustinThread> take_austin_thread(std::string_view& frames) {
   std::string_view rest = frames;
@@ -86,19 +92,20 @@ std::optional<AustinThread> take_austin_thread(std::string_view& frames) {
   std::string_view thread = take_element(rest);
   if (!process.starts_with('P') || !thread.starts_with('T')) return std::nullopt;
   thread.remove_prefix(1);
-  if (const std::size_t colon = thread.find(':'); colon != std::string_view::npos) thread.remove_prefix(colon + 1);
+  const std::size_t colon = thread.find(':');
+  const bool has_interpreter = colon != std::string_view::npos && integer(thread.substr(0, colon));
   const std::optional<std::int64_t> pid = integer(process.substr(1));
-  std::int64_t tid = 0;
-  const auto [end, error] = std::from_chars(thread.data(), thread.data() + thread.size(), tid);
-  if (!pid || error != std::errc{} || end == thread.data()) return std::nullopt;
+  const std::optional<std::int64_t> tid = integer(has_interpreter ? thread.substr(colon + 1) : thread);
+  if (!pid || (!tid && !has_interpreter)) return std::nullopt;
   frames = rest;
-  return AustinThread{*pid, tid};
+  return AustinThread{*pid, tid.value_or(0), thread};
 }
 
 // Fills a Profile from lines.
 class Reader {
  public:
   void add(std::string_view line) {
+    if (line.starts_with("# ")) return take_fact(line.substr(2));
     if (line.empty() || line.starts_with('#')) return;
     const std::optional<StackLine> parts = cut(line);
     if (!parts) {
@@ -107,33 +114,53 @@ class Reader {
     }
     std::string_view frames = parts->frames;
     const std::optional<AustinThread> austin = take_austin_thread(frames);
-    const ThreadId thread = austin ? out_.thread(std::to_string(austin->pid) + " " + std::to_string(austin->tid), "",
-                                                 austin->tid, austin->pid)
-                                   : out_.thread("", "");
+    const ThreadId thread = austin ? thread_of(*austin) : out_.thread("", "");
     StackId stack;
     while (!frames.empty()) {
       const std::string_view element = take_element(frames);
       stack = out_.push(stack, out_.frame(austin ? parse_austin_frame(element) : parse_frame(element)));
     }
-    out_.sample(thread, stack, nanoseconds_of(static_cast<double>(parts->number), kMicrosecond));
+    out_.sample(thread, stack, nanoseconds_of(static_cast<double>(parts->number), kMicrosecond),
+                parts->is_idle ? Activity::kOther : Activity::kRunning);
     is_austin_ = is_austin_ || austin.has_value();
   }
 
   Result<profile::Profile> take() {
-    if (out_.profile.samples.size() == 0) return Error{ErrorKind::kBadInput, "no line is a collapsed stack"};
-    if (is_austin_)
-      out_.profile.set_meta("format", "austin");
-    else
-      out_.profile.set_meta("weights", "assumed: the numbers are microseconds");
-    out_.profile.set_meta("times", "assumed: one stack after the other");
-    if (unread_ > 0) out_.profile.drops.push_back({"lines that are no stacks", unread_, 0});
+    profile::Profile& profile = out_.profile;
+    if (profile.samples.size() == 0) return Error{ErrorKind::kBadInput, "no line is a collapsed stack"};
+    if (is_austin_ && !facts_.has_time())
+      return Error{ErrorKind::kUnsupported, "Austin's samples of memory: only profiles of time can be read"};
+    if (is_austin_) {
+      profile.set_meta("format", "austin");
+      facts_.finish(profile);
+    } else {
+      profile.set_meta("weights", "assumed: the numbers are microseconds");
+    }
+    profile.set_meta("times", "assumed: one stack after the other");
+    if (unread_ > 0) profile.drops.push_back({"lines that are no stacks", unread_, 0});
     return out_.take();
   }
 
  private:
+  // Other tools write comments, too: they are facts only in a file that begins with Austin's own.
+  void take_fact(std::string_view text) {
+    const std::size_t colon = text.find(": ");
+    if (colon == std::string_view::npos) return;
+    const std::string_view name = text.substr(0, colon);
+    has_facts_ = has_facts_ || name == "austin";
+    if (has_facts_) facts_.take(name, text.substr(colon + 2), out_.profile);
+  }
+  ThreadId thread_of(const AustinThread& austin) {
+    const std::string key = std::to_string(austin.pid) + " " + std::string(austin.text);
+    const std::size_t colon = austin.text.find(':');
+    return out_.thread(key, austin.tid == 0 ? austin.text.substr(colon + 1) : std::string_view{}, austin.tid,
+                       austin.pid);
+  }
+
   ForeignProfile out_{"collapsed"};
   std::uint64_t unread_ = 0;
-  bool is_austin_ = false;
+  AustinFacts facts_;
+  bool is_austin_ = false, has_facts_ = false;
 };
 
 }  // namespace

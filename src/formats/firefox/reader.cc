@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "formats/firefox/jslb.h"
 #include "formats/firefox/read_tables.h"
 
 namespace plimsoll::formats::firefox {
@@ -178,8 +179,16 @@ class Reader {
 
 }  // namespace
 
-bool is_firefox(std::string_view bytes) { return is_json_with(bytes, "\"preprocessedProfileVersion\""); }
+bool is_firefox(std::string_view bytes) {
+  return is_jslb(bytes) || is_json_with(bytes, "\"preprocessedProfileVersion\"");
+}
 
-Result<profile::Profile> read(std::string_view bytes) { return read_json_with<Reader>(bytes); }
+Result<profile::Profile> read(std::string_view bytes) {
+  if (!is_jslb(bytes)) return read_json_with<Reader>(bytes);
+  json::monotonic_resource memory;
+  const Result<json::value> file = parse_jslb(bytes, &memory);
+  if (!file.ok()) return file.error();
+  return Reader().read(file.value());
+}
 
 }  // namespace plimsoll::formats::firefox

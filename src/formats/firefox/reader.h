@@ -1,4 +1,4 @@
-// formats/firefox/reader.h: the Firefox Profiler's processed JSON -> a Profile.
+// formats/firefox/reader.h: the Firefox Profiler's processed JSON, or the same in a JSLB container -> a Profile.
 //
 // From version 47 (tables in each thread) to 70 (shared tables). A sample weighs what the file says if it tells weights
 // in milliseconds, else the thread's CPU time since the sample before, else the interval; meta "weights" says which.

@@ -1,0 +1,25 @@
+// cli/process_sources.h: the sources of another process: as it sees its files, in a container, too.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "cli/source_text.h"
+#include "os/process.h"
+
+namespace plimsoll::cli {
+
+// Reads a file when it is first asked for.
+class ProcessSources {
+ public:
+  explicit ProcessSources(os::Pid pid) : process_("/proc/" + std::to_string(static_cast<int>(pid))) {}
+
+  const SourceText& of(std::string_view file);
+
+ private:
+  const std::string process_;
+  std::map<std::string, SourceText, std::less<>> known_;
+};
+
+}  // namespace plimsoll::cli

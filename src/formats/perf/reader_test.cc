@@ -1,0 +1,114 @@
+// formats/perf/reader_test.cc: what perf script prints, with the columns that users choose.
+#include "formats/perf/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "profile/testing.h"
+
+namespace plimsoll::formats::perf {
+namespace {
+
+using profile::testing::stacks_of;
+
+profile::Profile read_text(std::string_view text) {
+  EXPECT_TRUE(is_perf_script(text)) << text;
+  Result<profile::Profile> read_back = read(text);
+  EXPECT_TRUE(read_back.ok()) << read_back.error().message;
+  return read_back.ok() ? read_back.take() : profile::Profile{};
+}
+
+std::string file_of_leaf(const profile::Profile& profile, std::size_t sample) {
+  const profile::Function& function = profile.functions[profile.leaf_function(profile.samples.stack[sample])];
+  return std::string(profile.strings[function.file]);
+}
+
+TEST(PerfScript, NamesPythonFunctionsAmongNativeOnes) {
+  // GIVEN samples with CPython's trampolines WHEN they are read THEN Python, native and kernel code are told apart
+  const profile::Profile profile = read_text(
+      "# cmdline : perf record\n"
+      "#\n"
+      "python3 a  5777/5778 [001] 64951.051010:    2000000 cpu-clock:u: \n"
+      "\t           467f4 long_add+0x14 (/usr/bin/python3.15 (deleted))\n"
+      "\t    7f6909474eea py::Cup.<lambda>:/srv/a:b/tea.py+0xa (/tmp/perf-5777.map)\n"
+      "\t          356aa4 [unknown] (/usr/bin/python3.15)\n"
+      "\t    7ffe85725a53 [unknown] ([unknown])\n"
+      "\n"
+      "python3 a  5777/5778 [001] 64951.053010123:    1000000 cpu-clock:u: \n"
+      "\tffffffff815e9cee operator()(int)+0x31e ([kernel.kallsyms])\n"
+      "\t          1dfbbe std::sort<int, (lambda)> (inlined)\n"
+      "\n");
+  EXPECT_EQ(stacks_of(profile), (std::vector<std::string>{"[unknown];[unknown];Cup.<lambda>;long_add",
+                                                          "std::sort<int, (lambda)>;operator()(int)"}));
+  EXPECT_EQ(file_of_leaf(profile, 0), "/usr/bin/python3.15 (deleted)");
+  EXPECT_EQ(file_of_leaf(profile, 1), "[kernel.kallsyms]");
+  const FunctionId python = profile::testing::function_named(profile, "Cup.<lambda>");
+  EXPECT_EQ(profile.functions[python].kind, profile::FunctionKind::kPython);
+  EXPECT_EQ(profile.strings[profile.functions[python].file], "/srv/a:b/tea.py");
+  // and clocks count nanoseconds
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{2'000'000, 1'000'000}));
+  EXPECT_EQ(profile.samples.time_ns, (std::vector<std::int64_t>{0, 2'000'123}));
+  EXPECT_EQ(profile.meta_value("weights"), "as in the file");
+  ASSERT_EQ(profile.threads.size(), 1U);
+  EXPECT_EQ(profile.threads[0].name, "python3 a");
+  EXPECT_EQ(profile.threads[0].os_tid, 5778);
+  EXPECT_TRUE(profile.complete);
+}
+
+TEST(PerfScript, MakesTimeOfCyclesByTheirMedianRate) {
+  // GIVEN cycles at 2 per nanosecond, and a pause WHEN they are read THEN each weighs by its period
+  const profile::Profile profile = read_text(
+      "a 1 1.000000: 1 cycles:P: \n\t1 f (x)\n\n"
+      "a 1 1.001000: 2000000 cycles:P: \n\t1 f (x)\n\n"
+      "a 1 1.001500: 1000000 cycles:P: \n\t1 f (x)\n\n"
+      "a 1 1.501500: 2000000 cpu_core/cycles/P: \n\t1 f (x)\n\n"
+      "a 1 1.501600: 1 page-faults: \n\t1 f (x)\n\n");
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{1, 1'000'000, 500'000, 1'000'000}));
+  EXPECT_EQ(profile.meta_value("weights"), "assumed: cycles at their median rate");
+  ASSERT_EQ(profile.drops.size(), 1U);
+  EXPECT_EQ(profile.drops[0].reason, "samples of other events");
+}
+
+TEST(PerfScript, WithoutTimesOrStacksIsReadAsFarAsItGoes) {
+  // GIVEN columns without a time, and samples of one frame in a line WHEN they are read THEN what is missing is assumed
+  const profile::Profile timeless =
+      read_text("a b 7/8 cycles: \n\t1 f (x)\n\t2 g (x)\n\nnonsense\na b 7/9 cycles:\n\n");
+  EXPECT_EQ(stacks_of(timeless), (std::vector<std::string>{"g;f", ""}));
+  EXPECT_EQ(timeless.sampled_ns(), 2'000'000);
+  EXPECT_EQ(timeless.meta_value("times"), "assumed: one stack after the other");
+  ASSERT_EQ(timeless.drops.size(), 1U);
+  const profile::Profile flat = read_text(
+      "perf 7 1.5: 250000 cpu-clock:u:  7f12 main+0x4 (/bin/x)\nperf 7 1.6: 250000 cpu-clock:u:  7f13 [unknown] "
+      "(/bin/x)\n");
+  EXPECT_EQ(stacks_of(flat), (std::vector<std::string>{"main", "[unknown]"}));
+  EXPECT_EQ(flat.sampled_ns(), 500'000);
+  EXPECT_TRUE(flat.complete);
+}
+
+TEST(PerfScript, KeepsNoStackThatIsCut) {
+  // GIVEN a text that ends within a stack WHEN it is read THEN that sample is counted, and the profile is not complete
+  constexpr std::string_view kText =
+      "a 1 1.0: 1000 cpu-clock: \n\t1 f (x)\n\na 1 1.1: 1000 cpu-clock: \n\t1 f (x)\n\t2 mai";
+  const profile::Profile profile = read_text(kText);
+  EXPECT_EQ(stacks_of(profile), (std::vector<std::string>{"f"}));
+  EXPECT_FALSE(profile.complete);
+  ASSERT_EQ(profile.drops.size(), 1U);
+  EXPECT_EQ(profile.drops[0].reason, "cut off by the end of the file");
+  for (std::size_t size = 0; size < kText.size(); ++size) (void)read(kText.substr(0, size));
+}
+
+TEST(PerfScript, OfEventsThatAreNoTimeIsRefusedByName) {
+  // GIVEN samples of page faults WHEN they are read THEN the error says so
+  const Result<profile::Profile> profile = read("a 1 1.0: 1 page-faults: \n\t1 f (x)\n\n");
+  ASSERT_FALSE(profile.ok());
+  EXPECT_EQ(profile.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(profile.error().message.find("page-faults"), std::string::npos);
+}
+
+TEST(PerfScript, IsNotWhatOnlyLooksLikeIt) {
+  for (const std::string_view text : {"", "\n\n", "a;b 12\n", "main (app.py:3);work (app.py:7) 12\n", "a 1 1.0: \n",
+                                      "a 1 cycles:\nmore\n", "1.0: x:\n", "P12;T34;/srv/app.py:main:3 1500\n"})
+    EXPECT_FALSE(is_perf_script(text)) << text;
+}
+
+}  // namespace
+}  // namespace plimsoll::formats::perf

@@ -1,0 +1,54 @@
+#include "profile/sample_stacks.h"
+
+#include <algorithm>
+
+namespace plimsoll::profile {
+
+void SampleStacks::code(capture::CodeId id, const cpython::CodeInfo& info) {
+  Function function;
+  function.name = profile_.strings.intern(info.name);
+  function.file = profile_.strings.intern(info.file);
+  function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
+  if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
+  functions_[id.index()] = profile_.functions.intern(function);
+}
+
+void SampleStacks::forget() {
+  functions_.clear();
+  functions_.shrink_to_fit();
+  last_.clear();
+}
+
+FrameId SampleStacks::frame_of(const capture::SampleFrame& frame) {
+  return profile_.frames.intern(Frame{functions_[frame.code.index()], frame.at.line, frame.at.column});
+}
+
+StackId SampleStacks::synthetic_root(const char* name) {
+  Function function;
+  function.name = profile_.strings.intern(name);
+  function.kind = FunctionKind::kSynthetic;
+  const FrameId frame = profile_.frames.intern(Frame{profile_.functions.intern(function), 0, 0});
+  return profile_.stacks.intern(StackNode{StackId{}, frame});
+}
+
+StackId SampleStacks::of(const capture::Sample& sample) {
+  if (!sample.has_python) return synthetic_root("[native thread]");
+  if (sample.frames.empty()) return synthetic_root("[no Python frame]");
+  const StackId root = sample.is_truncated ? synthetic_root("[stack too deep: outer frames missing]") : StackId{};
+  Last& last = last_[sample.thread.index()];
+  std::size_t common = 0;
+  if (last.root == root)
+    while (common < last.frames.size() && common < sample.frames.size() && last.frames[common] == sample.frames[common])
+      ++common;
+  last.root = root;
+  last.frames.assign(sample.frames.begin(), sample.frames.end());
+  last.stacks.resize(sample.frames.size());
+  StackId stack = common == 0 ? root : last.stacks[common - 1];
+  for (std::size_t i = common; i < sample.frames.size(); ++i) {
+    stack = profile_.stacks.intern(StackNode{stack, frame_of(sample.frames[i])});
+    last.stacks[i] = stack;
+  }
+  return stack;
+}
+
+}  // namespace plimsoll::profile

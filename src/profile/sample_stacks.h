@@ -1,0 +1,42 @@
+// profile/sample_stacks.h: the stacks of samples, as they arrive -> rows of a profile's tables.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <vector>
+
+#include "capture/sink.h"
+#include "profile/profile.h"
+
+namespace plimsoll::profile {
+
+// Adds functions, frames and stacks to a profile. It knows what a thread's previous sample looked like: most of a stack
+// is the same from one tick to the next.
+class SampleStacks {
+ public:
+  // `profile` must outlive it, at the same place.
+  explicit SampleStacks(Profile& profile) : profile_(profile) {}
+
+  void code(capture::CodeId id, const cpython::CodeInfo& info);
+  StackId of(const capture::Sample& sample);
+  // No sample of that thread will come.
+  void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
+  // The profile's tables begin anew: all code objects must be described again.
+  void forget();
+
+ private:
+  // What a thread's previous sample looked like.
+  struct Last {
+    std::vector<capture::SampleFrame> frames;
+    std::vector<StackId> stacks;  // of each prefix of `frames`
+    StackId root;
+  };
+
+  FrameId frame_of(const capture::SampleFrame& frame);
+  StackId synthetic_root(const char* name);
+
+  Profile& profile_;
+  std::vector<FunctionId> functions_;                    // by CodeId
+  boost::unordered_flat_map<std::uint32_t, Last> last_;  // by ThreadSerial
+};
+
+}  // namespace plimsoll::profile

@@ -1,0 +1,84 @@
+// Whatever another process has in its memory, a look at it ends, within bounds, and believes nothing that is none. The
+// process is this one: the fuzzer's bytes are the page that all pointers lead to.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "cpython/testing.h"
+#include "remote/sampler.h"
+#include "remote/stack_reader.h"
+#include "remote/thread_states.h"
+#include "remote/waiting.h"
+
+namespace {
+
+using namespace plimsoll;
+
+// Where no memory is but the fuzzer's.
+constexpr std::uint64_t kBase = 0x0000'2000'0000'0000;
+constexpr std::size_t kSize = std::size_t{1} << 16U;
+
+std::uint8_t* image() {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a fixed place
+  static void* const at = ::mmap(reinterpret_cast<void*>(kBase), kSize, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (at == MAP_FAILED) __builtin_trap();
+  return static_cast<std::uint8_t*>(at);
+}
+
+// A word whose upper half is 0x5050 leads into the image: the fuzzer finds pointers without knowing where it is.
+void link_words(std::uint8_t* at, std::size_t size) {
+  for (std::size_t i = 0; i + sizeof(std::uint64_t) <= size; i += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at + i, sizeof word);
+    constexpr std::uint64_t kMark = 0x5050;
+    if (word >> 48U != kMark) continue;
+    word = kBase + word % kSize;
+    std::memcpy(at + i, &word, sizeof word);
+  }
+}
+
+void look(const remote::Target& target, const remote::ThreadState& state, remote::StackReader& reader) {
+  const cpython::Snapshot snapshot = reader.read(state.address, std::nullopt);
+  if (reader.frames().size() > 64) __builtin_trap();
+  if (snapshot.is_proven)
+    for (const cpython::PyFrame& frame : reader.frames()) (void)reader.code_of(frame);
+  const memory::RemoteReader memory = target.memory();
+  (void)remote::holds_gil(memory, target.layout, target.runtime, state);
+  (void)remote::activity_of(memory, target.layout, target.runtime, state,
+                            {os::KernelWait::Kind::kFutex, Address{kBase}});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::vector<cpython::Layout> layouts = cpython::testing::all_layouts();
+  if (size == 0) return 0;
+  std::uint8_t* const at = image();
+  const std::size_t used = std::min(size - 1, kSize);
+  std::memcpy(at, data + 1, used);
+  std::memset(at + used, 0, kSize - used);
+  link_words(at, used);
+
+  remote::Target target;
+  target.pid = os::Pid{::getpid()};
+  target.layout = layouts[data[0] % layouts.size()];
+  target.runtime = Address{kBase};
+  target.code_type = Address{kBase + 256};
+  const memory::RemoteReader memory = target.memory();
+  memory::PagedReader paged(memory);
+  std::vector<remote::ThreadState> states = remote::thread_states(paged, target.layout, target.runtime);
+  const os::Task tasks[] = {{Tid{7}, Tid{7}, "a", 'R'}, {Tid{8}, Tid{8}, "b", 'S'}};
+  states.resize(std::min<std::size_t>(states.size(), 4));
+  remote::learn_native_ids(paged, tasks, states);
+  (void)remote::find_code_type(paged, target.layout, states);
+  (void)cpython::find_layout(memory, target.layout.version, target.runtime);
+  remote::StackReader reader(target, 64);
+  for (const remote::ThreadState& state : states) look(target, state, reader);
+  look(target, {Address{kBase + 512}, Address{kBase + 1024}, 0, 0}, reader);
+  return 0;
+}
