@@ -72,6 +72,7 @@ def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, lis
     found = {"plain": [python], "again": [python], "ticks only": plimsoll}
     for distance in distances:
         found[f"--alloc={distance}"] = [*plimsoll, f"--alloc={distance}"]
+    found["--alloc=exact"] = [*plimsoll, "--alloc=exact"]
     if memray:
         run = [python, "-m", "memray", "run", "-q", "-f", "-o", os.path.join(directory, "bench.memray")]
         found["memray"] = run
@@ -104,7 +105,7 @@ def measure(rounds: int, distances: "list[str]", memray: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--distances", nargs="+", default=["4G", "512K", "128K", "32K"])
+    parser.add_argument("--distances", nargs="*", default=["4G", "512K", "128K", "32K"])
     parser.add_argument("--memray", action="store_true", help="and under memray, if that is installed")
     options = parser.parse_args()
     measure(options.rounds, options.distances, options.memray)

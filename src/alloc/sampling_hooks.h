@@ -14,35 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "alloc/allocator_table.h"
 #include "alloc/sampled_blocks.h"
 #include "base/result.h"
 
 namespace plimsoll::alloc {
-
-// Which of the program's allocators: SampledBlock::kind.
-enum class Domain : std::uint8_t { kObject, kMemory };
-inline constexpr std::size_t kDomains = 2;
-
-// An allocator as Python has it (PyMemAllocatorEx).
-struct Allocator {
-  void* context = nullptr;
-  void* (*malloc)(void* context, std::size_t size) = nullptr;
-  void* (*calloc)(void* context, std::size_t count, std::size_t item) = nullptr;
-  void* (*realloc)(void* context, void* at, std::size_t size) = nullptr;
-  void (*free)(void* context, void* at) = nullptr;
-};
-
-// The allocators that the program uses at the moment.
-class AllocatorTable {
- public:
-  [[nodiscard]] virtual Allocator get(Domain domain) const = 0;
-  virtual void set(Domain domain, const Allocator& allocator) = 0;
-  // Whether the runtime's own allocator is in the table, and no hook.
-  [[nodiscard]] virtual bool is_plain() const = 0;
-
- protected:
-  ~AllocatorTable() = default;
-};
 
 // How a sampled block comes to its end.
 enum class End : std::uint8_t {
@@ -68,16 +44,8 @@ class SampleTaker {
   ~SampleTaker() = default;
 };
 
-// Whether the allocators are called under one lock (the GIL).
-enum class Interpreters : std::uint8_t { kInTurns, kAtOnce };
-
 // The caller serialises these. One recording at a time; both objects must outlive it, and the table all blocks.
 Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t mean_bytes, Interpreters interpreters);
-// Whether all allocations of a recording came through its hooks.
-enum class Stopped : std::uint8_t {
-  kWhole,
-  kCutShort,  // somebody whose hooks were there before ours has put back what was there before them
-};
 // Tells the end (kOfTime) of the sampled blocks that are alive, and nothing from then on.
 Stopped stop_sampling();
 // Likewise, but tells nothing.

@@ -9,6 +9,7 @@ namespace plimsoll::capture {
 
 void CodeRegistry::on_destroy(Address code) {
   if (!seen_.may_contain(code)) return;
+  seen_.note_death(code);
   cpython::CodeInfo info;
   if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
   auto copy = std::make_shared<const cpython::CodeInfo>(std::move(info));

@@ -34,6 +34,16 @@ class SeenFilter {
   [[nodiscard]] bool may_contain(Address code) const {
     return (words_[word_of(code)].load(std::memory_order_relaxed) & bit_of(code)) != 0;
   }
+  // A code object that may be in the set is about to be freed: what is known by its address is not to be believed.
+  void note_death(Address code) {
+    deaths_at_[death_row(code)].fetch_add(1, std::memory_order_relaxed);
+    deaths_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Changes when any died, and when one died at this address.
+  [[nodiscard]] std::uint32_t deaths() const { return deaths_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint16_t deaths_at(Address code) const {
+    return deaths_at_[death_row(code)].load(std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::size_t kWords = 2048;  // 16 KiB, 128 Ki bits
@@ -42,7 +52,12 @@ class SeenFilter {
   static std::uint64_t bit_of(Address code) { return std::uint64_t{1} << ((hash(code) >> 47U) & 63U); }
   static_assert(kWords == std::size_t{1} << (64U - 53U));
 
+  static constexpr unsigned kDeathBits = 12;
+  static std::size_t death_row(Address code) { return hash(code) >> (64U - kDeathBits); }
+
   std::array<std::atomic<std::uint64_t>, kWords> words_{};
+  std::array<std::atomic<std::uint16_t>, std::size_t{1} << kDeathBits> deaths_at_{};
+  std::atomic<std::uint32_t> deaths_{0};
 };
 
 // The registry. on_destroy runs on any thread (it allocates: never in a signal handler); all other members but seen()

@@ -13,6 +13,7 @@ namespace plimsoll::capture {
 enum class AllocationDomain : std::uint8_t {
   kObject,  // PyObject_Malloc: objects
   kMemory,  // PyMem_Malloc: what objects own
+  kRaw,     // PyMem_RawMalloc: what Python has of the system; in exact recordings
 };
 
 // A block that was sampled; then come the frames.
@@ -40,6 +41,28 @@ static_assert(sizeof(RawRelease) == 72);
 struct Allocation {
   Sample sample;  // its weight is 0: it is not time
   RawAllocation block;
+};
+
+// What has become of blocks. The numbers are part of the .plim format.
+enum class ExactChange : std::uint8_t {
+  kBorn,
+  kFreed,
+  kFreedAtOnce,  // before the same stack had another such block
+  kType,         // they are alive at the end, and their type is known
+  kPeak,         // so many more, or fewer, were alive at the peak than at the peak known before
+};
+
+// Blocks of one stack, counted: not sampled.
+struct ExactAllocation {
+  std::uint32_t stack_number = 0;  // of a stack; never another's in a recording
+  Sample stack;                    // `thread`; and `frames`, but of a stack that the sink knows by its number
+  ExactChange change{};
+  AllocationDomain domain{};
+  std::int64_t born_ns = 0;  // CLOCK_MONOTONIC; the end of the epoch that they were allocated in; the time of the peak
+  std::int64_t at_ns = 0;    // the end of the epoch that this happened in
+  std::int64_t blocks = 0;
+  std::int64_t bytes = 0;
+  std::string_view type;
 };
 
 }  // namespace plimsoll::capture

@@ -56,6 +56,17 @@ bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& blo
   return true;
 }
 
+bool Resolver::resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,
+                             std::shared_ptr<const cpython::CodeInfo>& code) {
+  const CodeRegistry::Entry* entry = registry_.find(frame.code, time_ns);
+  if (entry == nullptr) return false;
+  if (entry->info->is_init_cleanup()) return true;
+  announce(entry->id, *entry->info);
+  out = SampleFrame{entry->id, location_of(*entry, frame.position)};
+  code = entry->info;
+  return true;
+}
+
 bool Resolver::resolve_same(const RawSample& raw) {
   const auto found = waits_.find(raw.thread.index());
   if (found == waits_.end()) return raw.weight_ns == 0;

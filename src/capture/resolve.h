@@ -31,6 +31,12 @@ class Resolver {
   // Likewise for a sampled allocation.
   bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames);
 
+  // One frame, as it was at a time. False if its code object is not known. `code` is null if it is not to be shown.
+  bool resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,
+                     std::shared_ptr<const cpython::CodeInfo>& code);
+  // Describes a code object to the sink, before its next use.
+  void announce(CodeId id, const cpython::CodeInfo& info);
+
   // Everything sampled before `time_ns` has been resolved: forgets dead code objects and tags.
   void forget_deaths_before(std::int64_t time_ns);
 
@@ -51,7 +57,6 @@ class Resolver {
   // Fills frames_. False if a code object is not known well enough.
   bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
   bool resolve_same(const RawSample& raw);
-  void announce(CodeId id, const cpython::CodeInfo& info);
   [[nodiscard]] std::shared_ptr<const Tags> tags_of_sample(const RawSample& raw) const;
   // A Sample with the frames in frames_.
   [[nodiscard]] Sample sample_of(const RawSample& raw, const Tags* tags) const;

@@ -42,6 +42,9 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->sampler_ = sampler.take();
   session->allocations_ = std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_,
                                                                session->registry_.seen(), settings.tick.max_depth);
+  if (settings.exact_allocations)
+    session->exact_ = std::make_unique<ExactRecorder>(interpreter, *session->sampler_, session->registry_.seen(),
+                                                      settings.tick.max_depth);
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
@@ -117,7 +120,9 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
 
 void Session::drain_once() {
   const std::int64_t now = monotonic_ns();
+  if (exact_ != nullptr) exact_->collect(resolver_);
   for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);
   const bool was_empty = ring_.drain([this](std::span<const std::byte> record) { take(record); });
   // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
   // done with.
@@ -158,6 +163,7 @@ void Session::take_allocation(const RawSample& raw, std::span<const std::byte> r
 }
 
 void Session::housekeeping(std::int64_t now_ns) {
+  if (exact_ != nullptr) exact_->keep_time(now_ns, start_ns_);
   if (now_ns >= next_poll_ns_) {
     sampler_->poll();
     const auto threads = static_cast<std::int64_t>(sampler_->thread_count());

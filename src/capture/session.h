@@ -13,6 +13,7 @@
 #include "capture/allocation_recorder.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/exact_recorder.h"
 #include "capture/reader_thread.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
@@ -23,6 +24,7 @@ namespace plimsoll::capture {
 struct SessionSettings {
   TickSettings tick;
   Trust trust = Trust::kValidated;
+  bool exact_allocations = false;
   double max_overhead = 0;  // part of the program's CPU time that recording may cost; 0 = no limit
   std::size_t ring_bytes = std::size_t{4} << 20U;
   std::int64_t duration_ns = 0;                    // recording ends by itself after this; 0 = it does not
@@ -76,6 +78,8 @@ class Session {
   CpuSampler& sampler() { return *sampler_; }
   CodeRegistry& registry() { return registry_; }
   AllocationRecorder& allocations() { return *allocations_; }
+  // Null if allocations are not recorded exactly.
+  ExactRecorder* exact() { return exact_.get(); }
 
  private:
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
@@ -106,6 +110,7 @@ class Session {
   Resolver resolver_;
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
+  std::unique_ptr<ExactRecorder> exact_;
   std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;

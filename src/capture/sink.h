@@ -50,6 +50,9 @@ class SampleSink {
   virtual void allocation(const Allocation& allocation) = 0;
   // Of an allocation that was passed before, or that has been lost.
   virtual void release(std::int64_t time_ns, const RawRelease& release) = 0;
+  // Of an exact recording; kFreed, kFreedAtOnce and kType of blocks that kBorn was told of.
+  [[nodiscard]] virtual bool knows_stack(std::uint32_t number) const = 0;
+  virtual void exact_allocation(const ExactAllocation& allocation) = 0;
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;
   // Of sessions that were asked to look at it.

@@ -167,6 +167,8 @@ class LoggingSink final : public SampleSink {
   }
   void allocation(const Allocation&) override {}
   void release(std::int64_t, const RawRelease&) override {}
+  [[nodiscard]] bool knows_stack(std::uint32_t) const override { return false; }
+  void exact_allocation(const ExactAllocation&) override {}
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const MarkerEvent&) override {}
   [[nodiscard]] bool is_full() const override { return false; }

@@ -51,7 +51,7 @@ std::string point_text(const MemoryQuestion& question) {
   return is_at_end(question) ? "the end" : format_time(question.at_ns);
 }
 
-std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report) {
+std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report, bool is_exact) {
   switch (question.view) {
     case MemoryView::kAllocated: return "allocated";
     case MemoryView::kLive:
@@ -61,7 +61,9 @@ std::string what_it_is(const MemoryQuestion& question, const MemoryReport& repor
     case MemoryView::kLeaks:
       return fmt::format("allocated from {} on and alive at {}",
                          question.from_ns > 0 ? format_time(question.from_ns) : "the start", point_text(question));
-    case MemoryView::kTemporary: return fmt::format("freed within {}", format_time(question.within_ns));
+    case MemoryView::kTemporary:
+      if (is_exact) return "freed before the same stack allocated another such block";
+      return fmt::format("freed within {}", format_time(question.within_ns));
   }
   return "?";
 }
@@ -69,13 +71,16 @@ std::string what_it_is(const MemoryQuestion& question, const MemoryReport& repor
 std::string heading(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
                     const Page& page) {
   const std::string distance = format_bytes(static_cast<std::int64_t>(profile.allocation_distance));
-  std::string out =
-      page.paint(Style::kStrong,
-                 fmt::format("{}: {} in {} blocks", what_it_is(question, report), bytes_text(report.all.bytes),
-                             format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
-      "\n";
-  out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
-                     format_count(report.all.samples), distance);
+  std::string out = page.paint(Style::kStrong,
+                               fmt::format("{}: {} in {} blocks", what_it_is(question, report, profile.is_exact),
+                                           bytes_text(report.all.bytes),
+                                           format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
+                    "\n";
+  if (profile.is_exact)
+    out += "exact: every allocation was recorded\n";
+  else
+    out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
+                       format_count(report.all.samples), distance);
   if (const std::int64_t counted = counted_bytes(profile); question.view == MemoryView::kAllocated && counted > 0)
     out += fmt::format("counted: {} in all\n", format_bytes(counted));
   return out + "\n";
@@ -88,9 +93,10 @@ std::string notes(const Profile& profile, const Page& page) {
                     "\n";
   for (const profile::Drop& drop : profile.drops) {
     if (drop.reason == "allocation not recorded")
-      out += page.paint(Style::kWarning, fmt::format("lost: {} samples of allocations: all is more than it says",
-                                                     format_count(drop.count))) +
-             "\n";
+      out +=
+          page.paint(Style::kWarning, fmt::format("lost: {} allocations or samples of them: all is more than it says",
+                                                  format_count(drop.count))) +
+          "\n";
     if (drop.reason == "allocation hooks removed by another tool")
       out +=
           page.paint(Style::kWarning,
@@ -119,7 +125,9 @@ bool has_history(const MemoryQuestion& question) {
 
 Table flat_table(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report, std::size_t shown,
                  const Page& page) {
-  std::vector<Column> columns = {{"self %"}, {"self"}, {"95 % sure"}, {"total"}, {"blocks"}, {"samples"}};
+  std::vector<Column> columns = {{"self %"}, {"self"}, {"total"}, {"blocks"}};
+  const bool with_intervals = !profile.is_exact;
+  if (with_intervals) columns.insert(columns.end(), {{"95 % sure"}, {"samples"}});
   const bool with_history = has_history(question);
   if (with_history) columns.push_back({"alive over time", Fit::kLeft});
   columns.insert(columns.end(), {{"function", Fit::kCutRight}, {"where", Fit::kCutLeft}});
@@ -133,10 +141,11 @@ Table flat_table(const Profile& profile, const MemoryQuestion& question, const M
     const bool has_self = row.self.samples > 0;
     std::vector<Cell> cells = {{{format_percent(percent), heat(percent)}},
                                {{has_self ? bytes_text(row.self.bytes) : "·"}},
-                               {{has_self ? interval_text(row.self) : "", Style::kDim}},
                                {{bytes_text(row.total.bytes)}},
-                               {{has_self ? blocks_text(row.self) : "·"}},
-                               {{format_count(row.self.samples), Style::kDim}}};
+                               {{has_self ? blocks_text(row.self) : "·"}}};
+    if (with_intervals)
+      cells.insert(cells.end(), {{{has_self ? interval_text(row.self) : "", Style::kDim}},
+                                 {{format_count(row.self.samples), Style::kDim}}});
     if (with_history) cells.push_back({{has_self ? sparkline(history[row.function.index()]) : ""}});
     cells.push_back({{function_name(profile, row.function), place.is_library ? Style::kPlain : Style::kStrong}});
     cells.push_back({{place.text, Style::kDim}});
@@ -166,27 +175,25 @@ std::string types_text(const Profile& profile, const MemoryQuestion& question, s
   const std::vector<profile::TypeRow> rows = profile::memory_by_type(profile, question);
   MemoryEstimate all;
   for (const profile::TypeRow& row : rows) all.add(row.all);
-  Table table({{"%"},
-               {"bytes"},
-               {"95 % sure"},
-               {"blocks"},
-               {"samples"},
-               {"type", Fit::kCutRight},
-               {"mostly by", Fit::kCutRight},
-               {"where", Fit::kCutLeft}});
+  std::vector<Column> columns = {{"%"}, {"bytes"}, {"blocks"}};
+  if (!profile.is_exact) columns.insert(columns.end(), {{"95 % sure"}, {"samples"}});
+  columns.insert(columns.end(), {{"type", Fit::kCutRight}, {"mostly by", Fit::kCutRight}, {"where", Fit::kCutLeft}});
+  Table table(std::move(columns));
   const std::size_t shown = limit == 0 ? rows.size() : std::min(limit, rows.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const profile::TypeRow& row = rows[i];
     const double percent = all.bytes > 0 ? 100 * row.all.bytes / all.bytes : 0;
     const bool has_function = !row.mostly.is_none();
-    table.add_row({{{format_percent(percent), heat(percent)}},
-                   {{bytes_text(row.all.bytes)}},
-                   {{interval_text(row.all), Style::kDim}},
-                   {{blocks_text(row.all)}},
-                   {{format_count(row.all.samples), Style::kDim}},
-                   {{type_name(profile, row), row.type.is_none() ? Style::kDim : Style::kStrong}},
-                   {{has_function ? function_name(profile, row.mostly) : ""}},
-                   {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
+    std::vector<Cell> cells = {
+        {{format_percent(percent), heat(percent)}}, {{bytes_text(row.all.bytes)}}, {{blocks_text(row.all)}}};
+    if (!profile.is_exact)
+      cells.insert(cells.end(),
+                   {{{interval_text(row.all), Style::kDim}}, {{format_count(row.all.samples), Style::kDim}}});
+    cells.insert(cells.end(),
+                 {{{type_name(profile, row), row.type.is_none() ? Style::kDim : Style::kStrong}},
+                  {{has_function ? function_name(profile, row.mostly) : ""}},
+                  {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
+    table.add_row(std::move(cells));
   }
   return table.render(page) + not_shown(rows.size() - shown, "types", page);
 }
@@ -212,7 +219,7 @@ std::string tree_text(Profile& profile, MemoryOptions& options, const Page& page
   profile::put_memory_in_place_of_samples(profile, options.question, profile::MemoryWeight::kBytes);
   const profile::Tree tree = profile::tree(profile, options.granularity);
   options.tree.quantity = Quantity::kBytes;
-  for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+  for (std::size_t i = 0; i < tree.nodes.size() && !profile.is_exact; ++i)
     options.tree.margins.push_back(profile::margin_of(profile, tree.nodes[i].total_ns, variances.nodes[i].total_ns));
   return render_tree(profile, tree, tree_view(profile, tree, options.tree), options.tree, page);
 }
@@ -327,7 +334,7 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("counted_bytes", counted_bytes(profile));
   json.member("at_ns", report.at_ns);
-  json.member("confidence", "95 %");
+  json.member("confidence", profile.is_exact ? "exact" : "95 %");
   put_estimate(json, "all", report.all);
   if (options.question.view == MemoryView::kTemporary) put_lifetimes(json, profile);
   if (options.shape == MemoryOptions::Shape::kTypes)

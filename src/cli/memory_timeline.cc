@@ -60,7 +60,8 @@ std::string timeline_text(const Profile& profile, std::size_t moments, const Pag
         {{{format_time(row.at_ns)}},
          {{row.rss_bytes > 0 ? format_bytes(row.rss_bytes) : "·"}},
          {{bytes_text(row.alive.bytes), Style::kStrong}},
-         {{fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high)), Style::kDim}},
+         {{profile.is_exact ? "exact" : fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high)),
+           Style::kDim}},
          {{bar(most > 0 ? row.alive.bytes / most : 0, kBarCells)}},
          {{bytes_text(row.allocated.bytes)}},
          {{has_function ? fmt::format("{} % {}", format_percent(share), function_name(profile, row.mostly)) : ""}},
@@ -79,7 +80,7 @@ std::string timeline_json(const Profile& profile, std::size_t moments) {
   JsonWriter json(out);
   begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
-  json.member("confidence", "95 %");
+  json.member("confidence", profile.is_exact ? "exact" : "95 %");
   json.column("moments", profile::memory_over_time(profile, moments), [&](const MemoryMoment& row) {
     json.begin_object();
     json.member("at_ns", row.at_ns);

@@ -92,7 +92,8 @@ class Run final : public Command {
     app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
     app.add_flag(
            "--alloc{512K}", settings_.alloc,
-           "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees")
+           "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees; "
+           "--alloc=exact records all of them")
         ->type_name("[=BYTES]");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
@@ -215,11 +216,14 @@ class Run final : public Command {
     return Ok{};
   }
 
+  // Whether all allocations are recorded.
+  [[nodiscard]] bool is_exact() const { return settings_.alloc == "exact"; }
+
   // The mean distance of sampled allocations; 0 = none.
   [[nodiscard]] Result<std::int64_t> alloc_bytes() const {
     constexpr std::int64_t kShortest = 64;
     constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
-    if (!settings_.alloc) return std::int64_t{0};
+    if (!settings_.alloc || is_exact()) return std::int64_t{0};
     Result<std::int64_t> bytes = parse_bytes(*settings_.alloc, "--alloc");
     if (bytes.ok() && (bytes.value() < kShortest || bytes.value() > kLongest))
       return Error{ErrorKind::kUsage, "--alloc: from 64 bytes to 4 GiB lie between samples"};
@@ -248,6 +252,7 @@ class Run final : public Command {
     say("duration_s", settings_.duration.value_or(0));
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
     if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
+    if (is_exact()) say("alloc_exact", "1");
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");
     if (jitlog_) say("jitlog", "1");

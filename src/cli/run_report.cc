@@ -9,6 +9,7 @@
 #include "cli/session_facts.h"
 #include "cli/summary.h"
 #include "cli/units.h"
+#include "profile/memory.h"
 #include "profile/plim_reader.h"
 
 namespace plimsoll::cli {
@@ -35,6 +36,12 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
     console.notice(fmt::format("{}, one in {} on average: plimsoll show FILE live, peak, leaks, types or memory",
                                counted(profile.allocations.size(), "sampled allocation", "sampled allocations"),
                                format_bytes(static_cast<std::int64_t>(profile.allocation_distance))));
+  if (profile.is_exact) {
+    profile::MemoryEstimate all;
+    for (const profile::AllocationRow& row : profile.allocations) all.add(row, 0);
+    console.notice(fmt::format("{} allocations of {}, exactly: plimsoll show FILE live, peak, leaks, types or memory",
+                               format_count(all.samples), format_bytes(std::llround(all.bytes))));
+  }
   for (const profile::Drop& drop : profile.drops)
     if (drop.reason != "end of thread") console.notice(fmt::format("not in it: {}", in_words(drop)));
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");

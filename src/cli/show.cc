@@ -351,7 +351,7 @@ class Show final : public Command {
 
  private:
   Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
-    if (profile.allocation_distance == 0)
+    if (!profile.has_allocations())
       return Error{ErrorKind::kUsage,
                    fmt::format("{} holds no allocations: record them with plimsoll run --alloc", arguments_.file)};
     const MemoryOptions options = memory_options(arguments_, request);
@@ -362,7 +362,7 @@ class Show final : public Command {
     }
     select(profile, conditions);
     if (profile::allocations_of(profile, options.question).empty()) {
-      console.notice(fmt::format("no sampled allocation of {} is left to show", arguments_.file));
+      console.notice(fmt::format("no allocation of {} is left to show", arguments_.file));
       return kNoSamples;
     }
     const Environment& environment = console.environment();

@@ -1,4 +1,4 @@
-// profile/allocation_table.h: the sampled allocations, and what became of them.
+// profile/allocation_table.h: the allocations, sampled or all of them, and what became of them.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,25 @@
 
 namespace plimsoll::profile {
 
-// One sampled block. Blocks were sampled at random: one had the chance 1 - e^(-chance_bytes / distance), where the
-// distance is Profile::allocation_distance, and stands for 1 / chance blocks like it.
+// One sampled block; or, in an exact recording, all blocks of one stack that were allocated at about the same time, and
+// met the same fate. Sampled blocks were sampled at random: one had the chance 1 - e^(-chance_bytes / distance), where
+// the distance is Profile::allocation_distance, and stands for 1 / chance blocks like it. Without a distance (0) a row
+// stands for itself.
 struct AllocationRow {
   static constexpr std::int64_t kAlive = -1;  // as freed_ns: it was not freed while recorded
 
-  std::uint64_t number = 0;  // of the sample; unique
+  std::uint64_t number = 0;  // of the sample; unique. Exact: 0
   std::int64_t time_ns = 0;  // monotonic, since the start of the profile
   ThreadId thread;
   StackId stack;           // none = the empty stack
-  std::uint64_t size = 0;  // bytes asked for
+  std::uint64_t size = 0;  // bytes asked for; exact: in all blocks
   std::uint64_t chance_bytes = 0;
   std::uint8_t domain = 0;  // capture::AllocationDomain
   std::int64_t freed_ns = kAlive;
   StringId type;  // of the object; none = not known, or not an object
   TagSetId tags;  // none = no tags
+  std::uint64_t blocks = 1;
+  bool is_temporary = false;  // exact: each was freed before its stack had another such block
   bool operator==(const AllocationRow&) const = default;
 };
 
@@ -34,6 +38,19 @@ struct Release {
   std::uint64_t number = 0;
   std::int64_t freed_ns = AllocationRow::kAlive;
   StringId type;
+};
+
+// While an exact recording is written: what has become of blocks. capture::ExactChange tells the kinds.
+struct AllocationChange {
+  std::uint8_t change = 0;
+  std::uint8_t domain = 0;
+  ThreadId thread;
+  StackId stack;
+  std::int64_t born_ns = 0;
+  std::int64_t at_ns = 0;
+  StringId type;
+  std::int64_t blocks = 0;
+  std::int64_t bytes = 0;
 };
 
 }  // namespace plimsoll::profile

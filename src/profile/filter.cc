@@ -115,10 +115,14 @@ void filter(Profile& profile, const Filter& conditions) {
       kept.push_row(all, row);
   }
   profile.samples = std::move(kept);
+  const auto is_other = [&](const AllocationRow& row) {
+    return !thread_matches(row.thread) || !stack_matches(row.stack) || !tag_matches(row.tags);
+  };
   std::erase_if(profile.allocations, [&](const AllocationRow& row) {
     const bool in_time = row.time_ns >= conditions.from_ns && row.time_ns < conditions.to_ns;
-    return !in_time || !thread_matches(row.thread) || !stack_matches(row.stack) || !tag_matches(row.tags);
+    return !in_time || is_other(row);
   });
+  std::erase_if(profile.peak_allocations, is_other);  // not by when they were allocated, which is not known
 }
 
 }  // namespace plimsoll::profile

@@ -57,6 +57,8 @@ class LiveWindow final : public capture::SampleSink {
   void gil(const capture::GilLook& look) override;
   void allocation(const capture::Allocation&) override {}
   void release(std::int64_t, const capture::RawRelease&) override {}
+  [[nodiscard]] bool knows_stack(std::uint32_t) const override { return false; }
+  void exact_allocation(const capture::ExactAllocation&) override {}
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const capture::MarkerEvent&) override {}
   [[nodiscard]] bool is_full() const override;

@@ -11,6 +11,11 @@ namespace {
 
 constexpr double kZ = 1.959964;  // of the normal distribution, 95 %
 
+// Of how many blocks like it a row's block tells.
+double weight_of(const AllocationRow& row, std::uint64_t distance) {
+  return distance == 0 ? 1 : 1 / chance_of_sample(row.chance_bytes, distance);
+}
+
 // Wilson and Hilferty's approximation of the quantile of a chi-square distribution with 2n degrees of freedom, halved.
 double poisson_bound(double n, double z) {
   if (n <= 0) return 0;
@@ -22,14 +27,15 @@ bool is_alive_at(const AllocationRow& row, std::int64_t time_ns) {
   return row.time_ns <= time_ns && (row.freed_ns == AllocationRow::kAlive || row.freed_ns > time_ns);
 }
 
-bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns) {
+bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns, bool is_exact) {
   switch (question.view) {
     case MemoryView::kAllocated: return true;
     case MemoryView::kLive: return is_alive_at(row, question.at_ns);
     case MemoryView::kPeak: return is_alive_at(row, peak_ns);
     case MemoryView::kLeaks: return row.time_ns >= question.from_ns && is_alive_at(row, question.at_ns);
     case MemoryView::kTemporary:
-      return row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
+      if (row.is_temporary) return true;
+      return !is_exact && row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
   }
   return false;
 }
@@ -57,12 +63,12 @@ std::vector<MemoryRow> flat_of(const Profile& profile, const std::vector<MemoryE
 }  // namespace
 
 void MemoryEstimate::add(const AllocationRow& row, std::uint64_t distance) {
-  const double chance = chance_of_sample(row.chance_bytes, distance);
+  const double weight = weight_of(row, distance);
   const auto size = static_cast<double>(row.size);
-  bytes += size / chance;
-  blocks += 1 / chance;
-  variance += size * size * (1 - chance) / (chance * chance);
-  ++samples;
+  bytes += size * weight;
+  blocks += static_cast<double>(row.blocks) * weight;
+  variance += size * size * (weight - 1) * weight;
+  samples += row.blocks;
 }
 
 void MemoryEstimate::add(const MemoryEstimate& other) {
@@ -79,11 +85,11 @@ Interval MemoryEstimate::interval() const {
 }
 
 std::int64_t peak_time_ns(const Profile& profile) {
+  if (profile.is_exact) return profile.peak_ns;
   // Steps of the living bytes: frees before allocations of the same instant.
   std::vector<std::pair<std::int64_t, double>> steps;
   for (const AllocationRow& row : profile.allocations) {
-    const double bytes =
-        static_cast<double>(row.size) / chance_of_sample(row.chance_bytes, profile.allocation_distance);
+    const double bytes = static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
     steps.emplace_back(row.time_ns, bytes);
     if (row.freed_ns != AllocationRow::kAlive) steps.emplace_back(row.freed_ns, -bytes);
   }
@@ -101,13 +107,16 @@ std::int64_t peak_time_ns(const Profile& profile) {
   return time_ns;
 }
 
-std::vector<std::size_t> allocations_of(const Profile& profile, const MemoryQuestion& question) {
-  const std::int64_t peak_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : 0;
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < profile.allocations.size(); ++i) {
-    const AllocationRow& row = profile.allocations[i];
-    if (is_of_view(row, question, peak_ns)) chosen.push_back(i);
+std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question) {
+  const bool is_peak = question.view == MemoryView::kPeak;
+  std::vector<const AllocationRow*> chosen;
+  if (profile.is_exact && is_peak) {
+    for (const AllocationRow& row : profile.peak_allocations) chosen.push_back(&row);
+    return chosen;
   }
+  const std::int64_t peak_ns = is_peak ? peak_time_ns(profile) : 0;
+  for (const AllocationRow& row : profile.allocations)
+    if (is_of_view(row, question, peak_ns, profile.is_exact)) chosen.push_back(&row);
   return chosen;
 }
 
@@ -115,8 +124,8 @@ MemoryReport memory_report(const Profile& profile, const MemoryQuestion& questio
   MemoryReport report;
   report.at_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : std::min(question.at_ns, profile.end_ns);
   report.stack.resize(profile.stacks.size());
-  for (const std::size_t i : allocations_of(profile, question)) {
-    const AllocationRow& row = profile.allocations[i];
+  for (const AllocationRow* at : allocations_of(profile, question)) {
+    const AllocationRow& row = *at;
     (row.stack.is_none() ? report.no_stack : report.stack[row.stack.index()]).add(row, profile.allocation_distance);
     report.all.add(row, profile.allocation_distance);
   }
@@ -152,7 +161,7 @@ FunctionId function_of(const Profile& profile, const AllocationRow& row) {
 }
 
 double bytes_of(const Profile& profile, const AllocationRow& row) {
-  return static_cast<double>(row.size) / chance_of_sample(row.chance_bytes, profile.allocation_distance);
+  return static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
 }
 
 // The n-th of so many moments.
@@ -167,8 +176,8 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
   std::vector<TypeRow> rows;
   std::vector<ByFunction> functions;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of;
-  for (const std::size_t i : allocations_of(profile, question)) {
-    const AllocationRow& row = profile.allocations[i];
+  for (const AllocationRow* at : allocations_of(profile, question)) {
+    const AllocationRow& row = *at;
     const bool is_object = row.domain == 0;
     const std::uint64_t key =
         std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 1U | (is_object ? 1U : 0U);
@@ -193,6 +202,7 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
 
 std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   std::vector<LifetimeRow> rows;
+  if (profile.is_exact) return rows;  // it is not known to less than an epoch
   for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, {}});
   rows.push_back({MemoryQuestion::kEnd, {}});
   rows.push_back({AllocationRow::kAlive, {}});
@@ -260,12 +270,12 @@ double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t varian
 void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight) {
   const auto distance = static_cast<double>(profile.allocation_distance);
   SampleTable samples;
-  for (const std::size_t i : allocations_of(profile, question)) {
-    const AllocationRow& row = profile.allocations[i];
+  for (const AllocationRow* at : allocations_of(profile, question)) {
+    const AllocationRow& row = *at;
     MemoryEstimate estimate;
     estimate.add(row, profile.allocation_distance);
-    const double value =
-        weight == MemoryWeight::kBytes ? estimate.bytes : estimate.variance / distance / distance * kVarianceUnits;
+    const double variance = estimate.variance > 0 ? estimate.variance / distance / distance * kVarianceUnits : 0;
+    const double value = weight == MemoryWeight::kBytes ? estimate.bytes : variance;
     samples.push_back(row.time_ns, row.thread, row.stack, std::llround(value), Activity::kRunning, row.tags);
   }
   profile.samples = std::move(samples);

@@ -1,4 +1,4 @@
-// profile/memory.h: sampled allocations -> bytes, with the uncertainty that sampling leaves.
+// profile/memory.h: allocations -> bytes; of sampled ones with the uncertainty that sampling leaves.
 //
 // A sampled block stands for 1 / chance blocks like it. Sums of that are unbiased; their variance is estimated from the
 // same samples (Horvitz-Thompson). Intervals are those of a Poisson count of as many samples as the sum is worth, so
@@ -19,7 +19,7 @@ enum class MemoryView : std::uint8_t {
   kLive,       // those that were alive at a time: the end, if no other is given
   kPeak,       // those that were alive when most was
   kLeaks,      // those of a stretch of time that were alive at its end
-  kTemporary,  // those that were freed soon
+  kTemporary,  // those that were freed soon; exact: before their stack had another such block
 };
 
 // A view, with the times that it depends on.
@@ -68,8 +68,8 @@ struct MemoryReport {
   MemoryEstimate no_stack;
 };
 
-// The allocations of a view, oldest first: indices into profile.allocations.
-std::vector<std::size_t> allocations_of(const Profile& profile, const MemoryQuestion& question);
+// The allocations of a view, oldest first: rows of the profile's tables.
+std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question);
 // When the estimate of living bytes was highest; 0 without allocations.
 std::int64_t peak_time_ns(const Profile& profile);
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);

@@ -44,6 +44,7 @@ enum class Section : std::uint8_t {
   kTraces = 17,  // the JIT's machine code that frames ran as
   kAllocations = 20,
   kReleases = 21,
+  kExactAllocations = 22,
   kAttachment = 24,
 };
 

@@ -8,6 +8,7 @@
 #include "base/chunk.h"
 #include "base/mapped_file.h"
 #include "base/varint.h"
+#include "profile/plim_exact.h"
 #include "profile/plim_format.h"
 
 namespace plimsoll::profile {
@@ -23,6 +24,7 @@ class Decoder {
   // After the last chunk. A wait is written when it is over, and may so come after what followed it: rows are put into
   // the order that SampleTable promises.
   void finish() {
+    ExactDecoder::finish(profile_);
     if (!is_disordered_) return;
     const SampleTable& all = profile_.samples;
     std::vector<std::uint32_t> order(all.size());
@@ -61,6 +63,7 @@ class Decoder {
       case Section::kSamples: return samples(cursor);
       case Section::kAllocations: return allocations(cursor);
       case Section::kReleases: return releases(cursor);
+      case Section::kExactAllocations: return exact_allocations(cursor);
       case Section::kCounter: return counter(cursor);
       case Section::kMarkers: return markers(cursor);
       case Section::kDrops: return drops(cursor);
@@ -354,6 +357,31 @@ class Decoder {
     return true;
   }
 
+  bool exact_allocations(VarintCursor& cursor) {
+    profile_.is_exact = true;
+    const std::size_t count = cursor.count();
+    ExactDecoder::Numbers row;
+    for (std::size_t i = 0; i < count; ++i) {
+      row = ExactDecoder::next(cursor, row);
+      AllocationChange change;
+      std::int64_t at = 0;
+      if (cursor.failed() || row.thread >= thread_states_.size() || row.type > string_ids_.size() || row.stack < 0 ||
+          static_cast<std::uint64_t>(row.stack) > stack_ids_.size() ||
+          __builtin_add_overflow(row.born, row.lived, &at) || !allocation_time(row.born, change.born_ns) ||
+          !allocation_time(at, change.at_ns) || change.at_ns < 0)
+        return false;
+      change.change = static_cast<std::uint8_t>(row.change);
+      change.domain = static_cast<std::uint8_t>(row.domain);
+      change.thread = ThreadId{static_cast<std::size_t>(row.thread)};
+      if (row.stack != 0) change.stack = stack_ids_[static_cast<std::size_t>(row.stack - 1)];
+      if (row.type != 0) change.type = string_ids_[row.type - 1];
+      change.blocks = row.blocks;
+      change.bytes = row.bytes;
+      if (!exact_.add(profile_, change)) return false;
+    }
+    return true;
+  }
+
   bool counter(VarintCursor& cursor) {
     ProcessId process;
     if (!reference(cursor, profile_.processes.size(), process)) return false;
@@ -446,6 +474,7 @@ class Decoder {
     std::int64_t number = 0, time = 0, stack = 0;
   };
   AllocationState last_allocation_, last_release_;
+  ExactDecoder exact_;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of_number_;
   Profile& profile_;
   bool is_disordered_ = false;

@@ -9,6 +9,7 @@
 
 #include "base/chunk.h"
 #include "base/varint.h"
+#include "profile/plim_exact.h"
 #include "profile/plim_format.h"
 
 namespace plimsoll::profile {
@@ -97,6 +98,11 @@ std::string PlimEncoder::encode(const Profile& profile) {
   if (profile.allocation_distance != 0) {
     out.add_all(Section::kAllocations, [&, next = std::size_t{0}]() mutable { return allocations(profile, next); });
     out.add_all(Section::kReleases, [&, next = std::size_t{0}]() mutable { return releases(profile, next); });
+  }
+  if (profile.is_exact) {
+    const std::vector<AllocationChange> changes = changes_of(profile);
+    out.add_all(Section::kExactAllocations,
+                [&, next = std::size_t{0}]() mutable { return exact_allocations(changes, next); });
   }
   for (const Counter& one : profile.counters)
     if (!one.value.empty()) out.add(Section::kCounter, counter(one));
@@ -361,6 +367,19 @@ std::string PlimEncoder::releases(const Profile& profile, std::size_t& next) {
     if (row.freed_ns != AllocationRow::kAlive || !row.type.is_none())
       put_release(out, {row.number, row.freed_ns, row.type});
   }
+  return out;
+}
+
+std::string PlimEncoder::exact_allocations(const std::vector<AllocationChange>& changes, std::size_t& next) {
+  // The first section comes without rows, too, as that of sampled ones.
+  if (next == changes.size() && has_exact_) return {};
+  has_exact_ = true;
+  const std::size_t end = std::min(next + kSamplesInSection, changes.size());
+  std::string out;
+  put_varint(out, end - next);
+  ExactEncoder encoder(std::min(unit_ns_, plim::kAllocationUnit));
+  for (; next < end; ++next)
+    encoder.put(out, changes[next], stacks_.plus_one(changes[next].stack), strings_.plus_one(changes[next].type));
   return out;
 }
 

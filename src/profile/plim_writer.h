@@ -64,6 +64,7 @@ class PlimEncoder {
   std::string allocations(const Profile& profile, std::size_t& next);
   void put_release(std::string& out, const Release& release);
   std::string releases(const Profile& profile, std::size_t& next);
+  std::string exact_allocations(const std::vector<AllocationChange>& changes, std::size_t& next);
   std::string markers(const Profile& profile, std::size_t& next) const;
   std::string counter(const Counter& counter) const;
   [[nodiscard]] std::int64_t units(std::int64_t ns) const;
@@ -80,6 +81,7 @@ class PlimEncoder {
   };
   AllocationState last_allocation_, last_release_;
   bool has_distance_ = false;  // of sampled allocations
+  bool has_exact_ = false;     // whether it has been said that allocations are exact
 };
 
 // The unit for PlimEncoder that keeps a sample at this rate near two bytes: 1, 2 or 5 times a power of ten of

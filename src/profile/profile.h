@@ -74,7 +74,11 @@ struct Profile {
   std::vector<Thread> threads;
   SampleTable samples;
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations were not sampled
+  bool is_exact = false;                  // all allocations were recorded; the distance is 0
   AllocationTable allocations;
+  AllocationTable peak_allocations;                  // exact: what was alive when most was, by stack
+  std::int64_t peak_ns = 0;                          // exact: when that was
+  std::vector<AllocationChange> allocation_changes;  // while recording, exact: likewise
   std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty
   std::vector<Counter> counters;
   std::vector<Marker> markers;
@@ -82,6 +86,8 @@ struct Profile {
   std::vector<Source> sources;
   std::vector<Attachment> attachments;
 
+  // Whether allocations were recorded, all or samples of them.
+  [[nodiscard]] bool has_allocations() const { return is_exact || allocation_distance != 0; }
   // The value of a meta entry; empty if there is none.
   [[nodiscard]] std::string_view meta_value(std::string_view name) const;
   // Adds or replaces a meta entry.

@@ -55,6 +55,7 @@ Recorder::Recorder(RecorderSettings settings, PlimFile file)
   profile_.start_realtime_ns = realtime_ns();
   profile_.meta = settings_.meta;
   profile_.allocation_distance = settings_.allocation_distance;
+  profile_.is_exact = settings_.is_exact;
   profile_.processes.push_back(settings_.process);
 }
 
@@ -132,6 +133,23 @@ void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release)
   profile_.releases.push_back(row);
 }
 
+void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
+  AllocationChange row;
+  row.change = static_cast<std::uint8_t>(allocation.change);
+  row.domain = static_cast<std::uint8_t>(allocation.domain);
+  row.thread = ThreadId{allocation.stack.thread.index()};
+  const std::uint32_t number = allocation.stack_number;
+  if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
+  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stacks_.of(allocation.stack), true};
+  row.stack = exact_stacks_[number].stack;
+  row.born_ns = since_start(allocation.born_ns);
+  row.at_ns = since_start(allocation.at_ns);
+  if (!allocation.type.empty()) row.type = profile_.strings.intern(allocation.type);
+  row.blocks = allocation.blocks;
+  row.bytes = allocation.bytes;
+  profile_.allocation_changes.push_back(row);
+}
+
 void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) {
   auto found = std::find_if(profile_.counters.begin(), profile_.counters.end(),
                             [&](const Counter& known) { return known.name == name; });
@@ -170,9 +188,9 @@ std::size_t Recorder::table_memory() const {
 
 bool Recorder::is_full() const {
   // Half of the budget is for the tables that a flush begins anew, since a table that grows is there twice for a while.
-  const std::size_t rows = profile_.samples.size() * SampleTable::kRowBytes +
-                           profile_.allocations.size() * sizeof(AllocationRow) +
-                           profile_.releases.size() * sizeof(Release);
+  const std::size_t rows =
+      profile_.samples.size() * SampleTable::kRowBytes + profile_.allocations.size() * sizeof(AllocationRow) +
+      profile_.releases.size() * sizeof(Release) + profile_.allocation_changes.size() * sizeof(AllocationChange);
   return table_memory() + rows > settings_.memory_bytes / 2;
 }
 
@@ -184,6 +202,7 @@ void Recorder::forget_tables() {
   profile_.stacks = {};
   profile_.tag_sets = {};
   stacks_.forget();
+  exact_stacks_.clear();
   for (LastTags& last : last_tags_) last = {};
   ++code_epoch_;
 }
@@ -204,6 +223,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   profile_.samples.clear();
   profile_.allocations.clear();
   profile_.releases.clear();
+  profile_.allocation_changes.clear();
   profile_.markers.clear();
   profile_.sources.clear();
   for (Counter& counter : profile_.counters) {

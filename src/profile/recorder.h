@@ -21,6 +21,7 @@ struct RecorderSettings {
   std::vector<std::pair<std::string, std::string>> meta;
   Process process;
   Tid main_thread{};
+  bool is_exact = false;                  // all allocations are recorded
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
@@ -44,6 +45,10 @@ class Recorder final : public capture::SampleSink {
   void sample(const capture::Sample& sample) override;
   void allocation(const capture::Allocation& allocation) override;
   void release(std::int64_t time_ns, const capture::RawRelease& release) override;
+  [[nodiscard]] bool knows_stack(std::uint32_t number) const override {
+    return number < exact_stacks_.size() && exact_stacks_[number].is_known;
+  }
+  void exact_allocation(const capture::ExactAllocation& allocation) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
   [[nodiscard]] bool is_full() const override;
@@ -73,6 +78,12 @@ class Recorder final : public capture::SampleSink {
   bool has_header_ = false;
   SampleStacks stacks_{profile_};
   std::vector<LastTags> last_tags_;  // by ThreadSerial
+  // By ExactAllocation::stack_number.
+  struct ExactStack {
+    StackId stack;
+    bool is_known = false;
+  };
+  std::vector<ExactStack> exact_stacks_;
   std::uint32_t code_epoch_ = 1;
   boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
   std::vector<std::string> wanted_sources_;

@@ -83,7 +83,8 @@ void put_tasks_on_stacks(Profile& profile) {
   TaskStacks stacks(profile);
   for (std::size_t row = 0; row < profile.samples.size(); ++row)
     profile.samples.stack[row] = stacks.of(profile.samples.stack[row], profile.samples.tags[row]);
-  for (AllocationRow& row : profile.allocations) row.stack = stacks.of(row.stack, row.tags);
+  for (AllocationTable* table : {&profile.allocations, &profile.peak_allocations})
+    for (AllocationRow& row : *table) row.stack = stacks.of(row.stack, row.tags);
 }
 
 }  // namespace plimsoll::profile

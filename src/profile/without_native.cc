@@ -14,8 +14,9 @@ void leave_out_native(Profile& profile) {
   }
   for (StackId& stack : profile.samples.stack)
     if (!stack.is_none()) stack = without[stack.index()];
-  for (AllocationRow& row : profile.allocations)
-    if (!row.stack.is_none()) row.stack = without[row.stack.index()];
+  for (AllocationTable* table : {&profile.allocations, &profile.peak_allocations})
+    for (AllocationRow& row : *table)
+      if (!row.stack.is_none()) row.stack = without[row.stack.index()];
 }
 
 }  // namespace plimsoll::profile

@@ -4,11 +4,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "alloc/exact_hooks.h"
 #include "alloc/sampling_hooks.h"
+#include "base/clock.h"
 #include "python/compat.h"
+#include "python/interpreter.h"
 #include "python/object_type.h"
 
 namespace plimsoll::python {
@@ -21,8 +26,11 @@ using capture::AllocationDomain;
 
 static_assert(static_cast<int>(Domain::kObject) == static_cast<int>(AllocationDomain::kObject));
 static_assert(static_cast<int>(Domain::kMemory) == static_cast<int>(AllocationDomain::kMemory));
+static_assert(static_cast<int>(Domain::kRaw) == static_cast<int>(AllocationDomain::kRaw));
+static_assert(alloc::ExactTaker::kEpoch == capture::ExactRecorder::kWantsEpoch);
 
 PyMemAllocatorDomain python_domain(Domain domain) {
+  if (domain == Domain::kRaw) return PYMEM_DOMAIN_RAW;
   return domain == Domain::kObject ? PYMEM_DOMAIN_OBJ : PYMEM_DOMAIN_MEM;
 }
 
@@ -76,9 +84,65 @@ class RecordingTaker final : public alloc::SampleTaker {
   }
 };
 
+capture::ExactChange change_of(alloc::LedgerRow::Kind kind) {
+  switch (kind) {
+    case alloc::LedgerRow::Kind::kBorn: return capture::ExactChange::kBorn;
+    case alloc::LedgerRow::Kind::kFreed: return capture::ExactChange::kFreed;
+    case alloc::LedgerRow::Kind::kFreedAtOnce: return capture::ExactChange::kFreedAtOnce;
+    case alloc::LedgerRow::Kind::kPeak: break;
+  }
+  return capture::ExactChange::kPeak;
+}
+
+// Passes the books of an exact recording on.
+class BooksTaker final : public alloc::ExactTaker {
+ public:
+  void begin(capture::ExactRecorder& recorder) {
+    recorder_ = &recorder;
+    living_ = {};
+    types_.clear();
+    attention = &recorder.attention();
+    clock_ns = &recorder.clock();
+  }
+  // The recorder, which is not told of anything from now on but of the types of what is alive.
+  capture::ExactRecorder* end() {
+    if (recorder_ != nullptr && !living_.rows.empty()) recorder_->add(std::exchange(living_, {}));
+    return std::exchange(recorder_, nullptr);
+  }
+
+  std::uint32_t stack() override { return recorder_->stacks().stack_of_caller(); }
+  [[nodiscard]] bool is_attached() const override { return has_gil(); }
+  void lost() override { recorder_->lost(); }
+  void closed(std::uint8_t epoch, std::vector<alloc::LedgerRow> rows, std::int64_t peak_ns) override {
+    capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, {}, {}};
+    for (const alloc::LedgerRow& row : rows)
+      batch.rows.push_back({change_of(row.kind), static_cast<AllocationDomain>(row.domain), row.epoch, row.stack, 0,
+                            row.blocks, row.bytes});
+    living_.epoch = epoch;
+    living_.time_ns = batch.time_ns;
+    recorder_->add(std::move(batch));
+  }
+  void alive(const void* at, const alloc::Ledger::Facts& facts) override {
+    if (facts.domain != Domain::kObject) return;
+    const auto name = type_of_object_in(at, facts.size, ObjectState::kAlive);
+    if (!name) return;
+    const auto [found, is_new] =
+        types_.try_emplace(std::string(*name), static_cast<std::uint32_t>(living_.types.size() + 1));
+    if (is_new) living_.types.emplace_back(*name);
+    living_.rows.push_back({capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack,
+                            found->second, 1, static_cast<std::int64_t>(facts.size)});
+  }
+
+ private:
+  capture::ExactRecorder* recorder_ = nullptr;
+  capture::ExactBatch living_;
+  boost::unordered_flat_map<std::string, std::uint32_t> types_;  // of living_
+};
+
 // The hooks point to these until the process is gone.
 PythonAllocators allocators;
 RecordingTaker taker;
+BooksTaker books_taker;
 
 // Whether there are interpreters that run at the same time, or may be at any moment.
 bool may_have_interpreters_of_own_gil() {
@@ -91,41 +155,68 @@ bool may_have_interpreters_of_own_gil() {
   });
 }
 
+alloc::Interpreters interpreters_now() {
+  return may_have_interpreters_of_own_gil() ? alloc::Interpreters::kAtOnce : alloc::Interpreters::kInTurns;
+}
+
 }  // namespace
 
-Status can_sample_allocations() {
+Status can_record_allocations() {
   if (!kIsFreeThreaded) return Ok{};
   return Error{ErrorKind::kUnsupported,
-               "free-threaded builds of Python cannot sample allocations yet: leave out --alloc (alloc_bytes)"};
+               "free-threaded builds of Python cannot record allocations yet: leave out --alloc (alloc_bytes)"};
 }
 
 Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes) {
-  PLIMSOLL_TRY(can_sample_allocations());
+  PLIMSOLL_TRY(can_record_allocations());
   taker.recorder = &recorder;
-  const auto interpreters =
-      may_have_interpreters_of_own_gil() ? alloc::Interpreters::kAtOnce : alloc::Interpreters::kInTurns;
-  const Status started = alloc::start_sampling(taker, allocators, mean_bytes, interpreters);
+  const Status started = alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now());
   if (!started.ok()) taker.recorder = nullptr;
   return started;
 }
 
-void stop_allocation_sampling() {
-  const bool is_whole = alloc::stop_sampling() == alloc::Stopped::kWhole;
-  capture::AllocationRecorder* recorder = std::exchange(taker.recorder, nullptr);
-  if (recorder == nullptr) return;
-  if (!is_whole) recorder->count_cut_short();
-  recorder->flush_releases();
+Status start_exact_allocations(capture::ExactRecorder& recorder) {
+  PLIMSOLL_TRY(can_record_allocations());
+  books_taker.begin(recorder);
+  const Status started = alloc::start_exact(books_taker, allocators, interpreters_now());
+  if (!started.ok()) books_taker.end();
+  return started;
 }
 
-void abandon_allocation_sampling() {
+void close_allocation_epoch() { alloc::close_exact_epoch(); }
+
+void stop_recording_allocations() {
+  const bool is_whole = alloc::stop_sampling() == alloc::Stopped::kWhole;
+  if (capture::AllocationRecorder* recorder = std::exchange(taker.recorder, nullptr)) {
+    if (!is_whole) recorder->count_cut_short();
+    recorder->flush_releases();
+  }
+  const bool is_exact_whole = alloc::stop_exact() == alloc::Stopped::kWhole;
+  capture::ExactRecorder* exact = books_taker.end();
+  if (exact != nullptr && !is_exact_whole) exact->count_cut_short();
+}
+
+void abandon_allocations() {
   alloc::abandon_sampling();
   taker.recorder = nullptr;
+  alloc::abandon_exact();
+  books_taker.end();
 }
 
-Status prepare_for_interpreter() { return kInterpretersHaveOwnGils ? alloc::lock_heap() : Status(Ok{}); }
+Status prepare_for_interpreter() {
+  if (!kInterpretersHaveOwnGils) return Ok{};
+  alloc::lock_exact();
+  return alloc::lock_heap();
+}
 
-void pause_allocation_sampling() { alloc::pause_sampling(); }
+void pause_allocations() {
+  alloc::pause_sampling();
+  alloc::pause_exact();
+}
 
-void resume_allocation_sampling() { alloc::resume_sampling(); }
+void resume_allocations() {
+  alloc::resume_sampling();
+  alloc::resume_exact();
+}
 
 }  // namespace plimsoll::python

@@ -129,6 +129,8 @@ Status check_stack(const capture::Interpreter& interpreter) {
 
 }  // namespace
 
+bool has_gil() { return thread_state_of_caller().is_attached; }
+
 Result<capture::Interpreter> find_interpreter() {
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
   const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;

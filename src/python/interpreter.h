@@ -11,4 +11,7 @@ namespace plimsoll::python {
 // it. Needs an attached thread state and at least one Python frame.
 Result<capture::Interpreter> find_interpreter();
 
+// Whether the calling thread has the GIL. Takes no lock.
+bool has_gil();
+
 }  // namespace plimsoll::python

@@ -32,7 +32,7 @@ nb::tuple estimate(const MemoryEstimate& of) {
 }
 
 void check_has_allocations(const Profile& profile) {
-  if (profile.allocation_distance == 0)
+  if (!profile.has_allocations())
     raise(Error{ErrorKind::kUsage,
                 "this profile holds no allocations: record with alloc_bytes, or plimsoll run --alloc"});
 }
@@ -81,6 +81,11 @@ nb::list memory_over_time(const Profile& profile, std::size_t moments) {
   return rows;
 }
 
+const char* domain_name(std::uint8_t domain) {
+  if (domain == 0) return "object";
+  return domain == 1 ? "memory" : "raw";
+}
+
 nb::list allocations(const Profile& profile) {
   nb::list rows;
   for (const AllocationRow& row : profile.allocations) {
@@ -88,8 +93,7 @@ nb::list allocations(const Profile& profile) {
     MemoryEstimate one;
     one.add(row, profile.allocation_distance);
     rows.append(nb::make_tuple(row.time_ns, row.thread.index(), row.stack.index(), row.size, one.blocks,
-                               row.domain == 0 ? "object" : "memory", freed_ns, name_or_empty(profile, row.type),
-                               row.tags.index()));
+                               domain_name(row.domain), freed_ns, name_or_empty(profile, row.type), row.tags.index()));
   }
   return rows;
 }

@@ -71,10 +71,10 @@ class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
-            std::uint64_t alloc_bytes, bool sources, std::vector<std::pair<std::string, std::string>> meta,
-            const std::string& process_name) {
+            std::uint64_t alloc_bytes, bool alloc_exact, bool sources,
+            std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
-    if (alloc_bytes != 0) check(can_sample_allocations());
+    if (alloc_bytes != 0 || alloc_exact) check(can_record_allocations());
     const capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
@@ -97,6 +97,7 @@ class Recording {
     recorder.memory_bytes = budget / 2;
     recorder.rate_hz = rate_hz;
     recorder.allocation_distance = alloc_bytes;
+    recorder.is_exact = settings.exact_allocations = alloc_exact;
     recorder.meta = std::move(meta);
     recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));
     recorder.process = {::getpid(), ::getppid(), process_name};
@@ -106,10 +107,9 @@ class Recording {
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
     watch_code_deaths(&session_->registry());
     set_current_recording(session_.get());
-    if (alloc_bytes == 0) return;
-    if (const Status sampling = start_allocation_sampling(session_->allocations(), alloc_bytes); !sampling.ok()) {
+    if (const Status started = record_allocations(alloc_bytes); !started.ok()) {
       stop();
-      raise(sampling.error());
+      raise(started.error());
     }
   }
   Recording(const Recording&) = delete;
@@ -121,7 +121,7 @@ class Recording {
     is_stopped_ = true;
     if (current_recording() == session_.get()) {
       set_current_recording(nullptr);
-      stop_allocation_sampling();
+      stop_recording_allocations();
       // After this no hook reaches the registry: only then may the last samples be resolved without it.
       final_ = session_->stop();
       watch_code_deaths(nullptr);
@@ -132,7 +132,7 @@ class Recording {
   void abandon() {
     if (session_ == nullptr) return;
     set_current_recording(nullptr);
-    abandon_allocation_sampling();
+    abandon_allocations();
     watch_code_deaths_after_fork();
     session_->abandon();
     (void)session_.release();
@@ -147,6 +147,11 @@ class Recording {
   capture::SessionStats stats() { return is_stopped_ ? final_ : session_->stats(); }
 
  private:
+  Status record_allocations(std::uint64_t mean_bytes) {
+    if (session_->exact() != nullptr) return start_exact_allocations(*session_->exact());
+    return mean_bytes == 0 ? Status(Ok{}) : start_allocation_sampling(session_->allocations(), mean_bytes);
+  }
+
   std::unique_ptr<capture::Session> session_;
   capture::SessionStats final_;
   bool is_stopped_ = false;
@@ -180,12 +185,12 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
       .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
-                    std::size_t, double, double, std::uint64_t, bool, std::vector<std::pair<std::string, std::string>>,
-                    const std::string&>(),
+                    std::size_t, double, double, std::uint64_t, bool, bool,
+                    std::vector<std::pair<std::string, std::string>>, const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
-           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("sources"), nb::arg("meta"),
-           nb::arg("process_name"))
+           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("sources"),
+           nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)
@@ -193,17 +198,18 @@ void bind_session(nb::module_& module) {
       .def("pause",
            [](Recording& self) {
              self.session().sampler().pause();
-             pause_allocation_sampling();
+             pause_allocations();
            })
       .def("resume",
            [](Recording& self) {
              self.session().sampler().resume();
-             resume_allocation_sampling();
+             resume_allocations();
            })
       .def("set_rate", [](Recording& self, double rate_hz) { check(self.session().sampler().set_rate(rate_hz)); })
       .def("flush",
            [](Recording& self) {
              capture::Session& session = self.session();
+             close_allocation_epoch();
              const nb::gil_scoped_release release;
              session.flush();
            })

@@ -154,7 +154,10 @@ int on_audit(const char* event, PyObject* args, void*) {
     return prepared.ok() ? 0 : -1;
   }
   if (std::strcmp(event, "os.exec") != 0) return 0;
-  if (capture::Session* session = current_recording()) session->prepare_exec();
+  capture::Session* session = current_recording();
+  if (session == nullptr) return 0;
+  close_allocation_epoch();
+  session->prepare_exec();
   return 0;
 }
 

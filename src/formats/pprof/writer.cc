@@ -114,7 +114,7 @@ class FileWriter {
     write_functions();
     write_locations();
     write_heap_samples();
-    write_session(static_cast<std::int64_t>(profile_.allocation_distance), "space", "bytes");
+    write_session(profile_.is_exact ? 1 : static_cast<std::int64_t>(profile_.allocation_distance), "space", "bytes");
     return take();
   }
 

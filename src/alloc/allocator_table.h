@@ -1,0 +1,44 @@
+// alloc/allocator_table.h: a program's allocators, as hooks take their place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plimsoll::alloc {
+
+// Which of the program's allocators: SampledBlock::kind.
+enum class Domain : std::uint8_t { kObject, kMemory, kRaw };
+inline constexpr std::size_t kDomains = 2;     // that are sampled: all but kRaw, which is called without the GIL, too
+inline constexpr std::size_t kAllDomains = 3;  // that are recorded exactly
+
+// An allocator as Python has it (PyMemAllocatorEx).
+struct Allocator {
+  void* context = nullptr;
+  void* (*malloc)(void* context, std::size_t size) = nullptr;
+  void* (*calloc)(void* context, std::size_t count, std::size_t item) = nullptr;
+  void* (*realloc)(void* context, void* at, std::size_t size) = nullptr;
+  void (*free)(void* context, void* at) = nullptr;
+};
+
+// The allocators that the program uses at the moment.
+class AllocatorTable {
+ public:
+  [[nodiscard]] virtual Allocator get(Domain domain) const = 0;
+  virtual void set(Domain domain, const Allocator& allocator) = 0;
+  // Whether the runtime's own allocator is in the table, and no hook.
+  [[nodiscard]] virtual bool is_plain() const = 0;
+
+ protected:
+  ~AllocatorTable() = default;
+};
+
+// Whether the allocators are called under one lock (the GIL).
+enum class Interpreters : std::uint8_t { kInTurns, kAtOnce };
+
+// Whether all allocations of a recording came through its hooks.
+enum class Stopped : std::uint8_t {
+  kWhole,
+  kCutShort,  // somebody whose hooks were there before ours has put back what was there before them
+};
+
+}  // namespace plimsoll::alloc

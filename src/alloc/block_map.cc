@@ -1,0 +1,53 @@
+#include "alloc/block_map.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace plimsoll::alloc {
+namespace {
+
+void* map(std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+BlockMap::~BlockMap() {
+  if (tables_ == nullptr) return;
+  clear();
+  ::munmap(tables_, kLeaves * sizeof(Word*));
+}
+
+Status BlockMap::prepare() {
+  if (tables_ != nullptr) return Ok{};
+  tables_ = static_cast<Word**>(map(kLeaves * sizeof(Word*)));
+  if (tables_ != nullptr) return Ok{};
+  return system_error("cannot reserve 256 MiB of addresses for the table of blocks (is there a limit, ulimit -v?)",
+                      errno);
+}
+
+BlockMap::Word* BlockMap::make_leaf(std::size_t number) {
+  auto* leaf = static_cast<Word*>(map(kLeafWords * sizeof(Word)));
+  if (leaf == nullptr) return nullptr;
+  // A page of 2 MiB would be used up for the sake of a few blocks.
+  ::madvise(leaf, kLeafWords * sizeof(Word), MADV_NOHUGEPAGE);
+  tables_[number] = leaf;
+  first_leaf_ = std::min(first_leaf_, number);
+  end_leaf_ = std::max(end_leaf_, number + 1);
+  return leaf;
+}
+
+void BlockMap::clear() {
+  for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
+    if (tables_[number] == nullptr) continue;
+    ::munmap(tables_[number], kLeafWords * sizeof(Word));
+    tables_[number] = nullptr;
+  }
+  first_leaf_ = kLeaves;
+  end_leaf_ = 0;
+}
+
+}  // namespace plimsoll::alloc

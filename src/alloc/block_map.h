@@ -1,0 +1,77 @@
+// alloc/block_map.h: a word for each living block, found by its address.
+//
+// A word for every 16 bytes of address space that blocks are in: as allocators give out addresses that are multiples of
+// that, no two blocks share one, and to find it takes two loads, no comparison and no lock. Memory is used where blocks
+// are, and is a quarter of theirs at most.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace plimsoll::alloc {
+
+// The map. Blocks may be of any allocator. The caller serialises set, take and clear.
+class BlockMap {
+ public:
+  using Word = std::uint32_t;  // 0 = nothing is known of the block
+
+  BlockMap() = default;
+  BlockMap(const BlockMap&) = delete;
+  BlockMap& operator=(const BlockMap&) = delete;
+  ~BlockMap();
+
+  // Reserves addresses for the table of tables; an error if the system has none to give.
+  Status prepare();
+  // False if there is no place for it: the address is no multiple of 16, or memory is at its end.
+  bool set(const void* block, Word word) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
+    if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
+      return false;
+    Word* leaf = tables_[at >> kLeafShift];
+    if (leaf == nullptr) [[unlikely]] {
+      leaf = make_leaf(at >> kLeafShift);
+      if (leaf == nullptr) return false;
+    }
+    leaf[place_of(at)] = word;
+    return true;
+  }
+  // The block's word, which is 0 from now on.
+  Word take(const void* block) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
+    if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
+      return 0;
+    Word* leaf = tables_[at >> kLeafShift];
+    if (leaf == nullptr) return 0;
+    const Word word = leaf[place_of(at)];
+    if (word != 0) leaf[place_of(at)] = 0;
+    return word;
+  }
+  // visit(const void* block, Word) for all that have one, by address.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
+      const Word* leaf = tables_[number];
+      if (leaf == nullptr) continue;
+      for (std::size_t i = 0; i < kLeafWords; ++i)
+        if (leaf[i] != 0) visit(reinterpret_cast<const void*>((number << kLeafShift) + i * kStep), leaf[i]);
+    }
+  }
+  // Nothing is known of any block.
+  void clear();
+
+ private:
+  static constexpr std::uintptr_t kStep = 16;
+  static constexpr std::uintptr_t kEnd = std::uintptr_t{1} << 47U;  // of the addresses that a program has
+  static constexpr unsigned kLeafShift = 22;
+  static constexpr std::size_t kLeaves = kEnd >> kLeafShift;
+  static constexpr std::size_t kLeafWords = (std::size_t{1} << kLeafShift) / kStep;
+  static std::size_t place_of(std::uintptr_t at) { return (at & ((std::uintptr_t{1} << kLeafShift) - 1)) / kStep; }
+  Word* make_leaf(std::size_t number);
+
+  Word** tables_ = nullptr;
+  std::size_t first_leaf_ = kLeaves, end_leaf_ = 0;  // between which there may be any
+};
+
+}  // namespace plimsoll::alloc

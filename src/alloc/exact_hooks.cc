@@ -1,0 +1,435 @@
+#include "alloc/exact_hooks.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "alloc/block_map.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+// What the raw allocator did without the GIL.
+struct RawEvent {
+  void* at = nullptr;
+  std::size_t size = 0;
+  std::uint32_t stack = 0;  // 0: the block was freed
+};
+
+// Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
+struct Exact {
+  std::array<Allocator, kAllDomains> original{};
+  std::array<bool, kAllDomains> is_installed{};
+  AllocatorTable* table = nullptr;
+  std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
+  std::atomic<bool> is_locked{false};       // there is more than one GIL
+  std::mutex mutex;                         // guards what follows if so; else the GIL does
+  int pauses = 0;
+  BlockMap blocks;
+  std::unique_ptr<Ledger> ledger;
+  boost::unordered_flat_map<std::uintptr_t, Ledger::Token> raw_blocks;
+  std::mutex events_mutex;  // guards events; after `mutex`
+  std::vector<RawEvent> events;
+  std::atomic<int> raw_callers{0};  // threads that turn to the taker without the GIL
+};
+
+// As with sampling_hooks: in static memory, made at first use, never destroyed.
+union ExactStorage {
+  constexpr ExactStorage() : nothing(0) {}
+  ~ExactStorage() {}
+  char nothing;
+  Exact exact;
+};
+constinit ExactStorage exact_storage;
+Exact* const exact = &exact_storage.exact;
+bool exact_is_made = false;
+
+// Whether the thread is inside an allocator that may turn to the raw one, whose part in it is booked already.
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool is_inside = false;
+
+// The allocator below, called.
+template <typename Call>
+auto inside(Call call) {
+  const bool before = std::exchange(is_inside, true);
+  const auto result = call();
+  is_inside = before;
+  return result;
+}
+
+// The books, held.
+class Books {
+ public:
+  Books() : is_locked_(exact->is_locked.load(std::memory_order_relaxed)) {
+    if (is_locked_) [[unlikely]]
+      exact->mutex.lock();
+  }
+  Books(const Books&) = delete;
+  Books& operator=(const Books&) = delete;
+  ~Books() {
+    if (is_locked_) [[unlikely]]
+      exact->mutex.unlock();
+  }
+
+ private:
+  const bool is_locked_;
+};
+
+Allocator& original(Domain domain) { return exact->original[static_cast<std::size_t>(domain)]; }
+
+ExactTaker* taker_now() { return exact->taker.load(std::memory_order_relaxed); }
+
+void book_raw(std::uint32_t stack, void* at, std::size_t size) {
+  const Ledger::Token token = exact->ledger->allocated(stack, Domain::kRaw, at, size);
+  exact->raw_blocks[reinterpret_cast<std::uintptr_t>(at)] = token;
+}
+
+// The block's token, which is forgotten; 0 if it is not known.
+Ledger::Token take_raw(void* at) {
+  const auto found = exact->raw_blocks.find(reinterpret_cast<std::uintptr_t>(at));
+  if (found == exact->raw_blocks.end()) return 0;
+  const Ledger::Token token = found->second;
+  exact->raw_blocks.erase(found);
+  return token;
+}
+
+void book_events() {
+  std::vector<RawEvent> events;
+  {
+    const std::lock_guard guard(exact->events_mutex);
+    events.swap(exact->events);
+  }
+  for (const RawEvent& event : events) {
+    if (event.stack != 0) {
+      book_raw(event.stack, event.at, event.size);
+    } else if (const Ledger::Token token = take_raw(event.at); token != 0) {
+      exact->ledger->ended(token, event.at, Fate::kFreed);
+    }
+  }
+}
+
+enum class Epoch { kAnother, kLast };
+
+void close_epoch(ExactTaker& taker, Epoch which) {
+  // The last number is for the last epoch, however long that becomes.
+  if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
+  const std::uint8_t epoch = exact->ledger->epoch();
+  std::vector<LedgerRow> rows = exact->ledger->close_epoch();
+  taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
+}
+
+// Something is to be seen to. With the books held.
+[[gnu::noinline]] void attend(ExactTaker& taker) {
+  const std::uint32_t what = taker.attention->exchange(0, std::memory_order_acquire);
+  if ((what & ExactTaker::kPending) != 0) book_events();
+  if ((what & ExactTaker::kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
+}
+
+// A call that changes the books. False if nothing is to be booked. With the books held.
+bool begin(ExactTaker* taker) {
+  if (taker == nullptr) return false;
+  if (taker->attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
+    attend(*taker);
+  return true;
+}
+
+// ---- objects and memory ----
+
+void book(Domain domain, void* at, std::size_t size) noexcept {
+  ExactTaker* taker = taker_now();
+  try {
+    const Books books;
+    if (!begin(taker) || exact->pauses > 0) return;
+    const Ledger::Token token = exact->ledger->allocated(taker->stack(), domain, at, size);
+    if (exact->blocks.set(at, token)) [[likely]]
+      return;
+    exact->ledger->ended(token, at, Fate::kMoved);
+    taker->lost();
+  } catch (const std::bad_alloc&) {
+    taker->lost();
+  }
+}
+
+void end(Ledger::Token token, void* at, Fate fate) noexcept {
+  try {
+    exact->ledger->ended(token, at, fate);
+  } catch (const std::bad_alloc&) {
+    taker_now()->lost();
+  }
+}
+
+// The block is about to be freed.
+void book_end(void* at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr) return;
+  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at, Fate::kFreed);
+}
+
+template <Domain domain>
+void* exact_malloc(void*, std::size_t size) {
+  Allocator& from = original(domain);
+  void* at = inside([&] { return from.malloc(from.context, size); });
+  if (at != nullptr) book(domain, at, size);
+  return at;
+}
+
+template <Domain domain>
+void* exact_calloc(void*, std::size_t count, std::size_t item) {
+  Allocator& from = original(domain);
+  void* at = inside([&] { return from.calloc(from.context, count, item); });
+  if (at != nullptr) book(domain, at, count * item);
+  return at;
+}
+
+template <Domain domain>
+void exact_free(void*, void* at) {
+  Allocator& from = original(domain);
+  if (at != nullptr) book_end(at);
+  inside([&] {
+    from.free(from.context, at);
+    return 0;
+  });
+}
+
+template <Domain domain>
+void* exact_realloc(void*, void* at, std::size_t size) {
+  if (at == nullptr) return exact_malloc<domain>(nullptr, size);
+  Allocator& from = original(domain);
+  void* moved = nullptr;
+  {
+    // To the end, as somebody else may be given the old address meanwhile.
+    const Books books;
+    const BlockMap::Word token = taker_now() != nullptr ? exact->blocks.take(at) : 0;
+    moved = inside([&] { return from.realloc(from.context, at, size); });
+    if (token != 0 && moved == nullptr) exact->blocks.set(at, token);
+    if (token != 0 && moved != nullptr) end(token, at, Fate::kMoved);
+  }
+  if (moved != nullptr) book(domain, moved, size);
+  return moved;
+}
+
+// ---- the raw allocator ----
+
+// Whether the caller may change the books.
+bool has_books(const ExactTaker& taker) {
+  return exact->is_locked.load(std::memory_order_relaxed) || taker.is_attached();
+}
+
+void put_down(ExactTaker& taker, const RawEvent& event) {
+  const std::lock_guard guard(exact->events_mutex);
+  exact->events.push_back(event);
+  taker.attention->fetch_or(ExactTaker::kPending, std::memory_order_release);
+}
+
+void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
+  try {
+    if (!has_books(taker)) return put_down(taker, {at, size, taker.stack()});
+    const Books books;
+    if (begin(&taker) && exact->pauses == 0) book_raw(taker.stack(), at, size);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+  }
+}
+
+void raw_ended(ExactTaker& taker, void* at, Fate fate) noexcept {
+  try {
+    if (!has_books(taker)) return put_down(taker, {at, 0, 0});
+    const Books books;
+    begin(&taker);
+    if (const Ledger::Token token = take_raw(at); token != 0) exact->ledger->ended(token, at, fate);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+  }
+}
+
+// Who is told of a call of the raw allocator; nobody, if it is part of another's. Stays as long as this lives.
+class RawTaker {
+ public:
+  RawTaker() {
+    if (is_inside || exact->taker.load() == nullptr) return;
+    exact->raw_callers.fetch_add(1);
+    is_counted_ = true;
+    taker_ = exact->taker.load();
+  }
+  RawTaker(const RawTaker&) = delete;
+  RawTaker& operator=(const RawTaker&) = delete;
+  ~RawTaker() {
+    if (is_counted_) exact->raw_callers.fetch_sub(1);
+  }
+  [[nodiscard]] ExactTaker* get() const { return taker_; }
+
+ private:
+  ExactTaker* taker_ = nullptr;
+  bool is_counted_ = false;
+};
+
+void* raw_malloc(void*, std::size_t size) {
+  Allocator& from = original(Domain::kRaw);
+  void* at = from.malloc(from.context, size);
+  const RawTaker taker;
+  if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, size);
+  return at;
+}
+
+void* raw_calloc(void*, std::size_t count, std::size_t item) {
+  Allocator& from = original(Domain::kRaw);
+  void* at = from.calloc(from.context, count, item);
+  const RawTaker taker;
+  if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, count * item);
+  return at;
+}
+
+void raw_free(void*, void* at) {
+  {
+    const RawTaker taker;
+    if (taker.get() != nullptr && at != nullptr) raw_ended(*taker.get(), at, Fate::kFreed);
+  }
+  Allocator& from = original(Domain::kRaw);
+  from.free(from.context, at);
+}
+
+void* raw_realloc(void*, void* at, std::size_t size) {
+  Allocator& from = original(Domain::kRaw);
+  if (at == nullptr) return raw_malloc(nullptr, size);
+  const RawTaker taker;
+  if (taker.get() == nullptr) return from.realloc(from.context, at, size);
+  // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
+  raw_ended(*taker.get(), at, Fate::kMoved);
+  void* moved = from.realloc(from.context, at, size);
+  raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
+  return moved;
+}
+
+// ---- in and out of the table ----
+
+Allocator hooks_of(std::size_t domain) {
+  switch (static_cast<Domain>(domain)) {
+    case Domain::kObject:
+      return {nullptr, exact_malloc<Domain::kObject>, exact_calloc<Domain::kObject>, exact_realloc<Domain::kObject>,
+              exact_free<Domain::kObject>};
+    case Domain::kMemory:
+      return {nullptr, exact_malloc<Domain::kMemory>, exact_calloc<Domain::kMemory>, exact_realloc<Domain::kMemory>,
+              exact_free<Domain::kMemory>};
+    default: return {nullptr, raw_malloc, raw_calloc, raw_realloc, raw_free};
+  }
+}
+
+bool is_current(std::size_t domain) {
+  return exact->table->get(static_cast<Domain>(domain)).free == hooks_of(domain).free;
+}
+
+// Whether our hooks are still called, as others' that lie over them may have been put back what was there before.
+bool is_called(std::size_t domain, ExactTaker& taker) {
+  if (is_current(domain)) return true;
+  ++exact->pauses;  // what is allocated for this is nobody's
+  taker.attention->fetch_or(ExactTaker::kProbe, std::memory_order_relaxed);
+  const Allocator top = exact->table->get(static_cast<Domain>(domain));
+  void* probe = top.malloc(top.context, 1);
+  const bool is_reached = (taker.attention->load(std::memory_order_relaxed) & ExactTaker::kProbe) == 0;
+  top.free(top.context, probe);
+  --exact->pauses;
+  return is_reached || probe == nullptr;
+}
+
+void install() {
+  for (std::size_t i = 0; i < kAllDomains; ++i) {
+    // Hooks that others' lie over are called by those.
+    if (exact->is_installed[i] && (is_current(i) || is_called(i, *taker_now()))) continue;
+    exact->original[i] = exact->table->get(static_cast<Domain>(i));
+    exact->table->set(static_cast<Domain>(i), hooks_of(i));
+    exact->is_installed[i] = true;
+  }
+}
+
+void remove() {
+  for (std::size_t i = 0; i < kAllDomains; ++i) {
+    if (!is_current(i)) continue;
+    exact->table->set(static_cast<Domain>(i), exact->original[i]);
+    exact->is_installed[i] = false;
+  }
+}
+
+void forget_all() {
+  exact->taker.store(nullptr);
+  exact->ledger.reset();
+  exact->blocks.clear();
+  exact->raw_blocks = {};
+  exact->events = {};
+}
+
+bool is_recording() { return exact_is_made && taker_now() != nullptr; }
+
+}  // namespace
+
+Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters) {
+  if (!std::exchange(exact_is_made, true)) new (&exact_storage.exact) Exact;
+  PLIMSOLL_TRY(exact->blocks.prepare());
+  exact->table = &table;
+  exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
+  exact->pauses = 0;
+  exact->is_locked.store(interpreters == Interpreters::kAtOnce);
+  exact->taker.store(&taker);
+  install();
+  return Ok{};
+}
+
+Stopped stop_exact() {
+  if (!is_recording()) return Stopped::kWhole;
+  ExactTaker& taker = *taker_now();
+  bool is_whole = true;
+  for (std::size_t i = 0; i < kAllDomains; ++i) is_whole = is_called(i, taker) && is_whole;
+  remove();
+  {
+    const Books books;
+    attend(taker);
+    close_epoch(taker, Epoch::kLast);
+    const Ledger& ledger = *exact->ledger;
+    if (is_whole)
+      exact->blocks.for_each(
+          [&](const void* at, BlockMap::Word token) { taker.alive(at, ledger.facts_of(token, at)); });
+    exact->taker.store(nullptr);
+  }
+  while (exact->raw_callers.load() != 0) ::sched_yield();
+  forget_all();
+  return is_whole ? Stopped::kWhole : Stopped::kCutShort;
+}
+
+void abandon_exact() {
+  if (!is_recording()) return;
+  // Whoever held these does not exist here.
+  new (&exact->mutex) std::mutex;
+  new (&exact->events_mutex) std::mutex;
+  exact->raw_callers.store(0);
+  remove();
+  forget_all();
+}
+
+void close_exact_epoch() {
+  if (!is_recording()) return;
+  const Books books;
+  taker_now()->attention->fetch_or(ExactTaker::kEpoch, std::memory_order_relaxed);
+  attend(*taker_now());
+}
+
+void lock_exact() {
+  if (exact_is_made) exact->is_locked.store(true);
+}
+
+void pause_exact() {
+  if (!is_recording()) return;
+  const Books books;
+  ++exact->pauses;
+}
+
+void resume_exact() {
+  if (!is_recording()) return;
+  const Books books;
+  exact->pauses = std::max(0, exact->pauses - 1);
+}
+
+}  // namespace plimsoll::alloc

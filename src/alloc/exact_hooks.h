@@ -1,0 +1,59 @@
+// alloc/exact_hooks.h: books every allocation of a program, and what becomes of it, by hooks over its allocators.
+//
+// All blocks come from whoever gave them out before, so that nothing of ours is needed once the hooks are gone. What is
+// known of a block is a token, in a map by address; a Ledger keeps the sums. The object and the memory allocators are
+// called with the GIL held, which guards the books, or with a lock of ours, if there is more than one GIL. The raw
+// allocator may be called without: what it does then is put down, and booked with the next call that has the GIL.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "alloc/allocator_table.h"
+#include "alloc/ledger.h"
+#include "base/result.h"
+
+namespace plimsoll::alloc {
+
+// Who knows stacks, and is told of the books. Called in the thread that allocates or frees, in the middle of that: it
+// must not use the allocators.
+class ExactTaker {
+ public:
+  // The number of the stack that the calling thread is on; never 0.
+  virtual std::uint32_t stack() = 0;
+  // Whether the calling thread has the GIL.
+  [[nodiscard]] virtual bool is_attached() const = 0;
+  // A block could not be booked: there is no memory for that.
+  virtual void lost() = 0;
+  // What an epoch has changed. In the order of epochs, one at a time.
+  virtual void closed(std::uint8_t epoch, std::vector<LedgerRow> rows, std::int64_t peak_ns) = 0;
+  // At the end, of each living block.
+  virtual void alive(const void* at, const Ledger::Facts& facts) = 0;
+
+  // What the next call with the GIL has to see to; kEpoch is set by whoever wants to be told of what there is.
+  static constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
+  std::atomic<std::uint32_t>* attention = nullptr;
+  // Roughly the time now, kept up to date by somebody.
+  const std::atomic<std::int64_t>* clock_ns = nullptr;
+
+ protected:
+  ~ExactTaker() = default;
+};
+
+// The caller serialises these, and has the GIL. One recording at a time; both objects must outlive it, and the table
+// the process.
+Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters);
+// Closes the last epoch, and tells of what is alive if that is known.
+Stopped stop_exact();
+// In the child of a fork: tells nothing.
+void abandon_exact();
+// Closes the epoch now.
+void close_exact_epoch();
+// The allocators may be called by several threads at the same time from now on.
+void lock_exact();
+// While paused, what is allocated is not booked; what is freed is.
+void pause_exact();
+void resume_exact();
+
+}  // namespace plimsoll::alloc

@@ -1,0 +1,166 @@
+#include "alloc/exact_hooks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+namespace plimsoll::alloc {
+namespace {
+
+// A runtime whose object allocator turns to the raw one for what is large, as pymalloc does.
+class Runtime final : public AllocatorTable {
+ public:
+  Runtime() {
+    const Allocator plain{this, [](void*, std::size_t size) { return std::malloc(size == 0 ? 1 : size); },
+                          [](void*, std::size_t count, std::size_t item) { return std::calloc(count, item); },
+                          [](void* self, void* at, std::size_t size) {
+                            return static_cast<Runtime*>(self)->fails ? nullptr : std::realloc(at, size);
+                          },
+                          [](void*, void* at) { std::free(at); }};
+    now_.fill(plain);
+    Allocator& object = now_[0];
+    object.malloc = [](void* self, std::size_t size) {
+      const Allocator raw = static_cast<Runtime*>(self)->get(Domain::kRaw);
+      return size > 512 ? raw.malloc(raw.context, size) : std::malloc(size);
+    };
+    object.free = [](void* self, void* at) {
+      const Allocator raw = static_cast<Runtime*>(self)->get(Domain::kRaw);
+      raw.free(raw.context, at);
+    };
+  }
+  [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
+  void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
+  [[nodiscard]] bool is_plain() const override { return true; }
+
+  void* malloc(Domain domain, std::size_t size) { return get(domain).malloc(get(domain).context, size); }
+  void* realloc(Domain domain, void* at, std::size_t size) {
+    return get(domain).realloc(get(domain).context, at, size);
+  }
+  void free(Domain domain, void* at) { get(domain).free(get(domain).context, at); }
+  bool fails = false;
+
+ private:
+  std::array<Allocator, kAllDomains> now_;
+};
+
+// Adds up what it is told.
+class Accountant final : public ExactTaker {
+ public:
+  Accountant() {
+    attention = &attention_;
+    clock_ns = &clock_;
+  }
+  std::uint32_t stack() override { return current_stack; }
+  [[nodiscard]] bool is_attached() const override { return is_with_gil; }
+  void lost() override { ++lost_blocks; }
+  void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
+    for (const LedgerRow& row : rows) {
+      if (row.kind == LedgerRow::Kind::kPeak) continue;
+      const bool is_born = row.kind == LedgerRow::Kind::kBorn;
+      if (is_born) born[row.domain] += row.bytes;
+      live[row.domain] += is_born ? row.bytes : -row.bytes;
+    }
+  }
+  void alive(const void*, const Ledger::Facts& facts) override { alive_bytes += facts.size; }
+
+  std::uint32_t current_stack = 1;
+  bool is_with_gil = true;
+  int lost_blocks = 0;
+  std::size_t alive_bytes = 0;
+  std::map<Domain, std::int64_t> born, live;
+
+ private:
+  std::atomic<std::uint32_t> attention_{0};
+  std::atomic<std::int64_t> clock_{0};
+};
+
+// The process has one set of hooks, which point to these for ever.
+Runtime& runtime() {
+  static Runtime only;
+  return only;
+}
+
+TEST(ExactHooks, EveryBlockIsBookedOnce) {
+  // GIVEN blocks of all allocators, one from before, large ones that the object allocator has of the raw one
+  Accountant books;
+  void* before = runtime().malloc(Domain::kObject, 64);
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  void* small = runtime().malloc(Domain::kObject, 100);
+  void* large = runtime().malloc(Domain::kObject, 10'000);
+  void* memory = runtime().malloc(Domain::kMemory, 30);
+  void* raw = runtime().malloc(Domain::kRaw, 7);
+  runtime().free(Domain::kObject, before);
+  runtime().free(Domain::kObject, large);
+  // WHEN the recording ends THEN each is there, with the bytes that were asked for, in its own domain
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.born[Domain::kObject], 10'100);
+  EXPECT_EQ(books.live[Domain::kObject], 100);
+  EXPECT_EQ(books.live[Domain::kMemory], 30);
+  EXPECT_EQ(books.born[Domain::kRaw], 7);
+  EXPECT_EQ(books.alive_bytes, 130U);  // of the two whose memory can be looked at
+  // AND the blocks can be freed without the hooks
+  runtime().free(Domain::kObject, small);
+  runtime().free(Domain::kMemory, memory);
+  runtime().free(Domain::kRaw, raw);
+}
+
+TEST(ExactHooks, AReallocIsTheEndOfOneBlockAndTheBeginningOfAnother) {
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kAtOnce).ok());
+  void* at = runtime().malloc(Domain::kMemory, 100);
+  at = runtime().realloc(Domain::kMemory, at, 5000);
+  at = runtime().realloc(Domain::kMemory, at, 50);
+  // WHEN there is no memory for another THEN the block stays what it was
+  runtime().fails = true;
+  EXPECT_EQ(runtime().realloc(Domain::kMemory, at, 9000), nullptr);
+  runtime().fails = false;
+  stop_exact();
+  EXPECT_EQ(books.born[Domain::kMemory], 5150);
+  EXPECT_EQ(books.live[Domain::kMemory], 50);
+  runtime().free(Domain::kMemory, at);
+}
+
+TEST(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsBookedLater) {
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  books.is_with_gil = false;
+  void* kept = runtime().malloc(Domain::kRaw, 1000);
+  runtime().free(Domain::kRaw, runtime().malloc(Domain::kRaw, 24));
+  books.is_with_gil = true;
+  stop_exact();
+  EXPECT_EQ(books.born[Domain::kRaw], 1024);
+  EXPECT_EQ(books.live[Domain::kRaw], 1000);
+  runtime().free(Domain::kRaw, kept);
+}
+
+TEST(ExactHooks, NothingIsBookedWhilePausedButFrees) {
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  void* first = runtime().malloc(Domain::kObject, 10);
+  pause_exact();
+  void* second = runtime().malloc(Domain::kObject, 20);
+  runtime().free(Domain::kObject, first);
+  resume_exact();
+  stop_exact();
+  EXPECT_EQ(books.born[Domain::kObject], 10);
+  EXPECT_EQ(books.live[Domain::kObject], 0);
+  runtime().free(Domain::kObject, second);
+}
+
+TEST(ExactHooks, HooksThatWereTakenOutAreNoticed) {
+  // GIVEN another tool that was there before, and puts back what was there before it
+  Accountant books;
+  const Allocator before = runtime().get(Domain::kObject);
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  void* block = runtime().malloc(Domain::kObject, 10);
+  runtime().set(Domain::kObject, before);
+  // WHEN the recording ends THEN it says so, and looks at no block that may be gone
+  EXPECT_EQ(stop_exact(), Stopped::kCutShort);
+  EXPECT_EQ(books.alive_bytes, 0U);
+  runtime().free(Domain::kObject, block);
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc

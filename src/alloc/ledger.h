@@ -1,0 +1,162 @@
+// alloc/ledger.h: how much each stack has allocated, what of it is alive, and what was when most was.
+//
+// Every block has a token: the site that it came from (a stack, an allocator, and for small blocks a size), and the
+// epoch that it was allocated in. So a free needs no more than the token to be booked, and the state is as large as
+// there are sites, however many blocks there were. An epoch is the stretch of time between two looks at the books; what
+// it has changed is told in rows, each of a number of blocks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "alloc/allocator_table.h"
+
+namespace plimsoll::alloc {
+
+// A change of the books: blocks of one stack and allocator.
+struct LedgerRow {
+  // What has become of them.
+  enum class Kind : std::uint8_t {
+    kBorn,
+    kFreed,
+    kFreedAtOnce,  // before the site gave out another block
+    kPeak,         // how many more, or fewer, were alive at the peak than at the peak before
+  };
+  Kind kind{};
+  Domain domain{};
+  std::uint8_t epoch = 0;  // that they were allocated in
+  std::uint32_t stack = 0;
+  std::int64_t blocks = 0;
+  std::int64_t bytes = 0;
+};
+
+// How a block comes to its end.
+enum class Fate : std::uint8_t {
+  kFreed,
+  kMoved,  // by realloc: what is in it lives on in another, and so it was not allocated in vain
+};
+
+// The books. Not thread-safe: the GIL, or a lock of the caller's, is around it. May throw std::bad_alloc, and then
+// nothing has changed.
+class Ledger {
+ public:
+  using Token = std::uint32_t;  // never 0
+  static constexpr std::size_t kLargestSmall = 512;
+  static constexpr std::uint8_t kLastEpoch = 255;
+
+  // `clock` tells roughly when peaks were.
+  explicit Ledger(const std::atomic<std::int64_t>& clock);
+
+  // A block has been given out.
+  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size);
+  // It comes to its end.
+  void ended(Token token, const void* at, Fate fate);
+
+  // Ends the epoch: what it has changed. The last one does not end.
+  std::vector<LedgerRow> close_epoch();
+  [[nodiscard]] std::uint8_t epoch() const { return epoch_; }
+  [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return peak_bytes_; }
+  [[nodiscard]] std::int64_t peak_ns() const { return peak_ns_; }
+  // Of a living block.
+  struct Facts {
+    std::uint32_t stack = 0;
+    Domain domain{};
+    std::uint8_t epoch = 0;
+    std::size_t size = 0;
+  };
+  [[nodiscard]] Facts facts_of(Token token, const void* at) const;
+
+ private:
+  static constexpr unsigned kSiteBits = 24;
+  static constexpr std::uint32_t kMostSites = std::uint32_t{1} << kSiteBits;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  // Counts of one site; one cache line.
+  struct alignas(64) Site {
+    std::int64_t live = 0;
+    std::int64_t born = 0;     // this and the next two: in this epoch
+    std::int64_t freed = 0;    // of those born in it
+    std::int64_t at_once = 0;  // of those freed
+    std::int64_t at_peak = 0;  // if `version` is that of the ledger; else `live` is
+    std::uint32_t stack = 0;
+    std::uint32_t last = 0;  // of the address of the block given out last; 0 = it is gone
+    std::uint32_t version = 0;
+    std::uint32_t large = kNone;  // where its bytes are counted, if its blocks have no one size
+    std::uint16_t size = 0;
+    Domain domain{};
+    bool is_changed = false;
+  };
+  static_assert(sizeof(Site) == 64);
+  // The same in bytes, of a site whose blocks are large.
+  struct LargeBytes {
+    std::int64_t live = 0, born = 0, freed = 0, at_once = 0, at_peak = 0;
+  };
+  // Blocks and bytes.
+  struct Sum {
+    std::int64_t blocks = 0, bytes = 0;
+  };
+  // A site that was looked up, by what it was looked up with.
+  struct CachedSite {
+    std::uint64_t key = 0;
+    std::uint32_t site = 0;
+  };
+
+  static constexpr std::size_t kCacheBits = 11;
+  static std::size_t cache_row(std::uint64_t key) {
+    return static_cast<std::size_t>(key * 0x9e3779b97f4a7c15U >> (64U - kCacheBits));
+  }
+  static std::uint32_t mark_of(const void* at) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) >> 4U) | 1U;
+  }
+  static Token token_of(std::uint32_t site, std::uint8_t epoch) { return site | std::uint32_t{epoch} << kSiteBits; }
+  std::uint32_t site_of(std::uint32_t stack, Domain domain, std::size_t size);
+  std::uint32_t find_site(std::uint64_t key, std::uint32_t stack, Domain domain, std::size_t size);
+  // Before a site changes: keeps what it was at the peak.
+  void touch(Site& site) {
+    if (site.version != version_) {
+      site.at_peak = site.live;
+      if (site.large != kNone) large_bytes_[site.large].at_peak = large_bytes_[site.large].live;
+      site.version = version_;
+    }
+    if (!site.is_changed) note_change(site);
+  }
+  void note_change(Site& site);
+  void note_peak() {
+    if (live_bytes_ <= peak_bytes_) return;
+    peak_bytes_ = live_bytes_;
+    peak_ns_ = clock_.load(std::memory_order_relaxed);
+    ++version_;
+  }
+  [[nodiscard]] Sum peak_of(const Site& site) const;
+  void put_site(std::vector<LedgerRow>& rows, Site& site);
+  void put_peak(std::vector<LedgerRow>& rows);
+
+  const std::atomic<std::int64_t>& clock_;
+  std::int64_t peak_ns_ = 0;
+  std::vector<Site> sites_;
+  std::vector<LargeBytes> large_bytes_;
+  std::array<CachedSite, std::size_t{1} << kCacheBits> cache_{};
+  // By stack, the site that it was at last: most stacks have one, and then there is no other place to look at.
+  struct LastSite {
+    std::uint32_t kind = 0;  // the low half of the key, never 0
+    std::uint32_t site = 0;
+  };
+  std::vector<LastSite> last_sites_;
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> site_of_key_;
+  boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
+  std::vector<std::uint32_t> changed_;                                    // sites, in this epoch
+  // Freed in this epoch, of earlier ones: by token, and whether at once.
+  boost::unordered_flat_map<std::uint64_t, Sum> freed_later_;
+  std::vector<Sum> told_peak_;  // by site
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t peak_bytes_ = 0;
+  std::uint32_t version_ = 1;
+  std::uint32_t told_version_ = 1;
+  std::uint8_t epoch_ = 1;
+};
+
+}  // namespace plimsoll::alloc

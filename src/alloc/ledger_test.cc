@@ -1,0 +1,171 @@
+#include "alloc/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "alloc/block_map.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+using Kind = LedgerRow::Kind;
+
+// The books, with blocks at addresses of their own.
+class LedgerTest : public ::testing::Test {
+ protected:
+  struct Block {
+    void* at = nullptr;
+    Ledger::Token token = 0;
+  };
+  Block allocate(std::uint32_t stack, std::size_t size) {
+    void* at = reinterpret_cast<void*>(next_ += 16);
+    return {at, ledger.allocated(stack, Domain::kObject, at, size)};
+  }
+  void free(const Block& block, Fate fate = Fate::kFreed) { ledger.ended(block.token, block.at, fate); }
+  // Closes the epoch: {blocks, bytes} by kind, stack and epoch of birth, added up.
+  using Sums = std::map<std::tuple<Kind, std::uint32_t, int>, std::pair<std::int64_t, std::int64_t>>;
+  Sums close() {
+    Sums sums;
+    for (const LedgerRow& row : ledger.close_epoch()) {
+      auto& sum = sums[{row.kind, row.stack, row.kind == Kind::kPeak ? 0 : row.epoch}];
+      sum.first += row.blocks;
+      sum.second += row.bytes;
+    }
+    return sums;
+  }
+
+  std::atomic<std::int64_t> clock{7};
+  Ledger ledger{clock};
+
+ private:
+  std::uintptr_t next_ = 0x100000;
+};
+
+TEST_F(LedgerTest, CountsWhatEachStackAllocatedAndFreed) {
+  // GIVEN blocks of two stacks, small and large, of which some are freed out of order
+  const Block small = allocate(1, 24);
+  const Block other = allocate(1, 100);
+  const Block large = allocate(2, 100'000);
+  allocate(2, 3);
+  allocate(2, 3);
+  free(small);
+  free(other, Fate::kMoved);
+  free(large);
+  // WHEN the epoch ends THEN the sums are those of the blocks
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kBorn, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{2, 124}));
+  EXPECT_EQ((sums[{Kind::kBorn, 2, 1}]), (std::pair<std::int64_t, std::int64_t>{3, 100'006}));
+  EXPECT_EQ((sums[{Kind::kFreedAtOnce, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{1, 24}));
+  EXPECT_EQ((sums[{Kind::kFreed, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{1, 100}));
+  EXPECT_EQ((sums[{Kind::kFreedAtOnce, 2, 1}]), (std::pair<std::int64_t, std::int64_t>{1, 100'000}));
+  EXPECT_EQ(ledger.live_bytes(), 6U);
+}
+
+TEST_F(LedgerTest, ABlockKeepsTheEpochThatItWasBornIn) {
+  const Block first = allocate(1, 24);
+  const Block large = allocate(1, 1000);
+  close();
+  free(first);
+  free(large);
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kFreedAtOnce, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{2, 1024}));
+  EXPECT_FALSE(sums.contains({Kind::kBorn, 1, 2}));
+  EXPECT_TRUE(close().empty());  // nothing has changed since
+}
+
+TEST_F(LedgerTest, ABlockIsTemporaryIfItsSiteHadNoOtherMeanwhile) {
+  const Block first = allocate(1, 24);
+  const Block second = allocate(1, 24);
+  free(first);
+  free(second);
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kFreed, 1, 1}].first), 1);
+  EXPECT_EQ((sums[{Kind::kFreedAtOnce, 1, 1}].first), 1);
+}
+
+TEST_F(LedgerTest, KnowsWhatWasAliveAtThePeak) {
+  // GIVEN a peak of two stacks, told of in parts, and a lower one after it
+  const Block low = allocate(1, 100);
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kPeak, 1, 0}].second), 100);
+  const Block high = allocate(2, 5000);
+  clock = 9;
+  free(low);
+  allocate(1, 60);
+  sums = close();
+  // THEN the peak is told as changes: stack 1 had the same, stack 2 more
+  EXPECT_FALSE(sums.contains({Kind::kPeak, 1, 0}));
+  EXPECT_EQ((sums[{Kind::kPeak, 2, 0}]), (std::pair<std::int64_t, std::int64_t>{1, 5000}));
+  EXPECT_EQ(ledger.peak_bytes(), 5100U);
+  EXPECT_EQ(ledger.peak_ns(), 9);
+  free(high);
+  EXPECT_FALSE(close().contains({Kind::kPeak, 2, 0}));
+}
+
+TEST_F(LedgerTest, DrawnProgramsAddUp) {
+  // GIVEN blocks allocated and freed at random, compared with a simple account of them
+  std::uint64_t random = 42;
+  const auto draw = [&random](std::uint64_t below) {
+    return ((random = random * 6364136223846793005U + 1) >> 33U) % below;
+  };
+  std::vector<std::pair<Block, std::pair<std::uint32_t, std::int64_t>>> alive;
+  std::map<std::uint32_t, std::int64_t> live, at_peak, told_live, told_peak;
+  std::int64_t total = 0;
+  std::int64_t most = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    if (alive.empty() || draw(100) < 55) {
+      const auto stack = static_cast<std::uint32_t>(1 + draw(20));
+      const std::size_t size = draw(10) == 0 ? draw(5000) : draw(300);
+      alive.push_back({allocate(stack, size), {stack, static_cast<std::int64_t>(size)}});
+      live[stack] += static_cast<std::int64_t>(size);
+      total += static_cast<std::int64_t>(size);
+      if (total > most) {
+        most = total;
+        at_peak = live;
+      }
+    } else {
+      std::swap(alive[draw(alive.size())], alive.back());
+      free(alive.back().first);
+      live[alive.back().second.first] -= alive.back().second.second;
+      total -= alive.back().second.second;
+      alive.pop_back();
+    }
+    if (i % 997 != 0) continue;
+    for (const auto& [key, sum] : close()) {
+      const auto [kind, stack, epoch] = key;
+      if (kind == Kind::kPeak)
+        told_peak[stack] += sum.second;
+      else
+        told_live[stack] += kind == Kind::kBorn ? sum.second : -sum.second;
+    }
+    // THEN at the end of each epoch, what was told comes to the same
+    ASSERT_EQ(told_live, live);
+    std::erase_if(told_peak, [](const auto& entry) { return entry.second == 0; });
+    std::erase_if(at_peak, [](const auto& entry) { return entry.second == 0; });
+    ASSERT_EQ(told_peak, at_peak);
+    ASSERT_EQ(static_cast<std::int64_t>(ledger.live_bytes()), total);
+  }
+}
+
+TEST(BlockMap, KnowsBlocksByTheirAddresses) {
+  BlockMap map;
+  ASSERT_TRUE(map.prepare().ok());
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  EXPECT_TRUE(map.set(at(0x7f0000000010), 5));
+  EXPECT_TRUE(map.set(at(0x10), 6));
+  EXPECT_FALSE(map.set(at(0x18), 7));                // no multiple of 16
+  EXPECT_FALSE(map.set(at(0x1'0000'0000'0000), 7));  // beyond what a program has
+  int seen = 0;
+  map.for_each([&](const void*, BlockMap::Word) { ++seen; });
+  EXPECT_EQ(seen, 2);
+  EXPECT_EQ(map.take(at(0x7f0000000010)), 5U);
+  EXPECT_EQ(map.take(at(0x7f0000000010)), 0U);
+  EXPECT_EQ(map.take(at(0x20)), 0U);
+  map.clear();
+  EXPECT_EQ(map.take(at(0x10)), 0U);
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc

@@ -1,0 +1,95 @@
+// capture/exact_recorder.h: what a program's allocators have given out and taken back, by stack -> sink.
+//
+// The books are kept by alloc/ledger.h, in the thread that allocates; once in a while an epoch of them is closed and
+// comes here, as rows. The drain thread names the stacks, and passes the rows on.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capture/call_tree.h"
+#include "capture/resolve.h"
+#include "capture/sink.h"
+
+namespace plimsoll::capture {
+
+// Blocks of one stack and one allocator: what has become of them in an epoch.
+struct ExactRow {
+  ExactChange change{};
+  AllocationDomain domain{};
+  std::uint8_t epoch = 0;  // that they were allocated in
+  CallNode stack = 0;
+  std::uint32_t type = 0;  // 1 + number of ExactBatch::types; 0 = none
+  std::int64_t blocks = 0;
+  std::int64_t bytes = 0;
+};
+
+// What an epoch has changed.
+struct ExactBatch {
+  std::uint8_t epoch = 0;
+  std::int64_t time_ns = 0;  // of its end
+  std::int64_t peak_ns = 0;  // when most was alive, so far
+  std::vector<ExactRow> rows;
+  std::vector<std::string> types;
+};
+
+// The exact side of one session.
+class ExactRecorder {
+ public:
+  ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth);
+  ExactRecorder(const ExactRecorder&) = delete;
+  ExactRecorder& operator=(const ExactRecorder&) = delete;
+
+  // For any thread.
+  CallTree& stacks() { return stacks_; }
+  void lost() { sampler_.count_drop(DropReason::kAllocation, 0); }
+  void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
+  void add(ExactBatch batch);
+
+  // What the hooks look at: whether an epoch should be closed, and roughly what time it is.
+  static constexpr std::uint32_t kWantsEpoch = 1;
+  std::atomic<std::uint32_t>& attention() { return attention_; }
+  std::atomic<std::int64_t>& clock() { return clock_ns_; }
+
+  // For the drain thread. Takes over what there is, before the resolver forgets any code object.
+  void collect(Resolver& resolver);
+  // Passes it on; the sink knows the threads that it is of.
+  void pass_on(Resolver& resolver, SampleSink& sink);
+  // Asks for an epoch to be closed when it is time. The longer a recording lasts, the longer the epochs: so what is
+  // written grows with the logarithm of time only.
+  void keep_time(std::int64_t now_ns, std::int64_t start_ns);
+
+ private:
+  // A node with its name and line.
+  struct ResolvedNode {
+    CallNode parent = 0;
+    CallNodeInfo::Kind kind{};
+    ThreadSerial thread;
+    bool is_known = false;
+    SampleFrame frame;
+    std::shared_ptr<const cpython::CodeInfo> code;  // null: the frame is not to be shown
+  };
+  void resolve_new(Resolver& resolver);
+  void pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink);
+  // Fills frames_, and what a sample says of the rest. False if a frame is not known: then there are none.
+  bool find_stack(CallNode node, Sample& sample, Resolver& resolver);
+
+  CpuSampler& sampler_;
+  CallTree stacks_;
+  std::atomic<std::uint32_t> attention_{0};
+  std::atomic<std::int64_t> clock_ns_{0};
+  std::mutex mutex_;  // guards batches_
+  std::vector<ExactBatch> batches_;
+  std::vector<ExactBatch> collected_;
+  std::int64_t next_epoch_ns_ = 0;
+  std::int64_t pass_on_ns_ = 0;      // how long the last epochs took to tell of
+  std::vector<ResolvedNode> nodes_;  // by CallNode; the first is none
+  std::vector<CallNodeInfo> new_;    // kept to save allocations
+  std::vector<SampleFrame> frames_;  // likewise
+  std::vector<std::int64_t> epoch_ends_;
+};
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,255 @@
+"""Allocations, all of them: counts and bytes are those of the program, not estimates."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+import tracemalloc
+from typing import Any, Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+Write = Callable[..., pathlib.Path]
+
+pytestmark = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded builds cannot record allocations")
+
+
+def recorded(tmp_path: pathlib.Path, work: Callable[[], object]) -> "tuple[plimsoll.Profile, object]":
+    """The profile of a call, and what it returned."""
+    gc.collect()
+    path = tmp_path / "exact.plim"
+    with plimsoll.Profiler(path, alloc_exact=True):
+        result = work()
+    return plimsoll.Profile.open(path), result
+
+
+def own(profile: Any, view: str, name: str) -> "tuple[float, float]":
+    """Blocks and bytes of a function itself, in a view."""
+    estimate = profile.memory(view).of(name).own
+    assert estimate.low == estimate.bytes == estimate.high
+    return estimate.blocks, estimate.bytes
+
+
+def keep(count: int, size: int) -> "list[bytes]":
+    kept = [b""] * count
+    for at in range(count):
+        kept[at] = bytes(size)
+    return kept
+
+
+BYTES_HEAD = sys.getsizeof(b"")
+
+
+def test_blocks_and_bytes_are_those_of_the_program(tmp_path: pathlib.Path) -> None:
+    # GIVEN a function that keeps a thousand blocks of 3000 bytes, in a list that is made at once
+    profile, kept = recorded(tmp_path, lambda: keep(1000, 3000))
+    # THEN what is alive of it is exactly that: the blocks, the list's items, and the list, unless Python had one for reuse
+    blocks, size = own(profile, "live", "keep")
+    exactly = (1001, 1000 * (3000 + BYTES_HEAD) + 8 * 1000)
+    assert (blocks, size) in (exactly, (exactly[0] + 1, exactly[1] + sys.getsizeof([])))
+    del kept
+
+
+def test_all_views_are_sums_of_the_same_blocks(tmp_path: pathlib.Path) -> None:
+    def work() -> "list[bytes]":
+        keep(500, 2000)
+        return keep(100, 700)
+
+    profile, kept = recorded(tmp_path, work)
+    rows = profile.allocations
+    for view in ("alloc", "live", "peak", "leaks", "temporary"):
+        memory = profile.memory(view)
+        # THEN functions and types come to the whole
+        assert sum(row.own.bytes for row in memory.rows) == memory.all.bytes
+        assert sum(row.own.blocks for row in memory.rows) == memory.all.blocks
+        assert sum(row.all.bytes for row in memory.types) == memory.all.bytes
+    assert sum(row.size for row in rows) == profile.memory("alloc").all.bytes
+    assert sum(row.size for row in rows if row.freed_ns is None) == profile.memory("live").all.bytes
+    # AND at the peak the five hundred were alive
+    assert profile.memory("peak").of("keep").own.bytes >= 500 * 2000
+    del kept
+
+
+def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that measures with tracemalloc what it keeps of a call, by line, while it is recorded
+    path = program(textwrap.dedent("""\
+        import json, tracemalloc
+        def work():
+            kept = [str(i) * 3 for i in range(5000)]
+            kept.extend(bytearray(i) for i in range(0, 4000, 7))
+            return {"kept": kept}
+        tracemalloc.start()
+        kept = work()
+        blocks = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, __file__)]).traces
+        inside = [one for one in blocks if 3 <= one.traceback[0].lineno <= 5]
+        tracemalloc.stop()
+        print(json.dumps([len(inside), sum(one.size for one in inside)]))
+    """))
+    found = harness.record(tmp_path, path, options=["--alloc=exact"])
+    profile = found.profile
+    # (what tracemalloc itself has of the raw allocator is seen, too: it was there before)
+    innermost = [(row, profile.frames_of(row.stack)[-1]) for row in profile.allocations
+                 if row.freed_ns is None and row.domain != "raw"]
+    live = [row for row, frame in innermost if frame.function.file == str(path) and 3 <= frame.line <= 5]
+    # THEN it is the same, to the byte
+    assert [sum(row.blocks for row in live), sum(row.size for row in live)] == found.truth
+
+
+def test_a_chain_of_reallocs_counts_each_step(tmp_path: pathlib.Path) -> None:
+    def grow() -> bytearray:
+        data = bytearray()
+        for _ in range(4):
+            data.extend(bytes(1000))
+        return data
+
+    profile, data = recorded(tmp_path, grow)
+    assert isinstance(data, bytearray)
+    # THEN one buffer is alive, of what the bytearray has, and none of its former ones
+    name = next(row.function.name for row in profile.memory("live").rows if row.function.name.endswith("grow"))
+    # (and what Python keeps for reuse of the loop, from 3.14 on)
+    blocks, size = own(profile, "live", name)
+    assert 2 <= blocks <= 4 and 0 <= size - sys.getsizeof(data) < 200
+    # AND no former one passes for temporary, as its contents lived on
+    assert own(profile, "temporary", name)[1] < 5 * (1000 + BYTES_HEAD)
+
+
+def test_blocks_that_other_threads_free(tmp_path: pathlib.Path) -> None:
+    box: "list[Any]" = []
+
+    def work() -> None:
+        box.append(keep(300, 5000))
+        thread = threading.Thread(target=box.clear)
+        thread.start()
+        thread.join()
+
+    profile, _ = recorded(tmp_path, work)
+    live = {row.function.name: row.own.bytes for row in profile.memory("live").rows}
+    assert live.get("keep", 0) < 200  # what Python keeps for reuse, from 3.14 on
+    assert own(profile, "alloc", "keep")[1] >= 300 * 5000
+
+
+def test_cycles_are_alive_until_they_are_collected(tmp_path: pathlib.Path) -> None:
+    class Node:
+        def __init__(self) -> None:
+            self.me, self.data = self, bytes(10_000)
+
+    def work() -> None:
+        gc.disable()
+        for _ in range(10):
+            Node()
+        gc.collect()
+        gc.enable()
+
+    profile, _ = recorded(tmp_path, work)
+    def of_node(view: str) -> float:
+        return sum(row.own.bytes for row in profile.memory(view).rows
+                   if row.function.name.endswith("__init__") and row.function.file == __file__)
+
+    assert of_node("peak") >= 10 * 10_000
+    assert of_node("live") < 1000  # what the class keeps: the names of its attributes
+
+
+def test_temporary_blocks(tmp_path: pathlib.Path) -> None:
+    def churn() -> None:
+        for _ in range(1000):
+            bytes(4000)
+
+    profile, _ = recorded(tmp_path, churn)
+    name = next(row.function.name for row in profile.memory("temporary").rows if row.function.name.endswith("churn"))
+    assert own(profile, "temporary", name) >= (1000, 1000 * (4000 + BYTES_HEAD))
+
+
+def test_a_recording_without_memory_for_a_block(tmp_path: pathlib.Path) -> None:
+    def work() -> None:
+        with pytest.raises(MemoryError):
+            bytes(1 << 60)
+
+    profile, _ = recorded(tmp_path, work)
+    assert profile.memory("alloc").all.bytes < 1 << 40
+
+
+@pytest.mark.parametrize("python_malloc", ["pymalloc", "debug", "malloc"])
+def test_with_other_allocators_below(tmp_path: pathlib.Path, python_malloc: str) -> None:
+    found = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=["--alloc=exact"],
+                           env={"PYTHONMALLOC": python_malloc})
+    live = found.profile.memory("live")
+    for function, truth in found.truth.items():
+        if truth["live"]:
+            assert live.of(function).own.bytes == pytest.approx(truth["live"], rel=0.02)
+
+
+def test_blocks_outlive_the_recording_and_other_tools_may_come_and_go(tmp_path: pathlib.Path) -> None:
+    kept = []
+    for _ in range(3):
+        profile, now = recorded(tmp_path, lambda: keep(100, 100))
+        kept.append(now)
+        tracemalloc.start()
+        profile, now = recorded(tmp_path, lambda: keep(100, 100))
+        kept.append(now)
+        tracemalloc.stop()
+        assert own(profile, "live", "keep")[0] in range(101, 105)
+    del kept, now
+    gc.collect()
+
+
+def test_a_forked_child_goes_on_with_its_memory(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program(textwrap.dedent("""\
+        import json, os
+        def keep(count):
+            kept = [b""] * count
+            for at in range(count):
+                kept[at] = bytes(3000)
+            return kept
+        before = keep(100)
+        child = os.fork()
+        if child == 0:
+            del before
+            after = keep(50)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        print(json.dumps(status))
+    """))
+    found = harness.record(tmp_path, path, options=["--alloc=exact", "--children"])
+    assert found.truth == 0
+    assert found.profile.memory("live").of("keep").own.blocks >= 100
+
+
+def test_the_file_of_a_killed_program_can_be_read(tmp_path: pathlib.Path, program: Write) -> None:
+    path = program(textwrap.dedent("""\
+        import os, signal, sys
+        import plimsoll
+        def keep():
+            return [bytes(1000) for _ in range(1000)]
+        plimsoll.Profiler(sys.argv[1], alloc_exact=True).start()
+        kept = keep()
+        from plimsoll import _recording
+        _recording.active().flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """))
+    plim = tmp_path / "killed.plim"
+    subprocess.run([sys.executable, str(path), str(plim)], check=False)
+    profile = plimsoll.Profile.open(plim)
+    assert profile.memory("live").all.bytes >= 1000 * 1000
+    assert not profile.complete
+
+
+def test_views_say_exact(tmp_path: pathlib.Path) -> None:
+    recorded(tmp_path, lambda: keep(10, 1000))
+    plim = tmp_path / "exact.plim"
+    for view in ("alloc", "live", "peak", "leaks", "temporary", "types"):
+        shown = json.loads(harness.plimsoll_command("show", plim, view, "--json").expect(0).out)
+        assert shown["confidence"] == "exact"
+        assert shown["all"]["low"] == shown["all"]["bytes"] == shown["all"]["high"]
+
+
+def test_options_that_exclude_each_other(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="alloc_exact"):
+        plimsoll.Profiler(tmp_path / "none.plim", alloc_exact=True, alloc_bytes=4096)
