@@ -111,6 +111,19 @@ TEST_F(HeapCommand, WritesJson) {
   EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
 }
 
+TEST_F(HeapCommand, AnswersInSql) {
+  EXPECT_EQ(run({"query", "before.heap", "select type, size from objects where size > 100 order by size desc"}), kFine);
+  EXPECT_EQ(console.out, "type  size\nlist  1000\ndict   240\n");
+  console.out.clear();
+  EXPECT_EQ(run({"query", "before.heap", "select text, size / 2.0 from objects where type = 'list'", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"("columns":["text","size / 2.0"],"rows":[[null,500]],"more":false)"), std::string::npos)
+      << console.out;
+  EXPECT_EQ(run({"query", "before.heap"}), kFine) << "tells of the tables";
+  EXPECT_NE(console.out.find("edges(holder INTEGER"), std::string::npos);
+  EXPECT_EQ(run({"query", "before.heap", "select sise from objects"}), kUsage);
+  EXPECT_NE(console.err.find("no such column: sise"), std::string::npos) << console.err;
+}
+
 TEST_F(HeapCommand, ExportsForDevTools) {
   EXPECT_EQ(run({"export", "before.heap", "-o", "out.heapsnapshot"}), kFine);
   EXPECT_TRUE(std::filesystem::exists(directory / "out.heapsnapshot"));
