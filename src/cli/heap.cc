@@ -14,6 +14,7 @@
 #include "cli/write_file.h"
 #include "formats/heapsnapshot/writer.h"
 #include "heap/snapshot_reader.h"
+#include "heap/survivors.h"
 #include "sql/query.h"
 
 namespace plimsoll::cli {
@@ -40,6 +41,7 @@ class Heap final : public Command {
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
            "  plimsoll heap show app.heap suspects                   where memory piles up\n"
            "  plimsoll heap diff before.heap after.heap              what has grown\n"
+           "  plimsoll heap diff 1.heap 2.heap 3.heap                what came before 2.heap and has stayed: leaks\n"
            "  plimsoll heap query app.heap 'select type, count(*), sum(size) from objects where holders = 1 group by "
            "type'\n"
            "  plimsoll heap query app.heap                           the tables, and their columns\n"
@@ -86,6 +88,8 @@ class Heap final : public Command {
     diff_ = &app;
     app.add_option("BEFORE", file_, "A snapshot")->required()->type_name("");
     app.add_option("AFTER", after_, "A later one")->required()->type_name("");
+    app.add_option("THIRD", third_, "One later still: what came between the first two and is there in this one")
+        ->type_name("");
     add_common(app);
   }
   void add_query(CLI::App& app) {
@@ -167,8 +171,24 @@ class Heap final : public Command {
     if (!before.ok()) return before.error();
     const Result<heap::Snapshot> after = read(after_);
     if (!after.ok()) return after.error();
+    if (!third_.empty()) return run_survivors(console, page, before.value(), after.value());
     PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
                                         : render_heap_changes(before.value(), after.value(), options_, page)));
+    return kFine;
+  }
+
+  Result<int> run_survivors(Console& console, const Page& page, const heap::Snapshot& first,
+                            const heap::Snapshot& second) {
+    const Result<heap::Snapshot> third = read(third_);
+    if (!third.ok()) return third.error();
+    if (!heap::are_of_one_process(first, third.value()) || !heap::are_of_one_process(second, third.value()))
+      return Error{ErrorKind::kBadInput,
+                   "the snapshots are of different processes, where no object can be followed from one to the next"};
+    const heap::Dominance dominance = heap::dominance(third.value());
+    const HeapView view{third.value(), dominance};
+    const auto rows = heap::types(third.value(), dominance, heap::survivors(first, second, third.value()));
+    PLIMSOLL_TRY(
+        console.print(as_json_ ? heap_survivors_json(view, rows) : render_heap_survivors(view, rows, options_, page)));
     return kFine;
   }
 
@@ -203,7 +223,7 @@ class Heap final : public Command {
   }
 
   CLI::App *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
-  std::string file_, after_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
+  std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;
