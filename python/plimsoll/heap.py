@@ -420,6 +420,12 @@ class Heap:
         """How a later snapshot differs from this one."""
         return Changes([Change(*row) for row in self._data.diff(later._data)])
 
+    def survivors(self, second: "Heap", third: "Heap") -> Types:
+        """What came after this snapshot, and is in both later ones: with the same work between each two of them, what
+        is left of the first time is a leak, or a cache. ValueError if they are of different processes.
+        """
+        return Types([TypeRow(*row) for row in third._data.survivors(self._data, second._data)])
+
     def export(self, path: "PathLike") -> None:
         """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
         write_private(os.fspath(path), self._data.heapsnapshot())

@@ -7,12 +7,15 @@
 #include <optional>
 
 #include "cli/exit_code.h"
+#include "cli/render_answer.h"
 #include "cli/render_heap.h"
 #include "cli/suggest.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/heapsnapshot/writer.h"
 #include "heap/snapshot_reader.h"
+#include "heap/survivors.h"
+#include "sql/query.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -38,6 +41,10 @@ class Heap final : public Command {
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
            "  plimsoll heap show app.heap suspects                   where memory piles up\n"
            "  plimsoll heap diff before.heap after.heap              what has grown\n"
+           "  plimsoll heap diff 1.heap 2.heap 3.heap                what came before 2.heap and has stayed: leaks\n"
+           "  plimsoll heap query app.heap 'select type, count(*), sum(size) from objects where holders = 1 group by "
+           "type'\n"
+           "  plimsoll heap query app.heap                           the tables, and their columns\n"
            "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools";
   }
 
@@ -45,6 +52,7 @@ class Heap final : public Command {
     app.require_subcommand(1);
     add_show(*app.add_subcommand("show", "Classes, the tree of what retains what, or the paths to an object"));
     add_diff(*app.add_subcommand("diff", "Compare two snapshots class by class"));
+    add_query(*app.add_subcommand("query", "Ask in SQL: select ... from objects, edges, types, meta"));
     add_export(*app.add_subcommand("export", "Write a snapshot for Chrome's DevTools"));
   }
 
@@ -55,6 +63,7 @@ class Heap final : public Command {
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
     if (diff_->parsed()) return run_diff(console, page);
+    if (query_->parsed()) return run_query(console, page);
     if (export_->parsed()) return run_export(console);
     return run_show(console, page);
   }
@@ -79,6 +88,14 @@ class Heap final : public Command {
     diff_ = &app;
     app.add_option("BEFORE", file_, "A snapshot")->required()->type_name("");
     app.add_option("AFTER", after_, "A later one")->required()->type_name("");
+    app.add_option("THIRD", third_, "One later still: what came between the first two and is there in this one")
+        ->type_name("");
+    add_common(app);
+  }
+  void add_query(CLI::App& app) {
+    query_ = &app;
+    app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
+    app.add_option("SQL", statement_, "A select statement; without one, the tables are shown")->type_name("");
     add_common(app);
   }
   void add_export(CLI::App& app) {
@@ -154,8 +171,40 @@ class Heap final : public Command {
     if (!before.ok()) return before.error();
     const Result<heap::Snapshot> after = read(after_);
     if (!after.ok()) return after.error();
+    if (!third_.empty()) return run_survivors(console, page, before.value(), after.value());
     PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
                                         : render_heap_changes(before.value(), after.value(), options_, page)));
+    return kFine;
+  }
+
+  Result<int> run_survivors(Console& console, const Page& page, const heap::Snapshot& first,
+                            const heap::Snapshot& second) {
+    const Result<heap::Snapshot> third = read(third_);
+    if (!third.ok()) return third.error();
+    if (!heap::are_of_one_process(first, third.value()) || !heap::are_of_one_process(second, third.value()))
+      return Error{ErrorKind::kBadInput,
+                   "the snapshots are of different processes, where no object can be followed from one to the next"};
+    const heap::Dominance dominance = heap::dominance(third.value());
+    const HeapView view{third.value(), dominance};
+    const auto rows = heap::types(third.value(), dominance, heap::survivors(first, second, third.value()));
+    PLIMSOLL_TRY(
+        console.print(as_json_ ? heap_survivors_json(view, rows) : render_heap_survivors(view, rows, options_, page)));
+    return kFine;
+  }
+
+  Result<int> run_query(Console& console, const Page& page) {
+    const Result<heap::Snapshot> snapshot = read(file_);
+    if (!snapshot.ok()) return snapshot.error();
+    const auto database = sql::HeapDatabase::open(snapshot.value());
+    if (!database.ok()) return database.error();
+    if (statement_.empty()) {
+      PLIMSOLL_TRY(console.print(database.value()->schema()));
+      return kFine;
+    }
+    const std::size_t most = options_.limit == 0 ? SIZE_MAX : options_.limit;
+    const Result<sql::Answer> answer = database.value()->ask(statement_, most);
+    if (!answer.ok()) return answer.error();
+    PLIMSOLL_TRY(console.print(as_json_ ? answer_json(answer.value()) : render_answer(answer.value(), page)));
     return kFine;
   }
 
@@ -173,8 +222,8 @@ class Heap final : public Command {
     return kFine;
   }
 
-  CLI::App *diff_ = nullptr, *export_ = nullptr;
-  std::string file_, after_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
+  CLI::App *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
+  std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;

@@ -111,6 +111,36 @@ TEST_F(HeapCommand, WritesJson) {
   EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
 }
 
+TEST_F(HeapCommand, TellsWhatCameAndStayed) {
+  // GIVEN a list that came after the first snapshot
+  std::string later = kBefore;
+  later.insert(later.find("  modules"), "  more: list 2000\n");
+  put("second.heap", SnapshotDrawing(later).file());
+  EXPECT_EQ(run({"diff", "before.heap", "second.heap", "second.heap"}), kFine);
+  EXPECT_TRUE(console.out.starts_with("1 object, 2.00 kB, came between the first two snapshots")) << console.out;
+  console.out.clear();
+  EXPECT_EQ(run({"diff", "before.heap", "second.heap", "before.heap"}), kFine);
+  EXPECT_TRUE(console.out.starts_with("nothing that came")) << console.out;
+  console.out.clear();
+  EXPECT_EQ(run({"diff", "before.heap", "second.heap", "second.heap", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"("view":"survivors")"), std::string::npos) << console.out;
+  put("other.heap", SnapshotDrawing(kBefore).file("2:b"));
+  EXPECT_EQ(run({"diff", "before.heap", "after.heap", "other.heap"}), kBadInput);
+}
+
+TEST_F(HeapCommand, AnswersInSql) {
+  EXPECT_EQ(run({"query", "before.heap", "select type, size from objects where size > 100 order by size desc"}), kFine);
+  EXPECT_EQ(console.out, "type  size\nlist  1000\ndict   240\n");
+  console.out.clear();
+  EXPECT_EQ(run({"query", "before.heap", "select text, size / 2.0 from objects where type = 'list'", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"("columns":["text","size / 2.0"],"rows":[[null,500]],"more":false)"), std::string::npos)
+      << console.out;
+  EXPECT_EQ(run({"query", "before.heap"}), kFine) << "tells of the tables";
+  EXPECT_NE(console.out.find("edges(holder INTEGER"), std::string::npos);
+  EXPECT_EQ(run({"query", "before.heap", "select sise from objects"}), kUsage);
+  EXPECT_NE(console.err.find("no such column: sise"), std::string::npos) << console.err;
+}
+
 TEST_F(HeapCommand, ExportsForDevTools) {
   EXPECT_EQ(run({"export", "before.heap", "-o", "out.heapsnapshot"}), kFine);
   EXPECT_TRUE(std::filesystem::exists(directory / "out.heapsnapshot"));

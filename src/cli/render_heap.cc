@@ -114,11 +114,9 @@ std::string finish(std::string& out, JsonWriter& json) {
   return out + "\n";
 }
 
-}  // namespace
-
-std::string render_heap_types(const HeapView& view, const HeapOptions& options, const Page& page) {
+std::string types_table(const HeapView& view, std::vector<heap::TypeRow> rows, const HeapOptions& options,
+                        const Page& page) {
   const std::uint64_t total = total_size(view.snapshot);
-  std::vector<heap::TypeRow> rows = sorted_types(view, options);
   const std::size_t more = cut(rows, options.limit);
   Table table({{"count"}, {"size"}, {"%"}, {"retained"}, {"%"}, {"class", Fit::kCutRight}});
   for (const heap::TypeRow& row : rows)
@@ -128,7 +126,38 @@ std::string render_heap_types(const HeapView& view, const HeapOptions& options, 
                    {{bytes_text(row.retained)}},
                    {{format_percent(share(row.retained, total)), heat(share(row.retained, total))}},
                    {{printable(view.snapshot.types[row.type].name), Style::kStrong}}});
-  return summary(view.snapshot) + table.render(page) + more_text(more, page);
+  return table.render(page) + more_text(more, page);
+}
+
+void put_types(JsonWriter& json, const HeapView& view, const std::vector<heap::TypeRow>& rows) {
+  json.column("types", rows, [&](const heap::TypeRow& row) {
+    json.begin_object();
+    json.member("type", view.snapshot.types[row.type].name);
+    json.member("count", static_cast<std::int64_t>(row.count));
+    json.member("bytes", static_cast<std::int64_t>(row.size));
+    json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
+    json.end_object();
+  });
+}
+
+}  // namespace
+
+std::string render_heap_types(const HeapView& view, const HeapOptions& options, const Page& page) {
+  return summary(view.snapshot) + types_table(view, sorted_types(view, options), options, page);
+}
+
+std::string render_heap_survivors(const HeapView& view, const std::vector<heap::TypeRow>& rows,
+                                  const HeapOptions& options, const Page& page) {
+  if (rows.empty()) return "nothing that came between the first two snapshots is there in the third\n";
+  std::uint64_t count = 0;
+  std::uint64_t size = 0;
+  for (const heap::TypeRow& row : rows) {
+    count += row.count;
+    size += row.size;
+  }
+  return fmt::format("{} object{}, {}, came between the first two snapshots and {} there in the third\n\n",
+                     format_count(count), count == 1 ? "" : "s", bytes_text(size), count == 1 ? "is" : "are") +
+         types_table(view, rows, options, page);
 }
 
 std::string render_heap_tree(const HeapView& view, Node top, const HeapOptions& options, const Page& page) {
@@ -234,14 +263,16 @@ std::string heap_types_json(const HeapView& view, const HeapOptions& options) {
   JsonWriter json(out);
   begin(json, "types");
   put_heap(json, view.snapshot);
-  json.column("types", sorted_types(view, options), [&](const heap::TypeRow& row) {
-    json.begin_object();
-    json.member("type", view.snapshot.types[row.type].name);
-    json.member("count", static_cast<std::int64_t>(row.count));
-    json.member("bytes", static_cast<std::int64_t>(row.size));
-    json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
-    json.end_object();
-  });
+  put_types(json, view, sorted_types(view, options));
+  return finish(out, json);
+}
+
+std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows) {
+  std::string out;
+  JsonWriter json(out);
+  begin(json, "survivors");
+  put_heap(json, view.snapshot);
+  put_types(json, view, rows);
   return finish(out, json);
 }
 

@@ -34,6 +34,9 @@ std::string render_heap_paths(const HeapView& view, heap::Node node, const HeapO
 std::string render_heap_suspects(const HeapView& view, const std::vector<heap::Suspect>& suspects, const Page& page);
 std::string render_heap_changes(const heap::Snapshot& before, const heap::Snapshot& after, const HeapOptions& options,
                                 const Page& page);
+// `rows` are of survivors (heap/survivors.h), and `view` of the third snapshot.
+std::string render_heap_survivors(const HeapView& view, const std::vector<heap::TypeRow>& rows,
+                                  const HeapOptions& options, const Page& page);
 
 // The same as JSON (docs/json.md).
 std::string heap_types_json(const HeapView& view, const HeapOptions& options);
@@ -41,5 +44,6 @@ std::string heap_tree_json(const HeapView& view, heap::Node top, const HeapOptio
 std::string heap_paths_json(const HeapView& view, heap::Node node, const HeapOptions& options);
 std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Suspect>& suspects);
 std::string heap_changes_json(const heap::Snapshot& before, const heap::Snapshot& after);
+std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows);
 
 }  // namespace plimsoll::cli

@@ -3,6 +3,7 @@
 #include "formats/json.h"
 
 #include <boost/json/src.hpp>
+#include <cmath>
 
 #include "formats/labels.h"
 
@@ -11,6 +12,14 @@ namespace plimsoll::formats {
 void JsonWriter::text(std::string_view value) {
   separate();
   out_ += boost::json::serialize(boost::json::string_view(valid_utf8(value)));
+}
+
+void JsonWriter::number(double value) {
+  if (!std::isfinite(value)) return null();
+  separate();
+  char digits[32];
+  const auto result = std::to_chars(digits, digits + sizeof digits, value);
+  out_.append(digits, result.ptr);
 }
 
 void JsonWriter::milliseconds(std::int64_t ns) {

@@ -43,6 +43,8 @@ class JsonWriter {
     separate();
     append_number(value);
   }
+  // The shortest decimal that is read as the same number; null for what is none, or infinite.
+  void number(double value);
   // Nanoseconds as a number of milliseconds, exactly: 1500000 is written 1.5.
   void milliseconds(std::int64_t ns);
   void boolean(bool value) { literal(value ? "true" : "false"); }

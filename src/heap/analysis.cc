@@ -24,16 +24,17 @@ Dominance folded_dominance(const Snapshot& snapshot) {
 
 namespace {
 
-// For each node, whether no object of its class is above it in the dominator tree. A walk down the tree counts, for
-// each class, how many of its objects are above.
-std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const DominatorTree& tree) {
+// For each chosen node, whether no chosen object of its class is above it in the dominator tree. A walk down the tree
+// counts, for each class, how many of them are above.
+std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const DominatorTree& tree,
+                                        const std::vector<bool>& chosen) {
   std::vector<bool> is_topmost(snapshot.type.size(), false);
   const Graph children = tree_edges(tree);
   std::vector<std::uint32_t> next(children.first.begin(), children.first.end() - 1);
   std::vector<std::uint32_t> above(snapshot.types.size(), 0);
   std::vector<Node> path;
   const auto enter = [&](Node node) {
-    is_topmost[node] = above[snapshot.type[node]]++ == 0;
+    if (chosen[node]) is_topmost[node] = above[snapshot.type[node]]++ == 0;
     path.push_back(node);
   };
   enter(snapshot.root());
@@ -43,7 +44,7 @@ std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const Dominato
       enter(children.targets[next[node]++]);
       continue;
     }
-    --above[snapshot.type[node]];
+    if (chosen[node]) --above[snapshot.type[node]];
     path.pop_back();
   }
   return is_topmost;
@@ -52,9 +53,14 @@ std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const Dominato
 }  // namespace
 
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance) {
-  const std::vector<bool> is_topmost = topmost_of_their_type(snapshot, dominance.tree);
+  return types(snapshot, dominance, std::vector<bool>(snapshot.type.size(), true));
+}
+
+std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen) {
+  const std::vector<bool> is_topmost = topmost_of_their_type(snapshot, dominance.tree, chosen);
   std::vector<TypeRow> rows(snapshot.types.size());
   for (Node node = 0; node < snapshot.object_count; ++node) {
+    if (!chosen[node]) continue;
     TypeRow& row = rows[snapshot.type[node]];
     row.type = snapshot.type[node];
     ++row.count;

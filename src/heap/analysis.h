@@ -29,6 +29,8 @@ struct TypeRow {
 };
 // Types that have objects, the largest `size` first.
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance);
+// The same of some objects only: `chosen` by node.
+std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen);
 
 // A node of the dominator tree as it is shown: small and distant ones are left out.
 struct DominatorRow {

@@ -14,6 +14,7 @@
 #include "heap/analysis.h"
 #include "heap/paths.h"
 #include "heap/snapshot_reader.h"
+#include "heap/survivors.h"
 #include "python/bindings.h"
 #include "python/heap_capture.h"
 
@@ -147,11 +148,22 @@ nb::list type_names(const HeapData& self) {
   return names;
 }
 
-nb::list types(HeapData& self) {
+nb::list rows_of(const HeapData& self, const std::vector<heap::TypeRow>& types) {
   nb::list rows;
-  for (const heap::TypeRow& row : heap::types(self.snapshot(), self.dominance()))
+  for (const heap::TypeRow& row : types)
     rows.append(nb::make_tuple(text(self.snapshot().types[row.type].name), row.count, row.size, row.retained));
   return rows;
+}
+
+nb::list types(HeapData& self) { return rows_of(self, heap::types(self.snapshot(), self.dominance())); }
+
+// Of the last one's objects: see heap/survivors.h.
+nb::list survivors(HeapData& self, const HeapData& first, const HeapData& second) {
+  if (!heap::are_of_one_process(first.snapshot(), self.snapshot()) ||
+      !heap::are_of_one_process(second.snapshot(), self.snapshot()))
+    throw nb::value_error("the snapshots are of different processes");
+  const std::vector<bool> chosen = heap::survivors(first.snapshot(), second.snapshot(), self.snapshot());
+  return rows_of(self, heap::types(self.snapshot(), self.dominance(), chosen));
 }
 
 nb::tuple node(HeapData& self, std::int64_t number) {
@@ -265,6 +277,7 @@ void bind_heap(nb::module_& module) {
       .def("tree", &tree, nb::arg("top"), nb::arg("depth"), nb::arg("children"), nb::arg("least_retained"))
       .def("paths", &paths, nb::arg("node"), nb::arg("most"))
       .def("find", &find)
+      .def("survivors", &survivors)
       .def("diff", &diff)
       .def("heapsnapshot", &heapsnapshot);
 }

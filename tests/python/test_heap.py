@@ -298,6 +298,27 @@ def test_a_child_that_is_killed_is_told_of(tmp_path: pathlib.Path) -> None:
     assert len(keep) == 50_000
 
 
+def test_survivors_are_what_came_and_stayed(take: Any) -> None:
+    # GIVEN work that keeps three objects each time it is done, and lets go of a hundred
+    kept: "list[Held]" = []
+
+    def work() -> None:
+        passing = [Held() for _ in range(100)]
+        kept.extend(Held() for _ in range(3))
+        del passing
+
+    snapshots = []
+    for _ in range(3):
+        work()
+        snapshots.append(take())
+    # WHEN
+    first, second, third = snapshots
+    rows = {row.type: row for row in first.survivors(second, third)}
+    # THEN those of the second time are told, not those of the first, nor of the third
+    assert rows[f"{__name__}.Held"].count == 3
+    assert list(first.survivors(second, first)) == []
+
+
 def test_a_diff_counts_what_is_new(take: Any) -> None:
     # GIVEN
     keep = [Held()]

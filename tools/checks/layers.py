@@ -13,7 +13,7 @@ LEVELS = (
     ("os", "memory", "nursery", "jitlog"),
     ("cpython", "native"),
     ("capture", "alloc", "heap"),
-    ("remote",),
+    ("remote", "sql"),
     ("profile",),
     ("formats",),
     ("server",),

@@ -1,0 +1,44 @@
+// sql/heap_tables.h: a heap snapshot as tables: objects, edges, types, meta.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "heap/analysis.h"
+#include "heap/snapshot.h"
+#include "sql/table.h"
+
+namespace plimsoll::sql {
+
+// What is computed when a statement first asks for it. For one thread.
+class HeapFacts {
+ public:
+  // `snapshot` must outlive it.
+  explicit HeapFacts(const heap::Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  [[nodiscard]] const heap::Snapshot& snapshot() const { return snapshot_; }
+  const heap::Dominance& dominance();
+  // What each node dominates directly.
+  const heap::Graph& dominated();
+  // Edges (indices into Graph::targets) by the node that they lead to: those of node n are edges[first[n]] and on.
+  struct Incoming {
+    std::vector<std::uint32_t> first, edges;
+    std::vector<std::pair<heap::Node, std::uint32_t>> weak;  // held, and index into Snapshot::weak; sorted
+  };
+  const Incoming& incoming();
+  const std::vector<heap::TypeRow>& types();
+
+ private:
+  const heap::Snapshot& snapshot_;
+  std::optional<heap::Dominance> dominance_;
+  std::optional<heap::Graph> dominated_;
+  std::optional<Incoming> incoming_;
+  std::optional<std::vector<heap::TypeRow>> types_;
+};
+
+// The tables; `facts` must outlive them.
+std::vector<std::unique_ptr<Table>> heap_tables(HeapFacts& facts);
+
+}  // namespace plimsoll::sql

@@ -1,0 +1,170 @@
+#include "sql/query.h"
+
+#include <sqlite3.h>
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "heap/paths.h"
+#include "sql/heap_tables.h"
+
+namespace plimsoll::sql {
+namespace {
+
+struct CloseDatabase {
+  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+};
+struct FinishStatement {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Database = std::unique_ptr<sqlite3, CloseDatabase>;
+using Statement = std::unique_ptr<sqlite3_stmt, FinishStatement>;
+
+// What a statement may do: read our tables, and compute.
+int authorize(void*, int action, const char*, const char*, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_FUNCTION:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    default: return SQLITE_DENY;
+  }
+}
+
+// The statement's line with the place of an error below it; nothing if SQLite does not know the place.
+std::string place_of_error([[maybe_unused]] sqlite3* database, [[maybe_unused]] std::string_view statement) {
+#if SQLITE_VERSION_NUMBER >= 3038000
+  const int offset = sqlite3_error_offset(database);
+  if (offset < 0 || static_cast<std::size_t>(offset) > statement.size()) return {};
+  const auto at = static_cast<std::size_t>(offset);
+  const std::size_t before = at == 0 ? std::string_view::npos : statement.rfind('\n', at - 1);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::size_t end = std::min(statement.find('\n', at), statement.size());
+  return "\n  " + std::string(statement.substr(begin, end - begin)) + "\n  " + std::string(at - begin, ' ') + "^";
+#else
+  return {};
+#endif
+}
+
+Value value_of(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER: return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT: return sqlite3_column_double(statement, column);
+    case SQLITE_NULL: return std::monostate{};
+    default: break;
+  }
+  const void* bytes = sqlite3_column_blob(statement, column);
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+  return bytes == nullptr ? std::string{} : std::string(static_cast<const char*>(bytes), size);
+}
+
+// The node that the only argument of a function is the number of.
+std::optional<heap::Node> node_argument(const heap::Snapshot& snapshot, sqlite3_value* argument) {
+  if (sqlite3_value_numeric_type(argument) != SQLITE_INTEGER) return std::nullopt;
+  const std::int64_t number = sqlite3_value_int64(argument);
+  if (number < 0 || number >= static_cast<std::int64_t>(snapshot.graph.size())) return std::nullopt;
+  return static_cast<heap::Node>(number);
+}
+
+std::string path_to(const heap::Snapshot& snapshot, heap::Node node) {
+  const auto paths = heap::paths_to(snapshot.graph, snapshot.root(), node, 1);
+  if (paths.empty() || paths.front().size() < 2) return heap::describe(snapshot, node);
+  // (the root's own edges say nothing)
+  std::string text = heap::describe(snapshot, paths.front()[1].node);
+  for (std::size_t i = 1; i < paths.front().size(); ++i)
+    text += heap::describe_edge(snapshot, paths.front()[i].node, paths.front()[i].edge);
+  return text;
+}
+
+// An SQL function of one argument: words about a node, or NULL if there is no such node.
+template <auto words>
+void about_node(sqlite3_context* out, int, sqlite3_value** arguments) {
+  try {
+    const auto& snapshot = *static_cast<const heap::Snapshot*>(sqlite3_user_data(out));
+    const auto node = node_argument(snapshot, arguments[0]);
+    if (!node) return;
+    const std::string text = words(snapshot, *node);
+    sqlite3_result_text64(out, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  } catch (const std::bad_alloc&) {
+    sqlite3_result_error_nomem(out);
+  }
+}
+
+class SqliteHeap final : public HeapDatabase {
+ public:
+  SqliteHeap(const heap::Snapshot& snapshot, Database database)
+      : snapshot_(snapshot), facts_(snapshot), tables_(heap_tables(facts_)), database_(std::move(database)) {}
+
+  Status prepare() {
+    for (const auto& table : tables_) PLIMSOLL_TRY(add_table(database_.get(), *table));
+    constexpr int kKind = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+    void* context = const_cast<heap::Snapshot*>(&snapshot_);
+    sqlite3_create_function(database_.get(), "describe", 1, kKind, context, about_node<heap::describe>, nullptr,
+                            nullptr);
+    sqlite3_create_function(database_.get(), "path", 1, kKind, context, about_node<path_to>, nullptr, nullptr);
+    if (sqlite3_set_authorizer(database_.get(), authorize, nullptr) == SQLITE_OK) return Ok{};
+    return error({});
+  }
+
+  Result<Answer> ask(std::string_view text, std::size_t most_rows) override {
+    sqlite3_stmt* made = nullptr;
+    const char* rest = nullptr;
+    const int failed = sqlite3_prepare_v2(database_.get(), text.data(), static_cast<int>(text.size()), &made, &rest);
+    const Statement statement(made);
+    if (failed == SQLITE_AUTH) return Error{ErrorKind::kUsage, "a snapshot can only be read: one select statement"};
+    if (failed != SQLITE_OK) return error(text);
+    if (made == nullptr) return Error{ErrorKind::kUsage, "there is no statement"};
+    const std::string_view left = text.substr(static_cast<std::size_t>(rest - text.data()));
+    if (left.find_first_not_of(" \t\r\n;") != std::string_view::npos)
+      return Error{ErrorKind::kUsage, "one statement at a time: there is more after the first ';'"};
+    return rows_of(made, text, most_rows);
+  }
+
+  [[nodiscard]] std::string schema() const override {
+    std::string text;
+    for (const auto& table : tables_) text += std::string(table->name()) + "(" + table->columns() + ")\n";
+    return text;
+  }
+
+ private:
+  Result<Answer> rows_of(sqlite3_stmt* statement, std::string_view text, std::size_t most_rows) {
+    Answer answer;
+    const int columns = sqlite3_column_count(statement);
+    for (int i = 0; i < columns; ++i) answer.columns.emplace_back(sqlite3_column_name(statement, i));
+    int state = SQLITE_DONE;
+    while ((state = sqlite3_step(statement)) == SQLITE_ROW) {
+      if (answer.rows.size() == most_rows) {
+        answer.is_cut = true;
+        return answer;
+      }
+      std::vector<Value>& row = answer.rows.emplace_back();
+      for (int i = 0; i < columns; ++i) row.push_back(value_of(statement, i));
+    }
+    if (state != SQLITE_DONE) return error(text);
+    return answer;
+  }
+
+  [[nodiscard]] Error error(std::string_view statement) const {
+    return {ErrorKind::kUsage, sqlite3_errmsg(database_.get()) + place_of_error(database_.get(), statement)};
+  }
+
+  const heap::Snapshot& snapshot_;
+  HeapFacts facts_;
+  std::vector<std::unique_ptr<Table>> tables_;
+  Database database_;  // before the tables it goes
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HeapDatabase>> HeapDatabase::open(const heap::Snapshot& snapshot) {
+  sqlite3* made = nullptr;
+  const int failed = sqlite3_open_v2(":memory:", &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, nullptr);
+  Database database(made);
+  if (failed != SQLITE_OK) return Error{ErrorKind::kSystem, std::string("SQLite: ") + sqlite3_errstr(failed)};
+  auto heap = std::make_unique<SqliteHeap>(snapshot, std::move(database));
+  PLIMSOLL_TRY(heap->prepare());
+  return std::unique_ptr<HeapDatabase>(std::move(heap));
+}
+
+}  // namespace plimsoll::sql
