@@ -35,6 +35,7 @@ class Options:
     duration_s: float = 0.0
     rss_interval_s: float = 0.1
     alloc_bytes: int = 0  # mean distance of sampled allocations; 0 = they are not sampled
+    native: bool = False
     sources: bool = True
     tasks: bool = False
     after_fork: str = "stop"  # or "follow"
@@ -89,7 +90,7 @@ def start(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, sources=options.sources,
+            alloc_bytes=options.alloc_bytes, native=options.native, sources=options.sources,
             meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
         _active = _Active(options, core)
         _install_hooks(_active)
