@@ -26,7 +26,8 @@ _TRAILER = b"\3"
 _TRAILER_BYTES = 1 + 24
 #: What each setting that this recorder has nothing for is called, and what it is if nobody has set it.
 _NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "max_overhead": ("--max-overhead", "0"),
-             "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_bytes": ("--alloc", "")}
+             "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_bytes": ("--alloc", ""),
+             "native": ("--native", "")}
 
 
 class _Active:

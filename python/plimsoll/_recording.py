@@ -36,6 +36,7 @@ class Options:
     rss_interval_s: float = 0.1
     alloc_bytes: int = 0  # mean distance of sampled allocations; 0 = they are not sampled
     alloc_exact: bool = False  # all allocations are recorded
+    native: bool = False
     sources: bool = True
     tasks: bool = False
     after_fork: str = "stop"  # or "follow"
@@ -90,7 +91,8 @@ def start(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact, sources=options.sources,
+            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact, native=options.native,
+            sources=options.sources,
             meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
         _active = _Active(options, core)
         _install_hooks(_active)

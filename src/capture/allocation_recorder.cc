@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "capture/walk_into.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -52,8 +53,8 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   sample->thread = serial;
   std::memcpy(room.bytes.data() + sizeof(RawSample), &block, sizeof block);
   const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), max_depth_};
-  const std::uint32_t written =
-      walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames, seen_);
+  const std::uint32_t written = walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames,
+                                          seen_, cpython::NoEntries{});
   const bool is_proven = cpython::is_proven(sample->stop);
   if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
   ring_.commit(room, kHead + sample->frame_count * sizeof(cpython::PyFrame),

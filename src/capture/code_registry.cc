@@ -43,7 +43,7 @@ const CodeRegistry::Entry* CodeRegistry::find_dead(Address code, std::int64_t ti
   if (found == dead_.end()) return nullptr;
   for (DeadEntry& dead : found->second) {
     if (dead.death_ns < time_ns) continue;
-    if (dead.entry.id.is_none()) dead.entry.id = next_id();
+    if (dead.entry.id.is_none()) dead.entry.id = new_id();
     return &dead.entry;
   }
   return nullptr;
@@ -62,14 +62,14 @@ const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns
   if (const Entry* dead = find_dead(code, time_ns)) return dead;
   if (!was_read) return nullptr;
   Entry& entry = living_[raw(code)];
-  entry = Entry{next_id(), std::make_shared<const cpython::CodeInfo>(std::move(info)), monotonic_ns()};
+  entry = Entry{new_id(), std::make_shared<const cpython::CodeInfo>(std::move(info)), monotonic_ns()};
   return &entry;
 }
 
 void CodeRegistry::learn(Address code, std::shared_ptr<const cpython::CodeInfo> info, std::int64_t time_ns) {
   Entry& living = living_[raw(code)];
   if (!living.id.is_none()) dead_[raw(code)].push_back(DeadEntry{time_ns - 1, std::move(living)});
-  living = Entry{next_id(), std::move(info), time_ns};
+  living = Entry{new_id(), std::move(info), time_ns};
 }
 
 std::vector<CodeId> CodeRegistry::forget_deaths_before(std::int64_t time_ns) {

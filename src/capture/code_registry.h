@@ -93,6 +93,9 @@ class CodeRegistry {
   // Returns the ids that will not occur again.
   std::vector<CodeId> forget_deaths_before(std::int64_t time_ns);
 
+  // An id for something that is no code object.
+  CodeId new_id() { return CodeId{next_id_++}; }
+
   // For the fork handlers: no thread is inside on_destroy while the lock is held.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
@@ -111,8 +114,6 @@ class CodeRegistry {
 
   void take_deaths();
   const Entry* find_dead(Address code, std::int64_t time_ns);
-  CodeId next_id() { return CodeId{next_id_++}; }
-
   const cpython::Layout layout_;
   const Source source_;
   SeenFilter seen_;

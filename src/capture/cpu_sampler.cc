@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "capture/native_sample.h"
 #include "capture/tick_signals.h"
+#include "capture/walk_into.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -72,29 +74,6 @@ class ReentryGuard {
 
 }  // namespace
 
-const char* text(DropReason reason) {
-  switch (reason) {
-    case DropReason::kRingFull: return "ring full";
-    case DropReason::kUnreadable: return cpython::text(cpython::WalkStop::kUnreadable);
-    case DropReason::kEntering: return cpython::text(cpython::WalkStop::kEntering);
-    case DropReason::kMisaligned: return cpython::text(cpython::WalkStop::kMisaligned);
-    case DropReason::kBadOwner: return cpython::text(cpython::WalkStop::kBadOwner);
-    case DropReason::kNotCode: return cpython::text(cpython::WalkStop::kNotCode);
-    case DropReason::kCycle: return cpython::text(cpython::WalkStop::kCycle);
-    case DropReason::kUnknownCode: return "code object not known";
-    case DropReason::kReentered: return "handler re-entered";
-    case DropReason::kForeignSignal: return "signal not ours";
-    case DropReason::kMoved: return "thread ran on";
-    case DropReason::kSignalBlocked: return "thread blocks the signal";
-    case DropReason::kThreadEnded: return "end of thread";
-    case DropReason::kTooManyThreads: return "too many threads";
-    case DropReason::kHooksRemoved: return "allocation hooks removed by another tool";
-    case DropReason::kAllocation: return "allocation not recorded";
-    case DropReason::kCount: break;
-  }
-  return "?";
-}
-
 Status CpuSampler::check(const TickSettings& settings) {
   const Result<std::int64_t> period = period_of(settings.rate_hz);
   return period.ok() ? Status{Ok{}} : Status{period.error()};
@@ -118,6 +97,7 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
       only_attached_(settings.mode == Mode::kGil),
       by_reader_(settings.by_reader),
       measures_itself_(settings.measures_itself),
+      modules_(settings.modules),
       clock_(clock),
       signals_(signals),
       ring_(ring),
@@ -545,7 +525,7 @@ ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
   return owner == self ? slot : nullptr;
 }
 
-void CpuSampler::tick(const siginfo_t& info) noexcept {
+void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept {
   if (paused_.load(std::memory_order_seq_cst)) return;
   ThreadSlot* slot = slot_of(info);
   if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
@@ -553,7 +533,7 @@ void CpuSampler::tick(const siginfo_t& info) noexcept {
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began_ns = measures_itself_ ? monotonic_ns() : 0;
-  take_sample(*slot);
+  take_sample(*slot, context);
   if (measures_itself_) {
     // Interrupt, signal frame and return, measured with an empty handler (bench/floor.c): one to two microseconds.
     constexpr std::int64_t kAllowance = 1'500;
@@ -563,7 +543,7 @@ void CpuSampler::tick(const siginfo_t& info) noexcept {
     slot->tick.set_period(varied_period(*slot));
 }
 
-void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
+void CpuSampler::take_sample(ThreadSlot& slot, const ucontext_t* context) noexcept {
   const std::int64_t cpu_ns = thread_cpu_ns();
   if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
   const std::int64_t weight = slot.account_until(cpu_ns);
@@ -572,6 +552,8 @@ void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   if (weight == 0) return;  // a reader was here a moment ago
   if (only_attached_ && !thread_state.is_attached) return;
 
+  if (modules_ != nullptr && context != nullptr)
+    return take_native_sample(slot, thread_state.address, weight, *context);
   const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
   const SampleRing::Slot room = ring_.reserve(most);
   if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
@@ -580,29 +562,25 @@ void CpuSampler::take_sample(ThreadSlot& slot) noexcept {
   sample->weight_ns = weight;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const std::uint32_t written = walk_into(*sample, interpreter_, thread_state.address, {frames, max_depth_}, seen_);
+  const std::uint32_t written =
+      walk_into(*sample, interpreter_, thread_state.address, {frames, max_depth_}, seen_, cpython::NoEntries{});
   if (!cpython::is_proven(sample->stop)) count_drop(reason_of(sample->stop), weight);
   ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
                sizeof(RawSample) + written * sizeof(cpython::PyFrame));
 }
 
-std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
-                        std::span<cpython::PyFrame> frames, SeenFilter& seen) noexcept {
-  const memory::LocalReader memory;
-  if (is_null(thread_state)) {
-    sample.python = RawSample::Python::kNoState;
-    return 0;
-  }
-  const cpython::Walk walk =
-      cpython::walk_thread(memory, interpreter.layout, interpreter.code_type, thread_state, frames);
-  sample.tags = tags_of(memory, interpreter.layout, interpreter.tags, thread_state);
-  sample.stop = walk.stop;
-  sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
-  if (cpython::is_proven(walk.stop)) {
-    sample.frame_count = walk.count;
-    for (const cpython::PyFrame& found : frames.first(walk.count)) seen.mark(found.code);
-  }
-  return walk.count;
+void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
+                                    const ucontext_t& context) noexcept {
+  const SampleRing::Slot room = ring_.reserve(most_native_bytes(max_depth_));
+  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
+  RawSample head;
+  head.time_ns = monotonic_ns();
+  head.weight_ns = weight;
+  head.thread = slot.serial;
+  const NativeSample taken = write_native_sample(room.bytes, head, *modules_->current(), context, interpreter_,
+                                                 thread_state, max_depth_, seen_);
+  if (!cpython::is_proven(taken.stop)) count_drop(reason_of(taken.stop), weight);
+  ring_.commit(room, taken.used, taken.written);
 }
 
 bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept {

@@ -28,6 +28,7 @@
 #include "capture/thread_slots.h"
 #include "capture/tick_signals.h"
 #include "cpython/layout.h"
+#include "native/modules.h"
 
 namespace plimsoll::capture {
 
@@ -69,12 +70,9 @@ struct TickSettings {
   Mode mode = Mode::kCpu;
   // A RunReader takes the samples of threads that it can prove samples of; see there. Their ticks come seldom then.
   bool by_reader = false;
+  // Whose code is unwound, too, and put into the samples of ticks; null: Python frames only.
+  const native::Modules* modules = nullptr;
 };
-
-// Walks a thread's frames into `frames` and notes in `sample` how that went, and in `seen` what was met. How many
-// frames were written to. Async-signal-safe.
-std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
-                        std::span<cpython::PyFrame> frames, SeenFilter& seen) noexcept;
 
 // The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
 // tick() may be called from a signal handler.
@@ -145,7 +143,8 @@ class CpuSampler {
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock and,
   // every few ticks, the change of the period. noexcept, as is all that it calls: the way of an exception out of a
   // handler would be the unwinder, which locks and allocates.
-  void tick(const siginfo_t& info) noexcept;
+  // `context` is what the signal interrupted: where native frames are to be found.
+  void tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
 
  private:
   CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
@@ -153,7 +152,9 @@ class CpuSampler {
 
   // Signal side.
   ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
-  void take_sample(ThreadSlot& slot) noexcept;
+  void take_sample(ThreadSlot& slot, const ucontext_t* context) noexcept;
+  void take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
+                          const ucontext_t& context) noexcept;
   bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;
@@ -187,6 +188,7 @@ class CpuSampler {
   const bool only_attached_;
   const bool by_reader_;
   const bool measures_itself_;
+  const native::Modules* const modules_;
   std::atomic<std::int64_t> handler_ns_{0};
   const os::TickClock clock_;
   TickSignals signals_;

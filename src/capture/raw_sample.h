@@ -10,6 +10,7 @@
 #include "capture/tags.h"
 #include "cpython/line_table.h"
 #include "cpython/walk.h"
+#include "native/unwind.h"
 
 namespace plimsoll::capture {
 
@@ -19,7 +20,7 @@ using ThreadSerial = Id<struct ThreadSerialTag>;
 using CodeId = Id<struct CodeTag>;
 
 // What a look at a thread found, as written into the ring by its signal handler or by the wait reader: this header,
-// then `frame_count` PyFrames, innermost first.
+// with has_native a RawNative and its frames, then `frame_count` PyFrames, innermost first.
 struct RawSample {
   std::int64_t time_ns = 0;    // CLOCK_MONOTONIC, taken after the record was reserved
   std::int64_t weight_ns = 0;  // the thread's CPU time since its previous sample, or the time that it waited
@@ -41,16 +42,34 @@ struct RawSample {
   } stack = Stack::kHere;
   // What the record tells of. All but kTick are in raw_allocation.h.
   enum class Kind : std::uint8_t { kTick, kAllocation, kRelease } kind = Kind::kTick;
-  std::uint8_t reserved[2] = {};
+  std::uint8_t has_native = 0;
+  std::uint8_t reserved = 0;
   TagNumber tags = 0;
 };
 static_assert(sizeof(RawSample) == 40);
 
-// A frame with a name and a line, root first in a Sample.
+// The machine code that was on the stack: this header, `count` NativeFrames, innermost first, and with kNoModule a copy
+// of the stack (native_sample.h). The PyFrames have entries from C among them (cpython::kEntryMark).
+struct RawNative {
+  Address stack_pointer{};  // of the innermost
+  std::uint32_t count = 0;
+  native::UnwindStop stop = native::UnwindStop::kComplete;
+  std::uint8_t reserved[3] = {};
+};
+static_assert(sizeof(RawNative) == 16);
+
+// A frame with a name and a line, root first in a Sample. Functions of machine code have ids from the same row of
+// numbers, and no line.
 struct SampleFrame {
   CodeId code;
   cpython::Location at;
   bool operator==(const SampleFrame&) const = default;
+};
+
+// A function of machine code.
+struct NativeFunction {
+  std::string name;
+  std::string file;  // the path of the program or library; "[vdso]"; empty if the code is of no file
 };
 
 // A resolved sample. `frames` and `tags` are valid during the call that passes it only.
@@ -102,6 +121,16 @@ enum class DropReason : std::uint8_t {
   kTooManyThreads,  // no slot for the thread
   kHooksRemoved,    // another tool took out the hooks on allocations: those after that are not seen
   kAllocation,      // an allocation was sampled, but the ring was full or the thread not known
+  // Samples that are there, but lack some of their native frames (UnwindStop); they stand for no lost time.
+  kNativeTruncated,
+  kNativeNoModule,
+  kNativeNoTable,
+  kNativeNoRule,
+  kNativeExpression,
+  kNativeRegister,
+  kNativeUnreadable,
+  kNativeStuck,
+  kNativeUnmatched,  // where Python was entered is in no native frame: they are left out
   kCount,
 };
 inline constexpr std::size_t kDropReasonCount = static_cast<std::size_t>(DropReason::kCount);
@@ -115,6 +144,19 @@ constexpr DropReason reason_of(cpython::WalkStop stop) {
     case cpython::WalkStop::kCycle: return DropReason::kCycle;
     case cpython::WalkStop::kEntering: return DropReason::kEntering;
     default: return DropReason::kUnreadable;
+  }
+}
+
+constexpr DropReason reason_of(native::UnwindStop stop) {
+  switch (stop) {
+    case native::UnwindStop::kTruncated: return DropReason::kNativeTruncated;
+    case native::UnwindStop::kNoModule: return DropReason::kNativeNoModule;
+    case native::UnwindStop::kNoTable: return DropReason::kNativeNoTable;
+    case native::UnwindStop::kNoRule: return DropReason::kNativeNoRule;
+    case native::UnwindStop::kExpression: return DropReason::kNativeExpression;
+    case native::UnwindStop::kRegister: return DropReason::kNativeRegister;
+    case native::UnwindStop::kUnreadable: return DropReason::kNativeUnreadable;
+    default: return DropReason::kNativeStuck;
   }
 }
 

@@ -1,35 +1,68 @@
 #include "capture/resolve.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace plimsoll::capture {
 
-void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
+bool Resolver::is_news(CodeId id) {
   const std::uint32_t epoch = sink_.code_epoch();
   if (id.index() >= announced_.size()) {
     announced_.resize(id.index() + 1);
     locations_.resize(id.index() + 1);
   }
-  if (announced_[id.index()] == epoch) return;
-  sink_.code(id, info);
-  announced_[id.index()] = epoch;
+  return std::exchange(announced_[id.index()], epoch) != epoch;
+}
+
+void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
+  if (is_news(id)) sink_.code(id, info);
 }
 
 bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
   frames_.clear();
   codes_.clear();
-  bool all_known = true;
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const cpython::PyFrame& frame = frames[frames.size() - 1 - i];  // a Sample is root first
-    const CodeRegistry::Entry* entry = registry_.find(frame.code, raw.time_ns);
-    if (entry == nullptr) return false;
-    if (entry->info->is_init_cleanup()) continue;
-    if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) all_known = false;
-    announce(entry->id, *entry->info);
-    frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
-    if (codes == Codes::kKeep) codes_.push_back(entry->info);
+  is_all_known_ = true;
+  for (std::size_t i = 0; i < frames.size(); ++i)  // a Sample is root first
+    if (!add_frame(raw, frames[frames.size() - 1 - i], codes)) return false;
+  return is_all_known_;
+}
+
+bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes) {
+  const CodeRegistry::Entry* entry = registry_.find(frame.code, raw.time_ns);
+  if (entry == nullptr) return false;
+  if (entry->info->is_init_cleanup()) return true;
+  if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) is_all_known_ = false;
+  announce(entry->id, *entry->info);
+  frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
+  if (codes == Codes::kKeep) codes_.push_back(entry->info);
+  return true;
+}
+
+void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame) {
+  const CodeId id = native_->function_at(frame.instruction, raw.time_ns);
+  if (is_news(id)) sink_.native_function(id, native_->function(id));
+  frames_.push_back(SampleFrame{id, {}});
+}
+
+bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
+                              bool& is_matched) {
+  is_matched = native_ && interleave(native, frames, raw.stop, items_);
+  frames_.clear();
+  is_all_known_ = true;
+  if (is_matched) {
+    for (auto item = items_.rbegin(); item != items_.rend(); ++item)
+      if (item->kind == StackItem::Kind::kNative)
+        add_native_frame(raw, native.frames[item->index]);
+      else if (!add_frame(raw, frames[item->index], Codes::kForget))
+        return false;
+  } else {
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+      if (frame->position != cpython::kEntryMark && !add_frame(raw, *frame, Codes::kForget)) return false;
   }
-  return all_known;
+  if (!is_all_known_) return false;
+  const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
+  sink_.sample(sample_of(raw, tags.get()));
+  return true;
 }
 
 bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <optional>
 #include <vector>
 
 #include "capture/code_registry.h"
+#include "capture/interleave.h"
+#include "capture/native_resolver.h"
 #include "capture/raw_sample.h"
 #include "capture/sink.h"
 
@@ -24,9 +27,17 @@ class Resolver {
            TagRegistry* tags = nullptr)
       : line_table_style_(layout.line_table_style), registry_(registry), sink_(sink), trust_(trust), tags_(tags) {}
 
+  // From now on samples may have native frames.
+  void use_modules(const native::Modules& modules) { native_.emplace(modules, registry_); }
+
   // Resolves the frames (innermost first) of a raw sample and passes the Sample on. False if a code object is not
   // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
+
+  // Likewise, with frames of machine code. `is_matched` is set to whether they could be put between the others; if not,
+  // the Sample is passed on without them.
+  bool resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
+                      bool& is_matched);
 
   // Likewise for a sampled allocation.
   bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames);
@@ -56,7 +67,12 @@ class Resolver {
   enum class Codes : std::uint8_t { kKeep, kForget };
   // Fills frames_. False if a code object is not known well enough.
   bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
+  // Adds a frame to frames_; false likewise.
+  bool add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes);
+  void add_native_frame(const RawSample& raw, const native::NativeFrame& frame);
   bool resolve_same(const RawSample& raw);
+  // Whether the sink has not heard of it in this epoch; from now on it has.
+  bool is_news(CodeId id);
   [[nodiscard]] std::shared_ptr<const Tags> tags_of_sample(const RawSample& raw) const;
   // A Sample with the frames in frames_.
   [[nodiscard]] Sample sample_of(const RawSample& raw, const Tags* tags) const;
@@ -67,9 +83,12 @@ class Resolver {
   SampleSink& sink_;
   const Trust trust_;
   TagRegistry* const tags_;
-  std::vector<SampleFrame> frames_;                              // of the sample at hand, kept to save allocations
+  std::optional<NativeResolver> native_;
+  std::vector<StackItem> items_;                                 // of the sample at hand, kept to save allocations
+  std::vector<SampleFrame> frames_;                              // likewise
   std::vector<std::shared_ptr<const cpython::CodeInfo>> codes_;  // likewise, of a wait
   boost::unordered_flat_map<std::uint32_t, Wait> waits_;         // by ThreadSerial
+  bool is_all_known_ = true;                                     // of the sample at hand
   std::vector<std::uint32_t> announced_;  // by CodeId: the sink's epoch in which it was described; 0 = never
   // By CodeId: positions met so far and their lines. A code object has few.
   std::vector<std::vector<std::pair<std::int32_t, cpython::Location>>> locations_;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/clock.h"
+#include "capture/native_sample.h"
 #include "capture/own_thread.h"
 #include "memory/local.h"
 
@@ -32,12 +33,16 @@ Session::Session(const SessionSettings& settings, const Interpreter& interpreter
 Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings, const Interpreter& interpreter,
                                                 std::unique_ptr<SampleSink> sink) {
   // Room for several samples of the greatest depth at once.
-  const std::size_t deepest = sizeof(RawSample) + settings.tick.max_depth * sizeof(cpython::PyFrame);
+  const std::size_t deepest = settings.has_native
+                                  ? most_native_bytes(settings.tick.max_depth)
+                                  : sizeof(RawSample) + settings.tick.max_depth * sizeof(cpython::PyFrame);
   Result<SampleRing> ring = SampleRing::create(std::max(settings.ring_bytes, deepest * 8));
   if (!ring.ok()) return ring.error();
   std::unique_ptr<Session> session(new Session(settings, interpreter, ring.take(), std::move(sink)));
+  TickSettings tick = settings.tick;
+  if (settings.has_native) PLIMSOLL_TRY(session->begin_native(interpreter, tick));
   Result<std::unique_ptr<CpuSampler>> sampler =
-      CpuSampler::create(settings.tick, interpreter, session->ring_, session->registry_.seen());
+      CpuSampler::create(tick, interpreter, session->ring_, session->registry_.seen());
   if (!sampler.ok()) return sampler.error();
   session->sampler_ = sampler.take();
   session->allocations_ = std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_,
@@ -77,6 +82,28 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   return session;
 }
 
+Status Session::check_native(const Interpreter& interpreter) {
+  if (!native::kCanUnwind)
+    return Error{ErrorKind::kUnsupported, "native frames can be recorded on x86-64 only, so far"};
+  if (!interpreter.layout.has_entry_marks())
+    return Error{ErrorKind::kUnsupported, "native frames can be recorded from Python 3.11 on, so far; this is Python " +
+                                              interpreter.layout.version.text()};
+  return Ok{};
+}
+
+Status Session::begin_native(const Interpreter& interpreter, TickSettings& tick) {
+  PLIMSOLL_TRY(check_native(interpreter));
+  PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
+  modules_ = std::make_unique<native::Modules>();
+  PLIMSOLL_TRY(modules_->refresh(monotonic_ns()));
+  resolver_.use_modules(*modules_);
+  tick.modules = modules_.get();
+  // What of the machine code is Python itself.
+  const std::shared_ptr<const native::Module> python = modules_->module_around(interpreter.code_type);
+  sink_->fact("native", python != nullptr ? python->first.path : "");
+  return Ok{};
+}
+
 Session::~Session() {
   const bool was_started = drain_thread_ != pthread_t{};
   if (was_started) stop();
@@ -112,7 +139,9 @@ void Session::run() {
 
 std::int64_t Session::next_drain_interval(std::int64_t last) const {
   // Deep stacks can fill a small ring within milliseconds: it is to be found an eighth full at most.
+  constexpr std::int64_t kSoon = 2'000'000;
   const std::size_t backlog = ring_.backlog();
+  if (modules_ != nullptr && modules_->is_restless(monotonic_ns())) return kSoon;
   if (backlog > ring_.capacity() / 8) return std::max(last / 2, kShortestDrainInterval);
   if (backlog > ring_.capacity() / 32) return last;
   return std::min({last * 2, kLongestDrainInterval, std::max(settings_.rss_interval_ns, kShortestDrainInterval)});
@@ -127,6 +156,7 @@ void Session::drain_once() {
   // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
   // done with.
   if (was_empty) resolver_.forget_deaths_before(now);
+  look_at_modules(now);
   std::vector<MarkerEvent> markers;
   {
     const std::lock_guard guard(mutex_);
@@ -140,16 +170,41 @@ void Session::take(std::span<const std::byte> record) {
   const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
   if (!cpython::is_proven(raw.stop)) return;  // counted there
   if (raw.kind != RawSample::Kind::kTick) return take_allocation(raw, record.subspan(sizeof(RawSample)));
-  const auto* frames = reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof(RawSample));
   const bool is_running = raw.activity == Activity::kRunning;
   // A thread may have ticked before the drain thread heard of it.
   for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
-  if (!resolver_.resolve(raw, {frames, raw.frame_count})) {
+  if (!take_tick(raw, record.subspan(sizeof(RawSample)))) {
     sampler_->count_drop(DropReason::kUnknownCode, is_running ? raw.weight_ns : 0);
     return;
   }
   samples_.fetch_add(1, std::memory_order_relaxed);
   (is_running ? sampled_cpu_ns_ : waited_ns_).fetch_add(raw.weight_ns, std::memory_order_relaxed);
+}
+
+bool Session::take_tick(const RawSample& raw, std::span<const std::byte> rest) {
+  const auto frames_at = [&](std::size_t offset) {
+    return std::span(reinterpret_cast<const cpython::PyFrame*>(rest.data() + offset), raw.frame_count);
+  };
+  if (raw.has_native == 0) return resolver_.resolve(raw, frames_at(0));
+  NativeStack native = native_stack_of(rest);
+  std::size_t before = native_bytes(native);
+  std::vector<native::NativeFrame> unwound_again;
+  if (const std::size_t copied = copy_bytes(native, rest.subspan(before)); copied != 0) {
+    look_at_modules(monotonic_ns());
+    native = unwind_copy(rest.subspan(before), *modules_->current(), settings_.tick.max_depth, unwound_again);
+    before += copied;
+  }
+  if (native.head.stop != native::UnwindStop::kComplete) sampler_->count_drop(reason_of(native.head.stop), 0);
+  bool is_matched = true;
+  const bool is_known = resolver_.resolve_native(raw, native, frames_at(before), is_matched);
+  if (!is_matched) sampler_->count_drop(DropReason::kNativeUnmatched, 0);
+  return is_known;
+}
+
+void Session::look_at_modules(std::int64_t now_ns) {
+  if (modules_ == nullptr) return;
+  if (const Status done = modules_->refresh(now_ns); !done.ok()) return;  // what is known stays
+  if (modules_->has_retired() && no_handler_runs()) modules_->free_retired();
 }
 
 void Session::take_allocation(const RawSample& raw, std::span<const std::byte> rest) {

@@ -26,6 +26,7 @@ struct SessionSettings {
   Trust trust = Trust::kValidated;
   bool exact_allocations = false;
   double max_overhead = 0;  // part of the program's CPU time that recording may cost; 0 = no limit
+  bool has_native = false;  // native frames, too
   std::size_t ring_bytes = std::size_t{4} << 20U;
   std::int64_t duration_ns = 0;                    // recording ends by itself after this; 0 = it does not
   std::int64_t rss_interval_ns = 100'000'000;      // between readings of the resident set size
@@ -52,6 +53,8 @@ class Session {
  public:
   static Result<std::unique_ptr<Session>> start(const SessionSettings& settings, const Interpreter& interpreter,
                                                 std::unique_ptr<SampleSink> sink);
+  // Whether native frames can be recorded; if not, why. Touches nothing.
+  static Status check_native(const Interpreter& interpreter);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();  // stops
@@ -85,14 +88,20 @@ class Session {
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
           std::unique_ptr<SampleSink> sink);
 
+  // Learns what is loaded, before the first tick.
+  Status begin_native(const Interpreter& interpreter, TickSettings& tick);
   void flush_as(SampleSink::Ending ending);
   void run();  // the drain thread
   // Nanoseconds until the next look at the ring, given the last one and how full the ring is now.
   [[nodiscard]] std::int64_t next_drain_interval(std::int64_t last) const;
   void drain_once();
   void take(std::span<const std::byte> record);
+  // Resolves and passes on a tick's sample; false if it cannot be.
+  bool take_tick(const RawSample& raw, std::span<const std::byte> rest);
   void take_allocation(const RawSample& raw, std::span<const std::byte> rest);
   void housekeeping(std::int64_t now_ns);
+  // Learns what was loaded or unloaded.
+  void look_at_modules(std::int64_t now_ns);
   void count_allocations(std::int64_t now_ns);
   // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
   void keep_to_budget();
@@ -108,6 +117,7 @@ class Session {
   std::unique_ptr<SampleSink> sink_;
   TagRegistry* const tags_;
   Resolver resolver_;
+  std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
   std::unique_ptr<ExactRecorder> exact_;

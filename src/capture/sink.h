@@ -41,6 +41,8 @@ class SampleSink {
   // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush.
   virtual void fact(const char* name, const std::string& value) = 0;
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
+  // Likewise of a function of machine code.
+  virtual void native_function(CodeId, const NativeFunction&) {}
   // The code object is gone. Its id will not occur again but in waits that began before.
   virtual void forget_code(CodeId id) = 0;
   // A process beside the one that the recording began with; before its first thread.

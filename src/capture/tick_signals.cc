@@ -17,12 +17,13 @@ std::atomic<CpuSampler*> active_sampler{nullptr};
 std::atomic<int> running_handlers{0};
 std::atomic<int> installed_signal{0};
 
-void on_tick(int, siginfo_t* info, void*) {
+void on_tick(int, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
   // handler sees what was stored.
   running_handlers.fetch_add(1, std::memory_order_seq_cst);
-  if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) sampler->tick(*info);
+  if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst))
+    sampler->tick(*info, static_cast<const ucontext_t*>(context));
   running_handlers.fetch_sub(1, std::memory_order_acq_rel);
   errno = saved_errno;
 }
@@ -81,6 +82,8 @@ void set_active_sampler(CpuSampler* sampler) { active_sampler.store(sampler, std
 void wait_for_handlers() {
   while (running_handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
 }
+
+bool no_handler_runs() { return running_handlers.load(std::memory_order_seq_cst) == 0; }
 
 void forget_handlers() { running_handlers.store(0, std::memory_order_release); }
 

@@ -33,6 +33,9 @@ void set_active_sampler(CpuSampler* sampler);
 // for. Callers make sure beforehand that the handlers that begin meanwhile do nothing.
 void wait_for_handlers();
 
+// Whether none is running at this instant: one that begins later sees what was stored before the call.
+bool no_handler_runs();
+
 // In the child of a fork: handlers that were running on other threads do not exist here.
 void forget_handlers();
 

@@ -83,7 +83,7 @@ class InfoRenderer {
     if (facts_.waited_ns > 0) add("waits", format_time(facts_.waited_ns) + " of all threads together, in samples");
     if (facts_.dropped == 0) add("lost", "nothing");
     for (const profile::Drop& drop : profile_.drops)
-      if (drop.count > 0) add("lost", in_words(drop), Style::kWarning);
+      if (drop.count > 0) add(is_lost(drop) ? "lost" : "not whole", in_words(drop), Style::kWarning);
   }
 
   void add_events() {

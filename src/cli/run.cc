@@ -66,6 +66,8 @@ class Run final : public Command {
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
+           "  plimsoll run --native app.py              C functions and libraries, too: plimsoll show app.plim "
+           "--native\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
            "  plimsoll run --firefox app.py             then look at it in the Firefox Profiler\n"
            "  plimsoll run -f firefox -o app.json app.py\n"
@@ -95,6 +97,8 @@ class Run final : public Command {
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees; "
            "--alloc=exact records all of them")
         ->type_name("[=BYTES]");
+    app.add_flag("--native", settings_.native,
+                 "Record machine code, too: C functions and libraries (CPython 3.11 and newer, x86-64)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
     app.add_flag("--children", settings_.children, "Record child processes, too");
@@ -156,6 +160,7 @@ class Run final : public Command {
     const std::pair<const char*, bool> inside[] = {{"--engine", settings_.engine.value_or("auto") != "auto"},
                                                    {"--mem", settings_.mem.value_or(false)},
                                                    {"--alloc", settings_.alloc.has_value()},
+                                                   {"--native", settings_.native.value_or(false)},
                                                    {"--jitlog", jitlog_},
                                                    {"--safe-mode", settings_.safe_mode.value_or(false)},
                                                    {"--tasks", settings_.tasks.value_or(false)},
@@ -206,6 +211,9 @@ class Run final : public Command {
     if (engine != "auto" && engine != "perf" && engine != "timer" && engine != "cpu-timer" && engine != "reader")
       return Error{ErrorKind::kUsage,
                    fmt::format("no engine '{}': choose auto, perf, timer, cpu-timer or reader", engine)};
+    if (engine == "reader" && settings_.native.value_or(false))
+      return Error{ErrorKind::kUsage,
+                   "--native: native frames are recorded by each thread's own ticks, not by the engine reader"};
     const Result<std::int64_t> distance = alloc_bytes();
     if (!distance.ok()) return distance.error();
     if (is_plim()) return Ok{};
@@ -253,6 +261,7 @@ class Run final : public Command {
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
     if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
     if (is_exact()) say("alloc_exact", "1");
+    if (settings_.native.value_or(false)) say("native", "1");
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");
     if (jitlog_) say("jitlog", "1");

@@ -43,7 +43,8 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
                                format_count(all.samples), format_bytes(std::llround(all.bytes))));
   }
   for (const profile::Drop& drop : profile.drops)
-    if (drop.reason != "end of thread") console.notice(fmt::format("not in it: {}", in_words(drop)));
+    if (drop.reason != "end of thread")
+      console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,

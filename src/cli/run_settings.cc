@@ -46,6 +46,7 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "engine") return assign(settings.engine, name, text, path);
   if (name == "mem") return assign(settings.mem, name, text, path);
   if (name == "alloc") return assign(settings.alloc, name, text, path);
+  if (name == "native") return assign(settings.native, name, text, path);
   if (name == "children") return assign(settings.children, name, text, path);
   if (name == "format") return assign(settings.format, name, text, path);
   if (name == "safe_mode") return assign(settings.safe_mode, name, text, path);
@@ -56,8 +57,8 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "max_depth") return assign(settings.max_depth, name, text, path);
   return Error{
       ErrorKind::kUsage,
-      fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, alloc, children, format, "
-                  "safe_mode, sources, tasks, max_overhead, memory_limit, max_depth",
+      fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, alloc, native, children, "
+                  "format, safe_mode, sources, tasks, max_overhead, memory_limit, max_depth",
                   path, name)};
 }
 
@@ -113,6 +114,7 @@ void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.engine, other.engine);
   fill(settings.mem, other.mem);
   fill(settings.alloc, other.alloc);
+  fill(settings.native, other.native);
   fill(settings.children, other.children);
   fill(settings.format, other.format);
   fill(settings.safe_mode, other.safe_mode);

@@ -42,7 +42,7 @@ SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_b
   facts.covered_percent = percent_of(facts.sampled_cpu_ns, profile.process_cpu_ns);
   facts.delivered_hz = delivered_hz(profile.running_samples(), facts.sampled_cpu_ns);
   for (const profile::Drop& drop : profile.drops) {
-    facts.dropped += drop.count;
+    if (is_lost(drop)) facts.dropped += drop.count;
     facts.dropped_cpu_ns += drop.cpu_ns;
   }
   facts.file_bytes = file_bytes;

@@ -36,7 +36,7 @@ struct SessionFacts {
   std::int64_t waited_ns = 0;  // of samples of threads that were not running
   double covered_percent = 0;  // of the CPU time of the process, by samples; 0 if that time is unknown
   double delivered_hz = 0;     // samples per second of CPU time
-  std::uint64_t dropped = 0;   // samples, for all reasons
+  std::uint64_t dropped = 0;   // samples that were lost, for all reasons
   std::int64_t dropped_cpu_ns = 0;
   std::uint64_t file_bytes = 0;
   double bytes_per_sample = 0;

@@ -39,7 +39,7 @@ struct ShowArguments {
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
   bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false,
-       by_type = false;
+       all_native = false, by_type = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -308,6 +308,8 @@ class Show final : public Command {
         ->allow_extra_args(false);
     app.add_flag("--tasks", to.tasks,
                  "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    app.add_flag("--native", to.all_native,
+                 "Every native frame (recorded with run --native), not only where a library was entered");
     app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
@@ -336,7 +338,7 @@ class Show final : public Command {
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
-    if (arguments_.no_native) profile::leave_out_native(profile);
+    PLIMSOLL_TRY(fold(profile));
     if (is_of_memory(arguments_.view)) return show_memory(profile, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
@@ -350,6 +352,18 @@ class Show final : public Command {
   }
 
  private:
+  // Native frames of our own recordings are folded as Python's libraries are: in text, where nobody says otherwise.
+  [[nodiscard]] Status fold(profile::Profile& profile) const {
+    if (arguments_.no_native && arguments_.all_native)
+      return usage("--native and --no-native: every native frame, or none? Choose one of them");
+    const std::string interpreter(profile.meta_value("native"));
+    if (arguments_.no_native)
+      profile::leave_out_native(profile);
+    else if (!interpreter.empty() && !arguments_.all_native && !arguments_.as_json)
+      profile::fold_native(profile, interpreter);
+    return Ok{};
+  }
+
   Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
     if (!profile.has_allocations())
       return Error{ErrorKind::kUsage,

@@ -131,6 +131,8 @@ std::string in_words(const profile::Drop& drop) {
   return fmt::format("{} ({}){}", samples_in_words(drop.count), printable(drop.reason), time);
 }
 
+bool is_lost(const profile::Drop& drop) { return !drop.reason.starts_with("native frames missing"); }
+
 std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page) {
   std::string out = session_line(profile, selection, page);
   const std::string program = printable(profile.meta_value("argv"));
@@ -150,7 +152,7 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
     if (!line.empty()) out += page.paint(Style::kWarning, cut_right(line, page.width)) + "\n";
   };
   for (const profile::Drop& drop : profile.drops)
-    if (drop.count > 0) add("lost: " + in_words(drop));
+    if (drop.count > 0) add((is_lost(drop) ? "lost: " : "not whole: ") + in_words(drop));
   add(coverage_note(profile, selection));
   if (!profile.complete)
     add("incomplete: the program was killed or is still running; this is what was recorded by then");
@@ -161,7 +163,7 @@ std::string nothing_to_show(const profile::Profile& profile, const Selection& se
   if (selection.session_samples == 0) {
     std::string message = fmt::format("{} holds no samples", file);
     for (const profile::Drop& drop : profile.drops)
-      if (drop.count > 0) message += "; lost: " + in_words(drop);
+      if (drop.count > 0 && is_lost(drop)) message += "; lost: " + in_words(drop);
     if (!profile.complete) message += "; it ends early: the program was killed or is still running";
     return message;
   }

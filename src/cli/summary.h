@@ -37,6 +37,8 @@ double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns);
 std::string python_of(const profile::Profile& profile);
 // One drop: "12 samples (ring full), 12 ms of CPU time".
 std::string in_words(const profile::Drop& drop);
+// Whether it is of samples that are not there, not of such as lack some of their frames.
+bool is_lost(const profile::Drop& drop);
 
 // Two or three lines: session, program, and the selection if there is one.
 std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page);

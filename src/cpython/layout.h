@@ -122,6 +122,9 @@ struct Layout {
     std::uint32_t array_entries;           // of a node with 32 children: a_array
   } context{};
 
+  // Whether each entry from C into Python can be found on the C stack; see EntryMarks.
+  [[nodiscard]] bool has_entry_marks() const { return frame_style != FrameStyle::kFrameObject; }
+
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;
   std::uint8_t first_entry_mark = 0xff;

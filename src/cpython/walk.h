@@ -22,6 +22,9 @@ struct PyFrame {
 };
 static_assert(sizeof(PyFrame) == 16);
 inline constexpr std::int32_t kNoPosition = INT32_MIN;
+// No frame, but where C code entered Python, after the frames that it entered: `code` is the address of what the entry
+// left on the C stack. Only where entries are asked for.
+inline constexpr std::int32_t kEntryMark = INT32_MIN + 1;
 
 // Why a walk ended. Everything but kComplete and kTruncated means that the chain could not be proven: no stack.
 enum class WalkStop : std::uint8_t {
@@ -193,10 +196,47 @@ bool look_at_entry(const M& memory, const Layout& layout, Address root, Address 
 
 }  // namespace internal
 
+// A walk that says nothing of entries from C.
+struct NoEntries {
+  static constexpr bool kAreMarked = false;
+};
+
+// A walk that marks them (kEntryMark). Up to 3.11 a frame says that it was entered, and `entry` is the _PyCFrame that
+// the entry made; from 3.12 on each entry has a frame of its own on the C stack.
+struct EntryMarks {
+  static constexpr bool kAreMarked = true;
+  Address entry{};
+};
+
+namespace internal {
+
+// Whether C code entered Python at a frame that was looked at, and where its mark is.
+template <memory::Reader M>
+bool is_entry(const M& memory, const Layout& layout, Address frame, const FrameLook& look, EntryMarks& entries,
+              Address& mark) {
+  if (!look.found) {
+    mark = frame;
+    return look.stop == WalkStop::kComplete;
+  }
+  // 3.12 has both, and its frames are nearer.
+  const bool has_marked_frames = layout.frame_style == FrameStyle::kCFrame && layout.frame.entry_mark != kNoField &&
+                                 layout.frame.entry_mark != layout.frame.owner;
+  std::uint8_t entered = 0;
+  if (!has_marked_frames || !memory.load(offset_by(frame, layout.frame.entry_mark), entered) || entered == 0)
+    return false;
+  mark = entries.entry;
+  if (is_null(mark)) return false;
+  if (!memory::load_address(memory, offset_by(mark, layout.cframe.previous), entries.entry)) entries.entry = Address{};
+  return true;
+}
+
+}  // namespace internal
+
 // Walks from `frame` (see current_frame) outwards into `out`. `code_type` is the address of PyCode_Type.
 // Async-signal-safe if `memory` is. When the stop reason is neither kComplete nor kTruncated, `out` must not be used.
-template <memory::Reader M>
-Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out) {
+template <memory::Reader M, typename Entries = NoEntries>
+Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out,
+                 [[maybe_unused]] Entries entries = {}) {
   Walk walk;
   // Cycle detection after Brent: remember a frame, twice as long each time, and meet it again in a cycle.
   Address remembered{};
@@ -219,6 +259,16 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
       }
       out[walk.count++] = found;
     }
+    if constexpr (Entries::kAreMarked) {
+      Address mark{};
+      if (internal::is_entry(memory, layout, frame, look, entries, mark)) {
+        if (walk.count == out.size()) {
+          walk.stop = WalkStop::kTruncated;
+          return walk;
+        }
+        out[walk.count++] = PyFrame{mark, kEntryMark, 0};
+      }
+    }
     frame = look.previous;
     if (frame == remembered && !is_null(frame)) {
       walk.stop = WalkStop::kCycle;
@@ -236,13 +286,14 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
 // links a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry
 // with frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
 // called from is the innermost one, if it proves to be one.
-template <memory::Reader M>
-Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out) {
+template <memory::Reader M, typename Entries = NoEntries>
+Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out,
+                 [[maybe_unused]] Entries entries = {}) {
   Walk walk;
   walk.stop = WalkStop::kUnreadable;
   Address frame{};
   if (!current_frame(memory, layout, tstate, frame)) return walk;
-  if (layout.frame_style != FrameStyle::kCFrame) return walk_frames(memory, layout, code_type, frame, out);
+  if (layout.frame_style != FrameStyle::kCFrame) return walk_frames(memory, layout, code_type, frame, out, entries);
 
   Address entry{};
   if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return walk;
@@ -253,7 +304,8 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
     internal::Entry found;
     if (is_null(entry) || !internal::look_at_entry(memory, layout, root, entry, out.size(), found)) break;
     if (found.is_sound) {
-      walk = walk_frames(memory, layout, code_type, found.frame, out);
+      if constexpr (Entries::kAreMarked) entries.entry = entry;
+      walk = walk_frames(memory, layout, code_type, found.frame, out, entries);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
       // Else it was made here, but is left over from an earlier call, and its frames have been overwritten since.
       if (is_proven(walk.stop)) return walk;

@@ -66,6 +66,10 @@ void Recorder::code(capture::CodeId id, const cpython::CodeInfo& info) {
   want_source(info.file);
 }
 
+void Recorder::native_function(capture::CodeId id, const capture::NativeFunction& function) {
+  stacks_.native_function(id, function);
+}
+
 void Recorder::forget_code(capture::CodeId) {
   // A CodeId is four bytes of stacks_; the Function stays, as samples in the file refer to it.
 }

@@ -39,6 +39,7 @@ class Recorder final : public capture::SampleSink {
 
   void fact(const char* name, const std::string& value) override;
   void code(capture::CodeId id, const cpython::CodeInfo& info) override;
+  void native_function(capture::CodeId id, const capture::NativeFunction& function) override;
   void forget_code(capture::CodeId id) override;
   void process(const capture::ProcessInfo& info) override;
   void thread(const capture::ThreadInfo& info) override;

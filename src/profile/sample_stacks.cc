@@ -9,6 +9,18 @@ void SampleStacks::code(capture::CodeId id, const cpython::CodeInfo& info) {
   function.name = profile_.strings.intern(info.name);
   function.file = profile_.strings.intern(info.file);
   function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
+  put(id, function);
+}
+
+void SampleStacks::native_function(capture::CodeId id, const capture::NativeFunction& native) {
+  Function function;
+  function.name = profile_.strings.intern(native.name);
+  function.file = profile_.strings.intern(native.file);
+  function.kind = FunctionKind::kNative;
+  put(id, function);
+}
+
+void SampleStacks::put(capture::CodeId id, const Function& function) {
   if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
   functions_[id.index()] = profile_.functions.intern(function);
 }
@@ -32,7 +44,7 @@ StackId SampleStacks::synthetic_root(const char* name) {
 }
 
 StackId SampleStacks::of(const capture::Sample& sample) {
-  if (!sample.has_python) return synthetic_root("[native thread]");
+  if (!sample.has_python && sample.frames.empty()) return synthetic_root("[native thread]");
   if (sample.frames.empty()) return synthetic_root("[no Python frame]");
   const StackId root = sample.is_truncated ? synthetic_root("[stack too deep: outer frames missing]") : StackId{};
   Last& last = last_[sample.thread.index()];

@@ -17,6 +17,7 @@ class SampleStacks {
   explicit SampleStacks(Profile& profile) : profile_(profile) {}
 
   void code(capture::CodeId id, const cpython::CodeInfo& info);
+  void native_function(capture::CodeId id, const capture::NativeFunction& function);
   StackId of(const capture::Sample& sample);
   // No sample of that thread will come.
   void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
@@ -31,6 +32,7 @@ class SampleStacks {
     StackId root;
   };
 
+  void put(capture::CodeId id, const Function& function);
   FrameId frame_of(const capture::SampleFrame& frame);
   StackId synthetic_root(const char* name);
 

@@ -39,11 +39,14 @@ capture::Mode mode_named(const std::string& mode) {
 // Above this rate, signals cost the program more than a reader does.
 constexpr double kManyTicks = 1000;
 
-bool is_by_reader(const std::string& engine, const capture::TickSettings& tick) {
+bool is_by_reader(const std::string& engine, const capture::TickSettings& tick, bool has_native) {
+  if (engine == "reader" && has_native)
+    raise(Error{ErrorKind::kUsage,
+                "native frames are recorded by each thread's own ticks: they need another engine than reader"});
   const bool can_be = tick.mode != capture::Mode::kGil;
   if (engine == "reader" && !can_be)
     raise(Error{ErrorKind::kUsage, "the engine reader cannot tell who holds the GIL: mode gil needs another engine"});
-  return engine == "reader" || (engine == "auto" && can_be && tick.rate_hz > kManyTicks);
+  return engine == "reader" || (engine == "auto" && can_be && !has_native && tick.rate_hz > kManyTicks);
 }
 
 // The thread state of a thread of any interpreter, by pthread_self(); null if it has none. Needs the GIL.
@@ -71,7 +74,7 @@ class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
-            std::uint64_t alloc_bytes, bool alloc_exact, bool sources,
+            std::uint64_t alloc_bytes, bool alloc_exact, bool native, bool sources,
             std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     if (alloc_bytes != 0 || alloc_exact) check(can_record_allocations());
@@ -80,10 +83,12 @@ class Recording {
     settings.tick.rate_hz = rate_hz;
     settings.tick.mode = mode_named(mode);
     settings.tick.clock = clock_named(engine);
-    settings.tick.by_reader = is_by_reader(engine, settings.tick);
+    settings.tick.by_reader = is_by_reader(engine, settings.tick, native);
+    settings.has_native = native;
     settings.max_overhead = max_overhead;
     settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
+    if (native) check(capture::Session::check_native(interpreter));
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
     // A quarter of the budget is for the ring, half for tables, and the rest for what is being encoded.
@@ -185,12 +190,12 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
       .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
-                    std::size_t, double, double, std::uint64_t, bool, bool,
+                    std::size_t, double, double, std::uint64_t, bool, bool, bool,
                     std::vector<std::pair<std::string, std::string>>, const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
-           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("sources"),
-           nb::arg("meta"), nb::arg("process_name"))
+           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("native"),
+           nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)

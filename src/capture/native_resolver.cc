@@ -1,0 +1,68 @@
+#include "capture/native_resolver.h"
+
+#include <unistd.h>
+
+#include "memory/local.h"
+#include "os/process.h"
+
+namespace plimsoll::capture {
+namespace {
+
+constexpr std::size_t kMostKnown = 100'000;
+constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
+
+std::string hex(std::uint64_t number) {
+  std::string digits;
+  for (; number != 0 || digits.empty(); number >>= 4U) digits.insert(digits.begin(), "0123456789abcdef"[number & 15U]);
+  return "0x" + digits;
+}
+
+native::SymbolTable read_symbols(const native::Module& module) {
+  if (module.first.inode != 0)
+    return native::SymbolTable::of_file(os::open_mapped_file(os::Pid{::getpid()}, module.first).get());
+  // The kernel's own, which is in no file.
+  std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
+  if (!memory::LocalReader{}.read(Address{module.first.start}, image.data(), image.size())) return {};
+  return native::SymbolTable::of_image(image);
+}
+
+}  // namespace
+
+CodeId NativeResolver::add(NativeFunction function) {
+  const CodeId id = registry_.new_id();
+  functions_.emplace(id.index(), std::move(function));
+  return id;
+}
+
+CodeId NativeResolver::function_at(Address instruction, std::int64_t time_ns) {
+  if (known_in_ != modules_.current() || known_.size() > kMostKnown) known_.clear();
+  known_in_ = modules_.current();
+  if (const auto known = known_.find(raw(instruction)); known != known_.end()) return known->second;
+  const std::shared_ptr<const native::Module> module = modules_.find(instruction, time_ns);
+  if (module == nullptr) {
+    if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
+    return unknown_;  // not remembered: its file may be known in a moment
+  }
+  const CodeId id = function_in(module, raw(instruction));
+  known_.emplace(raw(instruction), id);
+  return id;
+}
+
+CodeId NativeResolver::function_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address) {
+  std::unique_ptr<Names>& names = names_[module.get()];
+  if (names == nullptr) names = std::make_unique<Names>(Names{module, read_symbols(*module), {}});
+  std::uint64_t start = 0;
+  const std::string_view symbol = names->symbols.find(address - module->slide, start);
+  // Where there is no name, the unwind table still tells functions apart.
+  if (symbol.empty())
+    start = module->first.start + module->table.function_of(static_cast<std::uint32_t>(address - module->first.start)) -
+            module->slide;
+  if (const auto known = names->by_start.find(start); known != names->by_start.end()) return known->second;
+  const std::string& path = module->first.path;
+  const std::string file = path.substr(path.rfind('/') + 1);
+  const CodeId id = add({symbol.empty() ? file + "+" + hex(start) : native::demangled(symbol), path});
+  names->by_start.emplace(start, id);
+  return id;
+}
+
+}  // namespace plimsoll::capture

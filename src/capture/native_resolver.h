@@ -1,0 +1,49 @@
+// capture/native_resolver.h: addresses of machine code -> functions with names.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/code_registry.h"
+#include "native/modules.h"
+#include "native/symbols.h"
+
+namespace plimsoll::capture {
+
+// For the drain thread only: it reads files.
+class NativeResolver {
+ public:
+  // New functions get their ids from `registry`.
+  NativeResolver(const native::Modules& modules, CodeRegistry& registry) : modules_(modules), registry_(registry) {}
+
+  // The function that an instruction is in, at the time of a sample. A function without a name is called after its file
+  // and its place in it.
+  CodeId function_at(Address instruction, std::int64_t time_ns);
+  // Of an id that function_at gave.
+  [[nodiscard]] const NativeFunction& function(CodeId id) const { return functions_.at(id.index()); }
+
+ private:
+  // A module's names, read when they are asked for first.
+  struct Names {
+    std::shared_ptr<const native::Module> module;  // keeps its address from being used again
+    native::SymbolTable symbols;
+    boost::unordered_flat_map<std::uint64_t, CodeId> by_start;
+  };
+
+  CodeId function_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address);
+  CodeId add(NativeFunction function);
+
+  const native::Modules& modules_;
+  CodeRegistry& registry_;
+  boost::unordered_flat_map<const native::Module*, std::unique_ptr<Names>> names_;
+  boost::unordered_flat_map<std::uint32_t, NativeFunction> functions_;  // by CodeId
+  CodeId unknown_;
+  // What instructions meant lately, while no file came or went.
+  boost::unordered_flat_map<std::uint64_t, CodeId> known_;
+  const native::ModuleMap* known_in_ = nullptr;
+};
+
+}  // namespace plimsoll::capture

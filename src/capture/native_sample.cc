@@ -1,0 +1,95 @@
+#include "capture/native_sample.h"
+
+#include <cstring>
+
+#include "capture/walk_into.h"
+#include "memory/local.h"
+
+namespace plimsoll::capture {
+namespace {
+
+// A stack as it was, from an address on; everything else is unreadable.
+class CopiedStack {
+ public:
+  CopiedStack(std::uint64_t start, std::span<const std::byte> bytes) : start_(start), bytes_(bytes) {}
+  template <typename Integer>
+  [[nodiscard]] bool load(Address at, Integer& out) const {
+    return read(at, &out, sizeof out);
+  }
+  [[nodiscard]] bool read(Address at, void* out, std::size_t size) const {
+    const std::uint64_t offset = raw(at) - start_;
+    if (raw(at) < start_ || offset > bytes_.size() || size > bytes_.size() - offset) return false;
+    std::memcpy(out, bytes_.data() + offset, size);
+    return true;
+  }
+
+ private:
+  const std::uint64_t start_;
+  const std::span<const std::byte> bytes_;
+};
+static_assert(memory::Reader<CopiedStack>);
+
+// Functions that call no others may keep things below the stack pointer: OpenSSL's SHA-256 has its CFA there.
+constexpr std::uint64_t kRedZone = 128;
+
+std::uint64_t start_of_copy(const native::Registers& registers) {
+  return registers.value[native::kStackPointer] - kRedZone;
+}
+
+// Copies the stack into `room`, as much as fits or can be read. How many bytes that took.
+std::size_t copy_stack(const native::Registers& registers, std::span<std::byte> room) noexcept {
+  if (room.size() < sizeof(RawStack)) return 0;
+  auto* copy = new (room.data()) RawStack{registers, 0};
+  const std::uint64_t most = (room.size() - sizeof(RawStack)) / 8 * 8;
+  const memory::LocalReader memory;
+  auto* words = reinterpret_cast<std::uint64_t*>(room.data() + sizeof(RawStack));
+  const std::uint64_t start = start_of_copy(registers);
+  while (copy->bytes < most && memory.load(Address{start + copy->bytes}, words[copy->bytes / 8])) copy->bytes += 8;
+  return sizeof(RawStack) + copy->bytes;
+}
+
+}  // namespace
+
+std::size_t copy_bytes(const NativeStack& native, std::span<const std::byte> rest) {
+  if (native.head.stop != native::UnwindStop::kNoModule) return 0;
+  return sizeof(RawStack) + reinterpret_cast<const RawStack*>(rest.data())->bytes;
+}
+
+NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap& modules, std::size_t max_depth,
+                        std::vector<native::NativeFrame>& frames) {
+  const auto& copy = *reinterpret_cast<const RawStack*>(rest.data());
+  frames.resize(max_depth);
+  const native::Unwind unwound =
+      native::unwind(CopiedStack(start_of_copy(copy.registers), rest.subspan(sizeof copy, copy.bytes)), modules,
+                     copy.registers, frames);
+  return {{Address{copy.registers.value[native::kStackPointer]}, unwound.count, unwound.stop, {}},
+          std::span(frames).first(unwound.count)};
+}
+
+NativeSample write_native_sample(std::span<std::byte> room, const RawSample& head, const native::ModuleMap& modules,
+                                 const ucontext_t& context, const Interpreter& interpreter, Address thread_state,
+                                 std::size_t max_depth, SeenFilter& seen) noexcept {
+  auto* sample = new (room.data()) RawSample(head);
+  sample->has_native = 1;
+  auto* native = new (room.data() + sizeof(RawSample)) RawNative;
+  std::byte* at = room.data() + sizeof(RawSample) + sizeof(RawNative);
+  const native::Registers registers = native::registers_of(context);
+  const native::Unwind unwound = native::unwind(memory::LocalReader{}, modules, registers,
+                                                {reinterpret_cast<native::NativeFrame*>(at), max_depth});
+  native->stack_pointer = Address{registers.value[native::kStackPointer]};
+  native->count = unwound.count;
+  native->stop = unwound.stop;
+  at += unwound.count * sizeof(native::NativeFrame);
+  if (unwound.stop == native::UnwindStop::kNoModule) {
+    const std::size_t left = (max_depth - unwound.count) * sizeof(native::NativeFrame);
+    at += copy_stack(registers, {at, left + sizeof(RawStack)});
+  }
+  auto* frames = reinterpret_cast<cpython::PyFrame*>(at);
+  const std::uint32_t written =
+      walk_into(*sample, interpreter, thread_state, {frames, 2 * max_depth}, seen, cpython::EntryMarks{});
+  const auto before = static_cast<std::size_t>(at - room.data());
+  return {before + sample->frame_count * sizeof(cpython::PyFrame), before + written * sizeof(cpython::PyFrame),
+          sample->stop};
+}
+
+}  // namespace plimsoll::capture

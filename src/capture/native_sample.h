@@ -1,0 +1,49 @@
+// capture/native_sample.h: a sample with the machine code of its thread, too.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <ucontext.h>
+
+#include "capture/cpu_sampler.h"
+#include "capture/interleave.h"
+
+namespace plimsoll::capture {
+
+// After the native frames of a sample whose unwinding met code of no known file (kNoModule): the registers, and then so
+// many bytes of the stack, from 128 below the stack pointer on. A file may have been loaded a moment ago, and when its
+// table has been compiled, the same stack can be unwound.
+struct RawStack {
+  native::Registers registers;
+  std::uint64_t bytes = 0;
+};
+
+// The most that such a sample takes in the ring, if `max_depth` frames of each kind are kept. There can be as many
+// entries into Python as Python frames.
+constexpr std::size_t most_native_bytes(std::size_t max_depth) {
+  return sizeof(RawSample) + sizeof(RawNative) + max_depth * sizeof(native::NativeFrame) + sizeof(RawStack) +
+         2 * max_depth * sizeof(cpython::PyFrame);
+}
+
+// How many bytes of such a copy follow the native frames, which `rest` begins behind; 0 if there is none.
+std::size_t copy_bytes(const NativeStack& native, std::span<const std::byte> rest);
+
+// Unwinds the copy into `frames`, which the result refers to. For the drain thread.
+NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap& modules, std::size_t max_depth,
+                        std::vector<native::NativeFrame>& frames);
+
+// What was written, as SampleRing::commit wants it.
+struct NativeSample {
+  std::size_t used = 0;
+  std::size_t written = 0;
+  cpython::WalkStop stop = cpython::WalkStop::kComplete;
+};
+
+// Writes a sample into `room`, which has most_native_bytes: `head`, what of the calling thread was interrupted at
+// `context`, and its Python frames. Async-signal-safe.
+NativeSample write_native_sample(std::span<std::byte> room, const RawSample& head, const native::ModuleMap& modules,
+                                 const ucontext_t& context, const Interpreter& interpreter, Address thread_state,
+                                 std::size_t max_depth, SeenFilter& seen) noexcept;
+
+}  // namespace plimsoll::capture

@@ -1,0 +1,184 @@
+#include "native/modules.h"
+
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "memory/local.h"
+#include "native/eh_frame.h"
+
+namespace plimsoll::native {
+namespace {
+
+constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
+constexpr std::size_t kMostHeaders = 128;
+constexpr std::int64_t kRestless = 500'000'000;       // after something was loaded
+constexpr std::int64_t kBetweenMisses = 100'000'000;  // between looks at the mappings because of unknown code
+
+// The program headers of the ELF file whose first byte is in memory at `start`.
+bool read_headers(const memory::LocalReader& memory, std::uint64_t start, std::vector<Elf64_Phdr>& headers) {
+  Elf64_Ehdr file{};
+  if (!memory.read(Address{start}, &file, sizeof file)) return false;
+  const bool is_ours = std::equal(file.e_ident, file.e_ident + SELFMAG, ELFMAG) &&
+                       file.e_ident[EI_CLASS] == ELFCLASS64 && file.e_phentsize == sizeof(Elf64_Phdr);
+  if (!is_ours || file.e_phnum == 0 || file.e_phnum > kMostHeaders) return false;
+  headers.resize(file.e_phnum);
+  return memory.read(Address{start + file.e_phoff}, headers.data(), headers.size() * sizeof(Elf64_Phdr));
+}
+
+const Elf64_Phdr* header_of(const std::vector<Elf64_Phdr>& headers, std::uint32_t type) {
+  const auto found =
+      std::find_if(headers.begin(), headers.end(), [&](const Elf64_Phdr& each) { return each.p_type == type; });
+  return found != headers.end() ? &*found : nullptr;
+}
+
+// The address of .eh_frame, as .eh_frame_hdr at `header` says it: four bytes of which the second tells how the address
+// behind them is written. None if it is not written as all linkers do, relative to itself in 32 bits.
+std::optional<std::uint64_t> section_address(const memory::LocalReader& memory, std::uint64_t header) {
+  constexpr std::uint32_t kVersion = 1;
+  constexpr std::uint32_t kRelative = 0x1b;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
+  std::uint32_t kinds = 0;
+  std::uint32_t distance = 0;
+  if (!memory.load(Address{header}, kinds) || !memory.load(Address{header + 4}, distance)) return std::nullopt;
+  if ((kinds & 0xffU) != kVersion || ((kinds >> 8U) & 0xffU) != kRelative) return std::nullopt;
+  return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
+}
+
+void compile(Module& module, RulePool& pool) {
+  const memory::LocalReader memory;
+  std::vector<Elf64_Phdr> headers;
+  if (!read_headers(memory, module.first.start, headers)) return;
+  const Elf64_Phdr* first = header_of(headers, PT_LOAD);
+  const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME);
+  if (first == nullptr) return;
+  module.slide = module.first.start - (first->p_vaddr - first->p_offset);
+  if (index == nullptr) return;
+  const std::optional<std::uint64_t> section = section_address(memory, module.slide + index->p_vaddr);
+  if (!section) return;
+  for (const Elf64_Phdr& header : headers) {
+    const std::uint64_t start = module.slide + header.p_vaddr;
+    if (header.p_type != PT_LOAD || *section < start || *section - start >= header.p_filesz) continue;
+    const std::uint64_t size = std::min(header.p_filesz - (*section - start), kLargestSection);
+    std::vector<std::byte> bytes(size);
+    if (!memory.read(Address{*section}, bytes.data(), bytes.size())) return;
+    module.table = compile_eh_frame({bytes, *section, module.first.start, module.end}, pool);
+    return;
+  }
+}
+
+// The dynamic linker's list of what is loaded, as one number.
+std::uint64_t hash_of_linked() {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
+  constexpr int kMost = 100'000;
+  const memory::LocalReader memory;
+  std::uint64_t hash = 1;
+  std::uint64_t at = reinterpret_cast<std::uint64_t>(_r_debug.r_map);
+  // Somebody may change the list meanwhile, and free what is in it: then the numbers are wrong, and so differ from
+  // those of the next time.
+  for (int seen = 0; at != 0 && seen < kMost; ++seen) {
+    std::uint64_t words[4];  // l_addr, l_name, l_ld, l_next
+    static_assert(offsetof(link_map, l_next) == 3 * sizeof words[0]);
+    if (!memory.read(Address{at}, words, sizeof words)) return 0;
+    for (const std::uint64_t word : words) hash = (hash ^ word) * kGoldenRatio;
+    at = words[3];
+  }
+  return hash;
+}
+
+bool is_same(const os::Mapping& a, const os::Mapping& b) {
+  return a.start == b.start && a.inode == b.inode && a.file_offset == b.file_offset && a.path == b.path;
+}
+
+std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t end,
+                                        const std::vector<CodeRange>& known, RulePool& pool) {
+  for (const CodeRange& range : known)
+    if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first)) return range.module;
+  auto module = std::make_shared<Module>();
+  module->first = first;
+  module->end = end;
+  compile(*module, pool);
+  return module;
+}
+
+bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mapping.path == "[vdso]"; }
+
+}  // namespace
+
+std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
+                                   RulePool& pool) {
+  std::vector<CodeRange> ranges;
+  for (std::size_t i = 0; i < mappings.size();) {
+    // A file's mappings follow each other, from its first bytes on; what has no file may lie between them.
+    std::size_t next = i + 1;
+    std::size_t last = i;
+    for (; next < mappings.size() && is_of_file(mappings[i]); ++next) {
+      const bool is_more = mappings[next].inode == mappings[i].inode && mappings[next].path == mappings[i].path &&
+                           mappings[next].file_offset != 0 && mappings[i].inode != 0;
+      if (is_more) last = next;
+      if (!is_more && mappings[next].inode != 0) break;
+    }
+    next = last + 1;
+    std::shared_ptr<const Module> module;
+    for (std::size_t at = i; at < next; ++at) {
+      const os::Mapping& mapping = mappings[at];
+      if (!mapping.is_executable) continue;
+      if (is_of_file(mappings[i]) && mappings[i].file_offset == 0 && module == nullptr)
+        module = module_at(mappings[i], mappings[last].end, known, pool);
+      ranges.push_back({mapping.start, mapping.end, is_of_file(mapping) ? module : nullptr});
+    }
+    i = next;
+  }
+  return ranges;
+}
+
+Modules::~Modules() { current_.store(nullptr, std::memory_order_seq_cst); }
+
+bool Modules::has_changed(std::int64_t now_ns) {
+  const std::uint64_t linked = hash_of_linked();
+  bool has = newest_ == nullptr || linked != linked_ || linked == 0;
+  linked_ = linked;
+  if (newest_ != nullptr && now_ns >= next_miss_ns_ && newest_->take_missed()) {
+    has = true;
+    next_miss_ns_ = now_ns + kBetweenMisses;
+  }
+  return has;
+}
+
+Status Modules::refresh(std::int64_t now_ns) {
+  if (!has_changed(now_ns)) return Ok{};
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(os::Pid{::getpid()});
+  if (!mappings.ok()) return mappings.error();
+  const std::vector<CodeRange> none;
+  publish(code_ranges(mappings.value(), newest_ != nullptr ? newest_->ranges() : none, pool_), now_ns);
+  return Ok{};
+}
+
+void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
+  if (before_ != nullptr) retired_.push_back(before_);
+  before_ = newest_;
+  newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_);
+  published_ns_ = now_ns;
+  restless_until_ns_ = now_ns + kRestless;
+  current_.store(newest_.get(), std::memory_order_seq_cst);
+}
+
+std::shared_ptr<const Module> Modules::module_around(Address address) const {
+  if (newest_ == nullptr) return nullptr;
+  for (const CodeRange& range : newest_->ranges())
+    if (range.module != nullptr && range.module->first.start <= raw(address) && raw(address) < range.module->end)
+      return range.module;
+  return nullptr;
+}
+
+std::shared_ptr<const Module> Modules::find(Address address, std::int64_t time_ns) const {
+  for (const Map& map : {time_ns < published_ns_ && before_ != nullptr ? before_ : newest_, newest_}) {
+    const CodeRange* range = map != nullptr ? map->find(raw(address)) : nullptr;
+    if (range != nullptr) return range->module;
+  }
+  return nullptr;
+}
+
+}  // namespace plimsoll::native

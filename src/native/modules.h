@@ -1,0 +1,69 @@
+// native/modules.h: keeps the ModuleMap of this process up to date, while signal handlers use it.
+#pragma once
+
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "native/module_map.h"
+
+namespace plimsoll::native {
+
+// Compiles the tables of what is loaded, and notices when that changes. current() is for signal handlers; everything
+// else is for one thread, which may take its time.
+class Modules {
+ public:
+  Modules() = default;
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+  ~Modules();
+
+  // What is loaded now. Valid as long as the handler runs that asked. Null before the first refresh.
+  [[nodiscard]] const ModuleMap* current() const { return current_.load(std::memory_order_seq_cst); }
+
+  // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them; or
+  // whether code was met that is in no file known. If so, a new map is published. Costs a few microseconds if not.
+  Status refresh(std::int64_t now_ns);
+
+  // Whether something was loaded a moment ago, and more may follow: then it is worth while to look again soon, as code
+  // that is not known yet cannot be unwound.
+  [[nodiscard]] bool is_restless(std::int64_t now_ns) const { return now_ns < restless_until_ns_; }
+
+  // Frees maps that no handler can be using any more. Call it when none is running, after a call of refresh.
+  void free_retired() { retired_.clear(); }
+  [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
+
+  // The file that an address was in at a time since the refresh before the last one; null if there was none.
+  [[nodiscard]] std::shared_ptr<const Module> find(Address address, std::int64_t time_ns) const;
+
+  // The file that has an address among its code or data now; null if there is none.
+  [[nodiscard]] std::shared_ptr<const Module> module_around(Address address) const;
+
+  [[nodiscard]] std::size_t rules() const { return pool_.size(); }
+
+ private:
+  using Map = std::shared_ptr<const ModuleMap>;
+
+  [[nodiscard]] bool has_changed(std::int64_t now_ns);
+  void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
+
+  RulePool pool_;
+  std::atomic<const ModuleMap*> current_{nullptr};
+  Map newest_, before_;
+  std::int64_t published_ns_ = 0;  // newest_ was
+  std::vector<Map> retired_;
+  std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
+  std::int64_t next_miss_ns_ = 0;
+  std::int64_t restless_until_ns_ = 0;
+};
+
+// The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are
+// kept. Reads the process's own memory, by guarded loads: a file may be unloaded meanwhile.
+std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
+                                   RulePool& pool);
+
+}  // namespace plimsoll::native

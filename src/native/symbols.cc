@@ -1,0 +1,160 @@
+#include "native/symbols.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+namespace plimsoll::native {
+namespace {
+
+constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
+constexpr std::size_t kLongestName = 4096;
+
+// An ELF file by its bytes. Not libelf's: that would be one more library to load into every recorded program, also
+// those that are recorded without native frames, as its archive cannot be part of a shared object (its thread-local
+// variable).
+class Source {
+ public:
+  explicit Source(int descriptor) : descriptor_(descriptor) {}
+  explicit Source(std::string_view image) : image_(image) {}
+
+  // Exactly so many bytes; false if they are not all there. The file is not mapped: one that is cut short meanwhile
+  // must be an error, not a fault.
+  bool read(std::uint64_t offset, void* out, std::size_t size) const {
+    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return false;
+    if (descriptor_ < 0) {
+      if (offset > image_.size() || size > image_.size() - offset) return false;
+      std::memcpy(out, image_.data() + offset, size);
+      return true;
+    }
+    auto* to = static_cast<char*>(out);
+    for (std::size_t done = 0; done < size;) {
+      const ssize_t got = ::pread(descriptor_, to + done, size - done, static_cast<off_t>(offset + done));
+      if (got <= 0) return false;
+      done += static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+  // A whole section, as rows; empty if it is damaged, or larger than any that is real.
+  template <typename Row>
+  std::vector<Row> rows(std::uint64_t offset, std::uint64_t size) const {
+    if (size > kLargestSection) return {};
+    std::vector<Row> rows(size / sizeof(Row));
+    if (!read(offset, rows.data(), rows.size() * sizeof(Row))) return {};
+    return rows;
+  }
+
+ private:
+  const int descriptor_ = -1;
+  const std::string_view image_;
+};
+
+std::vector<Elf64_Shdr> sections_of(const Source& source) {
+  Elf64_Ehdr header{};
+  if (!source.read(0, &header, sizeof header)) return {};
+  const bool is_ours = std::equal(header.e_ident, header.e_ident + SELFMAG, ELFMAG) &&
+                       header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
+                       header.e_shentsize == sizeof(Elf64_Shdr);
+  if (!is_ours) return {};
+  return source.rows<Elf64_Shdr>(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
+}
+
+}  // namespace
+
+// Fills a SymbolTable.
+class SymbolReader {
+ public:
+  static SymbolTable read(const Source& source) {
+    SymbolTable table;
+    const std::vector<Elf64_Shdr> sections = sections_of(source);
+    for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
+      for (const Elf64_Shdr& section : sections)
+        if (section.sh_type == type && section.sh_link < sections.size())
+          read_section(source, section, sections[section.sh_link], table);
+      if (!table.functions_.empty()) break;  // .symtab has all that .dynsym has
+    }
+    sort(table);
+    return table;
+  }
+
+ private:
+  static void read_section(const Source& source, const Elf64_Shdr& section, const Elf64_Shdr& texts,
+                           SymbolTable& table) {
+    const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
+    for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
+      const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+      const bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC;
+      if (!is_code || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 || symbol.st_name >= names.size()) continue;
+      const char* text = names.data() + symbol.st_name;
+      const std::string_view name(text, ::strnlen(text, std::min(names.size() - symbol.st_name, kLongestName)));
+      if (name.empty()) continue;
+      if (table.names_.size() + name.size() >= kLargestSection) return;
+      const auto size = std::min<std::uint64_t>(symbol.st_size, std::numeric_limits<std::uint32_t>::max());
+      table.functions_.push_back({symbol.st_value, static_cast<std::uint32_t>(size),
+                                  static_cast<std::uint32_t>(table.names_.size()),
+                                  ELF64_ST_BIND(symbol.st_info) == STB_LOCAL});
+      table.names_.append(name).push_back('\0');
+    }
+  }
+
+  // Of several names for one function the first in this order is shown: global ones, then the shortest.
+  static void sort(SymbolTable& table) {
+    const auto length = [&](const SymbolTable::Function& function) {
+      return std::string_view(table.names_.c_str() + function.name).size();
+    };
+    std::stable_sort(table.functions_.begin(), table.functions_.end(),
+                     [&](const SymbolTable::Function& a, const SymbolTable::Function& b) {
+                       if (a.start != b.start) return a.start < b.start;
+                       if (a.is_local != b.is_local) return b.is_local;
+                       return length(a) < length(b);
+                     });
+    const auto end =
+        std::unique(table.functions_.begin(), table.functions_.end(),
+                    [](const SymbolTable::Function& a, const SymbolTable::Function& b) { return a.start == b.start; });
+    table.functions_.erase(end, table.functions_.end());
+    table.functions_.shrink_to_fit();
+    table.names_.shrink_to_fit();
+  }
+};
+
+SymbolTable SymbolTable::of_file(int descriptor) {
+  return descriptor < 0 ? SymbolTable() : SymbolReader::read(Source(descriptor));
+}
+
+SymbolTable SymbolTable::of_image(std::string_view image) { return SymbolReader::read(Source(image)); }
+
+std::string_view SymbolTable::find(std::uint64_t address, std::uint64_t& start) const {
+  const auto next = std::upper_bound(functions_.begin(), functions_.end(), address,
+                                     [](std::uint64_t wanted, const Function& each) { return wanted < each.start; });
+  if (next == functions_.begin()) return {};
+  const Function& found = *(next - 1);
+  if (address - found.start >= found.size) return {};
+  start = found.start;
+  return names_.c_str() + found.name;
+}
+
+std::string demangled(std::string_view name) {
+  // The version of a symbol, or the clone that a compiler made of it, is not part of what is mangled.
+  if (!name.starts_with("_Z")) return std::string(name);
+  int status = 0;
+  const std::string whole(name.substr(0, name.find('.')));
+  const std::unique_ptr<char, void (*)(void*)> text(::abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &status),
+                                                    &std::free);
+  if (text == nullptr || status != 0) return std::string(name);
+  std::string result = text.get();
+  // Rust's older names look like those of C++, and end with a number of their own: "::h0123456789abcdef".
+  constexpr std::size_t kHash = 19;
+  if (result.size() > kHash && result.compare(result.size() - kHash, 3, "::h") == 0 &&
+      std::all_of(result.end() - 16, result.end(), [](unsigned char digit) { return std::isxdigit(digit) != 0; }))
+    result.resize(result.size() - kHash);
+  return result;
+}
+
+}  // namespace plimsoll::native

@@ -1,0 +1,46 @@
+#include "native/symbols.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "base/unique_fd.h"
+#include "native/modules.h"
+
+namespace plimsoll::native {
+
+// Not in a nameless namespace, and not inlined: to be found under this name.
+[[gnu::noinline, gnu::used]] int function_with_a_name(int value) { return value + 1; }
+
+namespace {
+
+TEST(Symbols, KnowTheFunctionsOfThisProgram) {
+  Modules modules;
+  ASSERT_TRUE(modules.refresh(1).ok());
+  const auto address = reinterpret_cast<std::uint64_t>(&function_with_a_name);
+  const std::shared_ptr<const Module> module = modules.find(Address{address}, 1);
+  ASSERT_NE(module, nullptr);
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const SymbolTable table = SymbolTable::of_file(file.get());
+  std::uint64_t start = 0;
+  const std::string_view name = table.find(address + 1 - module->slide, start);
+  EXPECT_EQ(demangled(name), "plimsoll::native::function_with_a_name(int)");
+  EXPECT_EQ(start + module->slide, address);
+}
+
+TEST(Symbols, AreNoneWhereThereIsNoElfFile) {
+  std::uint64_t start = 0;
+  EXPECT_EQ(SymbolTable::of_file(-1).size(), 0U);
+  EXPECT_EQ(SymbolTable::of_image("\177ELF and nothing behind it").size(), 0U);
+  EXPECT_TRUE(SymbolTable().find(1, start).empty());
+}
+
+TEST(Symbols, AreShownAsTheirProgrammersWroteThem) {
+  EXPECT_EQ(demangled("memcpy"), "memcpy");
+  EXPECT_EQ(demangled("_ZN3abc4workEi"), "abc::work(int)");
+  EXPECT_EQ(demangled("_ZN3abc4workEi.cold"), "abc::work(int)");
+  EXPECT_EQ(demangled("_ZN3std2io5stdio6_print17h0123456789abcdefE"), "std::io::stdio::_print");
+  EXPECT_EQ(demangled("_Z"), "_Z");
+}
+
+}  // namespace
+}  // namespace plimsoll::native

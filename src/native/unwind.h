@@ -1,0 +1,134 @@
+// native/unwind.h: the frames of machine code of one thread, innermost first. The one unwinder of Plimsoll.
+//
+// It runs in a signal handler on its own thread's stack: it allocates nothing, takes no lock, reads the stack through
+// `memory`, follows nothing but rules that were compiled beforehand, and says why it stopped.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "memory/reader.h"
+#include "native/module_map.h"
+#include "native/registers.h"
+
+namespace plimsoll::native {
+
+// A frame as found: an instruction in it, the interrupted one or within the call that has not returned; and its CFA,
+// where its caller's part of the stack begins. It has the stack from the CFA of the frame before to its own.
+struct NativeFrame {
+  Address instruction{};
+  Address cfa{};  // null if not known, in a last frame only
+};
+static_assert(sizeof(NativeFrame) == 16);
+
+// How many frames are in `out`, and why there are no more.
+struct Unwind {
+  std::uint32_t count = 0;
+  UnwindStop stop = UnwindStop::kComplete;
+};
+
+namespace internal {
+
+// One frame's registers, as far as they are known.
+struct Cursor {
+  Registers registers;
+  bool is_innermost = true;    // all registers are known
+  bool is_interrupted = true;  // pc is an instruction that has not run, not one that a call returns to
+  bool has_frame_pointer = true;
+};
+
+// Where `rule` says that the frame ends. kComplete if it could be found.
+template <memory::Reader M>
+UnwindStop find_cfa(const M& memory, const Rule& rule, const Cursor& at, std::uint64_t& cfa) {
+  const bool is_known =
+      at.is_innermost || rule.base == kStackPointer || (rule.base == kFramePointer && at.has_frame_pointer);
+  if (!is_known) return UnwindStop::kRegister;
+  cfa = at.registers.value[rule.base] + static_cast<std::uint64_t>(std::int64_t{rule.offset});
+  if (rule.kind == Rule::Kind::kLoad) {
+    if (!memory.load(Address{cfa}, cfa)) return UnwindStop::kUnreadable;
+    cfa += static_cast<std::uint64_t>(std::int64_t{rule.extra});
+  }
+  if (rule.kind == Rule::Kind::kPlt && static_cast<std::int32_t>(at.registers.pc & 15U) >= rule.extra) cfa += 8;
+  return UnwindStop::kComplete;
+}
+
+// Where the caller's frame pointer is saved.
+inline std::uint64_t place_of_frame_pointer(const Rule& rule, const Cursor& at, std::uint64_t cfa) {
+  std::uint64_t base = cfa;
+  if (rule.frame_pointer == Rule::Saved::kAtFramePointer) base = at.registers.value[kFramePointer];
+  if (rule.frame_pointer == Rule::Saved::kAtStackPointer) base = at.registers.value[kStackPointer];
+  return base + static_cast<std::uint64_t>(std::int64_t{rule.frame_pointer_offset});
+}
+
+// Goes on to the caller of a frame that ends at `cfa`.
+template <memory::Reader M>
+UnwindStop step_out(const M& memory, const Rule& rule, std::uint64_t cfa, Cursor& at) {
+  constexpr std::uint64_t kWord = 8;
+  if (cfa <= at.registers.value[kStackPointer] || cfa % kWord != 0) return UnwindStop::kStuck;
+  if (rule.frame_pointer == Rule::Saved::kLost) {
+    at.has_frame_pointer = false;
+  } else if (rule.frame_pointer != Rule::Saved::kSame) {
+    const Address place{place_of_frame_pointer(rule, at, cfa)};
+    if (!memory.load(place, at.registers.value[kFramePointer])) return UnwindStop::kUnreadable;
+    at.has_frame_pointer = true;
+  }
+  if (!memory.load(Address{cfa - kWord}, at.registers.pc)) return UnwindStop::kUnreadable;
+  at.registers.value[kStackPointer] = cfa;
+  at.is_innermost = at.is_interrupted = false;
+  return UnwindStop::kComplete;
+}
+
+// Goes on to what a signal interrupted: its handler returns to code that finds the ucontext_t where the stack pointer
+// is.
+template <memory::Reader M>
+UnwindStop step_out_of_signal(const M& memory, Cursor& at) {
+  const std::uint64_t context = at.registers.value[kStackPointer];
+  for (std::uint8_t number = 0; number < kRegisters; ++number)
+    if (!memory.load(Address{context + place_in_context(number)}, at.registers.value[number]))
+      return UnwindStop::kUnreadable;
+  if (!memory.load(Address{context + place_in_context(kReturnAddress)}, at.registers.pc))
+    return UnwindStop::kUnreadable;
+  at.is_innermost = at.is_interrupted = at.has_frame_pointer = true;
+  return UnwindStop::kComplete;
+}
+
+}  // namespace internal
+
+// Unwinds from `start` into `out`. Async-signal-safe if `memory` is. Signals may have moved the thread to other stacks;
+// within one, each frame is further out than the one before, so that it comes to an end; and in any case `out` does.
+template <memory::Reader M>
+Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start, std::span<NativeFrame> out) {
+  Unwind result;
+  internal::Cursor at{start};
+  while (true) {
+    // A call may be a function's last instruction: then its return address belongs to the next one already.
+    const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
+    const Rule& rule = modules.rule_at(instruction);
+    // What is no code at all is no frame, but for where the thread is.
+    if (rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
+      result.stop = at.registers.pc == 0 ? UnwindStop::kComplete : UnwindStop::kNoModule;
+      return result;
+    }
+    if (result.count == out.size()) {
+      result.stop = UnwindStop::kTruncated;
+      return result;
+    }
+    NativeFrame& frame = out[result.count++];
+    frame = {Address{instruction}, Address{}};
+    if (rule.kind == Rule::Kind::kOutermost) return result;
+    if (rule.kind == Rule::Kind::kCannot) {
+      result.stop = rule.stop;
+    } else if (rule.kind == Rule::Kind::kSignal) {
+      result.stop = internal::step_out_of_signal(memory, at);
+      frame.cfa = Address{at.registers.value[kStackPointer]};
+    } else {
+      std::uint64_t cfa = 0;
+      result.stop = internal::find_cfa(memory, rule, at, cfa);
+      if (result.stop == UnwindStop::kComplete) result.stop = internal::step_out(memory, rule, cfa, at);
+      if (result.stop == UnwindStop::kComplete) frame.cfa = Address{cfa};
+    }
+    if (result.stop != UnwindStop::kComplete) return result;
+  }
+}
+
+}  // namespace plimsoll::native

@@ -1,0 +1,192 @@
+"""Native frames: the order of Python's and C's calls, whole stacks, names, and what cannot be recorded."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import Callable
+
+import pytest
+
+import harness
+import plimsoll
+
+EXTENSIONS = harness.TARGETS.parent / "native_ext"
+Write = Callable[..., pathlib.Path]
+
+recorded_here = pytest.mark.skipif(sys.version_info < (3, 11), reason="native frames are recorded from Python 3.11 on")
+
+
+def built(directory: pathlib.Path, source: str, *flags: str) -> pathlib.Path:
+    """A library of tests/native_ext."""
+    compiler = shutil.which("c++" if source.endswith(".cc") else "cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    library = directory / f"lib{pathlib.Path(source).stem}.so"
+    # Else the compiler makes copies of functions, with names of their own.
+    plain = ["-fno-optimize-sibling-calls", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-partial-inlining"]
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", *plain, *flags, "-o", str(library),
+                    str(EXTENSIONS / source)], check=True)
+    return library
+
+
+def whole(stacks: "list[harness.Stack]") -> float:
+    """The part of the stacks that begin where the thread began."""
+    begun = [stack for stack in stacks if stack.frames and stack.frames[0].function.name == "_start"]
+    return len(begun) / max(len(stacks), 1)
+
+
+def known_frames(stack: harness.Stack, library: str) -> "list[str]":
+    """The program's functions and those of a library, outermost first; of the C library, that it was there."""
+    names: list[str] = []
+    for frame in stack.frames:
+        file = pathlib.Path(frame.function.file).name
+        if frame.function.kind == "python" or file == library:
+            names.append(harness.plain_name(frame.function) if frame.function.kind == "python" else frame.function.name)
+        elif file.startswith("libc.so") and names and names[-1] != "(libc)":
+            names.append("(libc)")
+    return names
+
+
+CHAIN = """
+import ctypes
+library = ctypes.CDLL({library!r})
+Callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)
+library.burn.argtypes = [ctypes.c_long]
+library.descend.argtypes = library.with_alloca.argtypes = [ctypes.c_long, Callback]
+library.with_aligned.argtypes = library.sort_two.argtypes = [Callback]
+
+def innermost(number):
+    library.burn(100)
+    return 1
+
+def aligned(number):
+    return library.with_aligned(Callback(innermost))
+
+def varying(number):
+    return library.with_alloca(5000, Callback(aligned))
+
+def deep(number):
+    return library.descend(3, Callback(varying))
+
+def main():
+    library.sort_two(Callback(deep))
+
+for _ in range(4):
+    main()
+"""
+
+
+@recorded_here
+@pytest.mark.parametrize("flag", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
+def test_python_and_c_call_each_other(tmp_path: pathlib.Path, program: Write, flag: str) -> None:
+    # GIVEN Python that calls C that calls Python, five times over: by way of qsort, recursion, a frame of varying size
+    # and an aligned one
+    script = program(CHAIN.format(library=str(built(tmp_path, "chain.c", flag))))
+    # WHEN it is recorded
+    recorded = harness.record(tmp_path, script, options=["--native"])
+    # THEN all samples of the computation have exactly this stack
+    stacks = [stack for stack in harness.stacks(recorded.profile)
+              if any(frame.function.name == "burn" for frame in stack.frames)]
+    burning = [known_frames(stack, "libchain.so") for stack in stacks]
+    expected = ["<module>", "main", "sort_two", "(libc)", "compare", "deep", "descend", "descend", "descend", "descend",
+                "varying", "with_alloca", "aligned", "with_aligned", "innermost", "burn"]
+    # (burn asks for the time, in the C library; the first "(libc)" is what called main().)
+    trimmed = [names[names.index("<module>"):names.index("burn") + 1] for names in burning]
+    assert len(trimmed) > 200
+    assert all(names == expected for names in trimmed), next(names for names in trimmed if names != expected)
+    assert whole(stacks) >= 0.999
+
+
+@recorded_here
+def test_exceptions_that_pass_through_frames(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN C++ that computes while an exception passes, then calls back, and that throws over and over
+    library = built(tmp_path, "thrown.cc")
+    script = program(f"""
+import ctypes
+library = ctypes.CDLL({str(library)!r})
+Callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)
+library.sail.argtypes = [Callback]
+def rescued(number):
+    return sum(range(1000000))
+def main():
+    for _ in range(5):
+        library.sail(Callback(rescued))
+    library.storm(20000)
+main()
+""")
+    recorded = harness.record(tmp_path, script, options=["--native"])
+    inside = [stack for stack in harness.stacks(recorded.profile)
+              if any(harness.plain_name(frame.function) == "main" and frame.function.kind == "python" for frame in stack.frames)]
+    stacks = [known_frames(stack, "libthrown.so") for stack in inside]
+    # THEN the destructor that runs while the exception passes is where it is, between its cause and its effect
+    passing = [names for names in stacks if "ship::Guard::~Guard()" in names and "sail" in names]
+    assert len(passing) > 100
+    rescue = next(name for name in passing[0] if name.startswith("long ship::rescue"))
+    assert all(names[names.index("main"):names.index("main") + 3] == ["main", "sail", rescue] for names in passing)
+    # AND so is the callback, and what the runtime does itself is unwound, too
+    assert any("rescued" in names and names.index("rescued") > names.index("sail") for names in stacks)
+    assert sum("storm" in names for names in stacks) > 20
+    assert whole(inside) >= 0.99
+
+
+LIBRARIES = """
+import hashlib, time, zlib
+data = bytes(range(256)) * 4000
+def digest():
+    return hashlib.sha256(data).digest()
+def pack():
+    return zlib.compress(data, 6)
+end = time.thread_time() + 1.5
+while time.thread_time() < end:
+    digest()
+    pack()
+"""
+
+
+@recorded_here
+def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that spends its time in OpenSSL and zlib
+    recorded = harness.record(tmp_path, program(LIBRARIES), options=["--native"])
+    # THEN at least 999 of 1000 stacks are whole
+    working = [stack for stack in harness.stacks(recorded.profile)
+               if any(harness.plain_name(frame.function) in ("digest", "pack") for frame in stack.frames)]
+    assert len(working) > 1000
+    assert whole(working) >= 0.999
+    # AND Python's function comes before the library's
+    for function, library in (("digest", "crypto"), ("pack", "libz")):
+        inside = [stack for stack in harness.stacks(recorded.profile)
+                  if any(harness.plain_name(frame.function) == function for frame in stack.frames)]
+        native = [stack for stack in inside if library in stack.frames[-1].function.file]
+        assert len(native) > 0.5 * len(inside)
+    # AND `show` has one line for each library that was entered
+    shown = harness.plimsoll_command("show", tmp_path / "recorded.plim").expect().out
+    assert "libcrypto.so" in shown and "libpython" not in shown
+    every = harness.plimsoll_command("show", tmp_path / "recorded.plim", "--native", "--no-fold").expect().out
+    assert len(every.splitlines()) > len(shown.splitlines())
+    none = harness.plimsoll_command("show", tmp_path / "recorded.plim", "--no-native").expect().out
+    assert "libcrypto" not in none and "digest" in none
+
+
+def test_without_the_option_there_is_no_native_frame(tmp_path: pathlib.Path, program: Write) -> None:
+    recorded = harness.record(tmp_path, program("for _ in range(100): sum(range(10000))"))
+    assert all(frame.function.kind != "native" for stack in harness.stacks(recorded.profile) for frame in stack.frames)
+    assert "native" not in recorded.profile.meta
+
+
+@pytest.mark.any_version
+def test_the_reader_records_none() -> None:
+    refused = harness.plimsoll_run("-c", "pass", options=["--native", "--engine", "reader"])
+    assert refused.code == 2
+    assert "each thread's own ticks" in refused.err
+    with pytest.raises(ValueError, match="another engine than reader"):
+        plimsoll.Profiler(native=True, engine="reader").start()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are recorded")
+def test_an_older_python_runs_without_a_profile(tmp_path: pathlib.Path) -> None:
+    done = harness.plimsoll_run("-c", "print(6 * 7)", options=["--native", "-o", tmp_path / "none.plim"]).expect()
+    assert done.out == "42\n"
+    assert any("from Python 3.11 on" in line for line in done.notices)
