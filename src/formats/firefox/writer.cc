@@ -29,7 +29,10 @@ std::string write_file(const FileLayout& layout) {
   const MarkerTypes marker_types(layout.profile);
   Texts texts;
 
+  // What a sample takes, or nearly: a text that grows by doubling is copied again and again.
+  constexpr std::size_t kSampleBytes = 32;
   std::string out;
+  out.reserve(layout.profile.samples.size() * kSampleBytes);
   JsonWriter json(out);
   json.begin_object();
   write_meta(json, layout, marker_types);
