@@ -5,6 +5,8 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <utility>
 
+#include "formats/firefox/allocations.h"
+
 namespace plimsoll::formats::firefox {
 namespace {
 
@@ -135,12 +137,14 @@ void write_identity(JsonWriter& json, const FileLayout& layout, ThreadId id, std
 void write_threads(JsonWriter& json, const FileLayout& layout, const MarkerTypes& marker_types, Texts& texts) {
   const std::vector<std::vector<const profile::Marker*>> markers = markers_by_thread(layout);
   const std::vector<std::string> titles = thread_titles(layout.profile);
+  const std::vector<std::vector<std::uint32_t>> allocations = allocations_by_thread(layout.profile);
   ThreadIds tids;
   json.column("threads", layout.threads, [&](ThreadId id) {
     json.begin_object();
     write_identity(json, layout, id, titles[id.index()]);
     tids.write(json, layout.profile.threads[id.index()].os_tid);
     write_samples(json, layout, id);
+    write_allocations(json, layout, allocations[id.index()]);
     write_markers(json, marker_types, markers[layout.index_of_thread[id.index()]], texts);
     json.end_object();
   });
