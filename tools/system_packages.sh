@@ -6,7 +6,8 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ ccache pkg-config git
   python3 python3-venv python3-dev python3-pip
-  libelf-dev libzstd-dev zlib1g-dev libminizip-dev libsqlite3-dev libfmt-dev libcli11-dev libtomlplusplus-dev libprotozero-dev libgtest-dev
+  libelf-dev libzstd-dev zlib1g-dev libminizip-dev libsqlite3-dev libcapstone-dev
+  libfmt-dev libcli11-dev libtomlplusplus-dev libprotozero-dev libgtest-dev
 )
 # Boost 1.81 or newer: Debian 12 has it beside its default 1.74.
 if apt-cache show libboost1.81-dev >/dev/null 2>&1; then packages+=(libboost1.81-dev); else packages+=(libboost-dev); fi

@@ -1,7 +1,7 @@
 """Recording on PyPy, by what is built into it: ``_vmprof``, which samples, and ``_jitlog``, a log of what its JIT does.
 
-They write beside the profile, into FILE.vmprof and FILE.jit, of which ``plimsoll run`` makes the profile when the
-program has ended, however it ended; see src/cli/pypy_files.cc.
+They write beside the profile, into FILE.vmprof and FILE.jit, and PyPy's own log into FILE.pypylog, of which
+``plimsoll run`` makes the profile when the program has ended, however it ended; see src/cli/pypy_files.cc.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import atexit
 import os
 import struct
 import sys
+import time
 
 import _vmprof
 
@@ -33,7 +34,8 @@ _NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "
 class _Active:
     """What is being recorded."""
 
-    def __init__(self, path: str, settings: dict[str, str]) -> None:
+    def __init__(self, path: str, settings: dict[str, str], has_log: bool) -> None:
+        self.has_log = has_log
         self.profile = _create(path + ".vmprof")
         self.jitlog = _create(path + ".jit") if settings.get("jitlog") else None
 
@@ -56,22 +58,44 @@ def start(path: str, settings: dict[str, str]) -> None:
     if missing:
         print(f"plimsoll: on PyPy there is no {', '.join(missing)}", file=sys.stderr)
     period = 1 / float(settings.get("rate_hz", "1000"))
-    now = _Active(path, settings)
+    has_log = "pypylog" in settings
+    if has_log:
+        os.environ.pop("PYPYLOG", None)  # the log is this process's
+        _mark_clock()
+    now = _Active(path, settings, has_log)
     _vmprof.enable(now.profile, min(max(period, _SHORTEST_PERIOD_S), _LONGEST_PERIOD_S),
                    float(settings.get("rss_interval_s", "1")) <= _OFTEN_S, False, False, mode == "wall")
     if now.jitlog is not None:
         import _jitlog
 
         _jitlog.enable(now.jitlog)
+    if now.has_log:
+        _mark_clock()
     _active = now
     atexit.register(_stop_at_exit)
     os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _mark_clock() -> None:
+    """Tells PyPy's log (PYPYLOG) the time of day, as the name of a section: its own clock counts ticks of unknown
+    length.
+
+    Two marks when a program starts give their length roughly, which is what remains of a program that is killed;
+    one at its end gives it exactly.
+    """
+    import __pypy__
+
+    section = f"plimsoll-clock-{time.time_ns()}"
+    __pypy__.debug_start(section)
+    __pypy__.debug_stop(section)
 
 
 def _stop_at_exit() -> None:
     now = _active
     if now is None:
         return
+    if now.has_log:
+        _mark_clock()
     _vmprof.disable()
     _add_facts(now.profile)
     if now.jitlog is not None:

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "formats/input.h"
+#include "formats/pypylog/reader.h"
 #include "profile/plim_writer.h"
 
 namespace plimsoll::cli {
@@ -17,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSamples = ".vmprof";
 constexpr std::string_view kLog = ".jit";
+constexpr std::string_view kSections = ".pypylog";
 constexpr std::string_view kFact = "vmprof.plimsoll.";  // as the reader names what _pypy.py has put into the file
 
 // The facts of the session, under the names that other recordings have them by.
@@ -45,13 +48,18 @@ Status adopt(const std::string& plim) {
     if (!bytes.ok()) return bytes.error();
     profile.value().attachments.push_back({"jitlog", std::move(bytes.value().bytes)});
   }
+  const std::string sections = pypy_log_path(plim);
+  if (const Result<MappedFile> file = MappedFile::open(sections);
+      file.ok() && !formats::pypylog::add_sections(profile.value(), file.value().view()))
+    profile.value().set_meta("pypylog", "left out: it does not tell the time");
   PLIMSOLL_TRY(profile::write_plim_file(profile.value(), plim));
-  ::unlink(samples.c_str());
-  ::unlink(log.c_str());
+  for (const std::string& adopted : {samples, log, sections}) ::unlink(adopted.c_str());
   return Ok{};
 }
 
 }  // namespace
+
+std::string pypy_log_path(const std::string& plim) { return plim + std::string(kSections); }
 
 void adopt_pypy_files(const std::string& plim, Console& console) {
   const fs::path path(plim);

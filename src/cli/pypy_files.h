@@ -8,9 +8,12 @@
 
 namespace plimsoll::cli {
 
+// Where PyPy's log of its collector and its JIT is put for a profile.
+std::string pypy_log_path(const std::string& plim);
+
 // After a program has run: if PyPy's own sampler has written PLIM.vmprof, makes PLIM of that, with the log of its JIT
-// (PLIM.jit) attached, and takes both away; and does so for the profiles of child processes (app.123.plim). What cannot
-// be read is left there, and said.
+// (PLIM.jit) attached and the sections of its other log (PLIM.pypylog) as markers, and takes all of them away; and does
+// so for the profiles of child processes (app.123.plim). What cannot be read is left there, and said.
 void adopt_pypy_files(const std::string& plim, Console& console);
 
 }  // namespace plimsoll::cli

@@ -61,6 +61,25 @@ TEST_F(PyPyFiles, BecomeOneProfileWithItsFactsAndItsLog) {
   EXPECT_EQ(console_.err, "");
 }
 
+TEST_F(PyPyFiles, HaveWhatTheCollectorDidAsMarkers) {
+  // GIVEN PyPy's log, with its clock (2 ticks a nanosecond) WHEN it is adopted THEN its sections are markers
+  write("app.plim.vmprof", kSamples);
+  write("app.plim.pypylog",
+        "[3e8] {plimsoll-clock-1000\n[7d0] {gc-minor\n[bb8] gc-minor}\n[fa0] {plimsoll-clock-2500\n");
+  adopt();
+  const Result<profile::Profile> profile = read("app.plim");
+  ASSERT_TRUE(profile.ok());
+  ASSERT_EQ(profile.value().markers.size(), 1U);
+  EXPECT_EQ(profile.value().markers[0].name, "gc-minor");
+  EXPECT_EQ(profile.value().markers[0].duration_ns, 500);
+  EXPECT_FALSE(has("app.plim.pypylog"));
+  // AND a log that does not tell the time is left out, which is said
+  write("app.plim.vmprof", kSamples);
+  write("app.plim.pypylog", "[7d0] {gc-minor\n[bb8] gc-minor}\n");
+  adopt();
+  EXPECT_NE(read("app.plim").value().meta_value("pypylog"), "");
+}
+
 TEST_F(PyPyFiles, OfChildProcessesToo) {
   write("app.123.plim.vmprof", kSamples);
   adopt();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/json_document.h"
 #include "cli/place.h"
@@ -11,6 +12,7 @@
 #include "cli/units.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
+#include "jitlog/listing.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -72,14 +74,47 @@ std::string operation_line(const Forest& forest, const Operation& operation, con
   return line;
 }
 
-std::string render_stage(const Forest& forest, const Stage& stage, const Page& page) {
+// The machine code of an operation, by addresses. Operations of other stages than the last have none.
+class Instructions {
+ public:
+  Instructions(const Forest& forest, const Trace& trace) : start_(trace.code_start) {
+    auto opened = jitlog::Disassembler::open(forest.machine, forest.is_32bit);
+    if (opened.ok()) disassembler_ = opened.take();
+  }
+  [[nodiscard]] std::string lines(std::uint64_t offset, std::string_view code, const Page& page) const {
+    std::string out;
+    if (!disassembler_ || code.empty()) return out;
+    const std::uint64_t at = start_ + offset;
+    for (const jitlog::Instruction& one : disassembler_->instructions(code, at))
+      out += page.paint(Style::kDim, fmt::format("        {:#x}  {}", at + one.offset, one.text)) + "\n";
+    return out;
+  }
+
+ private:
+  std::uint64_t start_;
+  std::optional<jitlog::Disassembler> disassembler_;
+};
+
+std::vector<jitlog::PlacedPoint> places_of(const Forest& forest, const Trace& trace, StageKind kind) {
+  if (kind == StageKind::kAssembled) return jitlog::assembled_places(forest, trace);
+  std::vector<jitlog::PlacedPoint> places;
+  for (const MergePoint& place : trace.stage(kind).merge_points) places.push_back({place.before, &place});
+  return places;
+}
+
+std::string render_stage(const Forest& forest, const Trace& trace, StageKind kind, const Page& page) {
+  const std::vector<Operation>& operations = trace.stage(kind).operations;
+  const std::vector<jitlog::PlacedPoint> places = places_of(forest, trace, kind);
+  const Instructions instructions(forest, trace);
   std::string out;
-  std::size_t next_place = 0;
-  const std::vector<MergePoint>& places = stage.merge_points;
-  for (std::size_t i = 0; i <= stage.operations.size(); ++i) {
-    for (; next_place < places.size() && places[next_place].before == i; ++next_place)
-      out += page.paint(Style::kDim, place_line(forest, places[next_place], page)) + "\n";
-    if (i < stage.operations.size()) out += operation_line(forest, stage.operations[i], page) + "\n";
+  if (kind == StageKind::kAssembled) out += instructions.lines(trace.entry_offset, trace.entry_code, page);
+  auto place = places.begin();
+  for (std::size_t i = 0; i <= operations.size(); ++i) {
+    for (; place != places.end() && place->before == i; ++place)
+      out += page.paint(Style::kDim, place_line(forest, *place->place, page)) + "\n";
+    if (i == operations.size()) break;
+    out += operation_line(forest, operations[i], page) + "\n";
+    out += instructions.lines(operations[i].code_offset, operations[i].code, page);
   }
   return out;
 }
@@ -219,7 +254,7 @@ std::string render_trace(const Forest& forest, const Trace& trace, const std::ve
     out += fmt::format("\n{}: {} operations on {}\n", jitlog::kStageNames[static_cast<std::size_t>(kind)],
                        format_count(stage.operations.size()),
                        stage.arguments.empty() ? "nothing" : printable(stage.arguments));
-    out += render_stage(forest, stage, page);
+    out += render_stage(forest, trace, kind, page);
   }
   return out;
 }

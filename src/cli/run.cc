@@ -141,7 +141,7 @@ class Run final : public Command {
     if (is_external_) return run_external(argv, plim, output, console);
     const Result<std::string> boot = find_boot_directory(interpreter.value());
     if (!boot.ok()) return boot.error();
-    const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), fs::absolute(plim).string()));
+    const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()));
     if (!ending.ok()) return ending.error();
     adopt_pypy_files(plim, console);
     std::error_code error;
@@ -239,6 +239,7 @@ class Run final : public Command {
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,
+                                                                           const std::string& interpreter,
                                                                            const std::string& path) const {
     const char* before = std::getenv("PYTHONPATH");
     constexpr double kOften = 0.01;
@@ -265,8 +266,18 @@ class Run final : public Command {
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");
     if (jitlog_) say("jitlog", "1");
+    const bool has_pypylog = writes_pypylog(interpreter, path);
+    if (has_pypylog) say("pypylog", "1");
     const std::string rest = before != nullptr && *before != '\0' ? std::string(":") + before : std::string{};
-    return {{"PLIMSOLL_RUN", run}, {"PYTHONPATH", boot + rest}};
+    std::vector<std::pair<std::string, std::string>> all = {{"PLIMSOLL_RUN", run}, {"PYTHONPATH", boot + rest}};
+    // "+": what begins and ends, without the texts between. PyPy takes the variable out of its environment.
+    if (has_pypylog) all.emplace_back("PYPYLOG", "+" + pypy_log_path(path));
+    return all;
+  }
+  // PyPy's own log of its collector and its JIT, unless the user wants that elsewhere. "%d" is its process id to PyPy.
+  static bool writes_pypylog(const std::string& interpreter, const std::string& path) {
+    return fs::path(interpreter).filename().string().starts_with("pypy") && std::getenv("PYPYLOG") == nullptr &&
+           path.find("%d") == std::string::npos;
   }
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "formats/labels.h"
+#include "formats/text_lines.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -28,6 +29,19 @@ FunctionKind kind_of(std::string_view name, std::string_view file) {
 }
 
 }  // namespace
+
+ForeignFrame frame_of_label(std::string_view label) {
+  const std::size_t open = label.rfind(" (");
+  if (open == std::string_view::npos || !label.ends_with(')')) return {.name = label, .file = {}};
+  ForeignFrame frame{.name = label.substr(0, open), .file = label.substr(open + 2, label.size() - open - 3)};
+  const std::size_t colon = frame.file.rfind(':');
+  if (colon == std::string_view::npos) return frame;
+  if (const std::optional<std::int64_t> line = integer(frame.file.substr(colon + 1))) {
+    frame.line = *line;
+    frame.file = frame.file.substr(0, colon);
+  }
+  return frame;
+}
 
 std::int64_t nanoseconds_of(double value, double unit_ns) {
   const double ns = value * unit_ns;

@@ -21,6 +21,9 @@ struct ForeignFrame {
   std::optional<profile::FunctionKind> kind{};  // where the format tells it; else it is guessed from the names
 };
 
+// "function (file:line)", as many tools write a frame; the parts that are missing stay empty.
+ForeignFrame frame_of_label(std::string_view label);
+
 // Fills a Profile. Threads are named by any key that tells them apart.
 class ForeignProfile {
  public:

@@ -25,10 +25,11 @@ struct Ending {
 };
 
 // What users of these formats, and their viewers, expect. No ending is the end of another one, so their order is free.
-constexpr std::array<Ending, 14> kEndings = {{{".speedscope.json", "speedscope"},
+constexpr std::array<Ending, 15> kEndings = {{{".speedscope.json", "speedscope"},
                                               {".speedscope", "speedscope"},
                                               {".firefox.json", "firefox"},
                                               {".firefox", "firefox"},
+                                              {".jslb", "jslb"},
                                               {".pb", "pprof"},
                                               {".pprof", "pprof"},
                                               {".heap", "pprof-heap"},
@@ -84,17 +85,29 @@ Error unknown_ending(std::string_view path, std::string_view lower_path) {
 
 }  // namespace
 
+namespace {
+
+template <std::string (*kWrite)(const profile::Profile&)>
+Result<std::string> always(const profile::Profile& profile) {
+  return kWrite(profile);
+}
+
+}  // namespace
+
 const std::vector<Writer>& writers() {
   static const std::vector<Writer> all = {
       {"speedscope", ".speedscope.json", "speedscope.app: time order, left heavy and sandwich views",
-       speedscope::write},
-      {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines", firefox::write},
-      {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", pprof::write},
+       always<speedscope::write>},
+      {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines",
+       always<firefox::write>},
+      {"jslb", ".jslb.gz", "the same in columns, which the page loads faster; at most 4 GiB", firefox::write_jslb},
+      {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", always<pprof::write>},
       {"pprof-heap", ".heap.gz", "go tool pprof: sampled allocations, all of them and what is alive",
-       pprof::write_heap},
+       always<pprof::write_heap>},
       {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",
-       collapsed::write},
-      {"vmprof", ".vmprof", "vmprof 0.4 and later, PyCharm; samples without weights, of a period each", vmprof::write},
+       always<collapsed::write>},
+      {"vmprof", ".vmprof", "vmprof 0.4 and later, PyCharm; samples without weights, of a period each",
+       always<vmprof::write>},
   };
   return all;
 }
@@ -113,10 +126,10 @@ Result<Writer> find_writer(std::string_view name, std::string_view path) {
 
 Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path) {
   profile.put_waits_on_stacks();
-  if (writer.name == "firefox") profile.put_tags_into_markers();
-  std::string bytes = writer.write(profile);
-  if (!lower_case(path).ends_with(kGzipEnding) || bytes.starts_with(kGzipMagic)) return bytes;
-  return gzip(bytes);
+  if (writer.name == "firefox" || writer.name == "jslb") profile.put_tags_into_markers();
+  Result<std::string> bytes = writer.write(profile);
+  if (!bytes.ok() || !lower_case(path).ends_with(kGzipEnding) || bytes.value().starts_with(kGzipMagic)) return bytes;
+  return gzip(bytes.value());
 }
 
 }  // namespace plimsoll::formats

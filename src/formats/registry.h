@@ -12,11 +12,11 @@ namespace plimsoll::formats {
 
 // A format that Plimsoll can write.
 struct Writer {
-  std::string_view name;       // as given to -f: "speedscope", "collapsed", "firefox", "pprof"
+  std::string_view name;       // as given to -f: "speedscope", "collapsed", "firefox", "jslb", "pprof"
   std::string_view extension;  // the usual file name ending: ".speedscope.json", ".collapsed", ...
   std::string_view summary;    // one line for --help
-  // The file's bytes. Never fails: a Profile that can be read can be written.
-  std::string (*write)(const profile::Profile& profile);
+  // The file's bytes. Fails only where a format has a limit that the profile is beyond (jslb: 4 GiB).
+  Result<std::string> (*write)(const profile::Profile& profile);
 };
 
 // All writers, in the order of --help.
@@ -25,6 +25,7 @@ const std::vector<Writer>& writers();
 // The writer called `name`; with an empty name, the one that `path` ends for, without regard to ASCII case:
 //   speedscope  .speedscope.json  .speedscope
 //   firefox     .firefox.json  .firefox  profile.json (that whole name)
+//   jslb        .jslb
 //   pprof       .pb  .pprof
 //   vmprof      .vmprof
 //   pprof-heap  .heap
@@ -34,7 +35,7 @@ Result<Writer> find_writer(std::string_view name, std::string_view path);
 
 // The bytes to put into the file `path`: what `writer` writes, gzipped if the path ends with ".gz" and the format is
 // not compressed by itself. Waits of threads are put onto their stacks, and stay there: a "[sleep]" below the line that
-// sleeps. Fails only without memory to compress.
+// sleeps. Fails as Writer::write, and without memory to compress.
 Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path);
 
 }  // namespace plimsoll::formats

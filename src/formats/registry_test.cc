@@ -31,6 +31,7 @@ TEST(Registry, KnowsTheEndingsThatViewersUse) {
   EXPECT_EQ(found("", "out.collapsedstack.txt"), "collapsed");
   EXPECT_EQ(found("", "out.firefox.json"), "firefox");
   EXPECT_EQ(found("", "profile.json"), "firefox");
+  EXPECT_EQ(found("", "app.JSLB.gz"), "jslb");
   EXPECT_EQ(found("", "dir/profile.json.gz"), "firefox");
   EXPECT_EQ(found("", "out.pb"), "pprof");
   EXPECT_EQ(found("", "out.pprof.gz"), "pprof");
@@ -47,13 +48,14 @@ TEST(Registry, DoesNotGuessBetweenTwoJsonFormats) {
 
 TEST(Registry, ListsTheFormatsWhenNoneFits) {
   // GIVEN a name or an ending that is not known WHEN it is asked for THEN the error lists what is
-  EXPECT_EQ(
-      found("perfetto", "x"),
-      "error: there is no format \"perfetto\"; the formats are speedscope, firefox, pprof, pprof-heap, collapsed, "
-      "vmprof");
+  EXPECT_EQ(found("perfetto", "x"),
+            "error: there is no format \"perfetto\"; the formats are speedscope, firefox, jslb, pprof, pprof-heap, "
+            "collapsed, "
+            "vmprof");
   EXPECT_EQ(found("", "out"),
             "error: the name \"out\" does not say which format to write; give one with -f, or end the name with "
-            ".speedscope.json (speedscope), .firefox.json.gz (firefox), .pb.gz (pprof), .heap.gz (pprof-heap), "
+            ".speedscope.json (speedscope), .firefox.json.gz (firefox), .jslb.gz (jslb), .pb.gz (pprof), .heap.gz "
+            "(pprof-heap), "
             ".collapsed (collapsed), .vmprof (vmprof)");
 }
 
@@ -65,7 +67,7 @@ TEST(WriteAs, CompressesWhatIsCalledGz) {
   EXPECT_EQ(testing::gunzip(write_as(collapsed, profile, "out.collapsed.gz").value()), "main 5000\n");
   // AND pprof, which is compressed by itself, is not compressed again
   const Writer pprof = find_writer("pprof", "").take();
-  EXPECT_EQ(write_as(pprof, profile, "out.pb.gz").value(), pprof.write(profile));
+  EXPECT_EQ(write_as(pprof, profile, "out.pb.gz").value(), pprof.write(profile).value());
 }
 
 }  // namespace

@@ -122,6 +122,20 @@ std::string write_mojo(const Profile& profile) {
   });
   return mojo::testing::draw_file(text + "meta duration 1");
 }
+std::string write_chrome_trace(const Profile& profile) {
+  std::string text;
+  std::vector<std::int64_t> at_ns(profile.threads.size());
+  for_each_sample(profile, [&](std::size_t row, const std::vector<FrameText>& frames) {
+    std::int64_t& now_ns = at_ns[profile.samples.thread[row].index()];
+    for (const FrameText& frame : frames)
+      text +=
+          fmt::format(R"json({}{{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":"{} ({}:{})"}})json",
+                      text.empty() ? "[" : ",", profile.samples.thread[row].index(), static_cast<double>(now_ns) / 1e3,
+                      static_cast<double>(profile.samples.weight_ns[row]) / 1e3, frame.name, frame.file, frame.line);
+    now_ns += profile.samples.weight_ns[row];
+  });
+  return text + "]";
+}
 std::string write_plim(const Profile& profile) {
   return profile::PlimEncoder::file_header() + profile::PlimEncoder(1).encode(profile);
 }
@@ -133,11 +147,9 @@ struct Carrier {
   std::int64_t tolerance_ns = 0;  // of a sample
 };
 std::vector<Carrier> carriers() {
-  std::vector<Carrier> all = {{"plim", write_plim},
-                              {"pyinstrument", write_pyinstrument, 1},
-                              {"perf script", write_perf},
-                              {"austin", write_austin, 500},
-                              {"mojo", write_mojo, 500}};
+  std::vector<Carrier> all = {
+      {"plim", write_plim},        {"pyinstrument", write_pyinstrument, 1}, {"chrome trace", write_chrome_trace, 1},
+      {"perf script", write_perf}, {"austin", write_austin, 500},           {"mojo", write_mojo, 500}};
   for (const Writer& writer : writers())
     if (writer.name != "pprof-heap")
       all.push_back({std::string(writer.name),

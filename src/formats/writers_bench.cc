@@ -19,6 +19,7 @@ BENCHMARK_CAPTURE(write_million_samples, speedscope, "speedscope", "out.json")->
 BENCHMARK_CAPTURE(write_million_samples, collapsed, "collapsed", "out.collapsed")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(write_million_samples, firefox, "firefox", "out.json")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(write_million_samples, firefox_gz, "firefox", "out.json.gz")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(write_million_samples, jslb, "jslb", "out.jslb")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(write_million_samples, pprof, "pprof", "out.pb.gz")->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -63,7 +63,9 @@ struct Trace {
   std::optional<TraceIndex> parent;  // of bridges: the trace with that guard
   std::uint64_t code_start = 0;      // of the machine code; 0 = it was not assembled
   std::uint64_t code_end = 0;
-  std::uint64_t entries = 0;  // how often it was entered, if the log counts that
+  std::uint16_t entry_offset = 0;  // of `entry_code`
+  std::string_view entry_code;     // before the code of the first operation: sets up the frame
+  std::uint64_t entries = 0;       // how often it was entered, if the log counts that
   bool is_aborted = false;
   std::array<Stage, kStageCount> stages;
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "jitlog/listing.h"
 #include "jitlog/query.h"
 #include "jitlog/reader.h"
 
@@ -14,7 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto everything = Query::parse("op(\"int\") | func(\"f\") & count > 3 | ~loops");
   const auto forest = read(bytes);
   if (!forest.ok()) return 0;
+  const auto disassembler = Disassembler::open("x86_64", false);
   for (const Trace& trace : forest.value().traces) {
+    (void)listing(forest.value(), trace, &disassembler.value());
     if (query.ok()) (void)query.value().matches(forest.value(), trace);
     (void)everything.value().matches(forest.value(), trace);
     (void)forest.value().bridge_of(trace.guard);

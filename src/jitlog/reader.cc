@@ -233,8 +233,12 @@ class Reader {
     const std::uint16_t offset = in_.u16();
     const std::string_view bytes = in_.text();
     if (in_.failed()) return true;
-    // Code before the first operation belongs to none: it sets up the frame.
-    if (stage_ == nullptr || stage_->operations.empty()) return true;
+    if (stage_ == nullptr) return true;
+    if (stage_->operations.empty()) {
+      forest_.traces.back().entry_offset = offset;
+      forest_.traces.back().entry_code = bytes;
+      return true;
+    }
     stage_->operations.back().code_offset = offset;
     stage_->operations.back().code = bytes;
     return true;

@@ -2,14 +2,13 @@
 #include "server/answers.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/verb.hpp>
 #include <boost/json.hpp>
-#include <charconv>
 
 #include "formats/json_values.h"
+#include "formats/labels.h"
 
 namespace plimsoll::server {
 namespace {
@@ -39,12 +38,6 @@ json::object source_of(const json::value& asked, const Exhibit& exhibit) {
   return {{"symbolsLastModified", nullptr}, {"sourceLastModified", nullptr}, {"file", file}, {"source", found->text}};
 }
 
-std::string hexadecimal(std::int64_t number) {
-  std::array<char, 2 * sizeof number> digits{};
-  const auto [end, error] = std::to_chars(digits.begin(), digits.end(), static_cast<std::uint64_t>(number), 16);
-  return "0x" + std::string(digits.begin(), end);
-}
-
 // The frames of one stack, [[index of the module, offset], ...], without names.
 json::array unnamed_frames(const json::value& stack, const json::array& modules) {
   json::array frames;
@@ -57,7 +50,7 @@ json::array unnamed_frames(const json::value& stack, const json::array& modules)
     const json::array* name = modules[*module].if_array();
     frames.push_back({{"frame", frames.size()},
                       {"module", formats::text_of(formats::element(name, 0))},
-                      {"module_offset", hexadecimal(*offset)}});
+                      {"module_offset", formats::hexadecimal(static_cast<std::uint64_t>(*offset))}});
   }
   return frames;
 }
@@ -81,6 +74,7 @@ json::object answer_question(std::string_view path, const std::string& body, con
   if (!asked.ok()) return failure(asked.error().message);
   if (path == "/source/v1") return source_of(asked.value(), exhibit);
   if (path == "/symbolicate/v5") return without_symbols(asked.value());
+  if (exhibit.code != nullptr) return exhibit.code->answer(asked.value());
   return failure("there is no machine code in this profile");
 }
 

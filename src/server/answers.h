@@ -7,11 +7,13 @@
 
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "profile/profile.h"
+#include "server/jit_code.h"
 
 namespace plimsoll::server {
 
@@ -20,17 +22,18 @@ using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
 // What a server has to show, and how it is reached.
 struct Exhibit {
-  std::string profile_gz;                // a processed profile of the Firefox Profiler's, gzipped
-  std::vector<profile::Source> sources;  // texts for its source view
-  std::string secret;                    // the first element of all paths
-  std::vector<std::string> authorities;  // "127.0.0.1:4711": what the header Host may be
+  std::string profile_gz;                 // a processed profile of the Firefox Profiler's, gzipped
+  std::vector<profile::Source> sources;   // texts for its source view
+  std::string secret;                     // the first element of all paths
+  std::vector<std::string> authorities;   // "127.0.0.1:4711": what the header Host may be
+  std::shared_ptr<const JitCode> code{};  // for its assembly view; null if there is none
 };
 
 // The answer to one request:
 //   GET  /SECRET/profile.json      the profile
 //   POST /SECRET/source/v1         {"file": F} -> {"file": F, "source": text}, of files that the profile holds
 //   POST /SECRET/symbolicate/v5    every frame without a name: a profile's frames have their names in it
-//   POST /SECRET/asm/v1            that there is no machine code
+//   POST /SECRET/asm/v1            the machine code of a trace of the JIT, as instructions (jit_code.h)
 //   OPTIONS                        which headers may be sent, as browsers ask before they do
 // and 404 to everything else. Errors of the APIs are {"error": text} with status 200, as the page expects.
 Response answer(const Request& request, const Exhibit& exhibit);

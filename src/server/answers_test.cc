@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include "jitlog/testing.h"
+
 namespace plimsoll::server {
 namespace {
 
 namespace http = boost::beast::http;
 
-Exhibit exhibit() { return {"PROFILE", {{"/app/main.py", "print('tea')\n"}}, "s3cret", {"127.0.0.1:4711"}}; }
+Exhibit exhibit() {
+  return {"PROFILE",
+          {{"/app/main.py", "print('tea')\n"}},
+          "s3cret",
+          {"127.0.0.1:4711"},
+          JitCode::read(jitlog::testing::loop_and_bridge(4, false))};
+}
 
 Request request(http::verb method, std::string_view target, std::string body = {}) {
   Request asked(method, target, 11, std::move(body));
@@ -73,6 +81,15 @@ TEST(Answers, NameNoFramesAgain) {
             R"({"results":[{"stacks":[[{"frame":0,"module":"libc.so.6","module_offset":"0x1234"},)"
             R"({"frame":1,"module":"libc.so.6","module_offset":"0xffffffffffffffff"}]],"found_modules":{}},)"
             R"({"stacks":[],"found_modules":{}},{"stacks":[],"found_modules":{}}]})");
+}
+
+TEST(Answers, ShowMachineCodeOfTheJit) {
+  const Request asked =
+      request(http::verb::post, "/s3cret/asm/v1", R"({"debugName":"jit@0x0","startAddress":"0x1000"})");
+  EXPECT_NE(answer(asked, exhibit()).body().find("add rax, rbx"), std::string::npos);
+  Exhibit without = exhibit();
+  without.code = nullptr;
+  EXPECT_NE(answer(asked, without).body().find("no machine code"), std::string::npos);
 }
 
 TEST(Answers, KnowWhichMethodIsForWhat) {

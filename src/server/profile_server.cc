@@ -100,7 +100,7 @@ ProfileServer& ProfileServer::operator=(ProfileServer&&) noexcept = default;
 ProfileServer::~ProfileServer() = default;
 
 Result<ProfileServer> ProfileServer::listen(std::string profile_gz, std::vector<profile::Source> sources,
-                                            std::uint16_t port) {
+                                            std::string jitlog, std::uint16_t port) {
   constexpr std::size_t kSecretBytes = 24;
   const Result<std::string> secret = os::random_hex(kSecretBytes);
   if (!secret.ok()) return secret.error();
@@ -115,8 +115,11 @@ Result<ProfileServer> ProfileServer::listen(std::string profile_gz, std::vector<
   if (error) return cannot_listen(error, port);
   const std::string bound = std::to_string(acceptor.local_endpoint(error).port());
   if (error) return cannot_listen(error, port);
-  state->exhibit = {
-      std::move(profile_gz), std::move(sources), secret.value(), {"127.0.0.1:" + bound, "localhost:" + bound}};
+  state->exhibit = {std::move(profile_gz),
+                    std::move(sources),
+                    secret.value(),
+                    {"127.0.0.1:" + bound, "localhost:" + bound},
+                    jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
   state->address = "http://127.0.0.1:" + bound + "/" + secret.value();
   return ProfileServer(std::move(state));
 }

@@ -16,8 +16,10 @@ namespace plimsoll::server {
 class ProfileServer {
  public:
   // Listens on 127.0.0.1:`port`; 0 = a port that is free. `profile_gz` is a processed profile of the Firefox
-  // Profiler's, gzipped. Errors: kSystem, kPermission (ports below 1024), for example because the port is taken.
-  static Result<ProfileServer> listen(std::string profile_gz, std::vector<profile::Source> sources, std::uint16_t port);
+  // Profiler's, gzipped; `jitlog` the bytes of a log of PyPy's JIT, or nothing. Errors: kSystem, kPermission (ports
+  // below 1024), for example because the port is taken.
+  static Result<ProfileServer> listen(std::string profile_gz, std::vector<profile::Source> sources, std::string jitlog,
+                                      std::uint16_t port);
 
   ProfileServer(ProfileServer&&) noexcept;
   ProfileServer& operator=(ProfileServer&&) noexcept;

@@ -80,7 +80,14 @@ function checkShared(shared, meta, checks) {
   checkColumn('frameTable.category', frameTable.category, (index) => isIndex(index, meta.categories.length), checks);
   checkColumn('frameTable.subcategory', frameTable.subcategory,
               (index, row) => isIndex(index, meta.categories[frameTable.category[row]].subcategories.length), checks);
-  checkColumn('frameTable.address', frameTable.address, (address) => address === -1, checks);
+  const { nativeSymbols } = shared;
+  checkColumn('frameTable.nativeSymbol', frameTable.nativeSymbol,
+              (symbol) => symbol === null || isIndex(symbol, nativeSymbols.length), checks);
+  checkColumn('frameTable.address', frameTable.address, (address, row) => {
+    const symbol = frameTable.nativeSymbol[row];
+    return address === (symbol === null ? -1 : nativeSymbols.address[symbol]);
+  }, checks);
+  checkColumn('nativeSymbols.address', nativeSymbols.address, (address) => isIndex(address, 2 ** 31), checks);
   checkColumn('frameTable.inlineDepth', frameTable.inlineDepth, (depth) => depth === 0, checks);
   checkColumn('frameTable.line', frameTable.line, isPosition, checks);
   checkColumn('frameTable.column', frameTable.column, isPosition, checks);
@@ -171,7 +178,8 @@ export function checkInvariants(profile, checks) {
   const tids = profile.threads.map((thread) => `${thread.pid}/${thread.tid}`);
   checks.equal('number of different threads', new Set(tids).size, tids.length);
   profile.counters.forEach((counter, index) => checkCounter(counter, index, profile, checks));
-  checks.equal('libs', profile.libs.length, 0);
+  checkColumn('nativeSymbols.libIndex', profile.shared.nativeSymbols.libIndex,
+              (lib) => isIndex(lib, profile.libs.length), checks);
 
   let cpu_ns = 0;
   let samples = 0;

@@ -74,6 +74,10 @@ def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Wr
     assert profile.meta["argv"].endswith(f"{source} a b") and profile.meta["plimsoll"] == plimsoll.__version__
     assert harness.total_seconds(profile)["work"] > 0
     assert "rss" in profile.counters
+    # AND what its collector and its JIT did, when they did it
+    spans = [marker for marker in profile.markers if marker.name in ("gc-minor", "jit-tracing")]
+    assert {marker.name for marker in spans} == {"gc-minor", "jit-tracing"}
+    assert all(0 <= marker.time_ns and marker.time_ns + marker.duration_ns <= profile.duration * 1e9 + 1 for marker in spans)
     log = json.loads(harness.plimsoll_command("jitlog", path, "--json").expect(0).out)
     assert any(trace.get("place", {}).get("function") == "work" for trace in log["traces"])
 

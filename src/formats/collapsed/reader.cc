@@ -47,20 +47,6 @@ bool is_text(std::string_view line) {
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; });
 }
 
-// "function (file:line)"; the parts that are missing stay empty.
-ForeignFrame parse_frame(std::string_view text) {
-  const std::size_t open = text.rfind(" (");
-  if (open == std::string_view::npos || !text.ends_with(')')) return {.name = text, .file = {}};
-  ForeignFrame frame{.name = text.substr(0, open), .file = text.substr(open + 2, text.size() - open - 3)};
-  const std::size_t colon = frame.file.rfind(':');
-  if (colon == std::string_view::npos) return frame;
-  if (const std::optional<std::int64_t> line = integer(frame.file.substr(colon + 1))) {
-    frame.line = *line;
-    frame.file = frame.file.substr(0, colon);
-  }
-  return frame;
-}
-
 // Austin's "file:function:line".
 ForeignFrame parse_austin_frame(std::string_view text) {
   if (text == ":GC:") return {.name = kAustinCollector, .file = {}};
@@ -118,7 +104,7 @@ class Reader {
     StackId stack;
     while (!frames.empty()) {
       const std::string_view element = take_element(frames);
-      stack = out_.push(stack, out_.frame(austin ? parse_austin_frame(element) : parse_frame(element)));
+      stack = out_.push(stack, out_.frame(austin ? parse_austin_frame(element) : frame_of_label(element)));
     }
     out_.sample(thread, stack, nanoseconds_of(static_cast<double>(parts->number), kMicrosecond),
                 parts->is_idle ? Activity::kOther : Activity::kRunning);

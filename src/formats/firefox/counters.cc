@@ -41,10 +41,10 @@ void write_display(JsonWriter& json, const profile::Counter& counter) {
   json.end_object();
 }
 
-void write_samples(JsonWriter& json, const profile::Counter& counter) {
+void write_samples(JsonWriter& json, Slabs* slabs, const profile::Counter& counter) {
   json.key("samples");
   json.begin_object();
-  json.column("time", counter.time_ns, [&](std::int64_t time) { json.milliseconds(time); });
+  Columns(json, slabs).milliseconds("time", counter.time_ns, [](std::int64_t time) { return time; });
   std::int64_t before = 0;
   json.column("count", counter.value, [&](std::int64_t value) {
     json.integer(value - before);
@@ -64,7 +64,7 @@ void write_counters(JsonWriter& json, const FileLayout& layout) {
     json.member("description", counter.name == "rss" ? "Resident set size of the process" : counter.name);
     json.member("pid", std::to_string(layout.profile.processes[counter.process.index()].pid));
     json.member("mainThreadIndex", static_cast<std::int64_t>(layout.main_thread_of(counter.process)));
-    write_samples(json, counter);
+    write_samples(json, layout.slabs, counter);
     write_display(json, counter);
     json.end_object();
   });

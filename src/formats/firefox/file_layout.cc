@@ -8,10 +8,12 @@
 
 namespace plimsoll::formats::firefox {
 
-FileLayout::FileLayout(const profile::Profile& of)
+FileLayout::FileLayout(const profile::Profile& of, Slabs* slabs_of)
     : profile(of),
+      slabs(slabs_of),
       index_of_thread(of.threads.size()),
       rows(rows_by_thread(of)),
+      jit(of),
       has_empty_stack(formats::has_empty_stack(of)) {
   for (std::size_t i = 0; i < profile.threads.size(); ++i) threads.emplace_back(i);
   const auto order = [&](ThreadId id) {

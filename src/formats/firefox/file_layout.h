@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/firefox/columns.h"
+#include "formats/firefox/jit_symbols.h"
 #include "formats/labels.h"
 #include "profile/profile.h"
 
@@ -35,13 +37,16 @@ class Texts {
 
 // Threads in the order of the file, and the rows of their samples. Lives while one file is written.
 struct FileLayout {
-  explicit FileLayout(const profile::Profile& of);
+  // `slabs_of` takes the columns of a JSLB file; null for one of JSON alone.
+  explicit FileLayout(const profile::Profile& of, Slabs* slabs_of = nullptr);
 
   const profile::Profile& profile;
+  Slabs* slabs;
   std::vector<ThreadId> threads;                 // by index in the file: grouped by process, main thread first
   std::vector<std::size_t> index_of_thread;      // the inverse, by ThreadId
   std::vector<std::vector<std::uint32_t>> rows;  // of the sample table, by ThreadId, in order of time
   std::vector<std::int64_t> thread_cpu_ns;       // sampled CPU time, by ThreadId
+  JitSymbols jit;                                // what the page's assembly view can ask for
   bool has_empty_stack = false;                  // the tables then have one row more, for kNoStack
 
   // The index in the file of the first thread of a process; 0 if it has none.

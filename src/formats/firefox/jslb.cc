@@ -21,9 +21,6 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::string_view kPlaceholder = "$s";
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
 
-// What a slab holds, by the numbers in the file.
-enum class SlabType : std::uint32_t { kI8, kU8, kI16, kU16, kI32, kU32, kF32, kF64, kI64, kU64, kJson };
-
 // A slab, and whether it has found its place.
 struct Slab {
   SlabType type{};
@@ -123,6 +120,43 @@ class Assembly {
 };
 
 }  // namespace
+
+std::size_t Slabs::add(SlabType type, std::string bytes) {
+  columns_.push_back({type, std::move(bytes)});
+  return columns_.size();  // slab 0 is the root
+}
+
+Result<std::string> Slabs::file(std::string_view root, std::uint64_t limit) const {
+  constexpr std::uint64_t kAlignment = 8;  // of any column, for readers that look at it in place
+  const auto aligned = [](std::uint64_t at) { return (at + kAlignment - 1) / kAlignment * kAlignment; };
+  const std::uint64_t count = columns_.size() + 1;
+  const std::uint64_t start = aligned(kHeaderBytes + count * kEntryBytes);
+  std::uint64_t size = aligned(start + root.size());
+  for (const Column& column : columns_) size = aligned(size + column.bytes.size());
+  if (size > limit)
+    return Error{ErrorKind::kUnsupported,
+                 "the profile takes " + std::to_string(size) +
+                     " bytes, and a JSLB file has 4 GiB at most: write -f firefox, which is JSON"};
+  std::string out(kMagic);
+  out.reserve(size);
+  for (const std::uint64_t number : {std::uint64_t{kVersion}, count, std::uint64_t{0}})
+    put_u32(out, static_cast<std::uint32_t>(number));
+  std::uint64_t at = start;
+  const auto entry = [&](SlabType type, std::uint64_t bytes) {
+    for (const std::uint64_t number : {std::uint64_t{static_cast<std::uint32_t>(type)}, at, bytes})
+      put_u32(out, static_cast<std::uint32_t>(number));
+    at = aligned(at + bytes);
+  };
+  entry(SlabType::kJson, root.size());
+  for (const Column& column : columns_) entry(column.type, column.bytes.size());
+  const auto data = [&](std::string_view bytes) {
+    out.resize(aligned(out.size()));
+    out += bytes;
+  };
+  data(root);
+  for (const Column& column : columns_) data(column.bytes);
+  return out;
+}
 
 bool is_jslb(std::string_view bytes) { return bytes.starts_with(kMagic); }
 

@@ -4,11 +4,36 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
 namespace plimsoll::formats::firefox {
+
+// What a slab holds, by the numbers in the file.
+enum class SlabType : std::uint32_t { kI8, kU8, kI16, kU16, kI32, kU32, kF32, kF64, kI64, kU64, kJson };
+
+// The columns of a container that is being written.
+class Slabs {
+ public:
+  static constexpr std::uint64_t kLargestFile = UINT32_MAX;  // bytes: offsets have 32 bits
+
+  // Takes a column, little endian; gives the number that stands for it in the JSON text.
+  std::size_t add(SlabType type, std::string bytes);
+  // The container with a JSON text as its root. kUnsupported if it would be larger than `limit`.
+  [[nodiscard]] Result<std::string> file(std::string_view root, std::uint64_t limit = kLargestFile) const;
+
+ private:
+  // A column.
+  struct Column {
+    SlabType type;
+    std::string bytes;
+  };
+  std::vector<Column> columns_;
+};
 
 bool is_jslb(std::string_view bytes);
 

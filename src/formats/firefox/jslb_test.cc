@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/chunk.h"
+#include "formats/firefox/writer.h"
 #include "formats/input.h"
 #include "profile/testing.h"
 
@@ -65,6 +67,57 @@ TEST(Jslb, IsReadAsTheJsonOfTheSameProfile) {
   ASSERT_TRUE(profile.ok()) << profile.error().message;
   EXPECT_EQ(profile::testing::stacks_of(profile.value()), (std::vector<std::string>{"main;work", "main"}));
   EXPECT_EQ(profile.value().samples.time_ns, (std::vector<std::int64_t>{1'000'000, 3'000'000}));
+}
+
+TEST(Jslb, IsWrittenByteByByteAsSpecified) {
+  // GIVEN a column of two numbers and a text WHEN they are written THEN header, table and data are where the format has
+  // them
+  Slabs slabs;
+  EXPECT_EQ(slabs.add(SlabType::kI32, column<std::int32_t>({1, -2})), 1U);
+  EXPECT_EQ(slabs.file(R"({"a":{"$s":1}})").value(),
+            std::string("\xDC\xDF\x4A\x53\x4C\x42\x01\x00"                                  // magic
+                        "\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"                  // version, slabs, root
+                        "\x0A\x00\x00\x00\x30\x00\x00\x00\x0E\x00\x00\x00"                  // JSON at 48, 14 bytes
+                        "\x04\x00\x00\x00\x40\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00"  // int32 at 64, 8 bytes
+                        "{\"a\":{\"$s\":1}}\x00\x00\x01\x00\x00\x00\xFE\xFF\xFF\xFF",
+                        72));
+}
+
+TEST(Jslb, BeyondItsLimitIsAnErrorThatSaysWhatToDo) {
+  Slabs slabs;
+  slabs.add(SlabType::kF64, std::string(80, '\0'));
+  EXPECT_TRUE(slabs.file("{}", 136).ok());
+  const Result<std::string> file = slabs.file("{}", 135);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(file.error().message.find("-f firefox"), std::string::npos) << file.error().message;
+}
+
+// Whether two values are one, whatever their numbers are stored as.
+bool is_same(const boost::json::value& a, const boost::json::value& b) {
+  if (a.is_number() && b.is_number()) return a.to_number<double>() == b.to_number<double>();
+  if (a.is_array() && b.is_array())
+    return std::equal(a.get_array().begin(), a.get_array().end(), b.get_array().begin(), b.get_array().end(), is_same);
+  if (!a.is_object() || !b.is_object()) return a == b;
+  if (a.get_object().size() != b.get_object().size()) return false;
+  return std::all_of(a.get_object().begin(), a.get_object().end(), [&](const auto& member) {
+    const boost::json::value* other = b.get_object().if_contains(member.key());
+    return other != nullptr && is_same(member.value(), *other);
+  });
+}
+
+TEST(Jslb, HoldsWhatTheJsonDoes) {
+  // GIVEN a profile with threads, counters and stacks WHEN it is written as JSON and as JSLB THEN both are one value
+  profile::Profile profile = profile::testing::generated_profile(200, 30);
+  profile.counters.push_back({ProcessId{0}, "rss", "bytes", {0, 1'500'250}, {7, 5}});
+  const std::string container = write_jslb(profile).value();
+  const Result<boost::json::value> read_back = parse_jslb(container, {});
+  ASSERT_TRUE(read_back.ok()) << read_back.error().message;
+  boost::json::value json = boost::json::parse(write(profile));
+  json.at("meta").at("preprocessedProfileVersion") = 67;  // the first one whose times may be columns
+  EXPECT_TRUE(is_same(read_back.value(), json));
+  // AND the columns that the page takes as they are, are not in the text
+  EXPECT_EQ(container[12], 1 + 2 + 3 + 1 + static_cast<int>(profile.threads.size()));
 }
 
 TEST(Jslb, ThatIsCutOrTwistedSaysWhere) {

@@ -136,8 +136,9 @@ void write_markers(JsonWriter& json, const MarkerTypes& types, const std::vector
   json.column("phase", markers,
               [&](const Marker* marker) { json.integer(marker->duration_ns > 0 ? kInterval : kInstant); });
   json.column("category", markers, [&](const Marker* marker) {
-    const bool is_gc = types.type_of(*marker).is_garbage_collection();
-    json.integer(static_cast<std::int64_t>(is_gc ? Category::kGarbageCollection : Category::kOther));
+    const MarkerType& type = types.type_of(*marker);
+    const Category other = type.is_jit() ? Category::kJit : Category::kOther;
+    json.integer(static_cast<std::int64_t>(type.is_garbage_collection() ? Category::kGarbageCollection : other));
   });
   json.member("length", static_cast<std::int64_t>(markers.size()));
   json.end_object();

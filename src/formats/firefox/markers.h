@@ -22,7 +22,9 @@ struct MarkerType {
   std::string_view name;
   std::vector<MarkerField> fields;
 
-  [[nodiscard]] bool is_garbage_collection() const { return name == "GC"; }
+  [[nodiscard]] bool is_garbage_collection() const { return name == "GC" || name.starts_with("gc-"); }
+  // What PyPy calls the sections of its JIT.
+  [[nodiscard]] bool is_jit() const { return name.starts_with("jit-"); }
 };
 
 // The marker types of a profile, in order of first appearance. The unit of an integer field is the ending of its key:

@@ -8,7 +8,8 @@ namespace plimsoll::formats::firefox {
 namespace {
 
 constexpr std::int64_t kProcessedVersion = 66;
-constexpr std::int64_t kGeckoVersion = 30;  // of the format before processing; required, not used
+constexpr std::int64_t kVersionWithSlabs = 67;  // the first one whose times may be slabs
+constexpr std::int64_t kGeckoVersion = 30;      // of the format before processing; required, not used
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr std::size_t kMostVisibleThreads = 15;  // that the viewer shows at first
 
@@ -48,9 +49,9 @@ void write_milliseconds(JsonWriter& json, std::string_view name, std::int64_t ns
   json.milliseconds(ns);
 }
 
-void write_versions(JsonWriter& json) {
+void write_versions(JsonWriter& json, const FileLayout& layout) {
   json.member("version", kGeckoVersion);
-  json.member("preprocessedProfileVersion", kProcessedVersion);
+  json.member("preprocessedProfileVersion", layout.slabs == nullptr ? kProcessedVersion : kVersionWithSlabs);
   json.member("processType", 0);
   json.member("stackwalk", 1);
   json.member("importedFrom", kProductAndVersion);
@@ -195,7 +196,7 @@ void write_extra(JsonWriter& json, const profile::Profile& profile) {
 void write_meta(JsonWriter& json, const FileLayout& layout, const MarkerTypes& marker_types) {
   json.key("meta");
   json.begin_object();
-  write_versions(json);
+  write_versions(json, layout);
   write_times(json, layout.profile);
   write_program(json, layout.profile);
   write_categories(json);

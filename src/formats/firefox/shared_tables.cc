@@ -26,6 +26,7 @@ struct FrameRow {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   bool is_jitted = false;
+  std::int64_t symbol = kNone;  // of machine code that the page can ask for
 };
 
 // A row of stackTable. prefix_offset: how far above its parent is; 0 = a root.
@@ -51,10 +52,12 @@ std::string_view base_name(std::string_view path) { return path.substr(path.find
 class SharedTables {
  public:
   SharedTables(JsonWriter& json, const FileLayout& layout, Texts& texts)
-      : json_(json), profile_(layout.profile), texts_(texts) {
+      : json_(json), profile_(layout.profile), jit_(layout.jit), columns_(json, layout.slabs), texts_(texts) {
     for (const profile::Function& function : profile_.functions.rows()) add_function(function);
     for (const profile::Frame& frame : profile_.frames.rows())
-      frames_.push_back({frame.function.index(), frame.line, frame.column, !frame.trace.is_none()});
+      frames_.push_back({frame.function.index(), frame.line, frame.column, !frame.trace.is_none(), kNone});
+    for (std::size_t i = 0; i < jit_.of_frame.size(); ++i)
+      if (jit_.of_frame[i]) frames_[i].symbol = static_cast<std::int64_t>(*jit_.of_frame[i]);
     for (std::size_t i = 0; i < profile_.stacks.size(); ++i) {
       const profile::StackNode& node = profile_.stacks.rows()[i];
       const std::size_t offset = node.parent.is_none() ? 0 : i - node.parent.index();
@@ -62,7 +65,7 @@ class SharedTables {
     }
     if (layout.has_empty_stack) {
       funcs_.push_back({.name = kNoStack});
-      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0, false});
+      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0, false, kNone});
       stacks_.push_back({static_cast<std::int64_t>(frames_.size()) - 1, 0});
     }
   }
@@ -72,7 +75,7 @@ class SharedTables {
     table("frameTable", frames_.size(), [&] { frame_columns(); });
     table("funcTable", funcs_.size(), [&] { func_columns(); });
     table("resourceTable", resources_.size(), [&] { resource_columns(); });
-    table("nativeSymbols", 0, [&] { empty_columns({"libIndex", "address", "name", "functionSize"}); });
+    table("nativeSymbols", jit_.symbols.size(), [&] { symbol_columns(); });
     table("sources", source_files_.size(), [&] { source_columns(); });
     table("sourceLocationTable", 0, [&] { empty_columns({"source", "line", "column"}); });
     json_.key("stringArray");
@@ -135,23 +138,36 @@ class SharedTables {
   void position(std::uint32_t value) { value == 0 ? json_.null() : json_.integer(value); }
 
   void stack_columns() {
-    json_.column("frame", stacks_, [&](const StackRow& row) { json_.integer(row.frame); });
-    json_.column("prefixOffset", stacks_, [&](const StackRow& row) { json_.integer(row.prefix_offset); });
+    columns_.int32("frame", stacks_, [](const StackRow& row) { return row.frame; });
+    columns_.int32("prefixOffset", stacks_, [](const StackRow& row) { return row.prefix_offset; });
   }
   void frame_columns() {
-    integers("address", frames_, kNone);
-    integers("inlineDepth", frames_, 0);
+    columns_.int32("address", frames_, [&](const FrameRow& row) {
+      return row.symbol == kNone ? kNone : unsigned_value(jit_.symbols[symbol_of(row)].offset);
+    });
+    columns_.uint8("inlineDepth", frames_, [](const FrameRow&) { return 0; });
     json_.column("category", frames_, [&](const FrameRow& row) {
       const FuncRow& func = funcs_[static_cast<std::size_t>(row.func)];
       json_.integer(static_cast<std::int64_t>(row.is_jitted ? Category::kJit : category_of(func)));
     });
     integers("subcategory", frames_, 0);
-    json_.column("func", frames_, [&](const FrameRow& row) { json_.integer(row.func); });
-    nulls("nativeSymbol", frames_);
+    columns_.int32("func", frames_, [](const FrameRow& row) { return row.func; });
+    json_.column("nativeSymbol", frames_,
+                 [&](const FrameRow& row) { row.symbol == kNone ? json_.null() : json_.integer(row.symbol); });
     integers("innerWindowID", frames_, 0);
     json_.column("line", frames_, [&](const FrameRow& row) { position(row.line); });
     json_.column("column", frames_, [&](const FrameRow& row) { position(row.column); });
     nulls("originalLocation", frames_);
+  }
+  static std::int64_t unsigned_value(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+  static std::size_t symbol_of(const FrameRow& row) { return static_cast<std::size_t>(row.symbol); }
+  void symbol_columns() {
+    const std::vector<JitSymbol>& symbols = jit_.symbols;
+    json_.column("libIndex", symbols, [&](const JitSymbol& row) { json_.integer(unsigned_value(row.library)); });
+    json_.column("address", symbols, [&](const JitSymbol& row) { json_.integer(unsigned_value(row.offset)); });
+    json_.column("name", symbols, [&](const JitSymbol& row) { json_.integer(texts_.index(row.name)); });
+    json_.column("functionSize", symbols,
+                 [&](const JitSymbol& row) { row.size == 0 ? json_.null() : json_.integer(unsigned_value(row.size)); });
   }
   void func_columns() {
     using profile::FunctionKind;
@@ -189,6 +205,8 @@ class SharedTables {
 
   JsonWriter& json_;
   const profile::Profile& profile_;
+  const JitSymbols& jit_;
+  Columns columns_;
   Texts& texts_;
   std::vector<FuncRow> funcs_;
   std::vector<FrameRow> frames_;

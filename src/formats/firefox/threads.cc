@@ -5,6 +5,8 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <utility>
 
+#include "formats/firefox/allocations.h"
+
 namespace plimsoll::formats::firefox {
 namespace {
 
@@ -33,6 +35,30 @@ std::int64_t first_interval_start_ns(const FileLayout& layout, ThreadId thread) 
   return std::max<std::int64_t>(samples.time_ns[first] - samples.weight_ns[first], 0);
 }
 
+constexpr std::uint32_t kStart = UINT32_MAX;  // stands for the start of a thread's first interval
+
+// The rows of a thread behind kStart; nothing for a thread without rows.
+class RowsWithStart {
+ public:
+  explicit RowsWithStart(const std::vector<std::uint32_t>& rows) : rows_(rows) {}
+  // Over the rows, one behind.
+  struct Iterator {
+    const std::vector<std::uint32_t>* rows;
+    std::size_t at;
+    std::uint32_t operator*() const { return at == 0 ? kStart : (*rows)[at - 1]; }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  [[nodiscard]] Iterator begin() const { return {&rows_, 0}; }
+  [[nodiscard]] Iterator end() const { return {&rows_, rows_.empty() ? 0 : rows_.size() + 1}; }
+
+ private:
+  const std::vector<std::uint32_t>& rows_;
+};
+
 // The viewer takes a CPU delta for the time since the sample before, and so ignores the first one. A sample without
 // stack and weight stands before it, to mark where its interval begins.
 void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) {
@@ -54,9 +80,9 @@ void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) 
   column(
       "stack", [&] { json.null(); },
       [&](std::uint32_t row) { json.integer(samples.stack[row].is_none() ? no_stack : samples.stack[row].index()); });
-  column(
-      "timeDeltas", [&] { json.milliseconds(deltas.next(first_interval_start_ns(layout, thread))); },
-      [&](std::uint32_t row) { json.milliseconds(deltas.next(samples.time_ns[row])); });
+  Columns(json, layout.slabs).milliseconds("timeDeltas", RowsWithStart(rows), [&](std::uint32_t row) {
+    return deltas.next(row == kStart ? first_interval_start_ns(layout, thread) : samples.time_ns[row]);
+  });
   column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.weight_ns[row]); });
   json.member("weightType", "tracing-ms");
   column("threadCPUDelta", write_zero, [&](std::uint32_t row) {
@@ -111,12 +137,14 @@ void write_identity(JsonWriter& json, const FileLayout& layout, ThreadId id, std
 void write_threads(JsonWriter& json, const FileLayout& layout, const MarkerTypes& marker_types, Texts& texts) {
   const std::vector<std::vector<const profile::Marker*>> markers = markers_by_thread(layout);
   const std::vector<std::string> titles = thread_titles(layout.profile);
+  const std::vector<std::vector<std::uint32_t>> allocations = allocations_by_thread(layout.profile);
   ThreadIds tids;
   json.column("threads", layout.threads, [&](ThreadId id) {
     json.begin_object();
     write_identity(json, layout, id, titles[id.index()]);
     tids.write(json, layout.profile.threads[id.index()].os_tid);
     write_samples(json, layout, id);
+    write_allocations(json, layout, allocations[id.index()]);
     write_markers(json, marker_types, markers[layout.index_of_thread[id.index()]], texts);
     json.end_object();
   });

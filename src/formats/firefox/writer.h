@@ -13,11 +13,15 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "profile/profile.h"
 
 namespace plimsoll::formats::firefox {
 
 // The file's bytes, not compressed. The viewer reads gzipped files as well.
 std::string write(const profile::Profile& profile);
+
+// The same as a JSLB container (jslb.h), version 67, the first one with times as columns. kUnsupported above 4 GiB.
+Result<std::string> write_jslb(const profile::Profile& profile);
 
 }  // namespace plimsoll::formats::firefox

@@ -39,6 +39,27 @@ struct FunctionRow {
 
 std::string_view view(data_view data) { return {data.data(), data.size()}; }
 
+// A field as what it should be. protozero asserts that its wire type fits, which is for the caller to see to.
+template <typename Message>
+void expect(const Message& message, protozero::pbf_wire_type type) {
+  if (message.wire_type() != type) throw protozero::unknown_pbf_wire_type_exception();
+}
+template <typename Message>
+std::int64_t signed_field(Message& message) {
+  expect(message, protozero::pbf_wire_type::varint);
+  return message.get_int64();
+}
+template <typename Message>
+std::uint64_t unsigned_field(Message& message) {
+  expect(message, protozero::pbf_wire_type::varint);
+  return message.get_uint64();
+}
+template <typename Message>
+data_view bytes_field(Message& message) {
+  expect(message, protozero::pbf_wire_type::length_delimited);
+  return message.get_view();
+}
+
 double unit_ns(std::string_view unit) {
   if (unit == "nanoseconds") return 1;
   if (unit == "microseconds") return 1e3;
@@ -65,13 +86,13 @@ class Reader {
     pbf_message<ProfileField> file(bytes.data(), bytes.size());
     while (file.next()) {
       switch (file.tag()) {
-        case ProfileField::kSampleType: types_.push_back(value_type(file.get_view())); break;
-        case ProfileField::kSample: samples_.push_back(file.get_view()); break;
-        case ProfileField::kLocation: read_location(file.get_view()); break;
-        case ProfileField::kFunction: read_function(file.get_view()); break;
-        case ProfileField::kStringTable: strings_.push_back(view(file.get_view())); break;
-        case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = time(file.get_int64()); break;
-        case ProfileField::kDurationNanos: out_.profile.end_ns = time(file.get_int64()); break;
+        case ProfileField::kSampleType: types_.push_back(value_type(bytes_field(file))); break;
+        case ProfileField::kSample: samples_.push_back(bytes_field(file)); break;
+        case ProfileField::kLocation: read_location(bytes_field(file)); break;
+        case ProfileField::kFunction: read_function(bytes_field(file)); break;
+        case ProfileField::kStringTable: strings_.push_back(view(bytes_field(file))); break;
+        case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = time(signed_field(file)); break;
+        case ProfileField::kDurationNanos: out_.profile.end_ns = time(signed_field(file)); break;
         default: file.skip();
       }
     }
@@ -85,9 +106,9 @@ class Reader {
     pbf_message<ValueTypeField> message(bytes);
     while (message.next()) {
       if (message.tag() == ValueTypeField::kType)
-        type.type = message.get_int64();
+        type.type = signed_field(message);
       else if (message.tag() == ValueTypeField::kUnit)
-        type.unit = message.get_int64();
+        type.unit = signed_field(message);
       else
         message.skip();
     }
@@ -99,9 +120,9 @@ class Reader {
     pbf_message<LocationField> message(bytes);
     while (message.next()) {
       if (message.tag() == LocationField::kId)
-        id = message.get_uint64();
+        id = unsigned_field(message);
       else if (message.tag() == LocationField::kLine)
-        lines.push_back(line(message.get_view()));
+        lines.push_back(line(bytes_field(message)));
       else
         message.skip();
     }
@@ -112,9 +133,9 @@ class Reader {
     pbf_message<LineField> message(bytes);
     while (message.next()) {
       switch (message.tag()) {
-        case LineField::kFunctionId: line.function = message.get_uint64(); break;
-        case LineField::kLine: line.line = message.get_int64(); break;
-        case LineField::kColumn: line.column = message.get_int64(); break;
+        case LineField::kFunctionId: line.function = unsigned_field(message); break;
+        case LineField::kLine: line.line = signed_field(message); break;
+        case LineField::kColumn: line.column = signed_field(message); break;
         default: message.skip();
       }
     }
@@ -126,10 +147,10 @@ class Reader {
     pbf_message<FunctionField> message(bytes);
     while (message.next()) {
       switch (message.tag()) {
-        case FunctionField::kId: id = message.get_uint64(); break;
-        case FunctionField::kName: row.name = message.get_int64(); break;
-        case FunctionField::kFilename: row.file = message.get_int64(); break;
-        case FunctionField::kStartLine: row.first_line = message.get_int64(); break;
+        case FunctionField::kId: id = unsigned_field(message); break;
+        case FunctionField::kName: row.name = signed_field(message); break;
+        case FunctionField::kFilename: row.file = signed_field(message); break;
+        case FunctionField::kStartLine: row.first_line = signed_field(message); break;
         default: message.skip();
       }
     }
@@ -169,13 +190,13 @@ class Reader {
       if (message.tag() == SampleField::kLocationId && is_packed)
         for (const std::uint64_t id : message.get_packed_uint64()) row.locations.push_back(id);
       else if (message.tag() == SampleField::kLocationId)
-        row.locations.push_back(message.get_uint64());
+        row.locations.push_back(unsigned_field(message));
       else if (message.tag() == SampleField::kValue && is_packed)
         for (const std::int64_t value : message.get_packed_int64()) row.values.push_back(value);
       else if (message.tag() == SampleField::kValue)
-        row.values.push_back(message.get_int64());
+        row.values.push_back(signed_field(message));
       else if (message.tag() == SampleField::kLabel)
-        take_label(row, message.get_view());
+        take_label(row, bytes_field(message));
       else
         message.skip();
     }
@@ -203,9 +224,9 @@ class Reader {
     pbf_message<LabelField> message(bytes);
     while (message.next()) {
       if (message.tag() == LabelField::kKey)
-        result.first = text(message.get_int64());
+        result.first = text(signed_field(message));
       else if (message.tag() == LabelField::kText)
-        result.second = text(message.get_int64());
+        result.second = text(signed_field(message));
       else
         message.skip();
     }

@@ -54,6 +54,7 @@ class Reader {
 
   profile::Profile read() {
     session();
+    reserve();
     RecordReader records(bytes_, layout_);
     for (Record record; records.next(record);) take(record, records.mode());
     finish();
@@ -77,6 +78,18 @@ class Reader {
     if (survey_.ending == RecordReader::Ending::kDamaged)
       set("damage", "bytes that make no sense from byte " + std::to_string(survey_.end_position) + " on");
     system();
+  }
+  // Columns that grow by doubling would take twice the memory. A damaged file may count what it cannot hold.
+  void reserve() {
+    constexpr std::size_t kSmallestRecord = 9;
+    const std::size_t count = std::min(static_cast<std::size_t>(survey_.samples), bytes_.size() / kSmallestRecord);
+    profile::SampleTable& samples = profile_.samples;
+    samples.time_ns.reserve(count);
+    samples.thread.reserve(count);
+    samples.stack.reserve(count);
+    samples.weight_ns.reserve(count);
+    samples.activity.reserve(count);
+    samples.tags.reserve(count);
   }
   void set(std::string_view name, std::string_view value) {
     if (!value.empty()) profile_.set_meta(name, value);

@@ -1,0 +1,80 @@
+// formats/firefox/jit_symbols.cc: addresses -> traces -> symbols.
+#include "formats/firefox/jit_symbols.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
+
+#include "formats/labels.h"
+#include "jitlog/reader.h"
+
+namespace plimsoll::formats::firefox {
+namespace {
+
+constexpr std::uint64_t kLibraryBytes = std::uint64_t{1} << 30U;
+constexpr std::string_view kPrefix = "jit@";
+
+// The number of a text like "0x1f40".
+std::optional<std::uint64_t> from_hex(std::string_view text) {
+  if (!text.starts_with("0x")) return std::nullopt;
+  text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string library_at(std::uint64_t base) { return std::string(kPrefix) + hexadecimal(base); }
+
+std::string symbol_name(const jitlog::Trace& trace) {
+  std::string name = trace.kind == jitlog::Trace::Kind::kLoop ? "loop " : "bridge ";
+  name += std::to_string(trace.id);
+  if (const jitlog::MergePoint* place = trace.first_place(); place != nullptr)
+    name += ": " + place->function + " (" + place->file + ":" + std::to_string(place->line) + ")";
+  return name;
+}
+
+const profile::Attachment* jitlog_of(const profile::Profile& profile) {
+  const auto found = std::find_if(profile.attachments.begin(), profile.attachments.end(),
+                                  [](const profile::Attachment& one) { return one.name == "jitlog"; });
+  return found == profile.attachments.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+JitSymbols::JitSymbols(const profile::Profile& profile) {
+  const profile::Attachment* log = jitlog_of(profile);
+  if (log == nullptr) return;
+  const Result<jitlog::Forest> forest = jitlog::read(log->bytes);
+  if (!forest.ok()) return;
+  machine = forest.value().machine;
+  boost::unordered_flat_map<std::uint64_t, std::size_t> library_index, symbol_index;  // by base; by address
+  of_frame.resize(profile.frames.size());
+  for (std::size_t i = 0; i < profile.frames.size(); ++i) {
+    const StringId trace = profile.frames.rows()[i].trace;
+    const std::optional<std::uint64_t> address = trace.is_none() ? std::nullopt : from_hex(profile.strings[trace]);
+    if (!address) continue;
+    const auto found = forest.value().by_code_address.find(*address);
+    if (found == forest.value().by_code_address.end()) continue;
+    const jitlog::Trace& code = forest.value().traces[found->second];
+    const auto [symbol, is_new] = symbol_index.try_emplace(*address, symbols.size());
+    if (is_new) {
+      const std::uint64_t base = *address / kLibraryBytes * kLibraryBytes;
+      const auto [library, is_new_library] = library_index.try_emplace(base, libraries.size());
+      if (is_new_library) libraries.push_back(library_at(base));
+      const std::uint64_t size = code.code_end > code.code_start ? code.code_end - code.code_start : 0;
+      symbols.push_back({library->second, *address - base, symbol_name(code), std::min(size, kLibraryBytes)});
+    }
+    of_frame[i] = symbol->second;
+  }
+}
+
+std::optional<std::uint64_t> jit_code_address(std::string_view library, std::string_view offset) {
+  if (!library.starts_with(kPrefix)) return std::nullopt;
+  const std::optional<std::uint64_t> base = from_hex(library.substr(kPrefix.size()));
+  const std::optional<std::uint64_t> from_base = from_hex(offset);
+  if (!base || !from_base || *from_base >= kLibraryBytes) return std::nullopt;
+  return *base + *from_base;
+}
+
+}  // namespace plimsoll::formats::firefox

@@ -1,0 +1,26 @@
+// formats/pypylog/reader.h: the log that PyPy writes where PYPYLOG says: what its collector and its JIT did, and when.
+//
+// Lines "[ticks in hex] {section" and "[ticks] section}" nest; all others are text. The log does not tell what its
+// ticks are: the processor's time stamp counter on x86, nanoseconds elsewhere. A log that `plimsoll run` has made tells
+// it: in it stand sections "plimsoll-clock-N", each begun when the time of day was N nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/profile.h"
+
+namespace plimsoll::formats::pypylog {
+
+// Adds the sections of a log to the profile of the same program, as markers of the process by their names. Sections
+// without an end, because the program was killed, and those that ended before the profile began are left out. Gives
+// false, and adds nothing, if the log has no two clock sections: then its time is not known.
+bool add_sections(profile::Profile& profile, std::string_view log);
+
+bool is_pypylog(std::string_view bytes);
+// A log by itself: its sections are the stacks, and weigh their time; a tick is taken for a nanosecond unless the log
+// tells the time.
+Result<profile::Profile> read(std::string_view bytes);
+
+}  // namespace plimsoll::formats::pypylog
