@@ -25,8 +25,7 @@ CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilt
     : interpreter_(interpreter),
       max_depth_(max_depth),
       session_(last_tree.fetch_add(1, std::memory_order_relaxed) + 1),
-      has_code_words_(interpreter.layout.position_style != cpython::PositionStyle::kInstruction),
-      is_narrow_(has_code_words_),
+      is_narrow_(interpreter.layout.position_style != cpython::PositionStyle::kInstruction),
       sampler_(sampler),
       seen_(seen) {}
 
@@ -65,34 +64,29 @@ bool CallTree::is_same(const Chain& chain, Address frame) const {
     const Link& link = chain.links[i - 1];
     if (frame != link.frame) return false;
     std::uint64_t position = 0;
-    if (is_narrow_) {
-      std::uint32_t narrow = 0;
-      std::uint64_t executable = 0;
-      if (!kMemory.load(offset_by(frame, offsets.position), narrow) ||
-          !kMemory.load(offset_by(frame, offsets.executable), executable) || executable != link.executable)
-        return false;
-      position = narrow;
-    } else if (!kMemory.load(offset_by(frame, offsets.position), position)) {
-      return false;
-    }
-    if (position != link.position || !memory::load_address(kMemory, offset_by(frame, offsets.previous), frame))
+    std::uint64_t executable = link.executable;
+    if (!load_position(frame, position) || position != link.position) return false;
+    if (is_narrow_ && !kMemory.load(offset_by(frame, offsets.executable), executable)) return false;
+    if (executable != link.executable || !memory::load_address(kMemory, offset_by(frame, offsets.previous), frame))
       return false;
   }
   return is_null(frame);
+}
+
+bool CallTree::load_position(Address frame, std::uint64_t& position) const {
+  const Address at = offset_by(frame, interpreter_.layout.frame.position);
+  if (!is_narrow_) return kMemory.load(at, position);
+  std::uint32_t narrow = 0;
+  const bool is_there = kMemory.load(at, narrow);
+  position = narrow;
+  return is_there;
 }
 
 bool CallTree::read_words(Address frame, Link& link) const {
   const auto& offsets = interpreter_.layout.frame;
   link.frame = frame;
   if ((raw(frame) & 7U) != 0) return false;
-  if (is_narrow_) {
-    std::uint32_t narrow = 0;
-    if (!kMemory.load(offset_by(frame, offsets.position), narrow)) return false;
-    link.position = narrow;
-  } else if (!kMemory.load(offset_by(frame, offsets.position), link.position)) {
-    return false;
-  }
-  return kMemory.load(offset_by(frame, offsets.executable), link.executable) &&
+  return load_position(frame, link.position) && kMemory.load(offset_by(frame, offsets.executable), link.executable) &&
          memory::load_address(kMemory, offset_by(frame, offsets.previous), link.previous);
 }
 

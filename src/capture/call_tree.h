@@ -96,6 +96,7 @@ class CallTree {
   Chain& chain_of_caller();
   // Whether the chain from `frame` outwards is what it was.
   [[nodiscard]] bool is_same(const Chain& chain, Address frame) const;
+  [[nodiscard]] bool load_position(Address frame, std::uint64_t& position) const;
   [[nodiscard]] bool read_words(Address frame, Link& link) const;
   // Reads the chain from `frame` outwards, finds its node.
   CallNode walk(Chain& chain, Address frame);
@@ -113,8 +114,8 @@ class CallTree {
   const Interpreter interpreter_;
   const std::size_t max_depth_;
   const std::uint32_t session_;
-  const bool has_code_words_;  // a position alone does not say which code object it is in
-  const bool is_narrow_;       // positions are of 4 bytes
+  // Positions are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
+  const bool is_narrow_;
   CpuSampler& sampler_;
   SeenFilter& seen_;
   std::mutex mutex_;  // guards what follows

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/hexadecimal.h"
 #include "memory/local.h"
 #include "os/process.h"
 
@@ -10,12 +11,6 @@ namespace {
 
 constexpr std::size_t kMostKnown = 100'000;
 constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
-
-std::string hex(std::uint64_t number) {
-  std::string digits;
-  for (; number != 0 || digits.empty(); number >>= 4U) digits.insert(digits.begin(), "0123456789abcdef"[number & 15U]);
-  return "0x" + digits;
-}
 
 native::SymbolTable read_symbols(const native::Module& module) {
   if (module.first.inode != 0)
@@ -60,7 +55,7 @@ CodeId NativeResolver::function_in(const std::shared_ptr<const native::Module>& 
   if (const auto known = names->by_start.find(start); known != names->by_start.end()) return known->second;
   const std::string& path = module->first.path;
   const std::string file = path.substr(path.rfind('/') + 1);
-  const CodeId id = add({symbol.empty() ? file + "+" + hex(start) : native::demangled(symbol), path});
+  const CodeId id = add({symbol.empty() ? file + "+" + hexadecimal(start) : native::demangled(symbol), path});
   names->by_start.emplace(start, id);
   return id;
 }

@@ -27,13 +27,22 @@ bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyF
   return is_all_known_;
 }
 
-bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes) {
-  const CodeRegistry::Entry* entry = registry_.find(frame.code, raw.time_ns);
-  if (entry == nullptr) return false;
-  if (entry->info->is_init_cleanup()) return true;
-  if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) is_all_known_ = false;
+const CodeRegistry::Entry* Resolver::describe(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out) {
+  out = {};
+  const CodeRegistry::Entry* entry = registry_.find(frame.code, time_ns);
+  if (entry == nullptr || entry->info->is_init_cleanup()) return entry;
   announce(entry->id, *entry->info);
-  frames_.push_back(SampleFrame{entry->id, location_of(*entry, frame.position)});
+  out = SampleFrame{entry->id, location_of(*entry, frame.position)};
+  return entry;
+}
+
+bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes) {
+  SampleFrame found;
+  const CodeRegistry::Entry* entry = describe(frame, raw.time_ns, found);
+  if (entry == nullptr) return false;
+  if (found.code.is_none()) return true;
+  if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) is_all_known_ = false;
+  frames_.push_back(found);
   if (codes == Codes::kKeep) codes_.push_back(entry->info);
   return true;
 }
@@ -91,13 +100,9 @@ bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& blo
 
 bool Resolver::resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,
                              std::shared_ptr<const cpython::CodeInfo>& code) {
-  const CodeRegistry::Entry* entry = registry_.find(frame.code, time_ns);
-  if (entry == nullptr) return false;
-  if (entry->info->is_init_cleanup()) return true;
-  announce(entry->id, *entry->info);
-  out = SampleFrame{entry->id, location_of(*entry, frame.position)};
-  code = entry->info;
-  return true;
+  const CodeRegistry::Entry* entry = describe(frame, time_ns, out);
+  if (entry != nullptr && !out.code.is_none()) code = entry->info;
+  return entry != nullptr;
 }
 
 bool Resolver::resolve_same(const RawSample& raw) {

@@ -67,6 +67,9 @@ class Resolver {
   enum class Codes : std::uint8_t { kKeep, kForget };
   // Fills frames_. False if a code object is not known well enough.
   bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
+  // The code object of a frame as it was at a time, described to the sink; null if it is not known. `out` is
+  // none if the frame is not to be shown.
+  const CodeRegistry::Entry* describe(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out);
   // Adds a frame to frames_; false likewise.
   bool add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes);
   void add_native_frame(const RawSample& raw, const native::NativeFrame& frame);

@@ -13,9 +13,8 @@ namespace plimsoll::cli {
 namespace {
 
 std::string take_jitlog(profile::Profile& profile) {
-  for (profile::Attachment& attachment : profile.attachments)
-    if (attachment.name == "jitlog") return std::move(attachment.bytes);
-  return {};
+  profile::Attachment* log = profile.attachment("jitlog");
+  return log != nullptr ? std::move(log->bytes) : std::string{};
 }
 
 }  // namespace

@@ -81,8 +81,7 @@ class Jitlog final : public Command {
     if (!bytes.ok() || jitlog::is_jitlog(bytes.value())) return bytes;
     Result<profile::Profile> profile = profile::read_plim(bytes.value());
     if (!profile.ok()) return bytes;  // the reader of logs says what it is not
-    for (profile::Attachment& attachment : profile.value().attachments)
-      if (attachment.name == "jitlog") return std::move(attachment.bytes);
+    if (profile::Attachment* log = profile.value().attachment("jitlog")) return std::move(log->bytes);
     return Error{ErrorKind::kBadInput, file_ + ": the profile has no jitlog: record one with plimsoll run --jitlog"};
   }
 

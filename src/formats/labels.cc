@@ -2,9 +2,7 @@
 #include "formats/labels.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <charconv>
 
 #include "base/utf8.h"
 
@@ -26,12 +24,6 @@ std::string valid_utf8(std::string_view text) {
     text.remove_prefix(next.size);
   }
   return out;
-}
-
-std::string hexadecimal(std::uint64_t number) {
-  std::array<char, 2 * sizeof number> digits{};
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return "0x" + std::string(digits.data(), end);
 }
 
 std::string shortened(std::string_view text, std::size_t limit) {

@@ -20,9 +20,6 @@ inline constexpr std::string_view kProductAtVersion = "plimsoll@" PLIMSOLL_VERSI
 // The text with every byte that is not part of valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-// "0x1f40".
-std::string hexadecimal(std::uint64_t number);
-
 // The first `limit` characters of a valid text, "..." after them if that is not all of it.
 std::string shortened(std::string_view text, std::size_t limit);
 

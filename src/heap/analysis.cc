@@ -1,11 +1,12 @@
 #include "heap/analysis.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 
+#include "base/hexadecimal.h"
 #include "heap/fold.h"
+#include "heap/object_finder.h"
 
 namespace plimsoll::heap {
 
@@ -111,15 +112,12 @@ std::vector<TypeChange> changes(const Snapshot& before, const Snapshot& after) {
     change.size_before += static_cast<std::int64_t>(before.size[node]);
   }
   const bool is_one_process = are_of_one_process(before, after);
-  Node old = 0;  // both are in the order of addresses
+  ObjectFinder known(before);
   for (Node node = 0; node < after.object_count; ++node) {
     TypeChange& change = by_name[after.type_name(node)];
     ++change.count_after;
     change.size_after += static_cast<std::int64_t>(after.size[node]);
-    while (old < before.object_count && before.address[old] < after.address[node]) ++old;
-    const bool is_known = old < before.object_count && before.address[old] == after.address[node] &&
-                          before.type_name(old) == after.type_name(node);
-    if (is_one_process && !is_known) ++change.born;
+    if (is_one_process && !known.has(after, node)) ++change.born;
   }
   std::vector<TypeChange> rows;
   for (auto& [name, change] : by_name) {
@@ -134,12 +132,11 @@ std::vector<TypeChange> changes(const Snapshot& before, const Snapshot& after) {
 
 std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& dominance, std::string_view words) {
   if (words.starts_with("0x")) {
-    std::uint64_t address = 0;
-    const char* end = words.data() + words.size();
-    if (std::from_chars(words.data() + 2, end, address, 16).ptr != end) return std::nullopt;
+    const std::optional<std::uint64_t> address = from_hexadecimal(words);
+    if (!address) return std::nullopt;
     const auto last = snapshot.address.begin() + static_cast<std::ptrdiff_t>(snapshot.object_count);
-    const auto found = std::lower_bound(snapshot.address.begin(), last, address);
-    if (found == last || *found != address) return std::nullopt;
+    const auto found = std::lower_bound(snapshot.address.begin(), last, *address);
+    if (found == last || *found != *address) return std::nullopt;
     return static_cast<Node>(found - snapshot.address.begin());
   }
   std::optional<Node> best;

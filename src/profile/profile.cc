@@ -3,12 +3,23 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace plimsoll::profile {
 
 std::string_view Profile::meta_value(std::string_view name) const {
   const auto found = std::find_if(meta.begin(), meta.end(), [&](const auto& entry) { return entry.first == name; });
   return found == meta.end() ? std::string_view{} : std::string_view{found->second};
+}
+
+const Attachment* Profile::attachment(std::string_view name) const {
+  const auto found =
+      std::find_if(attachments.begin(), attachments.end(), [&](const Attachment& one) { return one.name == name; });
+  return found == attachments.end() ? nullptr : &*found;
+}
+
+Attachment* Profile::attachment(std::string_view name) {
+  return const_cast<Attachment*>(std::as_const(*this).attachment(name));
 }
 
 void Profile::set_meta(std::string_view name, std::string_view value) {

@@ -90,6 +90,9 @@ struct Profile {
   [[nodiscard]] bool has_allocations() const { return is_exact || allocation_distance != 0; }
   // The value of a meta entry; empty if there is none.
   [[nodiscard]] std::string_view meta_value(std::string_view name) const;
+  // The first attachment of that name; null if there is none.
+  [[nodiscard]] const Attachment* attachment(std::string_view name) const;
+  [[nodiscard]] Attachment* attachment(std::string_view name);
   // Adds or replaces a meta entry.
   void set_meta(std::string_view name, std::string_view value);
   // The sum of all weights, and of those of running threads: the same, but for recordings of wall-clock time.

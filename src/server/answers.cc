@@ -7,8 +7,8 @@
 #include <boost/beast/http/verb.hpp>
 #include <boost/json.hpp>
 
+#include "base/hexadecimal.h"
 #include "formats/json_values.h"
-#include "formats/labels.h"
 
 namespace plimsoll::server {
 namespace {
@@ -50,7 +50,7 @@ json::array unnamed_frames(const json::value& stack, const json::array& modules)
     const json::array* name = modules[*module].if_array();
     frames.push_back({{"frame", frames.size()},
                       {"module", formats::text_of(formats::element(name, 0))},
-                      {"module_offset", formats::hexadecimal(static_cast<std::uint64_t>(*offset))}});
+                      {"module_offset", hexadecimal(static_cast<std::uint64_t>(*offset))}});
   }
   return frames;
 }

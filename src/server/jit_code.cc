@@ -1,6 +1,7 @@
 // server/jit_code.cc: an address -> a trace -> its listing.
 #include "server/jit_code.h"
 
+#include "base/hexadecimal.h"
 #include "formats/firefox/jit_symbols.h"
 #include "formats/json_values.h"
 #include "formats/labels.h"
@@ -38,7 +39,7 @@ json::object JitCode::answer(const json::value& asked) const {
     last = line.offset;
   }
   const std::uint64_t size = trace.code_end > trace.code_start ? trace.code_end - trace.code_start : last;
-  const std::string digits = formats::hexadecimal(size);
+  const std::string digits = hexadecimal(size);
   return {{"startAddress", start},
           {"size", digits},
           {"arch", formats::valid_utf8(forest_.machine)},

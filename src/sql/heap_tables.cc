@@ -245,8 +245,6 @@ class Types final : public Table {
     if (column == 0) return put_text(out, facts_.snapshot().types[type.type].name);
     put_number(out, column == 1 ? type.count : column == 2 ? type.size : type.retained);
   }
-  [[nodiscard]] double rows_per_value(int) const override { return 0; }
-  RowSet find(int, sqlite3_value*) override { return {}; }
 
  private:
   HeapFacts& facts_;
@@ -263,8 +261,6 @@ class Meta final : public Table {
     const auto& [name, value] = meta_[static_cast<std::size_t>(row)];
     put_text(out, column == 0 ? name : value);
   }
-  [[nodiscard]] double rows_per_value(int) const override { return 0; }
-  RowSet find(int, sqlite3_value*) override { return {}; }
 
  private:
   const std::vector<std::pair<std::string, std::string>>& meta_;

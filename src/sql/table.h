@@ -33,9 +33,9 @@ class Table {
   // Gives `out` the value of a column, counted from 0; NULL if it gives none.
   virtual void value(sqlite3_context* out, std::int64_t row, int column) = 0;
   // How many rows have the same value in that column, roughly; 0: rows cannot be found by it.
-  [[nodiscard]] virtual double rows_per_value(int column) const = 0;
+  [[nodiscard]] virtual double rows_per_value(int /*column*/) const { return 0; }
   // Rows that may have that value there; none that has it is missing. Only if rows_per_value is not 0.
-  virtual RowSet find(int column, sqlite3_value* value) = 0;
+  virtual RowSet find(int /*column*/, sqlite3_value* /*value*/) { return {}; }
 };
 
 // Makes `table` known to a database under its name. It must outlive the database.

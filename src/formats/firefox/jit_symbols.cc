@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <charconv>
 
-#include "formats/labels.h"
+#include "base/hexadecimal.h"
 #include "jitlog/reader.h"
 
 namespace plimsoll::formats::firefox {
@@ -13,16 +12,6 @@ namespace {
 
 constexpr std::uint64_t kLibraryBytes = std::uint64_t{1} << 30U;
 constexpr std::string_view kPrefix = "jit@";
-
-// The number of a text like "0x1f40".
-std::optional<std::uint64_t> from_hex(std::string_view text) {
-  if (!text.starts_with("0x")) return std::nullopt;
-  text.remove_prefix(2);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string library_at(std::uint64_t base) { return std::string(kPrefix) + hexadecimal(base); }
 
@@ -34,16 +23,10 @@ std::string symbol_name(const jitlog::Trace& trace) {
   return name;
 }
 
-const profile::Attachment* jitlog_of(const profile::Profile& profile) {
-  const auto found = std::find_if(profile.attachments.begin(), profile.attachments.end(),
-                                  [](const profile::Attachment& one) { return one.name == "jitlog"; });
-  return found == profile.attachments.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 JitSymbols::JitSymbols(const profile::Profile& profile) {
-  const profile::Attachment* log = jitlog_of(profile);
+  const profile::Attachment* log = profile.attachment("jitlog");
   if (log == nullptr) return;
   const Result<jitlog::Forest> forest = jitlog::read(log->bytes);
   if (!forest.ok()) return;
@@ -52,7 +35,8 @@ JitSymbols::JitSymbols(const profile::Profile& profile) {
   of_frame.resize(profile.frames.size());
   for (std::size_t i = 0; i < profile.frames.size(); ++i) {
     const StringId trace = profile.frames.rows()[i].trace;
-    const std::optional<std::uint64_t> address = trace.is_none() ? std::nullopt : from_hex(profile.strings[trace]);
+    const std::optional<std::uint64_t> address =
+        trace.is_none() ? std::nullopt : from_hexadecimal(profile.strings[trace]);
     if (!address) continue;
     const auto found = forest.value().by_code_address.find(*address);
     if (found == forest.value().by_code_address.end()) continue;
@@ -71,8 +55,8 @@ JitSymbols::JitSymbols(const profile::Profile& profile) {
 
 std::optional<std::uint64_t> jit_code_address(std::string_view library, std::string_view offset) {
   if (!library.starts_with(kPrefix)) return std::nullopt;
-  const std::optional<std::uint64_t> base = from_hex(library.substr(kPrefix.size()));
-  const std::optional<std::uint64_t> from_base = from_hex(offset);
+  const std::optional<std::uint64_t> base = from_hexadecimal(library.substr(kPrefix.size()));
+  const std::optional<std::uint64_t> from_base = from_hexadecimal(offset);
   if (!base || !from_base || *from_base >= kLibraryBytes) return std::nullopt;
   return *base + *from_base;
 }

@@ -2,20 +2,14 @@
 #include "formats/vmprof/stacks.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <string>
+
+#include "base/hexadecimal.h"
 
 namespace plimsoll::formats::vmprof {
 namespace {
 
 using profile::FunctionKind;
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 20> digits{'0', 'x'};
-  const auto end = std::to_chars(digits.data() + 2, digits.data() + digits.size(), value, 16).ptr;
-  return {digits.data(), end};
-}
 
 bool is_odd(std::int64_t id) { return (static_cast<std::uint64_t>(id) & 1U) != 0; }
 FunctionKind kind_of_id(std::int64_t id) { return is_odd(id) ? FunctionKind::kNative : FunctionKind::kSynthetic; }
@@ -80,7 +74,7 @@ void StackBuilder::tagged_frame(std::int64_t tag, std::int64_t value) {
     if (survey_.names.contains(value)) push(function_of(value, FunctionKind::kSynthetic));
   };
   switch (static_cast<Tag>(tag)) {
-    case Tag::kAssembler: trace_ = profile_.strings.intern(hex(static_cast<std::uint64_t>(value))); return;
+    case Tag::kAssembler: trace_ = profile_.strings.intern(hexadecimal(static_cast<std::uint64_t>(value))); return;
     case Tag::kJitted:
       if (trace_.is_none()) trace_ = profile_.strings.intern(kJitted);
       push(function_of(value, FunctionKind::kSynthetic), 0, trace_);
@@ -151,7 +145,7 @@ FunctionId StackBuilder::named_function(std::string_view name) {
 
 FunctionId StackBuilder::unnamed_function(std::int64_t id, FunctionKind kind) {
   const std::uint64_t mask = layout_.address == sizeof id ? ~std::uint64_t{0} : UINT32_MAX;
-  const std::string address = hex(static_cast<std::uint64_t>(id) & mask);
+  const std::string address = hexadecimal(static_cast<std::uint64_t>(id) & mask);
   profile::Function function;
   function.name = profile_.strings.intern(kind == FunctionKind::kNative ? address : "[unknown code " + address + "]");
   function.kind = kind;

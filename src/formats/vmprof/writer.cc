@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
-#include <charconv>
 #include <optional>
 
+#include "base/hexadecimal.h"
 #include "formats/labels.h"
 #include "formats/vmprof/format.h"
 #include "formats/vmprof/periods.h"
@@ -53,15 +53,6 @@ class Bytes {
  private:
   std::string out_;
 };
-
-// An address as the text of a trace has it; none for other texts.
-std::optional<std::int64_t> address_in(std::string_view text) {
-  if (!text.starts_with("0x")) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), value, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return static_cast<std::int64_t>(value);
-}
 
 // Writes one file.
 class FileWriter {
@@ -184,10 +175,10 @@ class FileWriter {
     if (frame.trace.is_none()) {
       add(kind == FunctionKind::kNative ? Tag::kNative : Tag::kCode);
     } else {
-      const std::optional<std::int64_t> address = address_in(profile_.strings[frame.trace]);
+      const std::optional<std::uint64_t> address = from_hexadecimal(profile_.strings[frame.trace]);
       if (address && frame.trace != trace) {
         add(Tag::kAssembler);
-        entries_.push_back(*address);
+        entries_.push_back(static_cast<std::int64_t>(*address));
       }
       add(Tag::kJitted);
     }
