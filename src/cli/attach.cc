@@ -15,17 +15,15 @@
 namespace plimsoll::cli {
 namespace {
 
-// Ctrl-C, a hang-up and a polite kill end the recording, not this process: while it lives they only end waits.
+// Ctrl-C, a hang-up and a polite kill end the recording, not this process, from here to its end: one that comes while
+// the profile is written or reported must not take them away.
 class StopSignals {
  public:
   StopSignals() {
     ::sigemptyset(&set_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   // False if one came.
   [[nodiscard]] bool wait_until(std::int64_t time_ns) const {
@@ -39,7 +37,6 @@ class StopSignals {
 
  private:
   sigset_t set_{};
-  sigset_t before_{};
 };
 
 class Attach final : public Command {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import fcntl
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Iterator, Sequence
 
 import pytest
@@ -21,6 +24,7 @@ from known_shares import assert_shares
 import plimsoll
 
 
+F_GETPIPE_SZ = 1032  # of Linux; fcntl has it from 3.10
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
 
@@ -37,6 +41,20 @@ class Attached:
         """What it says when it records."""
         assert self._running.process.stderr is not None
         return self._running.process.stderr.readline().decode()
+
+    def hold_report(self) -> None:
+        """Lets nothing more be said until somebody reads."""
+        assert self._running.process.stderr is not None
+        pipe = self._running.process.stderr.fileno()
+        writer = os.open(f"/proc/self/fd/{pipe}", os.O_WRONLY | os.O_NONBLOCK)
+        os.write(writer, b"x" * fcntl.fcntl(pipe, F_GETPIPE_SZ))
+        os.close(writer)
+
+    def wait_until_written(self) -> None:
+        """Until the profile is on the disk."""
+        deadline = time.monotonic() + harness.DEADLINE
+        while not plimsoll.Profile.open(self.path).complete:
+            assert time.monotonic() < deadline, "the recording does not end"
 
     def interrupt(self) -> None:
         self._running.process.send_signal(signal.SIGINT)
@@ -226,6 +244,21 @@ def test_says_which_pythons_it_cannot_record_from_other_cpus(tmp_path: pathlib.P
         done = harness.plimsoll_command(*words).expect(1)
     assert "leave --apart out" in done.err
     assert not (tmp_path / "none.plim").exists()
+
+
+def test_a_late_ctrl_c_does_not_take_the_report_away(tmp_path: pathlib.Path) -> None:
+    # GIVEN a recording that has ended, and cannot report before somebody reads
+    path = tmp_path / "attached.plim"
+    with waiting(harness.TARGETS / "shares.py", "0.1") as running:
+        attached = Attached(running.process.pid, path, [])
+        attached.hold_report()
+        running.say("go")
+        running.finish().expect(0)
+        attached.wait_until_written()
+        # WHEN somebody presses Ctrl-C at that moment
+        attached.interrupt()
+        # THEN it ends as it would have
+        assert attached.profile().complete
 
 
 # ---- from Python ----
