@@ -423,6 +423,15 @@ class Profile:
         it made. The recording must have been made with ``tasks=True``."""
         return Profile(self._data.with_tasks(), self._path)
 
+    def without_native(self) -> "Profile":
+        """A copy of Python functions only: the time of native ones is that of the functions that called them."""
+        return Profile(self._data.without_native(), self._path)
+
+    def with_folded_native(self) -> "Profile":
+        """A copy with one native frame for each time that a library was entered, as ``plimsoll show`` has them; how
+        Python itself works is left out. The recording must have been made with ``native=True``."""
+        return Profile(self._data.with_folded_native(), self._path)
+
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
 

@@ -12,6 +12,7 @@
 #include "cli/write_file.h"
 #include "formats/registry.h"
 #include "profile/tasks.h"
+#include "profile/without_native.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,6 +48,11 @@ class Convert final : public Command {
         ->allow_extra_args(false);
     app.add_flag("--tasks", with_tasks_,
                  "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    CLI::Option* none =
+        app.add_flag("--no-native", no_native_, "Without native functions: their time goes to their callers");
+    app.add_flag("--fold-native", fold_native_,
+                 "Of native functions those by which libraries were entered, as show has them")
+        ->excludes(none);
     app.add_option("-f,--format", format_, "One of the formats below; else OUT's ending decides")->type_name("FORMAT");
   }
 
@@ -64,7 +70,7 @@ class Convert final : public Command {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));
       return kNoSamples;
     }
-    if (with_tasks_) profile::put_tasks_on_stacks(input.value().profile);
+    change_stacks(input.value().profile);
     if (const Selection selection = select(input.value().profile, conditions()); selection.shown_samples == 0) {
       console.notice(nothing_to_show(input.value().profile, selection, file_));
       return kNoSamples;
@@ -75,6 +81,11 @@ class Convert final : public Command {
   }
 
  private:
+  void change_stacks(profile::Profile& profile) const {
+    if (with_tasks_) profile::put_tasks_on_stacks(profile);
+    if (no_native_) profile::leave_out_native(profile);
+    if (fold_native_) profile::fold_native(profile, std::string(profile.meta_value("native")));
+  }
   [[nodiscard]] profile::Filter conditions() const {
     profile::Filter conditions;
     for (const std::string& tag : tags_) conditions.tags.push_back(profile::TagCondition::parse(tag));
@@ -98,7 +109,7 @@ class Convert final : public Command {
 
   std::string file_, output_, format_;
   std::vector<std::string> tags_;
-  bool with_tasks_ = false;
+  bool with_tasks_ = false, no_native_ = false, fold_native_ = false;
 };
 
 }  // namespace

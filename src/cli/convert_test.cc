@@ -47,6 +47,26 @@ TEST(Convert, WritesToStandardOutput) {
   EXPECT_EQ(console.err, "");
 }
 
+TEST(Convert, LeavesOutNativeFunctionsOrFoldsThem) {
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile =
+        profile::testing::draw_profile("!eval(python:0);main;!call(python:0);!write(c.so:0);!flush(c.so:0)  10");
+    profile.meta.emplace_back("native", "python");
+    return profile;
+  };
+  const auto functions = [&](const std::string& option) {
+    console.out.clear();
+    testing::run_words(make_convert(), {"convert", "app.plim", "-f", "collapsed", "-o", "-", option}, console);
+    std::string found;
+    for (const std::string_view name : {"eval", "main", "call", "write", "flush"})
+      if (console.out.find(name) != std::string::npos) found += std::string(name) + " ";
+    return found;
+  };
+  EXPECT_EQ(functions("--no-native"), "main ");
+  EXPECT_EQ(functions("--fold-native"), "main write ");
+}
+
 TEST(Convert, NeedsAFormatForStandardOutput) {
   FakeConsole console = console_with_profile();
   EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "-"}, console), kUsage);

@@ -14,6 +14,7 @@ void bind_tags(nanobind::module_& module);     // tags
 void bind_memory(nanobind::module_& module);   // what a Profile knows of memory
 void bind_profile(nanobind::module_& module);  // Profile: read, ask, write
 void bind_heap(nanobind::module_& module);     // heap snapshots: take, read, ask
+void bind_native(nanobind::module_& module);   // native frames of this thread
 
 // Raises the Python exception for an Error: PermissionError, ValueError (usage), plimsoll.ProfileError (bad input),
 // plimsoll.UnsupportedError, or OSError.

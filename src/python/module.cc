@@ -15,4 +15,5 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_profile(module);
   plimsoll::python::bind_heap(module);
   plimsoll::python::bind_memory(module);
+  plimsoll::python::bind_native(module);
 }

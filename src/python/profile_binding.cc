@@ -15,6 +15,7 @@
 #include "profile/profile.h"
 #include "profile/tasks.h"
 #include "profile/tree.h"
+#include "profile/without_native.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -157,6 +158,15 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
   return copy;
 }
 
+void fold_native(Profile& profile) { profile::fold_native(profile, std::string(profile.meta_value("native"))); }
+
+template <void (*change)(Profile&)>
+std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
+  std::shared_ptr<Profile> copy = filtered(self, {});
+  change(*copy);
+  return copy;
+}
+
 nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const std::string& path) {
   const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
   const std::string bytes = value_or_raise([&] {
@@ -235,12 +245,9 @@ void bind_profile(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
           nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
-      .def("with_tasks",
-           [](const Profile& self) {
-             std::shared_ptr<Profile> copy = filtered(self, {});
-             profile::put_tasks_on_stacks(*copy);
-             return copy;
-           })
+      .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
+      .def("without_native", &with_changed_stacks<profile::leave_out_native>)
+      .def("with_folded_native", &with_changed_stacks<fold_native>)
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;

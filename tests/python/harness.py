@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
@@ -236,6 +237,14 @@ def burn(seconds: float) -> None:
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(500))
+
+
+def burn_in_zlib(seconds: float) -> None:
+    """Uses so much CPU time of this thread, nearly all of it in machine code of zlib."""
+    text = bytes(range(256)) * 100
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        zlib.compress(text)
 
 
 def may_look_at_others() -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import pathlib
+import sys
 import threading
 from typing import Any, Iterator
 
@@ -180,9 +182,36 @@ def test_threads_may_register() -> None:
         assert isinstance(profiler, spprof.ThreadProfiler)
 
 
-def test_native_frames_are_refused() -> None:
-    assert not spprof.native_unwinding_available() and not spprof.native_unwinding_enabled()
+@pytest.mark.skipif(spprof.native_unwinding_available(), reason="native frames are recorded from Python 3.11 on")
+def test_native_frames_are_refused_where_they_cannot_be_recorded() -> None:
     spprof.set_native_unwinding(False)
     for call in (lambda: spprof.set_native_unwinding(True), spprof.capture_native_stack):
-        with pytest.raises(RuntimeError, match="Native unwinding not available"):
+        with pytest.raises(RuntimeError, match="Native unwinding not available: native frames .* 3.11"):
             call()
+    assert not spprof.native_unwinding_enabled()
+
+
+@pytest.mark.skipif(not spprof.native_unwinding_available(), reason="native frames are recorded from Python 3.11 on")
+def test_native_frames_are_recorded_when_asked_for() -> None:
+    # GIVEN a recording without native frames, and one with them
+    def recorded() -> "set[bool]":
+        with spprof.Profiler(interval_ms=1) as profiler:
+            harness.burn_in_zlib(0.1)
+        assert profiler.profile is not None
+        return {frame.is_native for sample in profiler.profile.samples for frame in sample.frames}
+
+    assert recorded() == {False}
+    spprof.set_native_unwinding(True)
+    try:
+        assert spprof.native_unwinding_enabled() and recorded() == {False, True}
+    finally:
+        spprof.set_native_unwinding(False)
+
+
+@pytest.mark.skipif(not spprof.native_unwinding_available(), reason="native frames are recorded from Python 3.11 on")
+def test_the_native_stack_of_now() -> None:
+    stack = spprof.capture_native_stack()
+    assert os.path.samefile(stack[-1].filename, os.path.realpath(sys.executable))  # where the process began
+    main = [frame for frame in stack if frame.symbol in ("Py_BytesMain", "Py_RunMain")]
+    assert main and all(frame.resolved and 0 < frame.offset < 100_000 for frame in main)
+    assert all("_core" not in frame.filename for frame in stack)

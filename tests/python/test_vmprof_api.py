@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -9,13 +10,13 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 import pytest
 
 import harness
 import plimsoll
-from plimsoll.compat import vmprof
+from plimsoll.compat import spprof, vmprof
 
 pytestmark = pytest.mark.any_version
 
@@ -345,6 +346,23 @@ def test_the_current_stack() -> None:
     name, line, file = vmprof.resolve_many_addr(stack)[stack[1]]
     assert (name, file) == ("test_the_current_stack", __file__) and line == test_the_current_stack.__code__.co_firstlineno
     assert vmprof.sample_stack_now(1) == stack[2:]
+
+
+@pytest.mark.parametrize("native", [None, True, False])
+def test_native_frames(native: "Optional[bool]") -> None:
+    # GIVEN a recording of machine code
+    can = spprof.native_unwinding_available()
+    warns = pytest.warns(RuntimeWarning, match="native frames .* 3.11") if native and not can else contextlib.nullcontext()
+    with tempfile.TemporaryFile() as file:
+        with warns:
+            vmprof.enable(file.fileno(), 0.001, native=native)
+        harness.burn_in_zlib(0.1)
+        vmprof.disable()
+        # WHEN it is read
+        file.seek(0)
+        kinds = {address.split(":")[0] for address in vmprof.read_profile(file).adr_dict.values()}
+    # THEN it has native frames unless they were not wanted, or cannot be recorded
+    assert kinds == ({"py", "n"} if can and native is not False else {"py"})
 
 
 def test_native_functions_have_names() -> None:

@@ -9,7 +9,7 @@
     spprof.stop().save("profile.json")
 
 All threads are recorded, whether they register or not, with names and current lines; samples have measured weights.
-Native frames are not recorded yet, and asking for them is an error, as where spprof was built without them.
+Native frames are recorded after ``set_native_unwinding(True)``, where :func:`native_unwinding_available`.
 """
 
 from __future__ import annotations
@@ -232,11 +232,11 @@ class _Session:
         self.output_path = output_path
         self.start_time = datetime.now()
         self.profiler = plimsoll.Profiler(rate_hz=max(1000 / interval_ms, 1.0), memory_mb=max(1, memory_limit_mb),
-                                          sources=False)
+                                          native=_is_native, sources=False)
         self.profiler.start()
 
     def stop(self) -> Profile:
-        recording = self.profiler.stop()
+        recording = self.profiler.stop().with_folded_native()
         dropped = sum(count for count, _ in self.profiler.statistics.drops.values())
         return Profile(self.start_time, datetime.now(), self.interval_ms, _samples(recording), dropped,
                        _platform.python_version(),
@@ -384,7 +384,8 @@ class ThreadProfiler:
 
 @dataclass(frozen=True)
 class NativeFrame:
-    """A function that is not Python's."""
+    """A function that is not Python's. ``offset`` is of the instruction, in bytes from the function's beginning, or of
+    the file where the function has no name."""
 
     ip: int
     symbol: str
@@ -394,20 +395,49 @@ class NativeFrame:
 
 
 def native_unwinding_available() -> bool:
-    """False: native frames are not recorded yet."""
-    return False
+    """Whether native frames can be recorded: on x86-64, from Python 3.11 on."""
+    return not _why_no_native()
 
 
 def native_unwinding_enabled() -> bool:
-    return False
+    """Whether the next recording has native frames."""
+    return _is_native
 
 
 def set_native_unwinding(enabled: bool) -> None:
-    """RuntimeError for True."""
+    """Records native frames from the next :func:`start` on: those by which Python called libraries.
+
+    RuntimeError if they cannot be recorded, and says why.
+    """
+    global _is_native
     if enabled:
-        raise RuntimeError("Native unwinding not available")
+        _check_native()
+    _is_native = bool(enabled)
 
 
 def capture_native_stack() -> list[NativeFrame]:
-    """RuntimeError."""
-    raise RuntimeError("Native unwinding not available")
+    """The native functions that this thread is in now, innermost first: those of Python itself, which are not in a
+    profile, and of what called it. Takes some milliseconds.
+
+    RuntimeError as above.
+    """
+    _check_native()
+    from plimsoll import _core
+
+    return [NativeFrame(ip, symbol, filename, offset, bool(symbol))
+            for ip, symbol, filename, offset in _core.native_stack()]
+
+
+_is_native = False
+
+
+def _why_no_native() -> str:
+    from plimsoll import _core
+
+    return _core.native_unsupported()
+
+
+def _check_native() -> None:
+    why_not = _why_no_native()
+    if why_not:
+        raise RuntimeError(f"Native unwinding not available: {why_not}")

@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mem", action="store_true", help="the memory in use with each sample")
     parser.add_argument("--lines", action="store_true", help="the current line of each frame")
     parser.add_argument("--jitlog", action="store_true", help="PyPy: what its JIT does, too, into FILE.jit")
-    parser.add_argument("--no-native", "-n", action="store_true", help="no native frames (there are none yet)")
+    parser.add_argument("--no-native", "-n", action="store_true", help="no native frames")
     parser.add_argument("--web-url", metavar="URL", help="the server for --web; vmprof.com, which vmprof took, is gone")
     parser.add_argument("--web-auth", metavar="TOKEN", help="your token there")
     where = parser.add_mutually_exclusive_group()
@@ -91,11 +91,21 @@ def _read_config(options: argparse.Namespace, parser: argparse.ArgumentParser) -
         parser.error(f"{options.config}: {error}")
 
 
+def _wants_native(options: argparse.Namespace) -> bool:
+    """Unless it is said otherwise, where they can be recorded: as vmprof."""
+    if options.no_native or sys.implementation.name == "pypy":
+        return False
+    from plimsoll import _core
+
+    return not _core.native_unsupported()
+
+
 def _run(options: argparse.Namespace, plim: str) -> int:
     """Runs the program under ``plimsoll run``; its exit code, negative for a signal that has ended it."""
     words = [_program.find(), "run", "--quiet", "--python", sys.executable, "-f", "plim", "-o", plim,
              "-r", repr(min(1 / options.period, _MOST_HZ))]
     words += ["--mem"] if options.mem else []
+    words += ["--native"] if _wants_native(options) else []
     words += ["--jitlog"] if options.jitlog else []
     words += ["-m"] if options.module else []
     program = subprocess.Popen([*words, options.program, *options.args])
@@ -112,7 +122,7 @@ def _run(options: argparse.Namespace, plim: str) -> int:
 
 def _write_prof(plim: str, file: BinaryIO, *, lines: bool, memory: bool) -> None:
     """Converts a recording into vmprof's format. OSError or CalledProcessError if that fails."""
-    words = [_program.find(), "convert", plim, "-f", "vmprof", "-o", "-"]
+    words = [_program.find(), "convert", plim, "-f", "vmprof", "--fold-native", "-o", "-"]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
     file.write(writing.rewrite(done.stdout, writing.Wish(lines=lines, memory=memory)))
 

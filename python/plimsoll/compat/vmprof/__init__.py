@@ -61,9 +61,10 @@ def enable(fileno: int, period: float = DEFAULT_PERIOD, memory: bool = False, li
     :param period: seconds between samples, 0.000001 to 1; below 0.00001 it is 0.00001.
     :param memory: the memory in use with each sample.
     :param lines: the current line of each frame.
-    :param native: taken for the sake of vmprof's users, who may give it; native frames are not recorded yet.
+    :param native: native functions, too: those by which libraries were entered. None: where they can be
+        recorded, and not on PyPy.
     :param real_time: all time, not CPU time, of this thread and of those given to :func:`insert_real_time_thread`.
-    :param warn: without effect.
+    :param warn: say it if native frames were asked for and cannot be recorded here (RuntimeWarning).
 
     ValueError if recording is going on, the period is none, or the file cannot be written.
     """
@@ -74,7 +75,14 @@ def enable(fileno: int, period: float = DEFAULT_PERIOD, memory: bool = False, li
     check_descriptor(_descriptor(fileno), native is None or bool(native))
     if not 1e-6 <= period < 1.0:
         raise ValueError("bad value for 'interval'")
-    _recorder().start(fileno, period, bool(memory), bool(lines), bool(real_time))
+    recorder = _recorder()
+    why_not = recorder.native_unsupported(bool(real_time))
+    if native and warn and why_not:
+        import warnings
+
+        warnings.warn(f"no native frames in this profile: {why_not}", RuntimeWarning, stacklevel=2)
+    wants_native = recorder.NATIVE_BY_DEFAULT if native is None else bool(native)
+    recorder.start(fileno, period, bool(memory), bool(lines), wants_native and not why_not, bool(real_time))
 
 
 def _descriptor(fileno: int) -> int:

@@ -8,6 +8,8 @@ import _vmprof
 
 from plimsoll.compat.vmprof.targets import RealTimeThreads, path_of
 
+NATIVE_BY_DEFAULT = False
+
 
 class _Core:
     """What is paused and resumed."""
@@ -46,12 +48,17 @@ def active() -> Optional[Recording]:
     return _active
 
 
-def start(fileno: int, period: float, memory: bool, lines: bool, real_time: bool) -> None:
+def native_unsupported(real_time: bool) -> str:
+    """Why native frames cannot be recorded; empty if they can."""
+    return ""
+
+
+def start(fileno: int, period: float, memory: bool, lines: bool, native: bool, real_time: bool) -> None:
     """Starts recording. ValueError if it is going on."""
     global _active
     if _active is not None or _vmprof.is_enabled():
         raise ValueError("vmprof is already enabled")
-    _vmprof.enable(fileno, period, memory, lines, False, real_time)
+    _vmprof.enable(fileno, period, memory, lines, native, real_time)
     _active = Recording(fileno, real_time)
 
 

@@ -18,12 +18,13 @@ from plimsoll.compat.vmprof.targets import RealTimeThreads, path_of
 
 _MOST_HZ = 100000.0
 _RSS_INTERVAL_S = 0.01
+NATIVE_BY_DEFAULT = True
 
 
 class Recording:
     """The one recording."""
 
-    def __init__(self, fileno: int, period: float, memory: bool, lines: bool, real_time: bool) -> None:
+    def __init__(self, fileno: int, period: float, memory: bool, lines: bool, native: bool, real_time: bool) -> None:
         import tempfile
 
         self.fileno = fileno
@@ -33,7 +34,7 @@ class Recording:
         self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
         self.real_time_threads: Optional[RealTimeThreads] = None
         options = _recording.Options(path=self._path, rate_hz=min(1 / period, _MOST_HZ),
-                                     mode="wall" if real_time else "cpu", sources=False)
+                                     mode="wall" if real_time else "cpu", native=native, sources=False)
         if memory:
             options.rss_interval_s = _RSS_INTERVAL_S
         try:
@@ -62,7 +63,7 @@ class Recording:
             self._close()
 
     def _converted(self) -> bytes:
-        data = _core.ProfileData.open(self._path)
+        data = _core.ProfileData.open(self._path).with_folded_native()
         if self.real_time_threads is None:
             return writing.rewrite(data.convert(format="vmprof", path=""), self._wish)
         parts = [(_between(data, begin, end).convert(format="vmprof", path=""), threads)
@@ -94,13 +95,18 @@ def active() -> Optional[Recording]:
     return _active
 
 
-def start(fileno: int, period: float, memory: bool, lines: bool, real_time: bool) -> None:
+def native_unsupported(real_time: bool) -> str:
+    """Why native frames cannot be recorded; empty if they can."""
+    return "in real-time mode there are none" if real_time else _core.native_unsupported()
+
+
+def start(fileno: int, period: float, memory: bool, lines: bool, native: bool, real_time: bool) -> None:
     """Starts recording. ValueError if it is going on."""
     global _active
     with _lock:
         if _active is not None:
             raise ValueError("vmprof is already enabled")
-        _active = Recording(fileno, period, memory, lines, real_time)
+        _active = Recording(fileno, period, memory, lines, native, real_time)
         _hook()
 
 
