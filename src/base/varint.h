@@ -77,6 +77,17 @@ class VarintCursor {
     position_ += size;
     return view;
   }
+  // The bytes up to the next one of zero, which is taken, too; if there is none, failed() is true.
+  std::string_view zero_terminated() {
+    const std::size_t end = bytes_.find('\0', position_);
+    if (end == std::string_view::npos) {
+      fail();
+      return {};
+    }
+    const std::string_view text = bytes_.substr(position_, end - position_);
+    position_ = end + 1;
+    return text;
+  }
 
  private:
   std::uint64_t fail() {

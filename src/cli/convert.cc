@@ -66,12 +66,14 @@ class Convert final : public Command {
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
     Result<Input> input = console.read_profile(file_);
     if (!input.ok()) return input.error();
-    if (input.value().profile.samples.size() == 0) {
+    const bool is_without_time = input.value().profile.samples.size() == 0;
+    if (is_without_time && !(writer.value().has_allocations && input.value().profile.has_allocations())) {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));
       return kNoSamples;
     }
     change_stacks(input.value().profile);
-    if (const Selection selection = select(input.value().profile, conditions()); selection.shown_samples == 0) {
+    const Selection selection = select(input.value().profile, conditions());
+    if (selection.shown_samples == 0 && !is_without_time) {
       console.notice(nothing_to_show(input.value().profile, selection, file_));
       return kNoSamples;
     }

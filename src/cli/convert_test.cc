@@ -67,6 +67,28 @@ TEST(Convert, LeavesOutNativeFunctionsOrFoldsThem) {
   EXPECT_EQ(functions("--fold-native"), "main write ");
 }
 
+TEST(Convert, AProfileOfAllocationsAloneIsWrittenWhereTheyHaveAPlace) {
+  FakeConsole console;
+  console.files["memory.bin"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("main 1");
+    profile.samples = {};
+    profile.is_exact = true;
+    profile::AllocationRow row;
+    row.thread = ThreadId{0};
+    row.stack = StackId{0};
+    row.size = 100;
+    profile.allocations = {row};
+    return profile;
+  };
+  const auto convert = [&](const std::string& format) {
+    return testing::run_words(make_convert(), {"convert", "memory.bin", "-f", format, "-o", "-"}, console);
+  };
+  EXPECT_EQ(convert("collapsed"), kNoSamples);
+  EXPECT_EQ(console.out, "");
+  EXPECT_EQ(convert("firefox"), kFine) << console.err;
+  EXPECT_EQ(convert("pprof-heap"), kFine) << console.err;
+}
+
 TEST(Convert, NeedsAFormatForStandardOutput) {
   FakeConsole console = console_with_profile();
   EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "-"}, console), kUsage);

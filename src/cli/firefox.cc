@@ -48,7 +48,7 @@ class Firefox final : public Command {
     Result<Input> input = console.read_profile(file_);
     if (!input.ok()) return input.error();
     profile::Profile profile = std::move(input.value().profile);
-    if (profile.samples.size() == 0) {
+    if (profile.samples.size() == 0 && !profile.has_allocations()) {
       console.notice(fmt::format("{} holds no samples; there is nothing to open", file_));
       return kNoSamples;
     }

@@ -31,6 +31,7 @@ class InfoRenderer {
     add_session();
     gap();
     add_sampling();
+    add_allocations();
     gap();
     add_events();
     gap();
@@ -84,6 +85,22 @@ class InfoRenderer {
     if (facts_.dropped == 0) add("lost", "nothing");
     for (const profile::Drop& drop : profile_.drops)
       if (drop.count > 0) add(is_lost(drop) ? "lost" : "not whole", in_words(drop), Style::kWarning);
+  }
+
+  void add_allocations() {
+    if (!profile_.has_allocations()) return;
+    std::uint64_t blocks = 0;
+    std::uint64_t bytes = 0;
+    for (const profile::AllocationRow& row : profile_.allocations) {
+      blocks += row.blocks;
+      bytes += row.size;
+    }
+    const std::string counted =
+        fmt::format("{} blocks, {}", format_count(blocks), format_bytes(static_cast<std::int64_t>(bytes)));
+    add("allocations", profile_.is_exact
+                           ? counted + ", all that were recorded"
+                           : fmt::format("{} sampled, one for every {}", counted,
+                                         format_bytes(static_cast<std::int64_t>(profile_.allocation_distance))));
   }
 
   void add_events() {

@@ -27,6 +27,20 @@ profile::Profile sample() {
   return profile;
 }
 
+TEST(RenderInfo, TellsOfAllocations) {
+  profile::Profile profile = sample();
+  profile::AllocationRow row;
+  row.size = 1500;
+  row.blocks = 3;
+  profile.allocations = {row, row};
+  profile.is_exact = true;
+  const auto told = [&] { return render_info(profile, session_facts(profile, 1234), "app.plim", Page{}); };
+  EXPECT_NE(told().find("\nallocations     6 blocks, 3.00 kB, all that were recorded\n"), std::string::npos) << told();
+  profile.is_exact = false;
+  profile.allocation_distance = 512'000;
+  EXPECT_NE(told().find("\nallocations     6 blocks, 3.00 kB sampled, one for every 512 kB\n"), std::string::npos);
+}
+
 TEST(RenderInfo, TellsEveryFactInALine) {
   const profile::Profile profile = sample();
   EXPECT_EQ("\n" + render_info(profile, session_facts(profile, 1234), "app.plim", Page{}), R"(

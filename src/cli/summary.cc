@@ -165,6 +165,8 @@ std::string nothing_to_show(const profile::Profile& profile, const Selection& se
     for (const profile::Drop& drop : profile.drops)
       if (drop.count > 0 && is_lost(drop)) message += "; lost: " + in_words(drop);
     if (!profile.complete) message += "; it ends early: the program was killed or is still running";
+    if (profile.has_allocations())
+      message += fmt::format("; its allocations: plimsoll show {} alloc, live or peak", file);
     return message;
   }
   std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));

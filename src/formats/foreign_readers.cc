@@ -3,6 +3,7 @@
 
 #include "formats/collapsed/reader.h"
 #include "formats/json_readers.h"
+#include "formats/memray/reader.h"
 #include "formats/mojo/reader.h"
 #include "formats/perf/reader.h"
 #include "formats/pprof/reader.h"
@@ -17,6 +18,7 @@ std::vector<Reader> foreign_readers() {
   all.insert(all.end(), {
                             {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read},
                             {"pprof", "profile.proto, of pprof and many others", pprof::is_pprof, pprof::read},
+                            {"memray", "memray's files", memray::is_memray, memray::read},
                             {"mojo", "Austin's binary files", mojo::is_mojo, mojo::read},
                             {"profiling.sampling", "binary profiles of CPython 3.15's profiling.sampling",
                              tachyon::is_tachyon, tachyon::read},

@@ -7,16 +7,10 @@
 namespace plimsoll::formats {
 namespace {
 
-constexpr std::string_view kMemray("memray\0", 7);
-constexpr std::string_view kLz4("\x04\x22\x4D\x18", 4);  // memray compresses what it has written
 constexpr std::string_view kPerfData = "PERFILE2";
 constexpr std::string_view kElf =
     "\x7f"
     "ELF";
-
-constexpr std::string_view kWhyNotMemray =
-    ": it records every allocation, and no time, in a form that is each version's own; memray's own commands read it "
-    "(memray table, memray flamegraph), and plimsoll run --alloc records memory";
 
 // What profiling.sampling leaves of a file that it did not finish: room for the header, then compressed samples.
 bool is_unfinished_tachyon(std::string_view bytes) {
@@ -34,8 +28,6 @@ Error because(std::string_view what, std::string_view why) {
 }  // namespace
 
 std::optional<Error> refusal(std::string_view bytes) {
-  if (bytes.starts_with(kMemray)) return because("a file of memray", kWhyNotMemray);
-  if (bytes.starts_with(kLz4)) return because("a file compressed with LZ4, as those of memray are", kWhyNotMemray);
   if (bytes.starts_with(kPerfData))
     return because("a perf.data file", ": give the text that perf script -i FILE prints of it");
   if (bytes.starts_with(kElf)) return because("a program, a library or a core file", ", and no profile");

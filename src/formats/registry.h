@@ -17,6 +17,7 @@ struct Writer {
   std::string_view summary;    // one line for --help
   // The file's bytes. Fails only where a format has a limit that the profile is beyond (jslb: 4 GiB).
   Result<std::string> (*write)(const profile::Profile& profile);
+  bool has_allocations = false;  // so that a profile without samples of time is something to write, too
 };
 
 // All writers, in the order of --help.
