@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -25,6 +26,14 @@ inline void burn(std::int64_t cpu_ns) {
   const std::int64_t end = thread_cpu_ns() + cpu_ns;
   while (thread_cpu_ns() < end)
     for (int i = 0; i < 200; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// Uses CPU time of the calling thread until something has come: ticks of the kernel's clocks of threads come when a
+// scheduler's tick meets the thread on a CPU, which on a busy machine no amount of time is sure to be enough for.
+template <typename HasCome>
+void burn_until(HasCome has_come) {
+  do burn(kMillisecond);
+  while (!has_come());
 }
 
 // The thread state of each thread of a test; null: a thread of native code.
@@ -90,6 +99,13 @@ class Sampling {
     for (const Taken& taken : samples())
       if (threads()[taken.raw.thread.index()].name == thread) found.push_back(taken);
     return found;
+  }
+
+  // Whether a thread was sampled that had a thread state.
+  bool has_python() {
+    const std::vector<Taken>& all = samples();
+    return std::any_of(all.begin(), all.end(),
+                       [](const Taken& taken) { return taken.raw.python != RawSample::Python::kNoState; });
   }
 
   // What is known of each thread, by serial.
