@@ -85,26 +85,32 @@ TEST_F(WaitReaderTest, LocksAndInputAreToldApart) {
   std::binary_semaphore semaphore{0};
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  std::atomic<bool> is_there{false};
+  // GIVEN a thread that waits for a lock and then for input, each until the reader has seen it for a while
+  std::int64_t lock_ns = 0, input_ns = 0;
+  const auto wait_until_seen = [&](Activity activity) {
+    const std::int64_t begin = monotonic_ns();
+    while (waited(activity) < 50 * kMillisecond) nap(kMillisecond);
+    return monotonic_ns() - begin;
+  };
   std::thread releaser([&] {
-    while (!is_there) std::this_thread::yield();
-    nap(100 * kMillisecond);
+    lock_ns = wait_until_seen(Activity::kLock);
     semaphore.release();
-    nap(80 * kMillisecond);
+    input_ns = wait_until_seen(Activity::kIo);
     EXPECT_EQ(::write(ends[1], "x", 1), 1);
   });
   run_registered(sampling, "thread", [&] {
     const RunsPython python(&wait_frame_);
     sampling->thread_started("thread");
-    is_there = true;
     semaphore.acquire();
     char byte = 0;
     EXPECT_EQ(::read(ends[0], &byte, 1), 1);
   });
   releaser.join();
   stop();
-  expect_wait(Activity::kLock, 100 * kMillisecond);
-  expect_wait(Activity::kIo, 80 * kMillisecond);
+  // THEN neither is taken for the other, nor for longer than it was
+  EXPECT_LE(waited(Activity::kLock), lock_ns + 40 * kMillisecond);
+  EXPECT_LE(waited(Activity::kIo), input_ns + 40 * kMillisecond);
+  EXPECT_EQ(waited(Activity::kSleep), 0);
   for (const int end : ends) ::close(end);
 }
 
