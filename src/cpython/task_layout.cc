@@ -109,13 +109,17 @@ Error impossible(const Version& version, const char* table, const char* field) {
 
 }  // namespace
 
+Status tells_of_tasks(const Version& version) {
+  if (version.major == 3 && version.minor >= 14 && version.minor <= 15) return Ok{};
+  return Error{ErrorKind::kUnsupported, "the tasks of Python " + version.text() +
+                                            " cannot be read from outside: CPython tells where it keeps them since "
+                                            "3.14"};
+}
+
 Result<TaskLayout> task_layout_from_tables(const Layout& layout, const unsigned char* offsets,
                                            const unsigned char* asyncio) {
   const Version& version = layout.version;
-  if (version.major != 3 || version.minor < 14 || version.minor > 15)
-    return Error{ErrorKind::kUnsupported, "the tasks of Python " + version.text() +
-                                              " cannot be read from outside: CPython tells where it keeps them since "
-                                              "3.14"};
+  PLIMSOLL_TRY(tells_of_tasks(version));
   TaskLayout out;
   OffsetReader general(offsets);
   read_coroutine_fields(general, version.minor >= 15 ? kPlaces315 : kPlaces314, out);

@@ -55,6 +55,9 @@ struct TaskLayout {
 
 inline constexpr std::size_t kAsyncioDebugSize = 13 * sizeof(std::uint64_t);
 
+// An error for a version that has no such tables.
+Status tells_of_tasks(const Version& version);
+
 // From the bytes of _Py_DebugOffsets and of _AsyncioDebug, and the Layout that was made of the first. Every number is
 // checked against the size of its structure. An error says which one is impossible, or that the version has no tables.
 Result<TaskLayout> task_layout_from_tables(const Layout& layout, const unsigned char* offsets,

@@ -112,6 +112,29 @@ class TaskReader {
       add_awaiter(awaiter, out);
   }
 
+  // The tasks among Futures that await something, and those that await it through other Futures, by address.
+  std::vector<Address> tasks_among(std::vector<Address> waiting, bool& has_more) const {
+    constexpr std::size_t kMostBetween = 100;
+    std::vector<Address> tasks, between;
+    while (!waiting.empty()) {
+      const Address awaiter = waiting.back();
+      waiting.pop_back();
+      if (is_task(awaiter)) {
+        tasks.push_back(awaiter);
+      } else if (between.size() == kMostBetween || tasks.size() > kMostAwaiters) {
+        has_more = true;
+      } else if (std::find(between.begin(), between.end(), awaiter) == between.end()) {
+        between.push_back(awaiter);
+        TaskRecord further;
+        read_awaiters(awaiter, further);
+        waiting.insert(waiting.end(), further.awaiters.begin(), further.awaiters.end());
+      }
+    }
+    std::sort(tasks.begin(), tasks.end());
+    tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
+    return tasks;
+  }
+
   // What an object's type is called; empty if that cannot be read.
   std::string type_of(Address object) {
     const Type* type = look_at_type(object);

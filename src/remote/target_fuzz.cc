@@ -12,6 +12,7 @@
 #include "remote/sampler.h"
 #include "remote/stack_reader.h"
 #include "remote/task_reading.h"
+#include "remote/task_stacks.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
 
@@ -85,6 +86,12 @@ void look_at_tasks(const remote::Target& target, const remote::ThreadState& stat
   const remote::TaskReading reading =
       remote::read_tasks(paged, {target.layout, layout, target.code_type}, state, state.interpreter);
   if (reading.tasks.size() > cpython::kMostTasks + 1) __builtin_trap();
+  remote::TaskStacks stacks(target.layout, layout, target.code_type);
+  std::vector<cpython::PyFrame> frames(64);
+  cpython::Walk walk = cpython::walk_thread(paged, target.layout, target.code_type, state.address, frames);
+  if (stacks.put_awaiting(paged, state.address, frames, walk.count, walk.stop) > frames.size()) __builtin_trap();
+  for (const auto& [code, info] : stacks.take_new_frames())
+    if (!remote::is_task_frame(code)) __builtin_trap();
 }
 
 }  // namespace

@@ -162,12 +162,12 @@ class TaskDumper {
 }  // namespace
 
 Result<TaskDump> take_task_dump(const Target& target) {
+  PLIMSOLL_TRY(cpython::tells_of_tasks(target.layout.version));
   TaskDump dump;
   const std::optional<Address> table = find_asyncio_debug(target.pid);
-  const bool has_tables = target.layout.version.minor >= 14;
-  if (table || !has_tables) {
+  if (table) {
     const Result<cpython::TaskLayout> layout =
-        cpython::find_task_layout(target.memory(), target.layout, target.runtime, table.value_or(target.runtime));
+        cpython::find_task_layout(target.memory(), target.layout, target.runtime, *table);
     if (!layout.ok()) return layout.error();
     dump = TaskDumper(target, layout.value()).run();
   }

@@ -15,8 +15,6 @@ constexpr std::size_t kMostDepth = 10'000;
 constexpr std::size_t kMostFrames = 2'000'000;
 // Of the code objects' names and line tables.
 constexpr std::size_t kMostCodeBytes = std::size_t{64} << 20U;
-// Futures that stand between a task and those that await it.
-constexpr std::size_t kMostBetween = 100;
 
 // A frame of a thread's stack.
 struct StackFrame {
@@ -65,31 +63,11 @@ class Reading {
                   record.chain.end,
                   record.chain.awaited,
                   std::move(record.chain.awaited_type)};
-    find_awaiters(std::move(record.awaiters), read);
+    read.awaiters = reader_.tasks_among(std::move(record.awaiters), read.has_more_awaiters);
     for (auto frame = record.chain.frames.rbegin(); frame != record.chain.frames.rend(); ++frame)
       add_frame(*frame, read);
     if (read.end == AwaitEnd::kExecuting) executing_.push_back({record.chain.executing, out_.tasks.size()});
     out_.tasks.push_back(std::move(read));
-  }
-
-  void find_awaiters(std::vector<Address> waiting, ReadTask& read) {
-    std::vector<Address> between;
-    while (!waiting.empty()) {
-      const Address awaiter = waiting.back();
-      waiting.pop_back();
-      if (reader_.is_task(awaiter)) {
-        read.awaiters.push_back(awaiter);
-      } else if (between.size() == kMostBetween || read.awaiters.size() > cpython::kMostAwaiters) {
-        read.has_more_awaiters = true;
-      } else if (std::find(between.begin(), between.end(), awaiter) == between.end()) {
-        between.push_back(awaiter);
-        cpython::TaskRecord further;
-        reader_.read_awaiters(awaiter, further);
-        waiting.insert(waiting.end(), further.awaiters.begin(), further.awaiters.end());
-      }
-    }
-    std::sort(read.awaiters.begin(), read.awaiters.end());
-    read.awaiters.erase(std::unique(read.awaiters.begin(), read.awaiters.end()), read.awaiters.end());
   }
 
   void add_frame(const PyFrame& frame, ReadTask& read) {
