@@ -1,6 +1,7 @@
 #include "remote/sampler.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -42,6 +43,7 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, SharedCp
 
 void Sampler::find_tasks() {
   if (settings_.awaiting_tasks == AwaitingTasks::kNo || tasks_ || is_null(target_.code_type)) return;
+  if (!std::has_single_bit(++times_asked_)) return;
   const std::optional<Address> table = find_asyncio_debug(target_.pid);
   if (!table) return;
   const Result<cpython::TaskLayout> layout =

@@ -86,7 +86,7 @@ class Sampler {
     bool has_ended = false;
   };
 
-  // asyncio may be imported at any time.
+  // asyncio may be imported at any time: looked for ever more seldom, as all that is loaded is looked into.
   void find_tasks();
   void add_thread(const ThreadState& state, const os::Task& task);
   void look_at(Thread& thread);
@@ -111,6 +111,7 @@ class Sampler {
   capture::SampleSink& sink_;
   const memory::RemoteReader memory_;
   std::optional<TaskStacks> tasks_;
+  std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
   SharedCpu* const shared_cpu_;
   capture::CodeRegistry registry_;

@@ -91,7 +91,8 @@ bool TaskStacks::add_awaiting(const memory::PagedReader& pages, Reader& reader, 
       stack.add(frame_called("[several tasks]"));
       return true;
     }
-    if (seen.size() == kMostAwaiting || std::find(seen.begin(), seen.end(), awaiting[0]) != seen.end()) {
+    if (stack.is_full || seen.size() == kMostAwaiting ||
+        std::find(seen.begin(), seen.end(), awaiting[0]) != seen.end()) {
       stack.is_full = true;
       return true;
     }
