@@ -11,6 +11,7 @@
 #include "cli/outside_recording.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
+#include "cpython/task_layout.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,6 +48,7 @@ class Attach final : public Command {
     return "  plimsoll attach 1234                       CPU time of process 1234, until it ends or Ctrl-C\n"
            "  plimsoll attach 1234 -d 30 -o app.plim     for 30 seconds\n"
            "  plimsoll attach 1234 --mode wall           where its threads wait, too\n"
+           "  plimsoll attach 1234 --tasks               of asyncio: below the tasks that await what runs\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
            "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
            "--apart\n"
@@ -66,6 +68,8 @@ class Attach final : public Command {
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
+    app.add_flag("--tasks", has_tasks_,
+                 "asyncio's tasks with those that await them, in place of the event loop (CPython 3.14 and newer)");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
@@ -76,6 +80,7 @@ class Attach final : public Command {
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     PLIMSOLL_TRY(remote::check(target.value(), recording_.session));
+    if (has_tasks_) PLIMSOLL_TRY(cpython::tells_of_tasks(target.value().layout.version));
     recording_.output = output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
     const StopSignals signals;
     const auto wait_until = [&](std::int64_t time_ns) { return signals.wait_until(time_ns); };
@@ -97,6 +102,9 @@ class Attach final : public Command {
     if (!mode.ok()) return mode.error();
     recording_.session.sampler.mode = mode.value();
     recording_.session.follows_children = has_children_;
+    if (has_tasks_ && is_apart_)
+      return Error{ErrorKind::kUsage, "--tasks takes looks from the process's own CPUs: leave --apart out"};
+    if (has_tasks_) recording_.session.sampler.awaiting_tasks = remote::AwaitingTasks::kYes;
     recording_.session.stand = is_apart_ ? remote::Stand::kApart : remote::Stand::kBeside;
     recording_.keeps_sources = !no_sources_;
     if (duration_.empty()) return Ok{};
@@ -110,7 +118,7 @@ class Attach final : public Command {
   std::int32_t pid_ = 0;
   OutsideRecording recording_;
   std::string output_, duration_, mode_ = "cpu";
-  bool has_children_ = false, is_apart_ = false;
+  bool has_children_ = false, is_apart_ = false, has_tasks_ = false;
   bool no_sources_ = false;
 };
 

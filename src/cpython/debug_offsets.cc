@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cpython/layout.h"
+#include "cpython/offset_reader.h"
 
 namespace plimsoll::cpython {
 namespace {
@@ -14,8 +15,6 @@ constexpr std::size_t kCookieWord = 0;
 constexpr std::size_t kVersionWord = 1;
 constexpr std::size_t kFreeThreadedWord = 2;
 constexpr char kCookie[] = "xdebugpy";
-// No structure of the interpreter that we look into is larger; a larger number in the table is damage.
-constexpr std::uint64_t kLargestStructure = 1U << 20U;
 // A place for a field that the version does not have.
 constexpr std::size_t kAbsent = 0;
 
@@ -78,39 +77,6 @@ constexpr Places kPlaces315{
     .bytes = 86, .bytes_data = 88,
     .unicode = 89, .state = 90, .length = 91, .ascii_size = 92};
 // clang-format on
-
-// Reads numbers by place and checks each offset against the size of its structure; remembers the first failure.
-class OffsetReader {
- public:
-  explicit OffsetReader(const unsigned char* bytes) : bytes_(bytes) {}
-
-  [[nodiscard]] std::uint64_t word(std::size_t place) const {
-    std::uint64_t value = 0;
-    std::memcpy(&value, bytes_ + place * sizeof value, sizeof value);
-    return value;
-  }
-  // The offset at `place` of a field of `width` bytes in the structure whose size is at `size_place`.
-  std::uint32_t field(const char* name, std::size_t size_place, std::size_t place, std::uint64_t width) {
-    const std::uint64_t size = word(size_place);
-    const std::uint64_t offset = word(place);
-    if (size > kLargestStructure || offset > size || size - offset < width) return fail(name);
-    return static_cast<std::uint32_t>(offset);
-  }
-  // The size of a structure, at `place`.
-  std::uint32_t size(const char* name, std::size_t place) {
-    return word(place) > kLargestStructure ? fail(name) : static_cast<std::uint32_t>(word(place));
-  }
-  [[nodiscard]] const char* bad_field() const { return bad_field_; }
-
- private:
-  std::uint32_t fail(const char* name) {
-    if (bad_field_ == nullptr) bad_field_ = name;
-    return 0;
-  }
-
-  const unsigned char* bytes_;
-  const char* bad_field_ = nullptr;
-};
 
 Layout read_fields(OffsetReader& read, const Places& at, const Version& version) {
   const std::uint32_t ascii_size = read.size("unicode_object.asciiobject_size", at.ascii_size);

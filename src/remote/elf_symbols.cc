@@ -54,24 +54,35 @@ void each_section(Elf* elf, GElf_Word type, Visit visit) {
   }
 }
 
-void find_python_runtime(Elf* elf, ElfSymbols& out) {
+std::optional<std::uint64_t> section_address(Elf* elf, std::string_view wanted) {
   std::size_t names = 0;
-  if (::elf_getshdrstrndx(elf, &names) != 0) return;
+  std::optional<std::uint64_t> found;
+  if (::elf_getshdrstrndx(elf, &names) != 0) return found;
   const auto look = [&](Elf_Scn*, const GElf_Shdr& header) {
     const char* name = ::elf_strptr(elf, names, header.sh_name);
-    if (name != nullptr && std::string_view(name) == ".PyRuntime") out.python_runtime = header.sh_addr;
+    if (name != nullptr && name == wanted) found = header.sh_addr;
   };
   each_section(elf, SHT_PROGBITS, look);
   each_section(elf, SHT_NOBITS, look);
+  return found;
+}
+
+using ElfHandle = std::unique_ptr<Elf, CloseElf>;
+
+// Null if it is no ELF file of this machine's word size.
+ElfHandle open_elf(int descriptor) {
+  if (::elf_version(EV_CURRENT) == EV_NONE) return nullptr;
+  // Not mapped: a file that is cut short meanwhile must be an error, not a fault.
+  ElfHandle elf(::elf_begin(descriptor, ELF_C_READ, nullptr));
+  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getclass(elf.get()) != ELFCLASS64) return nullptr;
+  return elf;
 }
 
 }  // namespace
 
 std::optional<ElfSymbols> read_elf_symbols(int descriptor, std::span<const std::string_view> names) {
-  if (::elf_version(EV_CURRENT) == EV_NONE) return std::nullopt;
-  // Not mapped: a file that is cut short meanwhile must be an error, not a fault.
-  const std::unique_ptr<Elf, CloseElf> elf(::elf_begin(descriptor, ELF_C_READ, nullptr));
-  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getclass(elf.get()) != ELFCLASS64) return std::nullopt;
+  const ElfHandle elf = open_elf(descriptor);
+  if (!elf) return std::nullopt;
   ElfSymbols out;
   const std::optional<std::uint64_t> first = first_loaded_address(elf.get());
   if (!first) return std::nullopt;
@@ -81,8 +92,17 @@ std::optional<ElfSymbols> read_elf_symbols(int descriptor, std::span<const std::
   each_section(elf.get(), SHT_DYNSYM, look);
   const bool has_none = std::none_of(out.symbols.begin(), out.symbols.end(), [](const auto& at) { return at; });
   if (has_none) each_section(elf.get(), SHT_SYMTAB, look);
-  find_python_runtime(elf.get(), out);
+  out.python_runtime = section_address(elf.get(), ".PyRuntime");
   return out;
+}
+
+std::optional<std::uint64_t> find_elf_section(int descriptor, std::string_view name) {
+  const ElfHandle elf = open_elf(descriptor);
+  if (!elf) return std::nullopt;
+  const std::optional<std::uint64_t> first = first_loaded_address(elf.get());
+  const std::optional<std::uint64_t> section = section_address(elf.get(), name);
+  if (!first || !section) return std::nullopt;
+  return *section - *first;
 }
 
 }  // namespace plimsoll::remote

@@ -20,4 +20,8 @@ struct ElfSymbols {
 // size. The file may be damaged, and may change meanwhile.
 std::optional<ElfSymbols> read_elf_symbols(int descriptor, std::span<const std::string_view> names);
 
+// Where the section of that name is, counted from the first loaded segment (as first_address is). None as above, or if
+// there is none.
+std::optional<std::uint64_t> find_elf_section(int descriptor, std::string_view name);
+
 }  // namespace plimsoll::remote

@@ -1,6 +1,7 @@
 #include "remote/sampler.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -36,7 +37,21 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, SharedCp
       shared_cpu_(shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
-      random_(os::random_seed()) {}
+      random_(os::random_seed()) {
+  find_tasks();
+}
+
+void Sampler::find_tasks() {
+  if (settings_.awaiting_tasks == AwaitingTasks::kNo || tasks_ || is_null(target_.code_type)) return;
+  if (!std::has_single_bit(++times_asked_)) return;
+  const std::optional<Address> table = find_asyncio_debug(target_.pid);
+  if (!table) return;
+  const Result<cpython::TaskLayout> layout =
+      cpython::find_task_layout(memory_, target_.layout, target_.runtime, *table);
+  if (!layout.ok()) return;
+  tasks_.emplace(target_.layout, layout.value(), target_.code_type);
+  reader_.show_awaiting(&*tasks_);
+}
 
 bool Sampler::has_new_threads() const {
   // The first interpreter, which hardly ever changes, and its newest thread, in one call.
@@ -300,6 +315,7 @@ void Sampler::finish() {
 }
 
 void Sampler::report() {
+  find_tasks();
   std::int64_t oldest_ns = monotonic_ns();
   for (const auto& thread : threads_) {
     if (thread->has_ended) continue;

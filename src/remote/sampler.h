@@ -22,10 +22,14 @@ namespace plimsoll::remote {
 // Whether each look tells who has the lock of the main interpreter, too.
 enum class GilLooks : std::uint8_t { kNo, kYes };
 
+// Whether the tasks that await a running one are on its stack (task_stacks.h), of versions that tell.
+enum class AwaitingTasks : std::uint8_t { kNo, kYes };
+
 // What a Sampler looks for.
 struct SamplerSettings {
   capture::Mode mode = capture::Mode::kCpu;
   GilLooks gil_looks = GilLooks::kNo;
+  AwaitingTasks awaiting_tasks = AwaitingTasks::kNo;
   std::size_t max_depth = 2048;
 };
 
@@ -49,6 +53,8 @@ class Sampler {
 
   // Why samples are not there.
   [[nodiscard]] const std::array<capture::DropTotal, capture::kDropReasonCount>& drops() const { return drops_; }
+  // Looks at threads in a task's step.
+  [[nodiscard]] TaskStacks::Counts task_counts() const { return tasks_ ? tasks_->counts() : TaskStacks::Counts{}; }
 
  private:
   // A stack of a running thread that its clock has not paid for yet.
@@ -80,6 +86,8 @@ class Sampler {
     bool has_ended = false;
   };
 
+  // asyncio may be imported at any time: looked for ever more seldom, as all that is loaded is looked into.
+  void find_tasks();
   void add_thread(const ThreadState& state, const os::Task& task);
   void look_at(Thread& thread);
   void look_at_gil();
@@ -102,6 +110,8 @@ class Sampler {
   const SamplerSettings settings_;
   capture::SampleSink& sink_;
   const memory::RemoteReader memory_;
+  std::optional<TaskStacks> tasks_;
+  std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
   SharedCpu* const shared_cpu_;
   capture::CodeRegistry registry_;

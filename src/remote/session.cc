@@ -116,6 +116,7 @@ class Session {
     descendants_.has_changed(process.pid());
     retired_cpu_ns_ += process.used_ns();
     add_drops(retired_drops_, process.sampler().drops());
+    add_counts(retired_tasks_, process.sampler().task_counts());
   }
 
   // What threads that run have used last is not known before the next tick of the scheduler.
@@ -143,7 +144,21 @@ class Session {
       process->sampler().report();
       used_ns += process->used_ns();
     }
+    tell_of_tasks();
     return sink_.flush({monotonic_ns(), used_ns, drops()}, ending);
+  }
+
+  // They are no drops: such a sample is there, with the event loop's frames.
+  void tell_of_tasks() {
+    if (settings_.sampler.awaiting_tasks == AwaitingTasks::kNo) return;
+    TaskStacks::Counts all = retired_tasks_;
+    for (const auto& process : processes_) add_counts(all, process->sampler().task_counts());
+    sink_.fact("task_stacks", std::to_string(all.found));
+    sink_.fact("task_stacks_unreadable", std::to_string(all.unreadable));
+  }
+  static void add_counts(TaskStacks::Counts& to, const TaskStacks::Counts& from) {
+    to.found += from.found;
+    to.unreadable += from.unreadable;
   }
 
   const SessionSettings settings_;
@@ -155,6 +170,7 @@ class Session {
   std::vector<std::unique_ptr<RecordedProcess>> processes_;  // the first is the one that was asked for
   SessionResult result_;
   Drops retired_drops_{};
+  TaskStacks::Counts retired_tasks_;
   std::int64_t retired_cpu_ns_ = 0;
   std::int64_t next_threads_ns_ = 0, next_flush_ns_ = monotonic_ns() + kFlushInterval;
 };

@@ -54,6 +54,8 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
   count_ = snapshot.walk.count;
+  if (tasks_ != nullptr && standing)
+    count_ = tasks_->put_awaiting(pages_, thread_state, frames_, count_, snapshot.walk.stop);
   const bool has_codes = note_codes(logging);
   note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
@@ -61,6 +63,10 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   if (standing ? !standing->goes_on() : snapshot.walk.leaf_skipped || !proves(logging, thread_state)) return snapshot;
   snapshot.is_proven = true;
   if (codes_.size() > kMostCodes) codes_.clear();
+  if (tasks_ != nullptr) {
+    if (standing) tasks_->note_proven();
+    for (auto& [code, info] : tasks_->take_new_frames()) noted_.emplace_back(code, KnownCode{{}, std::move(info)});
+  }
   for (auto& [code, known] : noted_) {
     codes_[raw(code)] = std::move(known);
     new_codes_.push_back(code);
@@ -84,7 +90,8 @@ void StackReader::note_visited(Address thread_state) {
 
 bool StackReader::note_codes(const Logging& logging) {
   code_starts_.clear();
-  for (const cpython::PyFrame& frame : frames()) code_starts_.push_back(raw(frame.code));
+  for (const cpython::PyFrame& frame : frames())
+    if (!is_task_frame(frame.code)) code_starts_.push_back(raw(frame.code));
   std::sort(code_starts_.begin(), code_starts_.end());
   code_starts_.erase(std::unique(code_starts_.begin(), code_starts_.end()), code_starts_.end());
   return std::all_of(code_starts_.begin(), code_starts_.end(),

@@ -18,6 +18,7 @@
 #include "os/os.h"
 #include "remote/standing.h"
 #include "remote/target.h"
+#include "remote/task_stacks.h"
 
 namespace plimsoll::remote {
 
@@ -47,12 +48,17 @@ class StackReader {
   // `target` must outlive it.
   StackReader(const Target& target, std::size_t max_depth);
 
+  // From now on a thread that stands still in a task's step has the tasks that await it on its stack. `tasks` must
+  // outlive this; may be null.
+  void show_awaiting(TaskStacks* tasks) { tasks_ = tasks; }
+
   // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
   // still just before; it is not proven if the thread has gone on.
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
 
   [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
   // What the frames' code objects are; of proven stacks.
+  // (Not of those that stand for tasks.)
   [[nodiscard]] const KnownCode& code_of(const cpython::PyFrame& frame) const { return codes_.at(raw(frame.code)); }
   [[nodiscard]] const std::shared_ptr<const cpython::CodeInfo>& info_of(Address code) const {
     return codes_.at(raw(code)).info;
@@ -81,6 +87,7 @@ class StackReader {
   [[nodiscard]] const Piece& piece_of(Address at) const;
 
   const Target& target_;
+  TaskStacks* tasks_ = nullptr;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
   std::vector<cpython::PyFrame> frames_;

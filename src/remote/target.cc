@@ -38,19 +38,16 @@ struct Found {
   }
 };
 
-// The first mapping of each mapped file that has code: what is likely to be Python first.
-std::vector<const os::Mapping*> images(const std::vector<os::Mapping>& mappings, const std::string& program) {
+// The first mapping of each mapped file that has code, those of the lowest rank first.
+template <typename Rank>
+std::vector<const os::Mapping*> images(const std::vector<os::Mapping>& mappings, Rank rank) {
   std::set<std::uint64_t> with_code;
   for (const os::Mapping& mapping : mappings)
     if (mapping.inode != 0 && mapping.is_executable) with_code.insert(mapping.inode);
   std::vector<const os::Mapping*> found;
   for (const os::Mapping& mapping : mappings)
     if (mapping.file_offset == 0 && with_code.erase(mapping.inode) > 0) found.push_back(&mapping);
-  const auto rank = [&](const os::Mapping* mapping) {
-    if (mapping->path == program) return 0;
-    return mapping->path.find("python") != std::string::npos ? 1 : 2;
-  };
-  std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
+  std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
   return found;
 }
 
@@ -150,10 +147,30 @@ Result<Target> find_target(os::Pid pid) {
     if (!os::is_alive(pid)) return has_ended(pid);
     return Error{ErrorKind::kUnsupported, name_of(pid) + " is a thread of the kernel"};
   }
-  for (const os::Mapping* image : images(mappings.value(), program))
+  const auto rank = [&](const os::Mapping& mapping) {
+    if (mapping.path == program) return 0;
+    return mapping.path.find("python") != std::string::npos ? 1 : 2;
+  };
+  for (const os::Mapping* image : images(mappings.value(), rank))
     if (const std::optional<Found> found = look_into(pid, *image))
       return open_target(pid, *found, mappings.value(), *image);
   return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
+}
+
+std::optional<Address> find_asyncio_debug(os::Pid pid) {
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(pid);
+  if (!mappings.ok()) return std::nullopt;
+  // Names prove nothing, but tell where to look first.
+  const auto rank = [](const os::Mapping& mapping) {
+    if (mapping.path.find("/_asyncio.") != std::string::npos) return 0;
+    return mapping.path.find("python") != std::string::npos ? 1 : 2;
+  };
+  for (const os::Mapping* image : images(mappings.value(), rank)) {
+    const UniqueFd file = os::open_mapped_file(pid, *image);
+    if (!file.is_open()) continue;
+    if (const auto section = find_elf_section(file.get(), ".AsyncioDebug")) return Address{image->start + *section};
+  }
+  return std::nullopt;
 }
 
 Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up) {

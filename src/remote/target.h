@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -29,5 +30,9 @@ Result<Target> find_target(os::Pid pid);
 // The same of a process that has just been started, and is no Python before its interpreter has been loaded: tries
 // again for some seconds, until it is one, may not be looked at, or `gives_up` is true.
 Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up);
+
+// The table of offsets that the module _asyncio publishes (cpython/task_layout.h): in its own file, or in that of the
+// interpreter, if it is built in. None if the module is not loaded, or publishes none (before 3.14).
+std::optional<Address> find_asyncio_debug(os::Pid pid);
 
 }  // namespace plimsoll::remote

@@ -11,6 +11,8 @@
 #include "cpython/testing.h"
 #include "remote/sampler.h"
 #include "remote/stack_reader.h"
+#include "remote/task_reading.h"
+#include "remote/task_stacks.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
 
@@ -53,6 +55,45 @@ void look(const remote::Target& target, const remote::ThreadState& state, remote
                             {os::KernelWait::Kind::kFutex, Address{kBase}});
 }
 
+// Where the versions have them; the image begins with the tables.
+void look_at_tasks(const remote::Target& target, const remote::ThreadState& state) {
+  cpython::TaskLayout layout;
+  layout.type = {24, 168};
+  layout.set = {40, 32};
+  layout.integer = {16, 24};
+  layout.coroutine = {.frame = 72,
+                      .frame_state = 67,
+                      .stack_top = 64,
+                      .awaited = 8,
+                      .created = -3,
+                      .executing = 0,
+                      .first_awaiting = -1,
+                      .last_awaiting = -1,
+                      .first_ended = 1};
+  layout.node = {0, 8};
+  layout.task = {.loop = 16,
+                 .name = 136,
+                 .awaited_by = 96,
+                 .awaited_by_is_set = 109,
+                 .is_task = 108,
+                 .coroutine = 128,
+                 .node = 152};
+  layout.interpreter = {.tasks = 200};
+  layout.tstate = {.running_loop = 864, .running_task = 872, .tasks = 880};
+  const memory::RemoteReader memory = target.memory();
+  (void)cpython::find_task_layout(memory, target.layout, target.runtime, Address{kBase + 2048});
+  const memory::PagedReader paged(memory);
+  const remote::TaskReading reading =
+      remote::read_tasks(paged, {target.layout, layout, target.code_type}, state, state.interpreter);
+  if (reading.tasks.size() > cpython::kMostTasks + 1) __builtin_trap();
+  remote::TaskStacks stacks(target.layout, layout, target.code_type);
+  std::vector<cpython::PyFrame> frames(64);
+  cpython::Walk walk = cpython::walk_thread(paged, target.layout, target.code_type, state.address, frames);
+  if (stacks.put_awaiting(paged, state.address, frames, walk.count, walk.stop) > frames.size()) __builtin_trap();
+  for (const auto& [code, info] : stacks.take_new_frames())
+    if (!remote::is_task_frame(code)) __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -80,5 +121,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   remote::StackReader reader(target, 64);
   for (const remote::ThreadState& state : states) look(target, state, reader);
   look(target, {Address{kBase + 512}, Address{kBase + 1024}, 0, 0}, reader);
+  if (target.layout.version.minor >= 14) look_at_tasks(target, {Address{kBase + 512}, Address{kBase + 1024}, 0, 0});
   return 0;
 }

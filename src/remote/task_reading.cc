@@ -1,0 +1,151 @@
+#include "remote/task_reading.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+namespace plimsoll::remote {
+namespace {
+
+using cpython::AwaitEnd;
+using cpython::PyFrame;
+
+// Of a chain of coroutines, and of a thread's stack.
+constexpr std::size_t kMostDepth = 10'000;
+// Of all tasks together: each is a few words, however long its names are.
+constexpr std::size_t kMostFrames = 2'000'000;
+// Of the code objects' names and line tables.
+constexpr std::size_t kMostCodeBytes = std::size_t{64} << 20U;
+
+// A frame of a thread's stack.
+struct StackFrame {
+  Address at{};
+  PyFrame frame;
+};
+
+// One reading, as it goes on.
+class Reading {
+ public:
+  Reading(const memory::PagedReader& pages, const TaskPlaces& places)
+      : pages_(pages), places_(places), reader_(pages, places.layout, places.tasks, places.code_type, kMostDepth) {}
+
+  TaskReading run(const ThreadState& thread, Address interpreter) {
+    const cpython::TaskLayout& tasks = places_.tasks;
+    const auto load = [&](std::uint32_t offset, Address& out) {
+      if (!memory::load_address(pages_, offset_by(thread.address, offset), out)) out_.is_whole = false;
+    };
+    load(tasks.tstate.running_loop, out_.running_loop);
+    load(tasks.tstate.running_task, out_.running_task);
+    std::vector<Address> found;
+    out_.is_whole = reader_.list(offset_by(thread.address, tasks.tstate.tasks), found) && out_.is_whole;
+    if (!is_null(interpreter))
+      out_.is_whole = reader_.list(offset_by(interpreter, tasks.interpreter.tasks), found) && out_.is_whole;
+    // One that was begun at once is in no list before it first waits.
+    if (!is_null(out_.running_task) && std::find(found.begin(), found.end(), out_.running_task) == found.end())
+      found.push_back(out_.running_task);
+    for (const Address task : found) read_task(task);
+    add_stacks(thread.address);
+    return std::move(out_);
+  }
+
+ private:
+  void read_task(Address task) {
+    cpython::TaskRecord record;
+    if (!reader_.read(task, record)) {
+      ++out_.unreadable;
+      return;
+    }
+    ReadTask read{record.task,
+                  record.loop,
+                  std::move(record.name),
+                  {},
+                  record.has_more_awaiters,
+                  {},
+                  record.chain.end,
+                  record.chain.awaited,
+                  std::move(record.chain.awaited_type)};
+    read.awaiters = reader_.tasks_among(std::move(record.awaiters), read.has_more_awaiters);
+    for (auto frame = record.chain.frames.rbegin(); frame != record.chain.frames.rend(); ++frame)
+      add_frame(*frame, read);
+    if (read.end == AwaitEnd::kExecuting) executing_.push_back({record.chain.executing, out_.tasks.size()});
+    out_.tasks.push_back(std::move(read));
+  }
+
+  void add_frame(const PyFrame& frame, ReadTask& read) {
+    auto& code = codes_[raw(frame.code)];
+    if (!code) {
+      cpython::CodeInfo info;
+      if (code_bytes_ > kMostCodeBytes || !cpython::read_code(pages_, places_.layout, frame.code, info)) {
+        read.end = AwaitEnd::kUnreadable;
+        return;
+      }
+      code_bytes_ += info.name.size() + info.file.size() + info.line_table.size();
+      code = std::make_shared<const cpython::CodeInfo>(std::move(info));
+    }
+    if (code->is_init_cleanup()) return;
+    if (++frames_ > kMostFrames) {
+      read.end = AwaitEnd::kTooDeep;
+      return;
+    }
+    read.frames.push_back({code, cpython::locate_near(places_.layout.line_table_style, code->line_table,
+                                                      code->first_line, frame.position)});
+  }
+
+  [[nodiscard]] std::vector<StackFrame> stack_of(Address thread) const {
+    std::vector<StackFrame> stack;
+    Address frame{};
+    if (!cpython::current_frame(pages_, places_.layout, thread, frame)) return stack;
+    for (std::size_t depth = 0; depth < kMostDepth && !is_null(frame); ++depth) {
+      PyFrame found;
+      const cpython::internal::FrameLook look =
+          cpython::internal::look_at_frame(pages_, places_.layout, places_.code_type, frame, found);
+      // (The innermost may be on its way in or out.)
+      if (look.stop != cpython::WalkStop::kComplete && depth > 0) break;
+      if (look.found) stack.push_back({frame, found});
+      frame = look.previous;
+    }
+    return stack;
+  }
+
+  // The coroutine of a task that runs is somewhere on the thread's stack, and what it has called is further in: up to
+  // the innermost frame, or to another task's coroutine, which it began.
+  void add_stacks(Address thread) {
+    if (executing_.empty()) return;
+    const std::vector<StackFrame> stack = stack_of(thread);
+    boost::unordered_flat_map<std::uint64_t, std::size_t> tasks;
+    for (const Executing& one : executing_) tasks.emplace(raw(one.frame), one.task);
+    std::vector<PyFrame> frames;
+    for (const StackFrame& frame : stack) {
+      frames.push_back(frame.frame);
+      const auto task = tasks.find(raw(frame.at));
+      if (task == tasks.end()) continue;
+      for (const PyFrame& each : frames) add_frame(each, out_.tasks[task->second]);
+      frames.clear();
+      tasks.erase(task);
+    }
+    for (const auto& [frame, task] : tasks) out_.tasks[task].end = AwaitEnd::kUnreadable;
+  }
+
+  // The outermost frame of a task that runs, and its place in out_.tasks.
+  struct Executing {
+    Address frame{};
+    std::size_t task = 0;
+  };
+
+  const memory::PagedReader& pages_;
+  const TaskPlaces& places_;
+  cpython::TaskReader<memory::PagedReader> reader_;
+  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<const cpython::CodeInfo>> codes_;
+  std::vector<Executing> executing_;
+  std::size_t frames_ = 0;
+  std::size_t code_bytes_ = 0;
+  TaskReading out_;
+};
+
+}  // namespace
+
+TaskReading read_tasks(const memory::PagedReader& pages, const TaskPlaces& places, const ThreadState& thread,
+                       Address interpreter) {
+  return Reading(pages, places).run(thread, interpreter);
+}
+
+}  // namespace plimsoll::remote
