@@ -16,12 +16,16 @@ class DumpCommand final : public Command {
   [[nodiscard]] std::string_view summary() const override { return "Show the stacks of a running process, now"; }
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it\n"
+           "  plimsoll dump 1234 --native         functions of C, C++, ... as well; a thread that runs is stopped for\n"
+           "                                      some microseconds while its stack is copied\n"
            "  plimsoll dump 1234 --json           the same for a program\n"
            "  sudo plimsoll dump 1234             if the process is not yours to look into";
   }
 
   void add_arguments(CLI::App& app) override {
     app.add_option("PID", pid_, "The process")->required()->type_name("")->check(CLI::PositiveNumber);
+    app.add_flag("--native", has_native_,
+                 "Native functions, too, between those of Python; threads without Python have their stacks, as well");
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -31,7 +35,8 @@ class DumpCommand final : public Command {
     if (!color.ok()) return color.error();
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
-    const Result<remote::Dump> dump = remote::take_dump(target.value());
+    const Result<remote::Dump> dump =
+        remote::take_dump(target.value(), has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo);
     if (!dump.ok()) return dump.error();
     ProcessSources sources(os::Pid{pid_});
     const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
@@ -44,7 +49,7 @@ class DumpCommand final : public Command {
  private:
   std::int32_t pid_ = 0;
   std::string color_ = "auto";
-  bool as_json_ = false;
+  bool as_json_ = false, has_native_ = false;
 };
 
 }  // namespace

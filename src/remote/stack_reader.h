@@ -41,18 +41,21 @@ constexpr bool can_prove_running(const cpython::Layout& layout) {
   return layout.frame_style != cpython::FrameStyle::kFrameObject;
 }
 
+// Whether a stack tells where C code entered Python, by marks among its frames (cpython::EntryMarks).
+enum class Marks : std::uint8_t { kNo, kYes };
+
 // Used by one thread at a time.
 class StackReader {
  public:
   // `target` must outlive it.
-  StackReader(const Target& target, std::size_t max_depth);
+  StackReader(const Target& target, std::size_t max_depth, Marks marks = Marks::kNo);
 
   // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
   // still just before; it is not proven if the thread has gone on.
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
 
   [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
-  // What the frames' code objects are; of proven stacks.
+  // What the frames' code objects are; of proven stacks, and not of marks.
   [[nodiscard]] const KnownCode& code_of(const cpython::PyFrame& frame) const { return codes_.at(raw(frame.code)); }
   [[nodiscard]] const std::shared_ptr<const cpython::CodeInfo>& info_of(Address code) const {
     return codes_.at(raw(code)).info;
@@ -70,6 +73,7 @@ class StackReader {
     std::size_t places[2] = {0, 0};  // where its copies stand
   };
 
+  cpython::Walk walk(const Logging& logging, Address thread_state);
   bool note_codes(const Logging& logging);
   bool note_code(const Logging& logging, Address code);
   bool proves(const Logging& logging, Address thread_state);
@@ -81,6 +85,7 @@ class StackReader {
   [[nodiscard]] const Piece& piece_of(Address at) const;
 
   const Target& target_;
+  const Marks marks_;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
   std::vector<cpython::PyFrame> frames_;
