@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <optional>
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
@@ -48,9 +49,12 @@ class Attach final : public Command {
            "  plimsoll attach 1234 -d 30 -o app.plim     for 30 seconds\n"
            "  plimsoll attach 1234 --mode wall           where its threads wait, too\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
+           "  plimsoll attach 1234 --native              functions of C, C++, ... too: plimsoll show FILE --native\n"
            "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
            "--apart\n"
-           "takes none, and sees little of functions that are over in microseconds.";
+           "takes none, and sees little of functions that are over in microseconds. With --native each thread that "
+           "runs\n"
+           "is stopped for some 100 us a look; one that waits never is.";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -58,13 +62,16 @@ class Attach final : public Command {
     app.add_option("-o,--output", output_, "The profile; by default PID-DATE-TIME.plim")->type_name("FILE");
     app.add_option("-d,--duration", duration_, "For so long: 30, 500ms, 2min; by default until the process ends")
         ->type_name("TIME");
-    app.add_option("-r,--rate", recording_.session.rate_hz, "Looks a second; 1000 by default")->type_name("HZ");
+    app.add_option("-r,--rate", rate_hz_, "Looks a second; 1000 by default, 100 with --native")->type_name("HZ");
     app.add_option("--mode", mode_, "cpu (default), wall (waits, too) or gil (with the lock of the interpreter)")
         ->type_name("MODE");
     app.add_option("--max-depth", recording_.session.sampler.max_depth,
                    "Frames kept of a stack, innermost first; 2048 by default")
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
+    app.add_flag("--native", has_native_,
+                 "Native functions, too, between those of Python; threads that run are stopped while their stacks are "
+                 "copied");
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
@@ -92,7 +99,13 @@ class Attach final : public Command {
 
  private:
   Status check_settings() {
+    constexpr double kUsualRate = 1000;
+    constexpr double kNativeRate = 100;
+    recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kNativeRate : kUsualRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
+    if (has_native_ && is_apart_)
+      return Error{ErrorKind::kUsage, "--native stops the threads that it looks at: leave --apart out"};
+    recording_.session.sampler.native = has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo;
     const Result<capture::Mode> mode = mode_named(mode_);
     if (!mode.ok()) return mode.error();
     recording_.session.sampler.mode = mode.value();
@@ -110,7 +123,8 @@ class Attach final : public Command {
   std::int32_t pid_ = 0;
   OutsideRecording recording_;
   std::string output_, duration_, mode_ = "cpu";
-  bool has_children_ = false, is_apart_ = false;
+  std::optional<double> rate_hz_;
+  bool has_children_ = false, is_apart_ = false, has_native_ = false;
   bool no_sources_ = false;
 };
 
