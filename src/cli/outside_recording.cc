@@ -100,7 +100,8 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
                     format_percent(percent), recording.session.rate_hz));
   report_recording(recording.output, recording.output, console);
   if (result.longest_stop_ns > 0)
-    console.notice(fmt::format("no thread was stopped for longer than {}", format_time(result.longest_stop_ns)));
+    console.notice(fmt::format("threads were stopped for {} at the median, {} at most, with what they waited for a CPU",
+                               format_time(result.median_stop_ns), format_time(result.longest_stop_ns)));
   constexpr double kMuch = 2;
   const double unproven = percent_of(static_cast<std::int64_t>(result.unproven), looks);
   if (unproven < kMuch) return;

@@ -51,9 +51,12 @@ class ThreadStopper {
   // Threads that came to a stop after we had given up waiting go on. To be called now and then.
   void let_late_ones_go();
 
-  // How long the last one that was let go has been held: from when it was asked to stop to when it could go on.
+  // How long the last one that was let go has been held: from when it was asked to stop to when it could go on. An
+  // upper bound: on a machine that is busy it may have waited for a CPU in that time, and so may we.
   [[nodiscard]] std::int64_t held_ns() const { return held_ns_; }
   [[nodiscard]] std::int64_t longest_held_ns() const { return longest_held_ns_; }
+  // Of all so far, within a tenth; 0 if there was none.
+  [[nodiscard]] std::int64_t median_held_ns() const;
 
  private:
   // A thread, and which process it is of.
@@ -67,6 +70,7 @@ class ThreadStopper {
   Wait wait_for(Tid tid, std::int64_t until_ns);
   Wait look_at(Tid tid);
   void hide_interruption(const Target& target);
+  void note_held();
 
   sigset_t blocked_before_{};
   // Of SIGCHLD.
@@ -75,6 +79,9 @@ class ThreadStopper {
   int signal_ = 0;        // that it was about to get: it gets it when it goes on
   bool is_ours_ = false;  // it stands because we asked, not because of a signal
   std::int64_t asked_ns_ = 0, held_ns_ = 0, longest_held_ns_ = 0;
+  // How many stops were as long as that: eight classes for each doubling.
+  static constexpr double kClasses = 8;
+  std::array<std::uint32_t, 360> held_counts_{};
   std::vector<Target> late_;
 };
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <string>
 
 #include "base/clock.h"
@@ -177,9 +178,15 @@ void ThreadStopper::let_go() {
   hide_interruption(*stopped_);
   const bool goes_on = trace(PTRACE_DETACH, stopped_->tid, static_cast<std::uint64_t>(signal_)) == 0;
   if (!goes_on) (void)look_at(stopped_->tid);  // it has been killed
-  held_ns_ = monotonic_ns() - asked_ns_;
-  longest_held_ns_ = std::max(longest_held_ns_, held_ns_);
   stopped_.reset();
+  note_held();
+}
+
+void ThreadStopper::note_held() {
+  held_ns_ = std::max<std::int64_t>(monotonic_ns() - asked_ns_, 1);
+  longest_held_ns_ = std::max(longest_held_ns_, held_ns_);
+  const auto place = static_cast<std::size_t>(kClasses * std::log2(static_cast<double>(held_ns_)));
+  ++held_counts_[std::min(place, held_counts_.size() - 1)];
 }
 
 void ThreadStopper::let_late_ones_go() {
@@ -200,5 +207,17 @@ std::optional<ThreadRegisters> ThreadStopper::registers() { return std::nullopt;
 void ThreadStopper::let_go() {}
 void ThreadStopper::let_late_ones_go() {}
 #endif
+
+std::int64_t ThreadStopper::median_held_ns() const {
+  std::uint64_t all = 0;
+  for (const std::uint32_t count : held_counts_) all += count;
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < held_counts_.size(); ++i) {
+    seen += held_counts_[i];
+    if (all > 0 && 2 * seen >= all)
+      return static_cast<std::int64_t>(std::exp2((static_cast<double>(i) + 0.5) / kClasses));
+  }
+  return 0;
+}
 
 }  // namespace plimsoll::os

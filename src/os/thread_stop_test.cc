@@ -104,6 +104,7 @@ TEST_F(ThreadStop, HoldsAThreadAndTellsItsRegisters) {
   child.await_rounds(1000);
   EXPECT_GT(stopper.held_ns(), 0);
   EXPECT_EQ(stopper.longest_held_ns(), stopper.held_ns());
+  EXPECT_NEAR(static_cast<double>(stopper.median_held_ns()) / static_cast<double>(stopper.held_ns()), 1, 0.1);
 }
 
 TEST_F(ThreadStop, EndsWithItsOwner) {
@@ -123,6 +124,7 @@ TEST_F(ThreadStop, IsNoErrorIfTheThreadHasEnded) {
   EXPECT_NE(stopper.stop(child.pid(), child.tid()), StopOutcome::kStopped);
   EXPECT_FALSE(stopper.registers().has_value());
   EXPECT_EQ(stopper.stop(child.pid(), Tid{0x3fffffff}), StopOutcome::kEnded);
+  EXPECT_EQ(stopper.median_held_ns(), 0);
 }
 
 TEST_F(ThreadStop, LeavesAStoppedProcessStopped) {

@@ -85,6 +85,7 @@ class Session {
     const Drops lost = drops();
     for (std::size_t i = 0; i < lost.size(); ++i)
       if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;
+    if (stopper_) result_.median_stop_ns = stopper_->median_held_ns();
     if (stopper_) result_.longest_stop_ns = stopper_->longest_held_ns();
     return result_;
   }
