@@ -75,6 +75,8 @@ class Attach final : public Command {
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
+    app.add_flag("--stop", stops_,
+                 "Stop threads that run while they are looked at: where this program may not run on their CPUs");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
   }
 
@@ -103,14 +105,16 @@ class Attach final : public Command {
     constexpr double kNativeRate = 100;
     recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kNativeRate : kUsualRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
-    if (has_native_ && is_apart_)
-      return Error{ErrorKind::kUsage, "--native stops the threads that it looks at: leave --apart out"};
+    if ((has_native_ || stops_) && is_apart_)
+      return Error{ErrorKind::kUsage, "--native and --stop stop the threads that they look at: leave --apart out"};
     recording_.session.sampler.native = has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo;
     const Result<capture::Mode> mode = mode_named(mode_);
     if (!mode.ok()) return mode.error();
     recording_.session.sampler.mode = mode.value();
     recording_.session.follows_children = has_children_;
-    recording_.session.stand = is_apart_ ? remote::Stand::kApart : remote::Stand::kBeside;
+    recording_.session.stand = is_apart_ ? remote::Stand::kApart
+                               : stops_  ? remote::Stand::kStop
+                                         : remote::Stand::kBeside;
     recording_.keeps_sources = !no_sources_;
     if (duration_.empty()) return Ok{};
     const Result<std::int64_t> duration = parse_time(duration_, "--duration");
@@ -124,7 +128,7 @@ class Attach final : public Command {
   OutsideRecording recording_;
   std::string output_, duration_, mode_ = "cpu";
   std::optional<double> rate_hz_;
-  bool has_children_ = false, is_apart_ = false, has_native_ = false;
+  bool has_children_ = false, is_apart_ = false, has_native_ = false, stops_ = false;
   bool no_sources_ = false;
 };
 

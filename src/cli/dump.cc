@@ -16,8 +16,8 @@ class DumpCommand final : public Command {
   [[nodiscard]] std::string_view summary() const override { return "Show the stacks of a running process, now"; }
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it\n"
-           "  plimsoll dump 1234 --native         functions of C, C++, ... as well; a thread that runs is stopped for\n"
-           "                                      some microseconds while its stack is copied\n"
+           "  plimsoll dump 1234 --native         functions of C, C++, ... as well; threads are stopped, one at a\n"
+           "                                      time, for some microseconds while their stacks are copied\n"
            "  plimsoll dump 1234 --json           the same for a program\n"
            "  sudo plimsoll dump 1234             if the process is not yours to look into";
   }

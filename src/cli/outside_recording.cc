@@ -49,6 +49,10 @@ bool has_native(const OutsideRecording& recording) {
   return recording.session.sampler.native == remote::NativeFrames::kYes;
 }
 
+bool stops(const OutsideRecording& recording) {
+  return has_native(recording) || recording.session.stand == remote::Stand::kStop;
+}
+
 bool is_apart(const OutsideRecording& recording) { return recording.session.stand == remote::Stand::kApart; }
 
 }  // namespace
@@ -72,7 +76,7 @@ Result<remote::SessionResult> record_outside(const remote::Target& target, const
   sink.fact("engine", "attached");
   sink.fact("mode", capture::text(recording.session.sampler.mode));
   sink.fact("trust", "validated");
-  sink.fact("looked_from", has_native(recording) ? "threads that were stopped"
+  sink.fact("looked_from", stops(recording)      ? "threads that were stopped"
                            : is_apart(recording) ? "other CPUs"
                                                  : "the threads' own CPUs");
   if (has_native(recording)) sink.fact("native", target.image);
@@ -106,7 +110,7 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
   const double unproven = percent_of(static_cast<std::int64_t>(result.unproven), looks);
   if (unproven < kMuch) return;
   const std::string share = format_percent(std::min(unproven, 100.0));
-  if (has_native(recording))
+  if (stops(recording))
     console.notice(fmt::format("take care: {} % of the looks came to nothing; plimsoll info tells why", share));
   else if (is_apart(recording))
     console.notice(

@@ -18,11 +18,12 @@ std::uint64_t start_of_copy(const native::Registers& registers) {
 }  // namespace
 
 NativeReader::NativeReader(const Target& target, os::ThreadStopper& stopper, std::size_t max_depth,
-                           std::size_t most_stack)
+                           std::size_t most_stack, NativeFrames native)
     : target_(target),
       memory_(target.memory()),
       stopper_(stopper),
       most_stack_(most_stack),
+      has_native_(native == NativeFrames::kYes),
       modules_(target.pid),
       frames_(max_depth) {}
 
@@ -86,7 +87,7 @@ NativeReader::Look NativeReader::read_stopped(Tid tid, const os::ThreadProbe& pr
   const std::optional<os::Schedule> schedule = probe.schedule();
   if (found && schedule) {
     look.schedule = *schedule;
-    copy_stack({found->pc, found->value}, native::Known::kAll);
+    if (has_native_) copy_stack({found->pc, found->value}, native::Known::kAll);
     look.outcome = read_python(Standing{&probe, *schedule}, thread_state, python, look);
   } else {
     look.outcome = Outcome::kEnded;

@@ -20,7 +20,7 @@
 
 namespace plimsoll::remote {
 
-// Whether native frames are wanted, too.
+// Whether native frames are wanted, too. A reader without them stops threads for their Python frames alone.
 enum class NativeFrames : std::uint8_t { kNo, kYes };
 
 // Whether a target's Python frames and its machine code can be put into one order.
@@ -34,7 +34,9 @@ class NativeReader {
 
   // `target` and `stopper` must outlive it. At most `max_depth` frames of machine code of one stack.
   NativeReader(const Target& target, os::ThreadStopper& stopper, std::size_t max_depth,
-               std::size_t most_stack = kMostStack);
+               std::size_t most_stack = kMostStack, NativeFrames native = NativeFrames::kYes);
+
+  [[nodiscard]] bool has_native() const { return has_native_; }
 
   // What a look came to.
   enum class Outcome : std::uint8_t {
@@ -60,7 +62,7 @@ class NativeReader {
   capture::NativeStack unwind();
 
   // Looks what is loaded, if it is time to. Before the first look, and now and then.
-  Status refresh() { return modules_.refresh(monotonic_ns()); }
+  Status refresh() { return has_native_ ? modules_.refresh(monotonic_ns()) : Status(Ok{}); }
   [[nodiscard]] const native::Modules& modules() const { return modules_; }
   // How long the thread of the last read_stopped was held; see os::ThreadStopper.
   [[nodiscard]] std::int64_t held_ns() const { return stopper_.held_ns(); }
@@ -74,6 +76,7 @@ class NativeReader {
   const memory::RemoteReader memory_;
   os::ThreadStopper& stopper_;
   const std::size_t most_stack_;
+  const bool has_native_;
   native::Modules modules_;
   // Of the last look.
   native::Registers registers_;

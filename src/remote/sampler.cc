@@ -31,15 +31,15 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Ho
       settings_(settings),
       sink_(sink),
       memory_(target.memory()),
-      reader_(target_, settings.max_depth, holds.stopper != nullptr ? Marks::kYes : Marks::kNo),
+      reader_(target_, settings.max_depth, settings.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
       shared_cpu_(holds.shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
       random_(os::random_seed()) {
   if (holds.stopper == nullptr) return;
-  native_.emplace(target_, *holds.stopper, settings.max_depth);
-  (void)native_->refresh();
-  resolver_.use_modules(native_->modules());
+  stopping_.emplace(target_, *holds.stopper, settings.max_depth, NativeReader::kMostStack, settings.native);
+  (void)stopping_->refresh();
+  if (has_native()) resolver_.use_modules(stopping_->modules());
 }
 
 bool Sampler::has_new_threads() const {
@@ -115,7 +115,7 @@ void Sampler::look_at_gil() {
 }
 
 void Sampler::look() {
-  if (native_) (void)native_->refresh();  // what is known stays if it cannot be read
+  if (stopping_) (void)stopping_->refresh();  // what is known stays if it cannot be read
   // First, as nobody has been moved from his CPU yet.
   if (settings_.gil_looks == GilLooks::kYes) look_at_gil();
   for (const auto& thread : threads_)
@@ -147,7 +147,7 @@ void Sampler::look_at(Thread& thread) {
   pay(thread, *schedule);
   if (!is_running)
     found_waiting(thread, wait, *schedule, now_ns);
-  else if (!native_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule))
+  else if (!stopping_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule))
     found_running(thread, before, *schedule, place);
   thread.looked_ns = now_ns;
 }
@@ -160,14 +160,15 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   }
   const Standing standing{&thread.probe, schedule};
   const cpython::Snapshot snapshot =
-      native_ ? native_->read_waiting(standing, wait, thread.state.address, reader_).snapshot : read(thread, standing);
+      has_native() ? stopping_->read_waiting(standing, wait, thread.state.address, reader_).snapshot
+                   : read(thread, standing);
   if (!snapshot.is_proven) return;
-  if (native_) learn_codes(snapshot.time_ns);
+  if (has_native()) learn_codes(snapshot.time_ns);
   const std::int64_t wall_ns = now_ns - thread.settled_ns;
   const std::int64_t used_ns =
       (schedule.cpu_ns - thread.settled.cpu_ns) + (schedule.ready_ns - thread.settled.ready_ns) + thread.held_ns;
   Pending stack;
-  fill(stack, snapshot, true, native_.has_value());
+  fill(stack, snapshot, true, has_native());
   thread.activity = activity_of(memory_, target_.layout, target_.runtime, thread.state, wait);
   put(thread, stack, thread.activity, std::max<std::int64_t>(wall_ns - used_ns, 0));
   thread.settled = schedule;
@@ -185,11 +186,11 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   bool has_run = schedule.cpu_ns > before.cpu_ns;
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     const bool held_before = wants_gil && has_gil();
-    look = native_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
+    look = stopping_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
     holds_now = held_before && has_gil();
     if (look.outcome == Outcome::kRefused || look.outcome == Outcome::kLate) return false;
     if (look.outcome == Outcome::kEnded) return true;
-    thread.held_ns += native_->held_ns();
+    thread.held_ns += stopping_->held_ns();
     // It has come to no CPU since before it was stopped: it was there already, and not in a queue.
     has_run = has_run || look.schedule.turns == schedule.turns;
     // What it does to be stopped is no work of its own.
@@ -203,9 +204,9 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   }
   learn_codes(look.snapshot.time_ns);
   if (has_run)
-    keep(thread, look.snapshot, !wants_gil || holds_now, true);
+    keep(thread, look.snapshot, !wants_gil || holds_now, has_native());
   else
-    found_queued(thread, look.snapshot, true);
+    found_queued(thread, look.snapshot, has_native());
   return true;
 }
 
@@ -280,7 +281,7 @@ void Sampler::fill(Pending& stack, const cpython::Snapshot& snapshot, bool is_wa
   stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
   stack.has_native = has_native;
   if (!has_native) return;
-  const capture::NativeStack native = native_->unwind();
+  const capture::NativeStack native = stopping_->unwind();
   stack.native = native.head;
   stack.native_frames.assign(native.frames.begin(), native.frames.end());
 }
@@ -326,7 +327,7 @@ void Sampler::put(const Thread& thread, const Pending& stack, Activity activity,
   raw.frame_count = static_cast<std::uint32_t>(stack.frames.size());
   raw.stop = stack.stop;
   raw.activity = activity;
-  if (!stack.has_native && !native_) {
+  if (!has_native()) {
     if (!resolver_.resolve(raw, stack.frames)) drop(DropReason::kUnknownCode);
     return;
   }

@@ -34,7 +34,7 @@ struct SamplerSettings {
 // By what threads that run are made to stand still. One for all processes of a recording.
 struct Holds {
   SharedCpu* shared_cpu = nullptr;       // null: they are looked at while they run on
-  os::ThreadStopper* stopper = nullptr;  // for native frames; null if there are to be none
+  os::ThreadStopper* stopper = nullptr;  // rather than that; native frames need it
 };
 
 // Used by one thread at a time.
@@ -102,7 +102,7 @@ class Sampler {
   // `before`: at the last look.
   void found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
                      const std::optional<os::Place>& place);
-  // Likewise, by stopping it, for its native frames. False if it may not be stopped.
+  // Likewise, by stopping it. False if it may not be stopped.
   bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
@@ -125,7 +125,8 @@ class Sampler {
   const memory::RemoteReader memory_;
   StackReader reader_;
   SharedCpu* const shared_cpu_;
-  std::optional<NativeReader> native_;
+  std::optional<NativeReader> stopping_;  // with a stopper only
+  [[nodiscard]] bool has_native() const { return stopping_ && stopping_->has_native(); }
   capture::CodeRegistry registry_;
   capture::Resolver resolver_;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -48,6 +48,10 @@ class Ticks {
   std::uint64_t random_;
 };
 
+bool stops(const SessionSettings& settings) {
+  return settings.stand == Stand::kStop || settings.sampler.native == NativeFrames::kYes;
+}
+
 bool is_traced(os::Pid pid) {
   const std::string status = os::task_status(pid, Tid{static_cast<std::int32_t>(pid)});
   return status.find("\nTracerPid:") != std::string::npos && status.find("\nTracerPid:\t0\n") == std::string::npos;
@@ -57,8 +61,8 @@ class Session {
  public:
   Session(const Target& target, const SessionSettings& settings, SampleSink& sink, const WaitUntil& wait_until)
       : settings_(settings), sink_(sink), wait_until_(wait_until), descendants_(target.pid) {
-    if (settings.stand == Stand::kBeside) shared_cpu_.emplace();
-    if (settings.sampler.native == NativeFrames::kYes) stopper_.emplace();
+    if (settings.stand != Stand::kApart) shared_cpu_.emplace();
+    if (stops(settings)) stopper_.emplace();
     add(target);
   }
 
@@ -176,17 +180,17 @@ class Session {
 
 Status check(const Target& target, const SessionSettings& settings) {
   const bool has_native = settings.sampler.native == NativeFrames::kYes;
-  if (has_native && !native::kCanUnwind)
-    return Error{ErrorKind::kUnsupported, "native frames can be recorded on x86-64 only, so far"};
+  if (stops(settings) && !native::kCanUnwind)
+    return Error{ErrorKind::kUnsupported, "threads can be stopped, and native frames recorded, on x86-64 only, so far"};
   if (has_native && !can_interleave(target))
     return Error{ErrorKind::kUnsupported, "native frames can be recorded from Python 3.11 on, so far; this is Python " +
                                               target.layout.version.text() +
                                               " (plimsoll dump --native shows both kinds of frames of any)"};
-  if (has_native && is_traced(target.pid))
+  if (stops(settings) && is_traced(target.pid))
     return Error{ErrorKind::kPermission, "process " + std::to_string(static_cast<int>(target.pid)) +
                                              " is traced by another program (a debugger, strace), so that its threads "
-                                             "cannot be stopped for native frames: leave --native out, or end that"};
-  if (settings.stand == Stand::kBeside || can_prove_running(target.layout)) return Ok{};
+                                             "cannot be stopped: leave --native and --stop out, or end that"};
+  if (settings.stand != Stand::kApart || can_prove_running(target.layout)) return Ok{};
   return Error{
       ErrorKind::kUnsupported,
       "Python " + target.layout.version.text() +
@@ -199,7 +203,7 @@ Result<SessionResult> record(const Target& target, const SessionSettings& settin
   PLIMSOLL_TRY(check(target, settings));
   os::wake_on_time();
   std::optional<os::Haste> haste;
-  if (settings.stand == Stand::kBeside) haste.emplace();
+  if (settings.stand != Stand::kApart) haste.emplace();
   return Session(target, settings, sink, wait_until).run();
 }
 

@@ -209,6 +209,26 @@ def test_attach_lets_no_wait_be_broken_off(tmp_path: pathlib.Path, program: Writ
     assert all("wait_briefly" in [frame.function.name for frame in stack.frames] for stack in waits)
 
 
+def test_threads_can_be_stopped_for_their_python_frames_alone(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that computes
+    with running(program(ON_COMMAND + "def compute():\n    sum(i * i for i in range(10_000_000))\ncompute()\n")) as process:
+        process.line()
+        # WHEN it is recorded with stops
+        recorder = harness.Running([harness.binary(), "attach", str(process.process.pid), "--stop", "-r", "200", "-o",
+                                    tmp_path / "stopped.plim"])
+        with recorder:
+            assert recorder.process.stderr is not None
+            recorder.process.stderr.readline()
+            process.say("go")
+            finished = recorder.finish().expect(0)
+    # THEN its Python frames are there, and how long it was stopped is told
+    profile = plimsoll.Profile.open(tmp_path / "stopped.plim")
+    stacks = [[harness.plain_name(frame.function) for frame in stack.frames] for stack in harness.stacks(profile)]
+    assert any(names[:2] == ["<module>", "compute"] for names in stacks)
+    assert all(frame.function.kind != "native" for stack in harness.stacks(profile) for frame in stack.frames)
+    assert "threads were stopped for" in finished.err
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are interleaved")
 def test_up_to_310_attach_says_that_it_has_none(tmp_path: pathlib.Path, program: Write) -> None:
     with running(program(ON_COMMAND)) as process:
