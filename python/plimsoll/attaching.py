@@ -117,8 +117,8 @@ def _error(code: int, said: str) -> Exception:
     return UnsupportedError(text)
 
 
-def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: float = 1000, mode: str = "cpu",
-           duration: Optional[float] = None, apart: bool = False, max_depth: int = 2048,
+def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[float] = None, mode: str = "cpu",
+           duration: Optional[float] = None, apart: bool = False, native: bool = False, max_depth: int = 2048,
            sources: bool = True) -> Attachment:
     """Records a process that runs already, from outside::
 
@@ -128,14 +128,16 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: float = 1000
 
         profile = plimsoll.attach(pid, duration=10).wait()
 
-    No code runs in the process, nothing is written into it, and it is not stopped. It returns once looking has begun.
+    No code runs in the process, nothing is written into it, and it is not stopped (but for native frames). It returns
+    once looking has begun.
 
     :param pid: its number; CPython 3.9 to 3.15, whatever version this one is.
     :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
-    :param rate_hz: looks per second, 1 to 100000.
+    :param rate_hz: looks per second, 1 to 100000; 1000 by default, with native frames 100.
     :param mode: ``cpu``, ``wall`` or ``gil``, as for :class:`plimsoll.Profiler`.
     :param duration: ends after so many seconds.
     :param apart: look from other CPUs than the process's own: takes no time from it, and loses fast functions.
+    :param native: native frames, too; threads that run are stopped while their stacks are copied.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
     :raises ProcessLookupError: there is no such process.
@@ -143,11 +145,15 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: float = 1000
     :raises UnsupportedError: it is no Python, or none that can be recorded.
     :raises ValueError: the arguments make no sense.
     """
-    words = ["-r", f"{rate_hz:.12g}", "--mode", mode, "--max-depth", str(max_depth)]
+    words = ["--mode", mode, "--max-depth", str(max_depth)]
+    if rate_hz is not None:
+        words += ["-r", f"{rate_hz:.12g}"]
     if duration is not None:
         words += ["-d", f"{duration:.12g}"]
     if apart:
         words.append("--apart")
+    if native:
+        words.append("--native")
     if not sources:
         words.append("--no-sources")
     return Attachment(pid, path, words)

@@ -1,25 +1,11 @@
 #include "capture/native_resolver.h"
 
-#include <unistd.h>
-
 #include "base/hexadecimal.h"
-#include "memory/local.h"
-#include "os/process.h"
 
 namespace plimsoll::capture {
 namespace {
 
 constexpr std::size_t kMostKnown = 100'000;
-constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
-
-native::SymbolTable read_symbols(const native::Module& module) {
-  if (module.first.inode != 0)
-    return native::SymbolTable::of_file(os::open_mapped_file(os::Pid{::getpid()}, module.first).get());
-  // The kernel's own, which is in no file.
-  std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
-  if (!memory::LocalReader{}.read(Address{module.first.start}, image.data(), image.size())) return {};
-  return native::SymbolTable::of_image(image);
-}
 
 }  // namespace
 
@@ -45,7 +31,7 @@ CodeId NativeResolver::function_at(Address instruction, std::int64_t time_ns) {
 
 CodeId NativeResolver::function_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address) {
   std::unique_ptr<Names>& names = names_[module.get()];
-  if (names == nullptr) names = std::make_unique<Names>(Names{module, read_symbols(*module), {}});
+  if (names == nullptr) names = std::make_unique<Names>(Names{module, modules_.symbols_of(*module), {}});
   std::uint64_t start = 0;
   const std::string_view symbol = names->symbols.find(address - module->slide, start);
   // Where there is no name, the unwind table still tells functions apart.

@@ -1,39 +1,14 @@
 #include "capture/native_sample.h"
 
-#include <cstring>
-
 #include "capture/walk_into.h"
+#include "memory/copied.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 namespace {
 
-// A stack as it was, from an address on; everything else is unreadable.
-class CopiedStack {
- public:
-  CopiedStack(std::uint64_t start, std::span<const std::byte> bytes) : start_(start), bytes_(bytes) {}
-  template <typename Integer>
-  [[nodiscard]] bool load(Address at, Integer& out) const {
-    return read(at, &out, sizeof out);
-  }
-  [[nodiscard]] bool read(Address at, void* out, std::size_t size) const {
-    const std::uint64_t offset = raw(at) - start_;
-    if (raw(at) < start_ || offset > bytes_.size() || size > bytes_.size() - offset) return false;
-    std::memcpy(out, bytes_.data() + offset, size);
-    return true;
-  }
-
- private:
-  const std::uint64_t start_;
-  const std::span<const std::byte> bytes_;
-};
-static_assert(memory::Reader<CopiedStack>);
-
-// Functions that call no others may keep things below the stack pointer: OpenSSL's SHA-256 has its CFA there.
-constexpr std::uint64_t kRedZone = 128;
-
 std::uint64_t start_of_copy(const native::Registers& registers) {
-  return registers.value[native::kStackPointer] - kRedZone;
+  return registers.value[native::kStackPointer] - native::kRedZone;
 }
 
 // Copies the stack into `room`, as much as fits or can be read. How many bytes that took.
@@ -59,9 +34,9 @@ NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap
                         std::vector<native::NativeFrame>& frames) {
   const auto& copy = *reinterpret_cast<const RawStack*>(rest.data());
   frames.resize(max_depth);
-  const native::Unwind unwound =
-      native::unwind(CopiedStack(start_of_copy(copy.registers), rest.subspan(sizeof copy, copy.bytes)), modules,
-                     copy.registers, frames);
+  const native::Unwind unwound = native::unwind(
+      memory::CopiedMemory(Address{start_of_copy(copy.registers)}, rest.subspan(sizeof copy, copy.bytes)), modules,
+      copy.registers, frames);
   return {{Address{copy.registers.value[native::kStackPointer]}, unwound.count, unwound.stop, {}},
           std::span(frames).first(unwound.count)};
 }

@@ -135,6 +135,8 @@ enum class DropReason : std::uint8_t {
 };
 inline constexpr std::size_t kDropReasonCount = static_cast<std::size_t>(DropReason::kCount);
 const char* text(DropReason reason);
+// Whether it says what a sample lacks, and not that there is none.
+constexpr bool is_of_native_frames(DropReason reason) { return reason >= DropReason::kNativeTruncated; }
 
 constexpr DropReason reason_of(cpython::WalkStop stop) {
   switch (stop) {

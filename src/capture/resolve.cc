@@ -47,30 +47,50 @@ bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Co
   return true;
 }
 
-void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame) {
-  const CodeId id = native_->function_at(frame.instruction, raw.time_ns);
+void Resolver::announce_native(CodeId id) {
   if (is_news(id)) sink_.native_function(id, native_->function(id));
-  frames_.push_back(SampleFrame{id, {}});
 }
 
-bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
-                              bool& is_matched) {
+void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes) {
+  const CodeId id = native_->function_at(frame.instruction, raw.time_ns);
+  announce_native(id);
+  frames_.push_back(SampleFrame{id, {}});
+  if (codes == Codes::kKeep) codes_.push_back(nullptr);
+}
+
+bool Resolver::resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
+                            Codes codes, bool& is_matched) {
   is_matched = native_ && interleave(native, frames, raw.stop, items_);
   frames_.clear();
+  codes_.clear();
   is_all_known_ = true;
   if (is_matched) {
     for (auto item = items_.rbegin(); item != items_.rend(); ++item)
       if (item->kind == StackItem::Kind::kNative)
-        add_native_frame(raw, native.frames[item->index]);
-      else if (!add_frame(raw, frames[item->index], Codes::kForget))
+        add_native_frame(raw, native.frames[item->index], codes);
+      else if (!add_frame(raw, frames[item->index], codes))
         return false;
   } else {
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
-      if (frame->position != cpython::kEntryMark && !add_frame(raw, *frame, Codes::kForget)) return false;
+      if (frame->position != cpython::kEntryMark && !add_frame(raw, *frame, codes)) return false;
   }
-  if (!is_all_known_) return false;
+  return is_all_known_;
+}
+
+void Resolver::pass_on(const RawSample& raw) {
   const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
-  sink_.sample(sample_of(raw, tags.get()));
+  const Sample sample = sample_of(raw, tags.get());
+  sink_.sample(sample);
+  if (raw.activity != Activity::kRunning)
+    waits_[raw.thread.index()] = Wait{frames_, codes_, raw.tags, tags, sample.is_truncated, sample.has_python};
+}
+
+bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
+                              bool& is_matched) {
+  const bool is_wait = raw.activity != Activity::kRunning;
+  if (is_wait) waits_.erase(raw.thread.index());
+  if (!resolve_both(raw, native, frames, is_wait ? Codes::kKeep : Codes::kForget, is_matched)) return false;
+  pass_on(raw);
   return true;
 }
 
@@ -79,11 +99,7 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
   const bool is_wait = raw.activity != Activity::kRunning;
   if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
   if (!resolve_frames(raw, frames, is_wait ? Codes::kKeep : Codes::kForget)) return false;
-  const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
-  const Sample sample = sample_of(raw, tags.get());
-  sink_.sample(sample);
-  if (is_wait)
-    waits_[raw.thread.index()] = Wait{frames_, codes_, raw.tags, tags, sample.is_truncated, sample.has_python};
+  pass_on(raw);
   return true;
 }
 
@@ -110,7 +126,11 @@ bool Resolver::resolve_same(const RawSample& raw) {
   if (found == waits_.end()) return raw.weight_ns == 0;
   const Wait& wait = found->second;
   if (raw.weight_ns > 0) {
-    for (std::size_t i = 0; i < wait.frames.size(); ++i) announce(wait.frames[i].code, *wait.codes[i]);
+    for (std::size_t i = 0; i < wait.frames.size(); ++i)
+      if (wait.codes[i] != nullptr)
+        announce(wait.frames[i].code, *wait.codes[i]);
+      else
+        announce_native(wait.frames[i].code);
     Sample sample = sample_of(raw, wait.tags.get());
     sample.frames = wait.frames;
     sample.is_truncated = wait.is_truncated;

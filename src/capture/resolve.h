@@ -34,8 +34,8 @@ class Resolver {
   // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
 
-  // Likewise, with frames of machine code. `is_matched` is set to whether they could be put between the others; if not,
-  // the Sample is passed on without them.
+  // Likewise, with frames of machine code, and only of a record that has its stack. `is_matched` is set to whether they
+  // could be put between the others; if not, the Sample is passed on without them.
   bool resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
                       bool& is_matched);
 
@@ -56,7 +56,7 @@ class Resolver {
   // objects, as they may be gone before the wait has been told to its end.
   struct Wait {
     std::vector<SampleFrame> frames;
-    std::vector<std::shared_ptr<const cpython::CodeInfo>> codes;
+    std::vector<std::shared_ptr<const cpython::CodeInfo>> codes;  // null: machine code
     TagNumber tag_number = 0;
     std::shared_ptr<const Tags> tags;
     bool is_truncated = false;
@@ -72,7 +72,13 @@ class Resolver {
   const CodeRegistry::Entry* describe(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out);
   // Adds a frame to frames_; false likewise.
   bool add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes);
-  void add_native_frame(const RawSample& raw, const native::NativeFrame& frame);
+  void add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes);
+  void announce_native(CodeId id);
+  // Fills frames_ with both kinds, or with Python's alone if they do not match; false likewise.
+  bool resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
+                    Codes codes, bool& is_matched);
+  // Passes a Sample with the frames in frames_ on; of a wait, it is kept.
+  void pass_on(const RawSample& raw);
   bool resolve_same(const RawSample& raw);
   // Whether the sink has not heard of it in this epoch; from now on it has.
   bool is_news(CodeId id);

@@ -115,6 +115,33 @@ TEST_F(Validated, AWaitThatGoesOnKeepsItsStack) {
   EXPECT_FALSE(wait(RawSample::Stack::kSame, 9, {}));
 }
 
+TEST_F(Validated, AWaitKeepsItsNativeFrames) {
+  // GIVEN a wait in machine code of no file, called by Python code that machine code entered
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  const native::Modules modules;
+  resolver.use_modules(modules);
+  const native::NativeFrame machine[] = {{Address{0x1000}, Address{0x7010}}, {Address{0x2000}, Address{0x7020}}};
+  RawNative head;
+  head.stack_pointer = Address{0x7000};
+  head.count = 2;
+  const cpython::PyFrame frames[] = {frame(work, 0), {Address{0x7018}, cpython::kEntryMark, 0}};
+  RawSample raw = raw_sample({frames[0]});
+  raw.activity = Activity::kSleep;
+  raw.weight_ns = 5;
+  bool is_matched = false;
+  EXPECT_TRUE(resolver.resolve_native(raw, {head, machine}, frames, is_matched));
+  EXPECT_TRUE(is_matched);
+  // WHEN everything is forgotten and the wait goes on
+  ++sink.epoch;
+  raw.stack = RawSample::Stack::kSame;
+  EXPECT_TRUE(resolver.resolve(raw, {}));
+  // THEN it is on the same stack
+  const std::string code = "code 0 work";
+  const std::string native = "native 1 machine code of no file";
+  const std::string sample = "sample sleep 5 work:20 machine code of no file:0";
+  EXPECT_EQ(sink.log, (Log{code, native, sample, code, native, sample}));
+}
+
 TEST_F(Validated, AWaitWhoseStackIsNotBelievedDoesNotGoOnWithAnother) {
   Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
   RawSample raw = raw_sample({frame(work, 0)});

@@ -149,6 +149,11 @@ class LoggingSink final : public SampleSink {
     names_[id.index()] = info.name;
     log.push_back("code " + std::to_string(id.index()) + " " + info.name);
   }
+  void native_function(CodeId id, const NativeFunction& function) override {
+    if (id.index() >= names_.size()) names_.resize(id.index() + 1);
+    names_[id.index()] = function.name;
+    log.push_back("native " + std::to_string(id.index()) + " " + function.name);
+  }
   void forget_code(CodeId id) override { log.push_back("forget " + std::to_string(id.index())); }
   void process(const ProcessInfo& info) override {
     log.push_back("process " + std::to_string(info.number) + " " + info.name);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <optional>
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
@@ -50,9 +51,12 @@ class Attach final : public Command {
            "  plimsoll attach 1234 --mode wall           where its threads wait, too\n"
            "  plimsoll attach 1234 --tasks               of asyncio: below the tasks that await what runs\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
+           "  plimsoll attach 1234 --native              functions of C, C++, ... too: plimsoll show FILE --native\n"
            "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
            "--apart\n"
-           "takes none, and sees little of functions that are over in microseconds.";
+           "takes none, and sees little of functions that are over in microseconds. With --native each thread that "
+           "runs\n"
+           "is stopped for some 100 us a look; one that waits never is.";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -60,18 +64,23 @@ class Attach final : public Command {
     app.add_option("-o,--output", output_, "The profile; by default PID-DATE-TIME.plim")->type_name("FILE");
     app.add_option("-d,--duration", duration_, "For so long: 30, 500ms, 2min; by default until the process ends")
         ->type_name("TIME");
-    app.add_option("-r,--rate", recording_.session.rate_hz, "Looks a second; 1000 by default")->type_name("HZ");
+    app.add_option("-r,--rate", rate_hz_, "Looks a second; 1000 by default, 100 with --native")->type_name("HZ");
     app.add_option("--mode", mode_, "cpu (default), wall (waits, too) or gil (with the lock of the interpreter)")
         ->type_name("MODE");
     app.add_option("--max-depth", recording_.session.sampler.max_depth,
                    "Frames kept of a stack, innermost first; 2048 by default")
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
+    app.add_flag("--native", has_native_,
+                 "Native functions, too, between those of Python; threads that run are stopped while their stacks are "
+                 "copied");
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
     app.add_flag("--tasks", has_tasks_,
                  "asyncio's tasks with those that await them, in place of the event loop (CPython 3.14 and newer)");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
+    app.add_flag("--stop", stops_,
+                 "Stop threads that run while they are looked at: where this program may not run on their CPUs");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
   }
 
@@ -97,15 +106,24 @@ class Attach final : public Command {
 
  private:
   Status check_settings() {
+    constexpr double kUsualRate = 1000;
+    constexpr double kNativeRate = 100;
+    recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kNativeRate : kUsualRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
+    if ((has_native_ || stops_) && is_apart_)
+      return Error{ErrorKind::kUsage, "--native and --stop stop the threads that they look at: leave --apart out"};
+    recording_.session.sampler.native = has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo;
     const Result<capture::Mode> mode = mode_named(mode_);
     if (!mode.ok()) return mode.error();
     recording_.session.sampler.mode = mode.value();
     recording_.session.follows_children = has_children_;
-    if (has_tasks_ && is_apart_)
-      return Error{ErrorKind::kUsage, "--tasks takes looks from the process's own CPUs: leave --apart out"};
+    if (has_tasks_ && (is_apart_ || has_native_ || stops_))
+      return Error{ErrorKind::kUsage,
+                   "--tasks takes looks from the process's own CPUs: leave --apart, --native and --stop out"};
     if (has_tasks_) recording_.session.sampler.awaiting_tasks = remote::AwaitingTasks::kYes;
-    recording_.session.stand = is_apart_ ? remote::Stand::kApart : remote::Stand::kBeside;
+    recording_.session.stand = is_apart_ ? remote::Stand::kApart
+                               : stops_  ? remote::Stand::kStop
+                                         : remote::Stand::kBeside;
     recording_.keeps_sources = !no_sources_;
     if (duration_.empty()) return Ok{};
     const Result<std::int64_t> duration = parse_time(duration_, "--duration");
@@ -118,7 +136,8 @@ class Attach final : public Command {
   std::int32_t pid_ = 0;
   OutsideRecording recording_;
   std::string output_, duration_, mode_ = "cpu";
-  bool has_children_ = false, is_apart_ = false, has_tasks_ = false;
+  std::optional<double> rate_hz_;
+  bool has_children_ = false, is_apart_ = false, has_native_ = false, has_tasks_ = false, stops_ = false;
   bool no_sources_ = false;
 };
 

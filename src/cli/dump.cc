@@ -18,13 +18,19 @@ class DumpCommand final : public Command {
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it\n"
            "  plimsoll dump 1234 --tasks          asyncio's tasks: who awaits whom, and where\n"
+           "  plimsoll dump 1234 --native         functions of C, C++, ... as well; threads are stopped, one at a\n"
+           "                                      time, for some microseconds while their stacks are copied\n"
            "  plimsoll dump 1234 --json           the same for a program\n"
            "  sudo plimsoll dump 1234             if the process is not yours to look into";
   }
 
   void add_arguments(CLI::App& app) override {
     app.add_option("PID", pid_, "The process")->required()->type_name("")->check(CLI::PositiveNumber);
-    app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)");
+    CLI::Option* tasks =
+        app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)");
+    app.add_flag("--native", has_native_,
+                 "Native functions, too, between those of Python; threads without Python have their stacks, as well")
+        ->excludes(tasks);
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -52,7 +58,8 @@ class DumpCommand final : public Command {
 
   [[nodiscard]] Result<std::string> threads(const remote::Target& target, const SourceLookup& source,
                                             const PageFor& page) const {
-    const Result<remote::Dump> dump = remote::take_dump(target);
+    const Result<remote::Dump> dump =
+        remote::take_dump(target, has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo);
     if (!dump.ok()) return dump.error();
     return as_json_ ? dump_json(dump.value(), source) : render_dump(dump.value(), source, page(dump.value().directory));
   }
@@ -66,7 +73,7 @@ class DumpCommand final : public Command {
 
   std::int32_t pid_ = 0;
   std::string color_ = "auto";
-  bool shows_tasks_ = false;
+  bool shows_tasks_ = false, has_native_ = false;
   bool as_json_ = false;
 };
 

@@ -45,6 +45,14 @@ profile::RecorderSettings recorder_settings(const remote::Target& target, const 
   return recorder;
 }
 
+bool has_native(const OutsideRecording& recording) {
+  return recording.session.sampler.native == remote::NativeFrames::kYes;
+}
+
+bool stops(const OutsideRecording& recording) {
+  return has_native(recording) || recording.session.stand == remote::Stand::kStop;
+}
+
 bool is_apart(const OutsideRecording& recording) { return recording.session.stand == remote::Stand::kApart; }
 
 }  // namespace
@@ -68,7 +76,10 @@ Result<remote::SessionResult> record_outside(const remote::Target& target, const
   sink.fact("engine", "attached");
   sink.fact("mode", capture::text(recording.session.sampler.mode));
   sink.fact("trust", "validated");
-  sink.fact("looked_from", is_apart(recording) ? "other CPUs" : "the threads' own CPUs");
+  sink.fact("looked_from", stops(recording)      ? "threads that were stopped"
+                           : is_apart(recording) ? "other CPUs"
+                                                 : "the threads' own CPUs");
+  if (has_native(recording)) sink.fact("native", target.image);
   PLIMSOLL_TRY(sink.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen));
   begin();
   return remote::record(target, recording.session, sink, wait_until);
@@ -92,11 +103,16 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
         fmt::format("{} % of the looks could not be taken in time: this machine has not enough time for {} a second",
                     format_percent(percent), recording.session.rate_hz));
   report_recording(recording.output, recording.output, console);
+  if (result.longest_stop_ns > 0)
+    console.notice(fmt::format("threads were stopped for {} at the median, {} at most, with what they waited for a CPU",
+                               format_time(result.median_stop_ns), format_time(result.longest_stop_ns)));
   constexpr double kMuch = 2;
   const double unproven = percent_of(static_cast<std::int64_t>(result.unproven), looks);
   if (unproven < kMuch) return;
   const std::string share = format_percent(std::min(unproven, 100.0));
-  if (is_apart(recording))
+  if (stops(recording))
+    console.notice(fmt::format("take care: {} % of the looks came to nothing; plimsoll info tells why", share));
+  else if (is_apart(recording))
     console.notice(
         fmt::format("take care: {} % of the looks came to nothing, most of them at functions that call others within a "
                     "microsecond or so. Such functions have less time in this profile than they took, and others more: "

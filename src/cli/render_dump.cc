@@ -6,6 +6,7 @@
 
 #include "cli/json_document.h"
 #include "cli/place.h"
+#include "cli/units.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
 
@@ -43,6 +44,7 @@ std::string state_in_words(const DumpedThread& thread) {
 }
 
 std::string place_of(const DumpedFrame& frame, std::string_view directory) {
+  if (frame.kind == DumpedFrame::Kind::kNative) return printable(frame.file.substr(frame.file.rfind('/') + 1));
   const std::string path = shown_path(frame.file, directory).text;
   return frame.at.line == 0 ? path : fmt::format("{}:{}", path, frame.at.line);
 }
@@ -57,6 +59,10 @@ class DumpRenderer {
     add(Style::kDim, fmt::format("Python {}, {} thread{}; innermost frames first", dump_.version.text(),
                                  dump_.threads.size(), dump_.threads.size() == 1 ? "" : "s"));
     for (const DumpedThread& thread : dump_.threads) add_thread(thread);
+    if (dump_.longest_stop_ns > 0) {
+      out_ += "\n";
+      add(Style::kDim, fmt::format("no thread was stopped for longer than {}", format_time(dump_.longest_stop_ns)));
+    }
     return std::move(out_);
   }
 
@@ -80,10 +86,16 @@ class DumpRenderer {
       add(Style::kDim, "no Python code", kIndent);
     for (const DumpedFrame& frame : thread.frames) add_frame(frame);
     if (thread.is_truncated) add(Style::kDim, "... and more frames outside", kIndent);
+    if (!thread.native_frames.empty()) add(Style::kDim, "native frames:", kIndent);
+    for (const DumpedFrame& frame : thread.native_frames) add_frame(frame);
+    if (!thread.native_problem.empty()) add(Style::kWarning, thread.native_problem, kIndent);
   }
 
   void add_frame(const DumpedFrame& frame) {
-    add(Style::kPlain, fmt::format("{}  {}", printable(frame.function), place_of(frame, dump_.directory)), kIndent);
+    const bool is_python = frame.kind == DumpedFrame::Kind::kPython;
+    add(is_python ? Style::kPlain : Style::kDim,
+        fmt::format("{}  {}", printable(frame.function), place_of(frame, dump_.directory)), kIndent);
+    if (!is_python) return;
     const std::string_view line = without_indent(source_(frame.file).line(frame.at.line));
     if (!line.empty()) add(Style::kDim, std::string(line), 2 * kIndent);
   }
@@ -98,6 +110,10 @@ void put_frame(formats::JsonWriter& json, const DumpedFrame& frame, const Source
   json.begin_object();
   json.member("function", frame.function);
   json.member("file", frame.file);
+  if (frame.kind == DumpedFrame::Kind::kNative) {
+    json.member("kind", "native");
+    return json.end_object();
+  }
   if (frame.at.line != 0) json.member("line", std::int64_t{frame.at.line});
   if (frame.at.column != 0) json.member("column", std::int64_t{frame.at.column});
   const std::string_view text = without_indent(source(frame.file).line(frame.at.line));
@@ -118,7 +134,10 @@ void put_thread(formats::JsonWriter& json, const DumpedThread& thread, const Sou
   if (!thread.problem.empty()) json.member("problem", thread.problem);
   json.key("truncated");
   json.boolean(thread.is_truncated);
-  json.column("frames", thread.frames, [&](const DumpedFrame& frame) { put_frame(json, frame, source); });
+  const auto put = [&](const DumpedFrame& frame) { put_frame(json, frame, source); };
+  json.column("frames", thread.frames, put);
+  if (!thread.native_frames.empty()) json.column("native_frames", thread.native_frames, put);
+  if (!thread.native_problem.empty()) json.member("native_problem", thread.native_problem);
   json.end_object();
 }
 
@@ -135,6 +154,7 @@ std::string dump_json(const Dump& dump, const SourceLookup& source) {
   json.member("pid", std::int64_t{static_cast<int>(dump.pid)});
   json.member("python", dump.version.text());
   json.member("command", dump.command);
+  if (dump.longest_stop_ns > 0) json.member("longest_stop_ns", dump.longest_stop_ns);
   json.column("threads", dump.threads, [&](const DumpedThread& thread) { put_thread(json, thread, source); });
   json.end_object();
   return out + "\n";

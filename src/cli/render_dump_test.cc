@@ -65,5 +65,52 @@ TEST(RenderDump, SaysTheSameAsJson) {
             "\n");
 }
 
+// The first thread with native frames, and one whose frames could not be put into one order.
+remote::Dump native_sample() {
+  using Kind = remote::DumpedFrame::Kind;
+  remote::Dump dump = sample();
+  dump.threads.pop_back();
+  dump.longest_stop_ns = 81'000;
+  DumpedThread& main = dump.threads[0];
+  main.frames.insert(main.frames.begin(), {"read", "/lib/libc.so.6", {}, Kind::kNative});
+  main.native_problem = "native frames further out are missing: register not known";
+  DumpedThread& old = dump.threads[1];
+  old.problem.clear();
+  old.frames = {{"parse", "/home/me/app.py", {2, 5}}};
+  old.native_frames = {{"qsort\x1b", "/lib/libc.so.6", {}, Kind::kNative}};
+  return dump;
+}
+
+TEST(RenderDump, ShowsNativeFramesBetweenThoseOfPythonOrBelowThem) {
+  EXPECT_EQ("\n" + render_dump(native_sample(), source, Page{100, Paint(false), "/home/me"}), R"(
+process 42: python app.py
+Python 3.13.2, 2 threads; innermost frames first
+
+thread 42 "python": running, holds the GIL
+    read  libc.so.6
+    parse  app.py:2
+        return 1
+    <module>  app.py:9
+    native frames further out are missing: register not known
+
+thread 43 "wor␛ker": stopped
+    parse  app.py:2
+        return 1
+    native frames:
+    qsort␛  libc.so.6
+
+no thread was stopped for longer than 81.0 µs
+)");
+}
+
+TEST(RenderDump, SaysTheSameOfNativeFramesAsJson) {
+  const std::string json = dump_json(native_sample(), source);
+  for (const char* part :
+       {R"("longest_stop_ns":81000,)", R"("frames":[{"function":"read","file":"/lib/libc.so.6","kind":"native"},{)",
+        R"(],"native_problem":"native frames further out are missing: register not known"})",
+        R"("native_frames":[{"function":"qsort\u001b","file":"/lib/libc.so.6","kind":"native"}]})"})
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -309,7 +309,7 @@ class Show final : public Command {
     app.add_flag("--tasks", to.tasks,
                  "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
     app.add_flag("--native", to.all_native,
-                 "Every native frame (recorded with run --native), not only where a library was entered");
+                 "Every native frame (recorded with --native), not only where a library was entered");
     app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/clock.h"
 #include "memory/local.h"
 #include "native/eh_frame.h"
 
@@ -17,9 +18,12 @@ constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
 constexpr std::size_t kMostHeaders = 128;
 constexpr std::int64_t kRestless = 500'000'000;       // after something was loaded
 constexpr std::int64_t kBetweenMisses = 100'000'000;  // between looks at the mappings because of unknown code
+constexpr std::int64_t kBetweenLooks = 50'000'000;    // at another process's mappings
+constexpr std::int64_t kLeastShare = 50;              // of the time that a look has taken
+constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
 
 // The program headers of the ELF file whose first byte is in memory at `start`.
-bool read_headers(const memory::LocalReader& memory, std::uint64_t start, std::vector<Elf64_Phdr>& headers) {
+bool read_headers(const ProcessMemory& memory, std::uint64_t start, std::vector<Elf64_Phdr>& headers) {
   Elf64_Ehdr file{};
   if (!memory.read(Address{start}, &file, sizeof file)) return false;
   const bool is_ours = std::equal(file.e_ident, file.e_ident + SELFMAG, ELFMAG) &&
@@ -37,7 +41,7 @@ const Elf64_Phdr* header_of(const std::vector<Elf64_Phdr>& headers, std::uint32_
 
 // The address of .eh_frame, as .eh_frame_hdr at `header` says it: four bytes of which the second tells how the address
 // behind them is written. None if it is not written as all linkers do, relative to itself in 32 bits.
-std::optional<std::uint64_t> section_address(const memory::LocalReader& memory, std::uint64_t header) {
+std::optional<std::uint64_t> section_address(const ProcessMemory& memory, std::uint64_t header) {
   constexpr std::uint32_t kVersion = 1;
   constexpr std::uint32_t kRelative = 0x1b;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
   std::uint32_t kinds = 0;
@@ -47,8 +51,7 @@ std::optional<std::uint64_t> section_address(const memory::LocalReader& memory, 
   return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
 }
 
-void compile(Module& module, RulePool& pool) {
-  const memory::LocalReader memory;
+void compile(Module& module, RulePool& pool, const ProcessMemory& memory) {
   std::vector<Elf64_Phdr> headers;
   if (!read_headers(memory, module.first.start, headers)) return;
   const Elf64_Phdr* first = header_of(headers, PT_LOAD);
@@ -93,14 +96,29 @@ bool is_same(const os::Mapping& a, const os::Mapping& b) {
 }
 
 std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t end,
-                                        const std::vector<CodeRange>& known, RulePool& pool) {
+                                        const std::vector<CodeRange>& known, RulePool& pool,
+                                        const ProcessMemory& memory) {
   for (const CodeRange& range : known)
     if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first)) return range.module;
   auto module = std::make_shared<Module>();
   module->first = first;
   module->end = end;
-  compile(*module, pool);
+  compile(*module, pool, memory);
   return module;
+}
+
+// Whether all code is where it was.
+bool have_same_code(const std::vector<os::Mapping>& a, const std::vector<os::Mapping>& b) {
+  const auto next = [](auto at, auto end) {
+    return std::find_if(at, end, [](const os::Mapping& each) { return each.is_executable; });
+  };
+  auto left = next(a.begin(), a.end());
+  auto right = next(b.begin(), b.end());
+  while (left != a.end() && right != b.end() && left->end == right->end && is_same(*left, *right)) {
+    left = next(left + 1, a.end());
+    right = next(right + 1, b.end());
+  }
+  return left == a.end() && right == b.end();
 }
 
 bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mapping.path == "[vdso]"; }
@@ -108,7 +126,7 @@ bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mappi
 }  // namespace
 
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool) {
+                                   RulePool& pool, const ProcessMemory& memory) {
   std::vector<CodeRange> ranges;
   for (std::size_t i = 0; i < mappings.size();) {
     // A file's mappings follow each other, from its first bytes on; what has no file may lie between them.
@@ -126,7 +144,7 @@ std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, con
       const os::Mapping& mapping = mappings[at];
       if (!mapping.is_executable) continue;
       if (is_of_file(mappings[i]) && mappings[i].file_offset == 0 && module == nullptr)
-        module = module_at(mappings[i], mappings[last].end, known, pool);
+        module = module_at(mappings[i], mappings[last].end, known, pool, memory);
       ranges.push_back({mapping.start, mapping.end, is_of_file(mapping) ? module : nullptr});
     }
     i = next;
@@ -138,22 +156,54 @@ Modules::~Modules() { current_.store(nullptr, std::memory_order_seq_cst); }
 
 bool Modules::has_changed(std::int64_t now_ns) {
   const std::uint64_t linked = hash_of_linked();
-  bool has = newest_ == nullptr || linked != linked_ || linked == 0;
+  const bool has = newest_ == nullptr || linked != linked_ || linked == 0;
   linked_ = linked;
-  if (newest_ != nullptr && now_ns >= next_miss_ns_ && newest_->take_missed()) {
-    has = true;
-    next_miss_ns_ = now_ns + kBetweenMisses;
-  }
-  return has;
+  return has_missed(now_ns) || has;
+}
+
+bool Modules::has_missed(std::int64_t now_ns) {
+  if (newest_ == nullptr || now_ns < next_miss_ns_ || !newest_->take_missed()) return false;
+  next_miss_ns_ = now_ns + kBetweenMisses;
+  return true;
 }
 
 Status Modules::refresh(std::int64_t now_ns) {
+  if (!memory_.is_own()) return refresh_other(now_ns);
   if (!has_changed(now_ns)) return Ok{};
-  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(os::Pid{::getpid()});
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
   if (!mappings.ok()) return mappings.error();
   const std::vector<CodeRange> none;
-  publish(code_ranges(mappings.value(), newest_ != nullptr ? newest_->ranges() : none, pool_), now_ns);
+  publish(code_ranges(mappings.value(), newest_ != nullptr ? newest_->ranges() : none, pool_, memory_), now_ns);
   return Ok{};
+}
+
+Status Modules::refresh_other(std::int64_t now_ns) {
+  if (!has_missed(now_ns) && now_ns < next_look_ns_) return Ok{};
+  const std::int64_t start_ns = monotonic_ns();
+  Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
+  if (!mappings.ok()) return mappings.error();
+  const bool is_news = newest_ == nullptr || !have_same_code(mappings.value(), mappings_);
+  mappings_ = mappings.take();
+  next_look_ns_ = now_ns + std::max(kBetweenLooks, kLeastShare * (monotonic_ns() - start_ns));
+  if (!is_news) return Ok{};
+  const std::vector<CodeRange> none;
+  publish(code_ranges(mappings_, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_), now_ns);
+  free_retired();
+  return Ok{};
+}
+
+std::optional<std::uint64_t> Modules::end_of_mapping(Address address) const {
+  const auto after = std::upper_bound(mappings_.begin(), mappings_.end(), raw(address),
+                                      [](std::uint64_t at, const os::Mapping& each) { return at < each.end; });
+  if (after == mappings_.end() || raw(address) < after->start) return std::nullopt;
+  return after->end;
+}
+
+SymbolTable Modules::symbols_of(const Module& module) const {
+  if (module.first.inode != 0) return SymbolTable::of_file(os::open_mapped_file(memory_.pid(), module.first).get());
+  std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
+  if (!memory_.read(Address{module.first.start}, image.data(), image.size())) return {};
+  return SymbolTable::of_image(image);
 }
 
 void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {

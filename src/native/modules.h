@@ -1,15 +1,19 @@
-// native/modules.h: keeps the ModuleMap of this process up to date, while signal handlers use it.
+// native/modules.h: keeps the ModuleMap of a process up to date: of this one, while signal handlers use it, or of
+// another one.
 #pragma once
 
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "native/module_map.h"
+#include "native/process_memory.h"
+#include "native/symbols.h"
 
 namespace plimsoll::native {
 
@@ -17,7 +21,8 @@ namespace plimsoll::native {
 // else is for one thread, which may take its time.
 class Modules {
  public:
-  Modules() = default;
+  Modules() = default;  // of this process
+  explicit Modules(os::Pid other) : memory_(other) {}
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
   ~Modules();
@@ -27,6 +32,8 @@ class Modules {
 
   // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them; or
   // whether code was met that is in no file known. If so, a new map is published. Costs a few microseconds if not.
+  // Another process's mappings are read whole instead: every 50 ms and when unknown code was met, but so that it takes
+  // a fiftieth of the time at most.
   Status refresh(std::int64_t now_ns);
 
   // Whether something was loaded a moment ago, and more may follow: then it is worth while to look again soon, as code
@@ -43,14 +50,24 @@ class Modules {
   // The file that has an address among its code or data now; null if there is none.
   [[nodiscard]] std::shared_ptr<const Module> module_around(Address address) const;
 
+  // The names of a module's functions: out of its file, or of what the kernel has put into memory. None if they cannot
+  // be had.
+  [[nodiscard]] SymbolTable symbols_of(const Module& module) const;
+
+  // Of another process, as of the last refresh: where the mapping ends that has an address; none if none has.
+  [[nodiscard]] std::optional<std::uint64_t> end_of_mapping(Address address) const;
+
   [[nodiscard]] std::size_t rules() const { return pool_.size(); }
 
  private:
   using Map = std::shared_ptr<const ModuleMap>;
 
   [[nodiscard]] bool has_changed(std::int64_t now_ns);
+  [[nodiscard]] bool has_missed(std::int64_t now_ns);
+  Status refresh_other(std::int64_t now_ns);
   void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
 
+  const ProcessMemory memory_;
   RulePool pool_;
   std::atomic<const ModuleMap*> current_{nullptr};
   Map newest_, before_;
@@ -59,11 +76,14 @@ class Modules {
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
   std::int64_t next_miss_ns_ = 0;
   std::int64_t restless_until_ns_ = 0;
+  // Of another process.
+  std::vector<os::Mapping> mappings_;
+  std::int64_t next_look_ns_ = 0;
 };
 
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are
-// kept. Reads the process's own memory, by guarded loads: a file may be unloaded meanwhile.
+// kept. A file may be unloaded meanwhile.
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool);
+                                   RulePool& pool, const ProcessMemory& memory = {});
 
 }  // namespace plimsoll::native

@@ -12,6 +12,9 @@ inline constexpr std::uint8_t kFramePointer = 6;  // rbp
 inline constexpr std::uint8_t kStackPointer = 7;  // rsp
 inline constexpr std::size_t kRegisters = 16;
 inline constexpr std::uint8_t kReturnAddress = 16;
+// Functions that call no others may keep things in so many bytes below the stack pointer: OpenSSL's SHA-256 has its CFA
+// there.
+inline constexpr std::uint64_t kRedZone = 128;
 
 // Why an unwinding ended. Everything but kComplete and kTruncated: the frames so far are true, the others are missing.
 enum class UnwindStop : std::uint8_t {

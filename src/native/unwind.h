@@ -27,6 +27,12 @@ struct Unwind {
   UnwindStop stop = UnwindStop::kComplete;
 };
 
+// What of a thread's registers is known when an unwinding begins.
+enum class Known : std::uint8_t {
+  kAll,
+  kPlaceOnly,  // the instruction and the stack pointer: all that the kernel tells of a thread that waits
+};
+
 namespace internal {
 
 // One frame's registers, as far as they are known.
@@ -68,6 +74,7 @@ UnwindStop step_out(const M& memory, const Rule& rule, std::uint64_t cfa, Cursor
   if (rule.frame_pointer == Rule::Saved::kLost) {
     at.has_frame_pointer = false;
   } else if (rule.frame_pointer != Rule::Saved::kSame) {
+    if (rule.frame_pointer == Rule::Saved::kAtFramePointer && !at.has_frame_pointer) return UnwindStop::kRegister;
     const Address place{place_of_frame_pointer(rule, at, cfa)};
     if (!memory.load(place, at.registers.value[kFramePointer])) return UnwindStop::kUnreadable;
     at.has_frame_pointer = true;
@@ -94,12 +101,15 @@ UnwindStop step_out_of_signal(const M& memory, Cursor& at) {
 
 }  // namespace internal
 
-// Unwinds from `start` into `out`. Async-signal-safe if `memory` is. Signals may have moved the thread to other stacks;
-// within one, each frame is further out than the one before, so that it comes to an end; and in any case `out` does.
+// Unwinds from `start`, of which `known` is known, into `out`. Async-signal-safe if `memory` is. Signals may have moved
+// the thread to other stacks; within one, each frame is further out than the one before, so that it comes to an end;
+// and in any case `out` does.
 template <memory::Reader M>
-Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start, std::span<NativeFrame> out) {
+Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start, std::span<NativeFrame> out,
+              Known known = Known::kAll) {
   Unwind result;
   internal::Cursor at{start};
+  at.is_innermost = at.has_frame_pointer = known == Known::kAll;
   while (true) {
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;

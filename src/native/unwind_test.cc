@@ -45,7 +45,7 @@ class Drawing {
     registers.pc = Section::kCode + offset;
     registers.value[kStackPointer] = kStack;
     registers.value[kFramePointer] = frame_pointer;
-    const Unwind result = unwind(memory_, *modules_, registers, std::span(out_).first(limit));
+    const Unwind result = unwind(memory_, *modules_, registers, std::span(out_).first(limit), known);
     frames.clear();
     for (const NativeFrame& frame : std::span(out_).first(result.count))
       frames.emplace_back(raw(frame.instruction) - Section::kCode, is_null(frame.cfa) ? 0 : raw(frame.cfa) - kStack);
@@ -53,6 +53,7 @@ class Drawing {
   }
 
   std::size_t limit = 8;
+  Known known = Known::kAll;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> frames;  // offsets of code, of the stack
 
  private:
@@ -101,6 +102,23 @@ TEST(Unwind, FindsASavedFramePointerBesideTheStackPointer) {
   drawing.word(16, kStack + 96).code(24, 0x208).code(104, 0x305).word(96, 0);
   EXPECT_EQ(drawing.from(0x604, 1).stop, UnwindStop::kComplete);
   EXPECT_EQ(drawing.frames, (Frames{{0x604, 32}, {0x207, 112}, {0x304, 0}}));
+}
+
+TEST(Unwind, DoesWithThePlaceAloneUntilAFramePointerIsNeededThatNobodySaved) {
+  // GIVEN a function with a frame pointer, called by a thread's first
+  Drawing saved(program());
+  saved.known = Known::kPlaceOnly;
+  saved.word(16, kStack + 96).code(24, 0x208).code(104, 0x305).word(96, 0);
+  // WHEN what it has called saved the frame pointer THEN the way out is known
+  EXPECT_EQ(saved.from(0x604, 1).stop, UnwindStop::kComplete);
+  EXPECT_EQ(saved.frames, (Frames{{0x604, 32}, {0x207, 112}, {0x304, 0}}));
+  // AND if it did not, what happens to be in the register is not believed
+  Drawing lost(program());
+  lost.known = Known::kPlaceOnly;
+  lost.code(0, 0x208).code(104, 0x305).word(96, 0);
+  EXPECT_EQ(lost.from(0x4, kStack + 96).stop, UnwindStop::kRegister);
+  EXPECT_EQ(lost.frames, (Frames{{0x4, 8}, {0x207, 0}}));
+  EXPECT_EQ(lost.from(0x504).stop, UnwindStop::kRegister);
 }
 
 TEST(Unwind, SaysWhereNoRuleIs) {

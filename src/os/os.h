@@ -59,7 +59,15 @@ struct KernelWait {
     kOther,
   } kind = Kind::kUnknown;
   Address futex{};  // what a kFutex waits on
+  // Where it is in its own code: the call has not returned to that instruction. Null if it runs.
+  Address instruction{}, stack_pointer{};
+  // Whether the thread does not notice if it is stopped (ThreadStopper) and let go: the call has done nothing yet, and
+  // begins again with the limit on its time, if it has one, where it was.
+  bool is_resumable = false;
 };
+
+// From the line of /proc/PID/task/TID/syscall; kUnknown if it is damaged. Pure.
+KernelWait parse_wait(std::string_view line);
 
 // What the scheduler has counted of a thread, as far as it has come: the time of a thread that runs now is added on
 // the next tick of the scheduler, or when it leaves its CPU.

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "os/os.h"
@@ -154,94 +156,6 @@ clockid_t thread_cpu_clock(Tid tid) {
   return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3U) | 6U);
 }
 
-namespace {
-
-// The number of the call and its first two arguments, as in /proc/TID/syscall: "7 0x7ffd5a 0x1 ...".
-struct SystemCall {
-  long number = -1;
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-};
-
-std::optional<SystemCall> parse_system_call(std::string_view text) {
-  SystemCall call;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  const auto number = std::from_chars(at, end, call.number);
-  if (number.ec != std::errc{}) return std::nullopt;
-  at = number.ptr;
-  for (std::uint64_t* argument : {&call.first, &call.second}) {
-    constexpr std::string_view kPrefix = " 0x";
-    if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(kPrefix)) break;
-    at = std::from_chars(at + kPrefix.size(), end, *argument, 16).ptr;
-  }
-  return call;
-}
-
-// Not all calls exist on all architectures: aarch64 has none of the older ones.
-KernelWait::Kind kind_of(const SystemCall& call) {
-  using Kind = KernelWait::Kind;
-  switch (call.number) {
-    case SYS_futex:
-#ifdef SYS_futex_waitv
-    case SYS_futex_waitv:
-#endif
-      return Kind::kFutex;
-    case SYS_flock: return Kind::kFileLock;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-      return Kind::kSleep;
-      // Without anything to wait for, they are a sleep; so does time.sleep up to Python 3.10.
-#ifdef SYS_select
-    case SYS_select:
-#endif
-    case SYS_pselect6: return call.first == 0 ? Kind::kSleep : Kind::kIo;
-#ifdef SYS_poll
-    case SYS_poll:
-#endif
-    case SYS_ppoll: return call.second == 0 ? Kind::kSleep : Kind::kIo;
-#ifdef SYS_epoll_wait
-    case SYS_epoll_wait:
-#endif
-    case SYS_epoll_pwait:
-#ifdef SYS_epoll_pwait2
-    case SYS_epoll_pwait2:
-#endif
-#ifdef SYS_open
-    case SYS_open:
-#endif
-    case SYS_openat:
-    case SYS_read:
-    case SYS_readv:
-    case SYS_pread64:
-    case SYS_preadv:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_pwrite64:
-    case SYS_pwritev:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_sync:
-    case SYS_sendfile:
-    case SYS_copy_file_range:
-    case SYS_splice:
-    case SYS_connect:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_io_getevents:
-    case SYS_io_uring_enter: return Kind::kIo;
-    default: return Kind::kOther;
-  }
-}
-
-}  // namespace
-
 // A small file of /proc, through a descriptor that is open already if there is one.
 std::string_view ThreadProbe::read(const UniqueFd& open, const char* name, std::span<char> buffer) const {
   const UniqueFd here(open.is_open() ? -1 : ::open(proc_task_path(tid_, name, process_).c_str(), O_RDONLY | O_CLOEXEC));
@@ -265,13 +179,7 @@ ThreadProbe::ThreadProbe(Tid tid, Keep keep, std::int32_t process) : tid_(tid), 
 
 KernelWait ThreadProbe::wait() const {
   char buffer[256];
-  const std::string_view text = read(syscall_, "syscall", buffer);
-  if (text.empty()) return {};
-  if (text.starts_with("running")) return {KernelWait::Kind::kRunnable, {}};
-  const std::optional<SystemCall> call = parse_system_call(text);
-  if (!call) return {};
-  const KernelWait::Kind kind = kind_of(*call);
-  return {kind, kind == KernelWait::Kind::kFutex ? Address{call->first} : Address{}};
+  return parse_wait(read(syscall_, "syscall", buffer));
 }
 
 std::int64_t ThreadProbe::ready_ns() const {

@@ -67,6 +67,9 @@ bool each_stat_field(std::string_view line, int last, Visit visit) {
 // The threads of a process, in the order of their ids; empty if it has ended.
 std::vector<Task> tasks_of(Pid pid);
 
+// The lines of /proc/PID/task/TID/status; empty if the thread has ended.
+std::string task_status(Pid pid, Tid tid);
+
 // The processes that it has started, or inherited; empty where the kernel does not tell.
 std::vector<Pid> children_of(Pid pid);
 

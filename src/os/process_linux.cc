@@ -175,6 +175,10 @@ std::vector<Task> tasks_of(Pid pid) {
   return tasks;
 }
 
+std::string task_status(Pid pid, Tid tid) {
+  return read_or_nothing(proc_path(pid, "task/" + std::to_string(static_cast<int>(tid)) + "/status"));
+}
+
 std::vector<Pid> children_of(Pid pid) {
   std::vector<Pid> children;
   each_task(pid, [&](Tid, const std::string& folder) {

@@ -33,6 +33,38 @@ TEST(Mappings, AreReadFromTheirLines) {
   EXPECT_EQ(mappings[3].path, "[stack]");
 }
 
+#if defined(__x86_64__)
+TEST(KernelWait, TellsWhereAThreadIs) {
+  // GIVEN a read, as the kernel shows it: number, six arguments, stack pointer, instruction
+  const KernelWait wait = parse_wait("0 0x3 0x7ffd00001000 0x400 0x0 0x0 0x0 0x7ffd00000ff8 0x7f3100001234\n");
+  EXPECT_EQ(wait.kind, KernelWait::Kind::kIo);
+  EXPECT_EQ(wait.stack_pointer, Address{0x7ffd00000ff8});
+  EXPECT_EQ(wait.instruction, Address{0x7f3100001234});
+  EXPECT_TRUE(wait.is_resumable);
+  // AND a thread that was stopped outside of any call, which has no arguments
+  const KernelWait stopped = parse_wait("-1 0x7ffd00000ff8 0x7f3100001234\n");
+  EXPECT_EQ(stopped.kind, KernelWait::Kind::kOther);
+  EXPECT_EQ(stopped.stack_pointer, Address{0x7ffd00000ff8});
+  EXPECT_EQ(stopped.instruction, Address{0x7f3100001234});
+  EXPECT_FALSE(stopped.is_resumable);
+}
+
+TEST(KernelWait, IsResumableOnlyIfTheThreadWouldNotNotice) {
+  const auto is_resumable = [](std::string_view line) { return parse_wait(line).is_resumable; };
+  // GIVEN waits for a lock, with and without a limit on their time
+  EXPECT_TRUE(is_resumable("202 0x1000 0x80 0x0 0x0 0x0 0x0 0x7ffd 0x7f31"));
+  EXPECT_FALSE(is_resumable("202 0x1000 0x80 0x0 0x7ffe 0x0 0x0 0x7ffd 0x7f31"));
+  // ... and for events
+  EXPECT_TRUE(is_resumable("232 0x3 0x1000 0x1 0xffffffff 0x0 0x0 0x7ffd 0x7f31"));
+  EXPECT_FALSE(is_resumable("232 0x3 0x1000 0x1 0x3e8 0x0 0x0 0x7ffd 0x7f31"));
+  // ... and a write, which may have written something already, and what is no call at all
+  EXPECT_FALSE(is_resumable("1 0x3 0x1000 0x100000 0x0 0x0 0x0 0x7ffd 0x7f31"));
+  EXPECT_FALSE(is_resumable("running"));
+  EXPECT_FALSE(is_resumable("what?"));
+  EXPECT_EQ(parse_wait("").kind, KernelWait::Kind::kUnknown);
+}
+#endif
+
 TEST(Usage, IsReadWhateverTheProcessIsCalled) {
   // GIVEN a process whose name looks like more fields
   const std::optional<Usage> usage = parse_usage(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "capture/native_resolver.h"
 #include "os/os.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
@@ -14,13 +15,48 @@ namespace {
 constexpr std::size_t kMaxDepth = 10'000;
 // Where a thread that runs cannot be stood beside, it moves on between two looks, but hardly so often.
 constexpr int kTries = 200;
+// One that is stopped may be at an instruction where its Python frames make no sense, but hardly so often.
+constexpr int kNativeTries = 20;
+constexpr std::size_t kMostStack = std::size_t{16} << 20U;
+
+// What it takes to look at machine code, too.
+struct NativeSide {
+  explicit NativeSide(const Target& target)
+      : reader(target, stopper, kMaxDepth, kMostStack),
+        registry(target.layout, capture::CodeRegistry::Source::kTaught),
+        names(reader.modules(), registry) {}
+
+  os::ThreadStopper stopper;
+  NativeReader reader;
+  capture::CodeRegistry registry;
+  capture::NativeResolver names;
+};
+
+const char* reason_of(NativeReader::Outcome outcome) {
+  using Outcome = NativeReader::Outcome;
+  switch (outcome) {
+    case Outcome::kRefused: return "it may not be stopped: another program traces it, or ptrace is forbidden here";
+    case Outcome::kLate: return "it did not come out of the kernel to be looked at";
+    default: return "it never stood still for long enough";
+  }
+}
 
 // Fills in what threads do, one after another.
 class Dumper {
  public:
-  explicit Dumper(const Target& target) : target_(target), reader_(target_, kMaxDepth), memory_(target.memory()) {}
+  Dumper(const Target& target, NativeFrames native)
+      : target_(target),
+        reader_(target_, kMaxDepth, native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
+        memory_(target.memory()) {
+    if (native == NativeFrames::kYes) native_.emplace(target_);
+  }
 
   Result<Dump> run() {
+    std::optional<os::Haste> haste;  // who stops others should not wait long for a CPU
+    if (native_) {
+      haste.emplace();
+      PLIMSOLL_TRY(native_->reader.refresh());
+    }
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     memory::PagedReader pages(memory_);
     std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
@@ -29,7 +65,7 @@ class Dumper {
     std::reverse(states.begin(), states.end());  // the interpreter's newest thread comes first
 
     Dump dump{
-        target_.pid, target_.layout.version, os::command_line(target_.pid), os::working_directory(target_.pid), {}};
+        target_.pid, target_.layout.version, os::command_line(target_.pid), os::working_directory(target_.pid), {}, 0};
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
     for (const ThreadState& state : states)
       if (const auto task = task_of(tasks, state); task != tasks.end()) dump.threads.push_back(look_at(*task, &state));
@@ -37,6 +73,7 @@ class Dumper {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::none_of(dump.threads.begin(), dump.threads.end(), is_it)) dump.threads.push_back(look_at(task, nullptr));
     }
+    if (native_) dump.longest_stop_ns = native_->stopper.longest_held_ns();
     return dump;
   }
 
@@ -63,12 +100,96 @@ class Dumper {
     thread.activity = task.state == 'R' ? Activity::kRunning
                                         : activity_of(memory_, target_.layout, target_.runtime,
                                                       state != nullptr ? *state : ThreadState{}, probe.wait());
-    if (state == nullptr) return thread;
-    thread.has_python = true;
-    const auto number = std::find(interpreters_.begin(), interpreters_.end(), state->interpreter);
-    thread.interpreter = static_cast<std::size_t>(number - interpreters_.begin());
-    read_frames(*state, probe, thread);
+    if (state != nullptr) {
+      thread.has_python = true;
+      const auto number = std::find(interpreters_.begin(), interpreters_.end(), state->interpreter);
+      thread.interpreter = static_cast<std::size_t>(number - interpreters_.begin());
+    }
+    const bool has_native = native_ && thread.state != DumpedThread::State::kEnded && read_native(state, probe, thread);
+    if (state != nullptr && !has_native) read_frames(*state, probe, thread);
     return thread;
+  }
+
+  // Both kinds of frames. False if there are no Python frames although there is a state.
+  bool read_native(const ThreadState* state, const os::ThreadProbe& probe, DumpedThread& thread) {
+    using Outcome = NativeReader::Outcome;
+    const Address address = state != nullptr ? state->address : Address{};
+    NativeReader::Look look;
+    for (int tried = 0; tried < kNativeTries && look.outcome == Outcome::kMoved; ++tried)
+      look = look_once(thread.task, address, probe);
+    if (look.outcome == Outcome::kEnded) thread.state = DumpedThread::State::kEnded;
+    const bool has_both = look.outcome == Outcome::kRead;
+    // At least its machine code.
+    if (look.outcome == Outcome::kMoved) look = look_once(thread.task, Address{}, probe);
+    if (look.outcome == Outcome::kRead)
+      put_native(look.snapshot, has_both && state != nullptr, thread);
+    else if (look.outcome != Outcome::kEnded)
+      thread.native_problem = std::string("no native frames: ") + reason_of(look.outcome);
+    if (has_both && state != nullptr) thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, *state);
+    return has_both;
+  }
+
+  NativeReader::Look look_once(const os::Task& task, Address state, const os::ThreadProbe& probe) {
+    NativeReader& reader = native_->reader;
+    // One that was stopped by a signal is in no call that could be disturbed.
+    if (task.state == 'T') {
+      const NativeReader::Look look = reader.read_stopped(task.tid, probe, state, reader_);
+      if (look.outcome != NativeReader::Outcome::kRefused) return look;
+    }
+    const std::optional<os::Schedule> schedule = probe.schedule();
+    const os::KernelWait wait = probe.wait();
+    using Kind = os::KernelWait::Kind;
+    if (schedule && wait.kind != Kind::kRunnable && wait.kind != Kind::kUnknown) {
+      const NativeReader::Look look = reader.read_waiting(Standing{&probe, *schedule}, wait, state, reader_);
+      // Its registers would help; and it would not notice.
+      const bool is_short = look.outcome == NativeReader::Outcome::kRead && wait.is_resumable &&
+                            reader.unwind().head.stop == native::UnwindStop::kRegister;
+      if (!is_short) return look;
+      const NativeReader::Look stopped = reader.read_stopped(task.tid, probe, state, reader_);
+      if (stopped.outcome != NativeReader::Outcome::kRefused) return stopped;
+      return reader.read_waiting(Standing{&probe, *schedule}, wait, state, reader_);
+    }
+    // (Where the kernel does not say what it is in, it might be a call that a stop would end.)
+    if (wait.kind == Kind::kUnknown && task.state != 'R') return {NativeReader::Outcome::kRefused, {}, {}};
+    return reader.read_stopped(task.tid, probe, state, reader_);
+  }
+
+  // The frames of the last look. `has_python`: those of Python, too.
+  void put_native(const cpython::Snapshot& snapshot, bool has_python, DumpedThread& thread) {
+    const capture::NativeStack stack = native_->reader.unwind();
+    const auto all = [&](std::vector<DumpedFrame>& to) {
+      for (const native::NativeFrame& frame : stack.frames) add_native(frame, snapshot.time_ns, to);
+    };
+    if (stack.head.stop != native::UnwindStop::kComplete)
+      thread.native_problem = std::string("native frames further out are missing: ") + text(stack.head.stop);
+    if (!has_python) return all(thread.has_python ? thread.native_frames : thread.frames);
+    thread.is_truncated = snapshot.walk.stop == cpython::WalkStop::kTruncated;
+    std::vector<capture::StackItem> items;
+    if (can_interleave(target_) && capture::interleave(stack, reader_.frames(), snapshot.walk.stop, items)) {
+      for (const capture::StackItem& item : items)
+        if (item.kind == capture::StackItem::Kind::kNative)
+          add_native(stack.frames[item.index], snapshot.time_ns, thread.frames);
+        else
+          add_python(reader_.frames()[item.index], thread);
+      return;
+    }
+    for (const cpython::PyFrame& frame : reader_.frames()) add_python(frame, thread);
+    all(thread.native_frames);
+  }
+
+  void add_native(const native::NativeFrame& frame, std::int64_t time_ns, std::vector<DumpedFrame>& to) {
+    const capture::NativeFunction& function =
+        native_->names.function(native_->names.function_at(frame.instruction, time_ns));
+    to.push_back({function.name, function.file, {}, DumpedFrame::Kind::kNative});
+  }
+
+  void add_python(const cpython::PyFrame& frame, DumpedThread& thread) const {
+    if (frame.position == cpython::kEntryMark) return;
+    const cpython::CodeInfo& info = *reader_.code_of(frame).info;
+    if (info.is_init_cleanup()) return;
+    thread.frames.push_back(
+        {info.name, info.file,
+         cpython::locate_near(target_.layout.line_table_style, info.line_table, info.first_line, frame.position)});
   }
 
   void read_frames(const ThreadState& state, const os::ThreadProbe& probe, DumpedThread& thread) {
@@ -90,17 +211,12 @@ class Dumper {
     }
     if (!is_sure) thread.problem = "it runs: up to Python 3.10 its frames may be of two moments";
     thread.is_truncated = snapshot.walk.stop == cpython::WalkStop::kTruncated;
-    for (const cpython::PyFrame& frame : reader_.frames()) {
-      const cpython::CodeInfo& info = *reader_.code_of(frame).info;
-      if (info.is_init_cleanup()) continue;
-      thread.frames.push_back(
-          {info.name, info.file,
-           cpython::locate_near(target_.layout.line_table_style, info.line_table, info.first_line, frame.position)});
-    }
+    for (const cpython::PyFrame& frame : reader_.frames()) add_python(frame, thread);
   }
 
   Target target_;
   StackReader reader_;
+  std::optional<NativeSide> native_;
   SharedCpu shared_cpu_;
   const memory::RemoteReader memory_;
   std::vector<Address> interpreters_;
@@ -108,8 +224,10 @@ class Dumper {
 
 }  // namespace
 
-Result<Dump> take_dump(const Target& target) {
-  Result<Dump> dump = Dumper(target).run();
+Result<Dump> take_dump(const Target& target, NativeFrames native) {
+  if (native == NativeFrames::kYes && !native::kCanUnwind)
+    return Error{ErrorKind::kUnsupported, "native frames can be looked at on x86-64 only, so far"};
+  Result<Dump> dump = Dumper(target, native).run();
   if (dump.ok() && dump.value().threads.empty())
     return Error{ErrorKind::kBadInput, "process " + std::to_string(static_cast<int>(target.pid)) + " has ended"};
   return dump;

@@ -7,11 +7,17 @@ namespace plimsoll::remote {
 using capture::CodeId;
 using capture::ThreadSerial;
 
-void ProcessSink::code(CodeId id, const cpython::CodeInfo& info) {
+CodeId ProcessSink::ours(CodeId id) {
   if (codes_.size() <= id.index()) codes_.resize(id.index() + 1);
-  CodeId& ours = codes_[id.index()];
-  if (ours.is_none()) ours = CodeId{numbers_.next_code++};
-  all_.code(ours, info);
+  CodeId& known = codes_[id.index()];
+  if (known.is_none()) known = CodeId{numbers_.next_code++};
+  return known;
+}
+
+void ProcessSink::code(CodeId id, const cpython::CodeInfo& info) { all_.code(ours(id), info); }
+
+void ProcessSink::native_function(CodeId id, const capture::NativeFunction& function) {
+  all_.native_function(ours(id), function);
 }
 
 void ProcessSink::forget_code(CodeId id) {

@@ -27,6 +27,7 @@ class ProcessSink final : public capture::SampleSink {
 
   void fact(const char* name, const std::string& value) override { all_.fact(name, value); }
   void code(capture::CodeId id, const cpython::CodeInfo& info) override;
+  void native_function(capture::CodeId id, const capture::NativeFunction& function) override;
   void forget_code(capture::CodeId id) override;
   void process(const capture::ProcessInfo& info) override { all_.process(info); }
   void thread(const capture::ThreadInfo& info) override;
@@ -48,6 +49,7 @@ class ProcessSink final : public capture::SampleSink {
   // Valid until the next call.
   capture::Sample ours(const capture::Sample& sample);
   capture::ThreadSerial ours(capture::ThreadSerial serial);
+  capture::CodeId ours(capture::CodeId id);
 
   capture::SampleSink& all_;
   SharedNumbers& numbers_;

@@ -49,5 +49,15 @@ TEST(ProcessSink, KeepsProcessesApartWhoseNumbersAreTheSame) {
                                                "sample play:2", "forget 1"}));
 }
 
+TEST(ProcessSink, KeepsTheirNativeFunctionsApart) {
+  capture::testing::LoggingSink all;
+  SharedNumbers numbers;
+  ProcessSink parent(all, numbers, {0, 10, "parent"});
+  ProcessSink child(all, numbers, {0, 12, "child"});
+  parent.native_function(CodeId{0}, {"qsort", "libc.so.6"});
+  child.native_function(CodeId{0}, {"deflate", "libz.so.1"});
+  EXPECT_EQ(all.log, (std::vector<std::string>{"native 0 qsort", "native 1 deflate"}));
+}
+
 }  // namespace
 }  // namespace plimsoll::remote

@@ -15,12 +15,12 @@ std::string memory_file(os::Pid pid) { return "/proc/" + std::to_string(static_c
 
 }  // namespace
 
-RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
+RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& settings, const Holds& holds,
                                  capture::SampleSink& sink, SharedNumbers& numbers)
     : target_(target),
       memory_(::open(memory_file(target.pid).c_str(), O_RDONLY | O_CLOEXEC)),
       sink_(sink, numbers, {0, static_cast<std::int32_t>(target.pid), os::command_line(target.pid)}),
-      sampler_(target_, settings, shared_cpu, sink_) {
+      sampler_(target_, settings, holds, sink_) {
   if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &clock_) != 0) clock_ = -1;
   start_cpu_ns_ = last_cpu_ns_ = clock_ns(clock_);
 }

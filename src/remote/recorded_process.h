@@ -16,9 +16,9 @@ namespace plimsoll::remote {
 // Looks at it, and knows how long it is the program that it was. Used by one thread.
 class RecordedProcess {
  public:
-  // `shared_cpu` (may be null), `sink` and `numbers` must outlive it.
-  RecordedProcess(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
-                  capture::SampleSink& sink, SharedNumbers& numbers);
+  // What `holds` has, `sink` and `numbers` must outlive it.
+  RecordedProcess(const Target& target, const SamplerSettings& settings, const Holds& holds, capture::SampleSink& sink,
+                  SharedNumbers& numbers);
 
   [[nodiscard]] os::Pid pid() const { return target_.pid; }
   [[nodiscard]] Sampler& sampler() { return sampler_; }

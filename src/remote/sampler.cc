@@ -27,18 +27,21 @@ constexpr int kMisses = 2;
 
 }  // namespace
 
-Sampler::Sampler(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu,
-                 capture::SampleSink& sink)
+Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, capture::SampleSink& sink)
     : target_(target),
       settings_(settings),
       sink_(sink),
       memory_(target.memory()),
-      reader_(target_, settings.max_depth),
-      shared_cpu_(shared_cpu),
+      reader_(target_, settings.max_depth, settings.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
+      shared_cpu_(holds.shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
       random_(os::random_seed()) {
   find_tasks();
+  if (holds.stopper == nullptr) return;
+  stopping_.emplace(target_, *holds.stopper, settings.max_depth, NativeReader::kMostStack, settings.native);
+  (void)stopping_->refresh();
+  if (has_native()) resolver_.use_modules(stopping_->modules());
 }
 
 void Sampler::find_tasks() {
@@ -126,6 +129,7 @@ void Sampler::look_at_gil() {
 }
 
 void Sampler::look() {
+  if (stopping_) (void)stopping_->refresh();  // what is known stays if it cannot be read
   // First, as nobody has been moved from his CPU yet.
   if (settings_.gil_looks == GilLooks::kYes) look_at_gil();
   for (const auto& thread : threads_)
@@ -152,13 +156,13 @@ void Sampler::look_at(Thread& thread) {
   if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
   thread.is_waiting = false;
   thread.open_ready_ns += schedule->ready_ns - thread.looked.ready_ns;
+  const os::Schedule before = std::exchange(thread.looked, *schedule);
   // What a thread has used since the last look goes to what was seen before, or, if nothing was, to what is seen next.
   pay(thread, *schedule);
-  if (is_running)
-    found_running(thread, *schedule, place);
-  else
+  if (!is_running)
     found_waiting(thread, wait, *schedule, now_ns);
-  thread.looked = *schedule;
+  else if (!stopping_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule))
+    found_running(thread, before, *schedule, place);
   thread.looked_ns = now_ns;
 }
 
@@ -168,21 +172,60 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
     thread.is_waiting = true;
     return;
   }
-  const cpython::Snapshot snapshot = read(thread, Standing{&thread.probe, schedule});
+  const Standing standing{&thread.probe, schedule};
+  const cpython::Snapshot snapshot =
+      has_native() ? stopping_->read_waiting(standing, wait, thread.state.address, reader_).snapshot
+                   : read(thread, standing);
   if (!snapshot.is_proven) return;
+  if (has_native()) learn_codes(snapshot.time_ns);
   const std::int64_t wall_ns = now_ns - thread.settled_ns;
   const std::int64_t used_ns =
-      (schedule.cpu_ns - thread.settled.cpu_ns) + (schedule.ready_ns - thread.settled.ready_ns);
-  Pending stack{snapshot.time_ns, true, snapshot.walk.stop, {}};
-  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+      (schedule.cpu_ns - thread.settled.cpu_ns) + (schedule.ready_ns - thread.settled.ready_ns) + thread.held_ns;
+  Pending stack;
+  fill(stack, snapshot, true, has_native());
   thread.activity = activity_of(memory_, target_.layout, target_.runtime, thread.state, wait);
   put(thread, stack, thread.activity, std::max<std::int64_t>(wall_ns - used_ns, 0));
   thread.settled = schedule;
   thread.settled_ns = now_ns;
+  thread.held_ns = 0;
   thread.is_waiting = true;
 }
 
-void Sampler::found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place) {
+bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule) {
+  using Outcome = NativeReader::Outcome;
+  const bool wants_gil = settings_.mode == Mode::kGil;
+  const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
+  NativeReader::Look look;
+  bool holds_now = false;
+  bool has_run = schedule.cpu_ns > before.cpu_ns;
+  for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
+    const bool held_before = wants_gil && has_gil();
+    look = stopping_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
+    holds_now = held_before && has_gil();
+    if (look.outcome == Outcome::kRefused || look.outcome == Outcome::kLate) return false;
+    if (look.outcome == Outcome::kEnded) return true;
+    thread.held_ns += stopping_->held_ns();
+    // It has come to no CPU since before it was stopped: it was there already, and not in a queue.
+    has_run = has_run || look.schedule.turns == schedule.turns;
+    // What it does to be stopped is no work of its own.
+    thread.open_ready_ns += look.schedule.ready_ns - thread.looked.ready_ns;
+    thread.looked = look.schedule;
+  }
+  if (!look.snapshot.is_proven) {
+    const cpython::WalkStop stop = look.snapshot.walk.stop;
+    if (has_run) drop(cpython::is_proven(stop) ? DropReason::kMoved : capture::reason_of(stop));
+    return true;
+  }
+  learn_codes(look.snapshot.time_ns);
+  if (has_run)
+    keep(thread, look.snapshot, !wants_gil || holds_now, has_native());
+  else
+    found_queued(thread, look.snapshot, has_native());
+  return true;
+}
+
+void Sampler::found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
+                            const std::optional<os::Place>& place) {
   const bool wants_gil = settings_.mode == Mode::kGil;
   const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
   std::optional<Standing> standing;
@@ -197,12 +240,12 @@ void Sampler::found_running(Thread& thread, const os::Schedule& schedule, const 
     holds_now = held_before && has_gil();
     if (!shared_cpu_) break;
   }
-  if (!has_run(thread, schedule, standing)) {
-    if (snapshot.is_proven) found_queued(thread, snapshot);
+  if (!has_run(thread, before, schedule, standing)) {
+    if (snapshot.is_proven) found_queued(thread, snapshot, false);
     return;
   }
   if (snapshot.is_proven)
-    keep(thread, snapshot, !wants_gil || holds_now);
+    keep(thread, snapshot, !wants_gil || holds_now, false);
   else
     drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
 }
@@ -212,8 +255,9 @@ std::optional<Standing> Sampler::standing_of(const Thread& thread) {
   return beside ? beside : standing_still(thread.probe);  // it may have begun to wait since
 }
 
-bool Sampler::has_run(Thread& thread, const os::Schedule& schedule, const std::optional<Standing>& standing) {
-  if (standing) return standing->schedule.cpu_ns > thread.looked.cpu_ns;
+bool Sampler::has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
+                      const std::optional<Standing>& standing) {
+  if (standing) return standing->schedule.cpu_ns > looked.cpu_ns;
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return true;
   const os::Departures before = std::exchange(thread.left, *left);
@@ -222,25 +266,41 @@ bool Sampler::has_run(Thread& thread, const os::Schedule& schedule, const std::o
   if (times_left + 1 == schedule.turns) return true;
   // In the queue since it was put there, after it had run: it stands where it ran last, if that was a moment ago. It
   // may be for our sake that it does.
-  const bool ran_lately = schedule.cpu_ns > thread.looked.cpu_ns;
+  const bool ran_lately = schedule.cpu_ns > looked.cpu_ns;
   if (ran_lately && left->voluntary == before.voluntary) return true;
   return times_left > schedule.turns;  // the kernel does not count all turns: nothing can be told
 }
 
-void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot) {
+void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native) {
   if (settings_.mode != Mode::kWall || thread.open_ready_ns <= 0) return;
-  Pending stack{snapshot.time_ns, true, snapshot.walk.stop, {}};
-  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+  Pending stack;
+  fill(stack, snapshot, true, has_native);
   put(thread, stack, Activity::kReady, std::exchange(thread.open_ready_ns, 0));
 }
 
 cpython::Snapshot Sampler::read(const Thread& thread, const std::optional<Standing>& standing) {
   const cpython::Snapshot snapshot = reader_.read(thread.state.address, standing);
-  for (const Address code : reader_.new_codes()) registry_.learn(code, reader_.info_of(code), snapshot.time_ns);
+  learn_codes(snapshot.time_ns);
   return snapshot;
 }
 
-void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted) {
+void Sampler::learn_codes(std::int64_t time_ns) {
+  for (const Address code : reader_.new_codes()) registry_.learn(code, reader_.info_of(code), time_ns);
+}
+
+void Sampler::fill(Pending& stack, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native) {
+  stack.time_ns = snapshot.time_ns;
+  stack.is_wanted = is_wanted;
+  stack.stop = snapshot.walk.stop;
+  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+  stack.has_native = has_native;
+  if (!has_native) return;
+  const capture::NativeStack native = stopping_->unwind();
+  stack.native = native.head;
+  stack.native_frames.assign(native.frames.begin(), native.frames.end());
+}
+
+void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native) {
   ++thread.pending_seen;
   std::size_t place = thread.pending_count;
   if (place == kMostPending) {
@@ -254,11 +314,7 @@ void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wa
     ++thread.pending_count;
   }
   if (place == thread.pending.size()) thread.pending.emplace_back();
-  Pending& stack = thread.pending[place];  // keeps its room
-  stack.time_ns = snapshot.time_ns;
-  stack.is_wanted = is_wanted;
-  stack.stop = snapshot.walk.stop;
-  stack.frames.assign(reader_.frames().begin(), reader_.frames().end());
+  fill(thread.pending[place], snapshot, is_wanted, has_native);  // keeps its room
 }
 
 void Sampler::pay(Thread& thread, const os::Schedule& schedule) {
@@ -285,7 +341,17 @@ void Sampler::put(const Thread& thread, const Pending& stack, Activity activity,
   raw.frame_count = static_cast<std::uint32_t>(stack.frames.size());
   raw.stop = stack.stop;
   raw.activity = activity;
-  if (!resolver_.resolve(raw, stack.frames)) drop(DropReason::kUnknownCode);
+  if (!has_native()) {
+    if (!resolver_.resolve(raw, stack.frames)) drop(DropReason::kUnknownCode);
+    return;
+  }
+  raw.has_native = stack.has_native ? 1 : 0;
+  const capture::NativeStack native{stack.native, stack.native_frames};
+  bool is_matched = false;
+  if (!resolver_.resolve_native(raw, native, stack.frames, is_matched)) return drop(DropReason::kUnknownCode);
+  if (!stack.has_native) return drop(DropReason::kNativeUnreadable);
+  if (!is_matched) drop(DropReason::kNativeUnmatched);
+  if (stack.native.stop != native::UnwindStop::kComplete) drop(capture::reason_of(stack.native.stop));
 }
 
 void Sampler::put_same(Thread& thread, RawSample::Stack stack) {

@@ -14,6 +14,7 @@
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
 #include "capture/resolve.h"
+#include "remote/native_reader.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
 
@@ -30,15 +31,22 @@ struct SamplerSettings {
   capture::Mode mode = capture::Mode::kCpu;
   GilLooks gil_looks = GilLooks::kNo;
   AwaitingTasks awaiting_tasks = AwaitingTasks::kNo;
+  NativeFrames native = NativeFrames::kNo;
   std::size_t max_depth = 2048;
+};
+
+// By what threads that run are made to stand still. One for all processes of a recording.
+struct Holds {
+  SharedCpu* shared_cpu = nullptr;       // null: they are looked at while they run on
+  os::ThreadStopper* stopper = nullptr;  // rather than that; native frames need it
 };
 
 // Used by one thread at a time.
 class Sampler {
  public:
-  // All must outlive it. Threads that run are looked at from `shared_cpu`; if it is null, while they run on: then
-  // fast functions can hardly ever be proven.
-  Sampler(const Target& target, const SamplerSettings& settings, SharedCpu* shared_cpu, capture::SampleSink& sink);
+  // All must outlive it. Threads that run are looked at by what `holds` has; with nothing there fast functions can
+  // hardly ever be proven.
+  Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, capture::SampleSink& sink);
 
   // Reads the list of threads: who has come, who has gone. To be called often, as threads are born unseen.
   void update_threads();
@@ -63,6 +71,10 @@ class Sampler {
     bool is_wanted = true;  // false: in mode gil, of a thread that does not hold it
     cpython::WalkStop stop{};
     std::vector<cpython::PyFrame> frames;
+    // With native frames, if they could be had.
+    bool has_native = false;
+    capture::RawNative native;
+    std::vector<native::NativeFrame> native_frames;
   };
   // A thread as far as it is known.
   struct Thread {
@@ -76,6 +88,7 @@ class Sampler {
     // In mode wall: its time up to here is accounted for.
     os::Schedule settled;
     std::int64_t settled_ns = 0;
+    std::int64_t held_ns = 0;        // since then, by us
     std::int64_t open_ready_ns = 0;  // for so long it stood in the queue; not told of yet
     bool is_waiting = false;         // since the last look, and in mode wall on a stack that has been told of
     Activity activity{};
@@ -94,16 +107,24 @@ class Sampler {
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
   // With a shared CPU only.
   std::optional<Standing> standing_of(const Thread& thread);
-  void found_running(Thread& thread, const os::Schedule& schedule, const std::optional<os::Place>& place);
+  // `before`: at the last look.
+  void found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
+                     const std::optional<os::Place>& place);
+  // Likewise, by stopping it. False if it may not be stopped.
+  bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
-  static bool has_run(Thread& thread, const os::Schedule& schedule, const std::optional<Standing>& standing);
-  void found_queued(Thread& thread, const cpython::Snapshot& snapshot);
+  static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
+                      const std::optional<Standing>& standing);
+  void found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native);
   void pay(Thread& thread, const os::Schedule& schedule);
-  void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted);
+  void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
+  // The stack of the last look.
+  void fill(Pending& stack, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
   void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
   void put_same(Thread& thread, capture::RawSample::Stack stack);
   void end_thread(Thread& thread);
   cpython::Snapshot read(const Thread& thread, const std::optional<Standing>& standing);
+  void learn_codes(std::int64_t time_ns);
   void drop(capture::DropReason reason) { ++drops_[static_cast<std::size_t>(reason)].count; }
 
   const Target& target_;
@@ -114,6 +135,8 @@ class Sampler {
   std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
   SharedCpu* const shared_cpu_;
+  std::optional<NativeReader> stopping_;  // with a stopper only
+  [[nodiscard]] bool has_native() const { return stopping_ && stopping_->has_native(); }
   capture::CodeRegistry registry_;
   capture::Resolver resolver_;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -47,11 +48,21 @@ class Ticks {
   std::uint64_t random_;
 };
 
+bool stops(const SessionSettings& settings) {
+  return settings.stand == Stand::kStop || settings.sampler.native == NativeFrames::kYes;
+}
+
+bool is_traced(os::Pid pid) {
+  const std::string status = os::task_status(pid, Tid{static_cast<std::int32_t>(pid)});
+  return status.find("\nTracerPid:") != std::string::npos && status.find("\nTracerPid:\t0\n") == std::string::npos;
+}
+
 class Session {
  public:
   Session(const Target& target, const SessionSettings& settings, SampleSink& sink, const WaitUntil& wait_until)
       : settings_(settings), sink_(sink), wait_until_(wait_until), descendants_(target.pid) {
-    if (settings.stand == Stand::kBeside) shared_cpu_.emplace();
+    if (settings.stand != Stand::kApart) shared_cpu_.emplace();
+    if (stops(settings)) stopper_.emplace();
     add(target);
   }
 
@@ -68,20 +79,25 @@ class Session {
       PLIMSOLL_TRY(housekeeping(monotonic_ns()));
       if (result_.ending == Ending::kProcessEnded) break;
       if (shared_cpu_) shared_cpu_->begin_look();
+      if (stopper_) stopper_->let_late_ones_go();
       for (const auto& process : processes_) process->sampler().look();
       ++result_.looks;
     }
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
-    for (const capture::DropTotal& drop : drops()) result_.unproven += drop.count;
+    const Drops lost = drops();
+    for (std::size_t i = 0; i < lost.size(); ++i)
+      if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;
+    if (stopper_) result_.median_stop_ns = stopper_->median_held_ns();
+    if (stopper_) result_.longest_stop_ns = stopper_->longest_held_ns();
     return result_;
   }
 
  private:
   void add(const Target& target) {
-    processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler,
-                                                           shared_cpu_ ? &*shared_cpu_ : nullptr, sink_, numbers_));
+    const Holds holds{shared_cpu_ ? &*shared_cpu_ : nullptr, stopper_ ? &*stopper_ : nullptr};
+    processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler, holds, sink_, numbers_));
   }
 
   Status housekeeping(std::int64_t now_ns) {
@@ -166,6 +182,7 @@ class Session {
   const WaitUntil& wait_until_;
   SharedNumbers numbers_;
   std::optional<SharedCpu> shared_cpu_;
+  std::optional<os::ThreadStopper> stopper_;
   Descendants descendants_;
   std::vector<std::unique_ptr<RecordedProcess>> processes_;  // the first is the one that was asked for
   SessionResult result_;
@@ -178,7 +195,18 @@ class Session {
 }  // namespace
 
 Status check(const Target& target, const SessionSettings& settings) {
-  if (settings.stand == Stand::kBeside || can_prove_running(target.layout)) return Ok{};
+  const bool has_native = settings.sampler.native == NativeFrames::kYes;
+  if (stops(settings) && !native::kCanUnwind)
+    return Error{ErrorKind::kUnsupported, "threads can be stopped, and native frames recorded, on x86-64 only, so far"};
+  if (has_native && !can_interleave(target))
+    return Error{ErrorKind::kUnsupported, "native frames can be recorded from Python 3.11 on, so far; this is Python " +
+                                              target.layout.version.text() +
+                                              " (plimsoll dump --native shows both kinds of frames of any)"};
+  if (stops(settings) && is_traced(target.pid))
+    return Error{ErrorKind::kPermission, "process " + std::to_string(static_cast<int>(target.pid)) +
+                                             " is traced by another program (a debugger, strace), so that its threads "
+                                             "cannot be stopped: leave --native and --stop out, or end that"};
+  if (settings.stand != Stand::kApart || can_prove_running(target.layout)) return Ok{};
   return Error{
       ErrorKind::kUnsupported,
       "Python " + target.layout.version.text() +
@@ -191,7 +219,7 @@ Result<SessionResult> record(const Target& target, const SessionSettings& settin
   PLIMSOLL_TRY(check(target, settings));
   os::wake_on_time();
   std::optional<os::Haste> haste;
-  if (settings.stand == Stand::kBeside) haste.emplace();
+  if (settings.stand != Stand::kApart) haste.emplace();
   return Session(target, settings, sink, wait_until).run();
 }
 

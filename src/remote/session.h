@@ -16,6 +16,7 @@ namespace plimsoll::remote {
 enum class Stand : std::uint8_t {
   kBeside,  // from their own CPU, which they do not get meanwhile
   kApart,   // from any other: nothing is taken from them, and fast functions can hardly ever be proven
+  kStop,    // from any, while they are stopped; native frames are looked at so in any case
 };
 
 // What to record, and how.
@@ -38,13 +39,15 @@ struct SessionResult {
   Ending ending{};
   std::uint64_t looks = 0;
   std::uint64_t unproven = 0;  // looks at a thread that came to nothing: its time went to its next sample
+  std::int64_t median_stop_ns = 0, longest_stop_ns = 0;  // of threads that were held; 0 if none was
   std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU
 };
 
 // Waits until a CLOCK_MONOTONIC time; false to stop.
 using WaitUntil = std::function<bool(std::int64_t time_ns)>;
 
-// Whether it can be recorded so: up to 3.10 stacks of threads that run cannot be proven from another CPU.
+// Whether it can be recorded so: up to 3.10 stacks of threads that run cannot be proven from another CPU, and have no
+// native frames.
 Status check(const Target& target, const SessionSettings& settings);
 
 // Records on the calling thread, which moves to other CPUs and is in haste meanwhile. `sink` must be flushed once

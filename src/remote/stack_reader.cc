@@ -30,12 +30,21 @@ constexpr std::size_t kMostCodes = 200'000;
 
 }  // namespace
 
-StackReader::StackReader(const Target& target, std::size_t max_depth)
+// (There can be as many marks as frames.)
+StackReader::StackReader(const Target& target, std::size_t max_depth, Marks marks)
     : target_(target),
+      marks_(marks),
       memory_(target.memory()),
       pages_(memory_),
-      frames_(max_depth),
-      log_(max_depth * (cpython::kLoadsPerFrame + 6) + kSpareLoads) {}
+      frames_(marks == Marks::kYes ? 2 * max_depth : max_depth),
+      log_(frames_.size() * (cpython::kLoadsPerFrame + 6) + kSpareLoads) {}
+
+cpython::Walk StackReader::walk(const Logging& logging, Address thread_state) {
+  const auto with = [&](auto entries) {
+    return cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_, entries);
+  };
+  return marks_ == Marks::kYes ? with(cpython::EntryMarks{}) : with(cpython::NoEntries{});
+}
 
 cpython::Snapshot StackReader::read(Address thread_state, const std::optional<Standing>& standing) {
   cpython::Snapshot snapshot;
@@ -51,7 +60,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   if (!cpython::current_frame(logging, target_.layout, thread_state, innermost) ||
       !cpython::is_thread_state(logging, target_.layout, thread_state))
     return snapshot;
-  snapshot.walk = cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_);
+  snapshot.walk = walk(logging, thread_state);
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
   count_ = snapshot.walk.count;
   if (tasks_ != nullptr && standing)
@@ -91,7 +100,7 @@ void StackReader::note_visited(Address thread_state) {
 bool StackReader::note_codes(const Logging& logging) {
   code_starts_.clear();
   for (const cpython::PyFrame& frame : frames())
-    if (!is_task_frame(frame.code)) code_starts_.push_back(raw(frame.code));
+    if (frame.position != cpython::kEntryMark && !is_task_frame(frame.code)) code_starts_.push_back(raw(frame.code));
   std::sort(code_starts_.begin(), code_starts_.end());
   code_starts_.erase(std::unique(code_starts_.begin(), code_starts_.end()), code_starts_.end());
   return std::all_of(code_starts_.begin(), code_starts_.end(),

@@ -42,11 +42,14 @@ constexpr bool can_prove_running(const cpython::Layout& layout) {
   return layout.frame_style != cpython::FrameStyle::kFrameObject;
 }
 
+// Whether a stack tells where C code entered Python, by marks among its frames (cpython::EntryMarks).
+enum class Marks : std::uint8_t { kNo, kYes };
+
 // Used by one thread at a time.
 class StackReader {
  public:
   // `target` must outlive it.
-  StackReader(const Target& target, std::size_t max_depth);
+  StackReader(const Target& target, std::size_t max_depth, Marks marks = Marks::kNo);
 
   // From now on a thread that stands still in a task's step has the tasks that await it on its stack. `tasks` must
   // outlive this; may be null.
@@ -57,8 +60,7 @@ class StackReader {
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
 
   [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
-  // What the frames' code objects are; of proven stacks.
-  // (Not of those that stand for tasks.)
+  // What the frames' code objects are; of proven stacks, and not of marks, nor of those that stand for tasks.
   [[nodiscard]] const KnownCode& code_of(const cpython::PyFrame& frame) const { return codes_.at(raw(frame.code)); }
   [[nodiscard]] const std::shared_ptr<const cpython::CodeInfo>& info_of(Address code) const {
     return codes_.at(raw(code)).info;
@@ -76,6 +78,7 @@ class StackReader {
     std::size_t places[2] = {0, 0};  // where its copies stand
   };
 
+  cpython::Walk walk(const Logging& logging, Address thread_state);
   bool note_codes(const Logging& logging);
   bool note_code(const Logging& logging, Address code);
   bool proves(const Logging& logging, Address thread_state);
@@ -88,6 +91,7 @@ class StackReader {
 
   const Target& target_;
   TaskStacks* tasks_ = nullptr;
+  const Marks marks_;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
   std::vector<cpython::PyFrame> frames_;

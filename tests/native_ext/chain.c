@@ -2,8 +2,13 @@
 
    Each function does something after its last call, so that none is left by a jump. */
 #include <alloca.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #define OUT __attribute__((noinline, visibility("default")))
 
@@ -62,4 +67,48 @@ OUT long sort_two(callback call) {
   qsort(two, 2, sizeof two[0], compare);
   ++sink;
   return two[0];
+}
+
+/* Waits in the kernel for ever, and counts how often the wait was broken off. */
+static volatile long interruptions;
+OUT void wait_for_ever(void) {
+  struct epoll_event event;
+  const int poll = epoll_create1(0);
+  while (epoll_wait(poll, &event, 1, -1) >= 0 || errno == EINTR) ++interruptions;
+}
+OUT long times_interrupted(void) { return interruptions; }
+
+/* Runs, waits a moment, runs, and so on; counts the waits that were broken off. */
+OUT long wait_briefly(long rounds) {
+  const int poller = epoll_create1(0);
+  const struct timespec moment = {0, 200000};
+  struct epoll_event event;
+  struct pollfd none = {-1, 0, 0};
+  long broken = 0;
+  for (; rounds > 0; --rounds) {
+    broken += epoll_wait(poller, &event, 1, 1) < 0;
+    for (long i = 0; i < 200000; ++i) sink += i * i;
+    broken += nanosleep(&moment, NULL) != 0;
+    for (long i = 0; i < 200000; ++i) sink += i * i;
+    broken += poll(&none, 1, 1) < 0;
+  }
+  close(poller);
+  return broken;
+}
+
+/* A thread that knows no Python: it reads from a pipe that nobody writes to. */
+static int nobody[2];
+OUT void native_wait(void) {
+  char byte;
+  while (read(nobody[0], &byte, 1) == 1) ++sink;
+  ++sink;
+}
+static void *native_thread(void *unused) {
+  native_wait();
+  ++sink;
+  return unused;
+}
+OUT long start_native(void) {
+  pthread_t thread;
+  return pipe(nobody) != 0 || pthread_create(&thread, NULL, native_thread, NULL) != 0;
 }

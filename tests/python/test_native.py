@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
-import subprocess
 import sys
 from typing import Callable
 
@@ -12,71 +10,11 @@ import pytest
 
 import harness
 import plimsoll
+from native_programs import CALLS, CHAIN, built, known_frames, whole
 
-EXTENSIONS = harness.TARGETS.parent / "native_ext"
 Write = Callable[..., pathlib.Path]
 
 recorded_here = pytest.mark.skipif(sys.version_info < (3, 11), reason="native frames are recorded from Python 3.11 on")
-
-
-def built(directory: pathlib.Path, source: str, *flags: str) -> pathlib.Path:
-    """A library of tests/native_ext."""
-    compiler = shutil.which("c++" if source.endswith(".cc") else "cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler here")
-    library = directory / f"lib{pathlib.Path(source).stem}.so"
-    # Else the compiler makes copies of functions, with names of their own.
-    plain = ["-fno-optimize-sibling-calls", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-partial-inlining"]
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", *plain, *flags, "-o", str(library),
-                    str(EXTENSIONS / source)], check=True)
-    return library
-
-
-def whole(stacks: "list[harness.Stack]") -> float:
-    """The part of the stacks that begin where the thread began."""
-    begun = [stack for stack in stacks if stack.frames and stack.frames[0].function.name == "_start"]
-    return len(begun) / max(len(stacks), 1)
-
-
-def known_frames(stack: harness.Stack, library: str) -> "list[str]":
-    """The program's functions and those of a library, outermost first; of the C library, that it was there."""
-    names: list[str] = []
-    for frame in stack.frames:
-        file = pathlib.Path(frame.function.file).name
-        if frame.function.kind == "python" or file == library:
-            names.append(harness.plain_name(frame.function) if frame.function.kind == "python" else frame.function.name)
-        elif file.startswith("libc.so") and names and names[-1] != "(libc)":
-            names.append("(libc)")
-    return names
-
-
-CHAIN = """
-import ctypes
-library = ctypes.CDLL({library!r})
-Callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)
-library.burn.argtypes = [ctypes.c_long]
-library.descend.argtypes = library.with_alloca.argtypes = [ctypes.c_long, Callback]
-library.with_aligned.argtypes = library.sort_two.argtypes = [Callback]
-
-def innermost(number):
-    library.burn(100)
-    return 1
-
-def aligned(number):
-    return library.with_aligned(Callback(innermost))
-
-def varying(number):
-    return library.with_alloca(5000, Callback(aligned))
-
-def deep(number):
-    return library.descend(3, Callback(varying))
-
-def main():
-    library.sort_two(Callback(deep))
-
-for _ in range(4):
-    main()
-"""
 
 
 @recorded_here
@@ -84,19 +22,18 @@ for _ in range(4):
 def test_python_and_c_call_each_other(tmp_path: pathlib.Path, program: Write, flag: str) -> None:
     # GIVEN Python that calls C that calls Python, five times over: by way of qsort, recursion, a frame of varying size
     # and an aligned one
-    script = program(CHAIN.format(library=str(built(tmp_path, "chain.c", flag))))
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", flag)), milliseconds=100)
+    script = program(chain + "for _ in range(4):\n    main()\n")
     # WHEN it is recorded
     recorded = harness.record(tmp_path, script, options=["--native"])
     # THEN all samples of the computation have exactly this stack
     stacks = [stack for stack in harness.stacks(recorded.profile)
               if any(frame.function.name == "burn" for frame in stack.frames)]
     burning = [known_frames(stack, "libchain.so") for stack in stacks]
-    expected = ["<module>", "main", "sort_two", "(libc)", "compare", "deep", "descend", "descend", "descend", "descend",
-                "varying", "with_alloca", "aligned", "with_aligned", "innermost", "burn"]
     # (burn asks for the time, in the C library; the first "(libc)" is what called main().)
     trimmed = [names[names.index("<module>"):names.index("burn") + 1] for names in burning]
     assert len(trimmed) > 200
-    assert all(names == expected for names in trimmed), next(names for names in trimmed if names != expected)
+    assert all(names == CALLS for names in trimmed), next(names for names in trimmed if names != CALLS)
     assert whole(stacks) >= 0.999
 
 

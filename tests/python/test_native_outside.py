@@ -1,0 +1,268 @@
+"""Native frames of a process that knows nothing of it: `plimsoll dump --native` and `plimsoll attach --native`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import sys
+from typing import Any, Callable, Iterator
+
+import pytest
+
+import harness
+import plimsoll
+from native_programs import CALLS, CHAIN, built, known_frames, whole
+
+pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
+                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+interleaved = pytest.mark.skipif(sys.version_info < (3, 11), reason="native frames are interleaved from Python 3.11 on")
+Write = Callable[..., pathlib.Path]
+Thread = "dict[str, Any]"
+
+#: Begins when it is told to.
+ON_COMMAND = """
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+ROUND = """
+print("ready", flush=True)
+while True:
+    main()
+"""
+
+WAITS = """
+import ctypes, sys, threading
+library = ctypes.CDLL({library!r})
+def wait():
+    library.wait_for_ever()
+threading.Thread(target=wait, daemon=True).start()
+assert library.start_native() == 0
+print(threading.get_native_id(), flush=True)
+for line in sys.stdin:
+    print(library.times_interrupted(), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def running(script: pathlib.Path) -> "Iterator[harness.Running]":
+    with harness.Running([sys.executable, script]) as process:
+        yield process
+
+
+def dump(pid: int) -> "dict[str, Any]":
+    return dict(json.loads(harness.plimsoll_command("dump", str(pid), "--native", "--json").expect().out))
+
+
+def thread_with(dumped: "dict[str, Any]", function: str) -> "Any":
+    found = [thread for thread in dumped["threads"] if any(frame["function"] == function for frame in thread["frames"])]
+    return found[0] if found else None
+
+
+def await_thread_with(pid: int, function: str) -> "dict[str, Any]":
+    """A look in which a thread is in a function that it will be in for ever, or comes to again and again."""
+    while True:
+        thread = thread_with(dump(pid), function)
+        if thread is not None:
+            return dict(thread)
+
+
+def calls(frames: "list[dict[str, Any]]", library: str) -> "list[str]":
+    """As known_frames of test_native.py, of a dump."""
+    names: list[str] = []
+    for frame in reversed(frames):
+        file = pathlib.Path(frame["file"]).name
+        if "kind" not in frame or file == library:
+            names.append(frame["function"])
+        elif file.startswith("libc.so") and names and names[-1] != "(libc)":
+            names.append("(libc)")
+    return names
+
+
+def between(names: "list[str]", first: str, last: str) -> "list[str]":
+    return names[names.index(first):names.index(last) + 1]
+
+
+@interleaved
+@pytest.mark.parametrize("flag", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
+def test_a_process_that_hangs_in_c(tmp_path: pathlib.Path, program: Write, flag: str) -> None:
+    # GIVEN Python that calls C that calls Python, five times over, and hangs there
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", flag)), milliseconds=10**9)
+    with running(program(chain + ROUND)) as process:
+        process.line()
+        thread = await_thread_with(process.process.pid, "burn")
+        # THEN both are there in the order of their calls, from where the process began
+        assert between(calls(thread["frames"], "libchain.so"), "<module>", "burn") == CALLS
+        assert thread["frames"][-1]["function"] == "_start"
+        assert "native_problem" not in thread and "problem" not in thread
+        # AND the same when it is stopped, which it stays
+        process.process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.process.pid, os.WUNTRACED)
+        stopped = thread_with(dump(process.process.pid), "burn")
+        assert stopped["state"] == "stopped"
+        assert between(calls(stopped["frames"], "libchain.so"), "<module>", "burn") == CALLS
+        assert os.waitpid(process.process.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED) == (0, 0)
+        assert (pathlib.Path("/proc") / str(process.process.pid) / "stat").read_text().rpartition(") ")[2][0] == "T"
+
+
+def test_threads_that_wait_are_not_disturbed(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a thread that waits in a call that any stop would end, and one that knows no Python
+    library = built(tmp_path, "chain.c", "-fomit-frame-pointer")
+    with running(program(WAITS.format(library=str(library)))) as process:
+        process.line()
+        pid = process.process.pid
+        await_thread_with(pid, "wait")
+        for _ in range(5):
+            dumped = dump(pid)
+        # THEN their native frames are there
+        native = thread_with(dumped, "native_wait")
+        assert native is not None and not native["python"]
+        assert calls(native["frames"], "libchain.so") == ["native_thread", "native_wait", "(libc)"]
+        waiting = thread_with(dumped, "wait")
+        frames = waiting["frames"] if sys.version_info >= (3, 11) else waiting["native_frames"]
+        names = [frame["function"] for frame in frames]
+        assert names.index("epoll_wait") + 1 == names.index("wait_for_ever")
+        if sys.version_info >= (3, 11):
+            inner = calls(frames, "libchain.so")
+            assert inner[inner.index("Thread.run"):] == ["Thread.run", "wait", "wait_for_ever", "(libc)"]
+            # AND all of them, also where frame pointers are needed for that
+            assert all("native_problem" not in thread for thread in dumped["threads"])
+        # AND nothing has ended their waits
+        process.say("how often?")
+        assert process.line() == "0"
+
+
+@interleaved
+def test_a_dump_says_how_long_a_thread_was_stopped(tmp_path: pathlib.Path, program: Write) -> None:
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c")), milliseconds=10**9)
+    with running(program(chain + ROUND)) as process:
+        process.line()
+        assert dump(process.process.pid)["longest_stop_ns"] > 0
+        text = harness.plimsoll_command("dump", str(process.process.pid), "--native").expect().out
+        assert text.splitlines()[-1].startswith("no thread was stopped for longer than ")
+        # AND without the option none is, and there are no native frames
+        plain = json.loads(harness.plimsoll_command("dump", str(process.process.pid), "--json").expect().out)
+        assert "longest_stop_ns" not in plain
+        assert all("kind" not in frame for thread in plain["threads"] for frame in thread["frames"])
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are interleaved")
+def test_up_to_310_both_stacks_stand_by_themselves(tmp_path: pathlib.Path, program: Write) -> None:
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c")), milliseconds=10**9)
+    with running(program(chain + ROUND)) as process:
+        process.line()
+        await_thread_with(process.process.pid, "innermost")
+        thread = thread_with(dump(process.process.pid), "innermost")
+        assert calls(thread["frames"], "") == ["<module>", "main", "deep", "varying", "aligned", "innermost"]
+        names = [frame["function"] for frame in thread["native_frames"]]
+        assert names.index("sort_two") > names.index("with_alloca") > names.index("with_aligned")
+
+
+def attach(process: harness.Running, path: pathlib.Path, **options: Any) -> plimsoll.Profile:
+    """Records a program from outside, from its command to begin to its end."""
+    with plimsoll.attach(process.process.pid, path, native=True, **options) as recording:
+        process.say("go")
+        process.process.wait(harness.DEADLINE)
+        return recording.wait(harness.DEADLINE)
+
+
+@interleaved
+def test_attach_has_both_kinds_of_frames_in_the_order_of_their_calls(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN Python that calls C that calls Python, five times over
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", "-fomit-frame-pointer")), milliseconds=100)
+    with running(program(ON_COMMAND + chain + "for _ in range(5):\n    main()\n")) as process:
+        process.line()
+        # WHEN it is recorded from outside
+        profile = attach(process, tmp_path / "chain.plim", rate_hz=200)
+    # THEN all samples of the computation have exactly this stack
+    stacks = [stack for stack in harness.stacks(profile) if any(frame.function.name == "burn" for frame in stack.frames)]
+    assert len(stacks) > 20
+    for stack in stacks:
+        assert between(known_frames(stack, "libchain.so"), "<module>", "burn") == CALLS
+    assert whole(stacks) == 1
+    # AND `show` has one line where the library was entered
+    shown = harness.plimsoll_command("show", tmp_path / "chain.plim").expect().out
+    assert "sort_two" in shown and "libpython" not in shown and "_PyEval" not in shown
+
+
+@interleaved
+def test_attach_lets_no_wait_be_broken_off(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a thread that goes in and out of waits which a stop would end
+    library = built(tmp_path, "chain.c", "-fomit-frame-pointer")
+    script = program(f"import ctypes\nlibrary = ctypes.CDLL({str(library)!r})\n" + ON_COMMAND +
+                     "print(library.wait_briefly(200), flush=True)\n")
+    with running(script) as process:
+        process.line()
+        # WHEN it is stopped whenever it is found running
+        profile = attach(process, tmp_path / "waits.plim", rate_hz=2000, mode="wall")
+        # THEN none of the waits has noticed
+        assert process.line() == "0"
+    # AND their time has native frames
+    waits = [stack for stack in harness.stacks(profile)
+             if any(frame.function.name == "epoll_wait" for frame in stack.frames)]
+    assert waits
+    assert all("wait_briefly" in [frame.function.name for frame in stack.frames] for stack in waits)
+
+
+def test_threads_can_be_stopped_for_their_python_frames_alone(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that computes
+    with running(program(ON_COMMAND + "def compute():\n    sum(i * i for i in range(10_000_000))\ncompute()\n")) as process:
+        process.line()
+        # WHEN it is recorded with stops
+        recorder = harness.Running([harness.binary(), "attach", str(process.process.pid), "--stop", "-r", "200", "-o",
+                                    tmp_path / "stopped.plim"])
+        with recorder:
+            assert recorder.process.stderr is not None
+            recorder.process.stderr.readline()
+            process.say("go")
+            finished = recorder.finish().expect(0)
+    # THEN its Python frames are there, and how long it was stopped is told
+    profile = plimsoll.Profile.open(tmp_path / "stopped.plim")
+    stacks = [[harness.plain_name(frame.function) for frame in stack.frames] for stack in harness.stacks(profile)]
+    assert any(names[:2] == ["<module>", "compute"] for names in stacks)
+    assert all(frame.function.kind != "native" for stack in harness.stacks(profile) for frame in stack.frames)
+    assert "threads were stopped for" in finished.err
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are interleaved")
+def test_up_to_310_attach_says_that_it_has_none(tmp_path: pathlib.Path, program: Write) -> None:
+    with running(program(ON_COMMAND)) as process:
+        process.line()
+        refused = harness.plimsoll_command("attach", str(process.process.pid), "--native", "-d", "1", "-o",
+                                           tmp_path / "none.plim")
+    assert refused.code != 0
+    assert "from Python 3.11 on" in refused.err
+
+
+def trace(pid: int) -> bool:
+    """Becomes the tracer of a process, as a debugger does; False if that is not allowed."""
+    seize = 0x4206
+    return int(ctypes.CDLL(None).ptrace(seize, ctypes.c_long(pid), None, None)) == 0
+
+
+@interleaved
+def test_a_process_that_is_traced_already(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a process with a debugger
+    with running(program(ON_COMMAND)) as process:
+        process.line()
+        pid = process.process.pid
+        if not trace(pid):
+            pytest.skip("ptrace is not allowed here")
+        # WHEN it is to be recorded THEN it says what is the matter
+        words = ["attach", str(pid), "--native", "-d", "1", "-o", tmp_path / "none.plim"]
+        refused = harness.plimsoll_command(*words).expect(3)
+        assert "is traced by another program" in refused.err
+        # AND a dump has its Python frames, and as much of the others as can be had without a stop
+        thread = thread_with(dump(pid), "<module>")
+        assert "read" in [frame["function"] for frame in thread["frames"]]
+
+
+@pytest.mark.any_version
+def test_native_frames_are_not_seen_from_afar() -> None:
+    refused = harness.plimsoll_command("attach", str(os.getpid()), "--native", "--apart").expect(2)
+    assert "leave --apart out" in refused.err
