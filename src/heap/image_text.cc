@@ -89,7 +89,8 @@ std::string text_of(const ImageView& view, Address text, std::uint64_t most) {
 std::string c_text(const ImageView& view, Address at) {
   constexpr std::size_t kLongest = 255;
   std::string text;
-  for (char letter = 0; text.size() < kLongest && !is_null(at) && view.image().load(at, letter) && letter != 0;) {
+  for (char letter = 0; text.size() < kLongest && !is_null(at) && view.spend(1);) {
+    if (!view.image().load(at, letter) || letter == 0) break;
     text += letter;
     at = offset_by(at, 1);
   }

@@ -173,7 +173,7 @@ bool ImageTypes::is_of_python(Address type) const {
 }
 
 Address ImageTypes::solid_base(Address type) const {
-  for (int i = 0; i < kLongestChain && is_of_python(type); ++i) {
+  for (int i = 0; i < kLongestChain && is_of_python(type) && view_.spend(4); ++i) {
     const Address base = view_.pointer(type, field::kBase);
     if (is_null(base)) break;
     type = base;
@@ -185,7 +185,8 @@ void ImageTypes::set_members(ImageType& type) const {
   namespace member = cpython::member_field;
   constexpr std::size_t kMostMembers = 4096;
   Address base = type.address;
-  for (int i = 0; i < kLongestChain && !is_null(base); ++i, base = view_.pointer(base, field::kBase)) {
+  for (int i = 0; i < kLongestChain && !is_null(base) && view_.spend(2);
+       ++i, base = view_.pointer(base, field::kBase)) {
     Address at = view_.pointer(base, field::kMembers);
     for (; !is_null(at) && type.members.size() < kMostMembers; at = offset_by(at, member::kSize)) {
       const Address name = view_.pointer(at, member::kName);
