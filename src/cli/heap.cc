@@ -38,6 +38,8 @@ class Heap final : public Command {
   }
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll heap 1234 -o app.heap                         takes a snapshot of process 1234, from outside\n"
+           "  plimsoll heap --core core.1234 -o app.heap             the same of a core file: of a process that has "
+           "ended\n"
            "  plimsoll.heap.snapshot(\"app.heap\")                     the same, in the program\n"
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
@@ -65,7 +67,7 @@ class Heap final : public Command {
     if (!color.ok()) return color.error();
     const bool has_verb = show_->parsed() || diff_->parsed() || query_->parsed() || export_->parsed();
     if (!has_verb) return run_take(console);
-    if (take_.pid != 0 || !take_.output.empty())
+    if (take_.pid != 0 || !take_.core.empty() || !take_.output.empty())
       return Error{ErrorKind::kUsage, "a process and -o are for taking a snapshot: plimsoll heap PID -o FILE"};
     PLIMSOLL_TRY(check());
     const Environment environment = console.environment();
@@ -86,6 +88,10 @@ class Heap final : public Command {
     app.add_option("PID", take_.pid, "The process to take a snapshot of; it stands still while its memory is copied")
         ->type_name("")
         ->check(CLI::PositiveNumber);
+    app.add_option("--core", take_.core, "Or a core file, of a process of this kind of machine (x86-64)")
+        ->type_name("FILE");
+    app.add_option("--exe", take_.program, "With --core: the program's file, if it is not where it was")
+        ->type_name("PYTHON");
     app.add_option("-o,--output", take_.output, "Where to write the snapshot")->type_name("FILE");
     app.add_flag("--values", with_values_, "Also record the beginning of each str and bytes, and numbers");
     app.add_option("--max-copy", take_.most_megabytes,
@@ -141,7 +147,9 @@ class Heap final : public Command {
   }
 
   Result<int> run_take(Console& console) {
-    if (take_.pid == 0)
+    if (take_.pid != 0 && !take_.core.empty())
+      return Error{ErrorKind::kUsage, "a process, or a core file? Leave one of them out"};
+    if (take_.pid == 0 && take_.core.empty())
       return Error{
           ErrorKind::kUsage,
           "what of? plimsoll heap PID -o FILE takes a snapshot of a process; show, diff, query and export read "

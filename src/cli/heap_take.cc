@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/units.h"
+#include "cli/write_file.h"
+#include "remote/core_file.h"
 #include "remote/memory_copy.h"
 #include "remote/target.h"
 #include "remote/thread_states.h"
@@ -37,15 +39,11 @@ std::string process_name(os::Pid pid) {
   return fmt::format("{}@{}", static_cast<int>(pid), start);
 }
 
-void add_meta(heap::SnapshotWriter& writer, const HeapTake& take, const remote::Target& target, std::int64_t stop_ns) {
+void add_meta(heap::SnapshotWriter& writer, const HeapTake& take, const cpython::Layout& layout) {
   writer.add_meta("plimsoll", PLIMSOLL_VERSION);
-  writer.add_meta("python", target.layout.version.text());
-  writer.add_meta("pid", std::to_string(take.pid));
-  writer.add_meta("process", process_name(os::Pid{take.pid}));
-  writer.add_meta("time_ns", std::to_string(realtime_ns()));
-  writer.add_meta("stop_ns", std::to_string(stop_ns));
+  writer.add_meta("python", layout.version.text());
   writer.add_meta("values", take.values == heap::ImageValues::kShown ? "shown" : "redacted");
-  writer.add_meta("taken", "from outside");
+  writer.add_meta("taken", take.core.empty() ? "from outside" : "from a core file");
 }
 
 std::string report(const HeapTake& take, const heap::ImageStatistics& taken, const heap::SnapshotWriter& writer) {
@@ -57,33 +55,59 @@ std::string report(const HeapTake& take, const heap::ImageStatistics& taken, con
   return text;
 }
 
+// Walks a copy of the memory, or a core file's.
+Status capture(Console& console, const HeapTake& take, const memory::Image& image, const cpython::Layout& layout,
+               const heap::ImageRuntime& runtime, heap::SnapshotWriter& writer) {
+  const Result<cpython::ObjectFields> fields = cpython::object_fields(layout.version);
+  if (!fields.ok()) return fields.error();
+  add_meta(writer, take, layout);
+  const heap::ImageView view(image, layout, fields.value());
+  const Result<heap::ImageStatistics> taken = heap::capture_image(view, runtime, take.values, writer);
+  if (!taken.ok()) return taken.error();
+  console.notice(report(take, taken.value(), writer));
+  return Ok{};
+}
+
+Result<int> take_of_core(Console& console, const HeapTake& take) {
+  PLIMSOLL_TRY(check_not_input(take.output, take.core));
+  const Result<remote::CoreFile> core = remote::open_core_file(take.core, take.program);
+  if (!core.ok()) return core.error();
+  Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(take.output);
+  if (!writer.ok()) return writer.error();
+  writer.value().add_meta("pid", std::to_string(core.value().pid));
+  PLIMSOLL_TRY(capture(console, take, core.value().image, core.value().layout,
+                       {core.value().runtime, core.value().code_type}, writer.value()));
+  return kFine;
+}
+
 }  // namespace
 
 Result<int> take_heap(Console& console, const HeapTake& take) {
+  if (!take.core.empty()) return take_of_core(console, take);
   const os::Pid pid{take.pid};
   Result<remote::Target> target = remote::find_target(pid);
   if (!target.ok()) return target.error();
-  const Result<cpython::ObjectFields> fields = cpython::object_fields(target.value().layout.version);
-  if (!fields.ok()) return fields.error();
+  const cpython::Layout& layout = target.value().layout;
+  if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();
   // Before the process is stopped for it: a file that cannot be written is told of at once.
   Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(take.output);
   if (!writer.ok()) return writer.error();
   const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : available_memory();
-  Result<remote::MemoryCopy> copy = remote::copy_memory(pid, most);
+  const Result<remote::MemoryCopy> copy = remote::copy_memory(pid, most);
   if (!copy.ok()) return copy.error();
   const memory::Image& image = copy.value().image;
-  const cpython::Layout& layout = target.value().layout;
-  if (is_null(target.value().code_type))
-    target.value().code_type =
-        remote::find_code_type(image, layout, remote::thread_states(image, layout, target.value().runtime));
-  add_meta(writer.value(), take, target.value(), copy.value().stop_ns);
-  const heap::ImageView view(image, layout, fields.value());
-  const Result<heap::ImageStatistics> taken =
-      heap::capture_image(view, {target.value().runtime, target.value().code_type}, take.values, writer.value());
-  if (!taken.ok()) return taken.error();
-  console.notice(report(take, taken.value(), writer.value()));
+  Address& code_type = target.value().code_type;
+  if (is_null(code_type))
+    code_type = remote::find_code_type(image, layout, remote::thread_states(image, layout, target.value().runtime));
+  const std::int64_t stop_ns = copy.value().stop_ns;
+  for (const auto& [name, value] : {std::pair<const char*, std::string>{"pid", std::to_string(take.pid)},
+                                    {"process", process_name(pid)},
+                                    {"time_ns", std::to_string(realtime_ns())},
+                                    {"stop_ns", std::to_string(stop_ns)}})
+    writer.value().add_meta(name, value);
+  PLIMSOLL_TRY(capture(console, take, image, layout, {target.value().runtime, code_type}, writer.value()));
   console.notice(fmt::format("process {} stood still for {:.1f} ms ({} copied)", take.pid,
-                             static_cast<double>(copy.value().stop_ns) / 1e6,
+                             static_cast<double>(stop_ns) / 1e6,
                              format_bytes(static_cast<std::int64_t>(image.copied_bytes()))));
   return kFine;
 }

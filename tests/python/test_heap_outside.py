@@ -1,11 +1,14 @@
-"""`plimsoll heap PID`: a heap from outside, against what the program knows and against its own snapshot of itself."""
+"""`plimsoll heap PID` and `--core`: a heap from outside, against what the program knows and against its own snapshot of itself."""
 
 from __future__ import annotations
 
 import collections
 import contextlib
 import json
+import os
 import pathlib
+import resource
+import signal
 import sys
 from typing import Any, Iterator
 
@@ -21,8 +24,6 @@ with_gil = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded heaps
 
 USAGE = 2
 FAILED = 1
-Objects = "dict[int, tuple[str, int]]"
-Edges = "dict[int, collections.Counter[tuple[int, str, str]]]"
 
 
 @contextlib.contextmanager
@@ -141,10 +142,35 @@ def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
         assert running.line().strip() == "yes"
 
 
+def leaves_core_files_here() -> bool:
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return "/" not in pattern and not pattern.startswith("|")
+
+
+@with_gil
+@pytest.mark.skipif(not leaves_core_files_here(), reason="kernel.core_pattern sends core files elsewhere")
+def test_a_core_file_has_what_the_process_had(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program of which a snapshot has been taken
+    words = [sys.executable, harness.TARGETS / "known_heap.py"]
+    with harness.Running(words, cwd=tmp_path) as running:
+        truth = json.loads(running.line())
+        take(truth["pid"], tmp_path / "outside.heap")
+        # WHEN it is killed, and leaves a core file
+        resource.prlimit(truth["pid"], resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        os.kill(truth["pid"], signal.SIGABRT)
+        running.process.wait()
+    core, = tmp_path.glob("core*")
+    harness.plimsoll_command("heap", "--core", core, "-o", tmp_path / "core.heap").expect()
+    # THEN the core file's snapshot is the same
+    for statement in ["select name, count, size from types order by name", "select count(*), sum(held) from edges"]:
+        assert ask(tmp_path / "core.heap", statement) == ask(tmp_path / "outside.heap", statement)
+
+
 @pytest.mark.any_version
 def test_says_what_it_needs(tmp_path: pathlib.Path) -> None:
     # GIVEN no process, no file, or both for a verb that reads
-    for words, told in [((), "plimsoll heap PID -o FILE"), (("1234",), "Add -o FILE")]:
+    for words, told in [((), "plimsoll heap PID -o FILE"), (("1234",), "Add -o FILE"),
+                        (("1234", "--core", "core", "-o", tmp_path / "x"), "Leave one of them out")]:
         finished = harness.plimsoll_command("heap", *words)
         assert finished.code == USAGE and told in finished.err
 
