@@ -89,12 +89,12 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
   if (!target.ok()) return target.error();
   const cpython::Layout& layout = target.value().layout;
   if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();
-  // Before the process is stopped for it: a file that cannot be written is told of at once.
-  Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(take.output);
-  if (!writer.ok()) return writer.error();
   const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : available_memory();
   const Result<remote::MemoryCopy> copy = remote::copy_memory(pid, most);
   if (!copy.ok()) return copy.error();
+  // Not before: what is in a file of that name is lost only when there is something to take its place.
+  Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(take.output);
+  if (!writer.ok()) return writer.error();
   const memory::Image& image = copy.value().image;
   Address& code_type = target.value().code_type;
   if (is_null(code_type))

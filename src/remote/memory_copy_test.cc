@@ -156,6 +156,30 @@ TEST(StoppedProcess, StandsStillUntilItIsLetGo) {
   EXPECT_EQ(child.ask('a'), 'b');
 }
 
+TEST(StoppedProcess, GoesOnIfWhoStoppedItIsKilled) {
+  // GIVEN a process that another one has stopped, and holds
+  const Child child;
+  ASSERT_EQ(child.ask('a'), 'b');
+  std::array<int, 2> told{};
+  ASSERT_EQ(::pipe(told.data()), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const Result<os::StoppedProcess> stopped = os::StoppedProcess::stop(child.pid());
+    const char answer = stopped.ok() ? 's' : 'f';
+    if (::write(told[1], &answer, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char answer = 0;
+  EXPECT_EQ(::read(told[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 's');
+  // WHEN that one is killed
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  // THEN the process answers again
+  EXPECT_EQ(child.ask('x'), 'y');
+  for (const int fd : told) ::close(fd);
+}
+
 TEST(StoppedProcess, ThatDoesNotExistIsAnError) {
   // GIVEN a process that has ended
   const pid_t ended = ::fork();

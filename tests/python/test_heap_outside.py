@@ -134,9 +134,11 @@ def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) 
 def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with more than a megabyte
     with known_heap() as (running, truth):
+        (tmp_path / "x.heap").write_text("an older snapshot")
         # WHEN no more than that may be copied
         told = harness.plimsoll_command("heap", str(truth["pid"]), "-o", tmp_path / "x.heap", "--max-copy", "1")
-        # THEN it is refused in words, and the program goes on
+        # THEN it is refused in words, nothing is overwritten, and the program goes on
+        assert (tmp_path / "x.heap").read_text() == "an older snapshot"
         assert told.code == FAILED and "--max-copy" in told.err
         running.say("still there?")
         assert running.line().strip() == "yes"
