@@ -1,4 +1,5 @@
-// cli/heap.cc: `plimsoll heap`: one verb for each question, as subcommands of its own.
+// cli/heap.cc: `plimsoll heap`: one verb for each question, as subcommands of its own; with a process, a snapshot of
+// it.
 #include "cli/commands.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "cli/exit_code.h"
+#include "cli/heap_take.h"
 #include "cli/render_answer.h"
 #include "cli/render_heap.h"
 #include "cli/suggest.h"
@@ -32,10 +34,13 @@ class Heap final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "heap"; }
   [[nodiscard]] std::string_view summary() const override {
-    return "Show what is alive in a heap snapshot, and what keeps it alive";
+    return "Take a heap snapshot of a process; show what is alive in one, and what keeps it alive";
   }
   [[nodiscard]] std::string examples() const override {
-    return "  plimsoll.heap.snapshot(\"app.heap\")                     in the program: takes a snapshot\n"
+    return "  plimsoll heap 1234 -o app.heap                         takes a snapshot of process 1234, from outside\n"
+           "  plimsoll heap --core core.1234 -o app.heap             the same of a core file: of a process that has "
+           "ended\n"
+           "  plimsoll.heap.snapshot(\"app.heap\")                     the same, in the program\n"
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
@@ -49,7 +54,8 @@ class Heap final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
+    add_take(app);
     add_show(*app.add_subcommand("show", "Classes, the tree of what retains what, or the paths to an object"));
     add_diff(*app.add_subcommand("diff", "Compare two snapshots class by class"));
     add_query(*app.add_subcommand("query", "Ask in SQL: select ... from objects, edges, types, meta"));
@@ -59,6 +65,10 @@ class Heap final : public Command {
   Result<int> run(Console& console) override {
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
+    const bool has_verb = show_->parsed() || diff_->parsed() || query_->parsed() || export_->parsed();
+    if (!has_verb) return run_take(console);
+    if (take_.pid != 0 || !take_.core.empty() || !take_.output.empty())
+      return Error{ErrorKind::kUsage, "a process and -o are for taking a snapshot: plimsoll heap PID -o FILE"};
     PLIMSOLL_TRY(check());
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
@@ -74,7 +84,23 @@ class Heap final : public Command {
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
+  void add_take(CLI::App& app) {
+    app.add_option("PID", take_.pid, "The process to take a snapshot of; it stands still while its memory is copied")
+        ->type_name("")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--core", take_.core, "Or a core file, of a process of this kind of machine (x86-64)")
+        ->type_name("FILE");
+    app.add_option("--exe", take_.program, "With --core: the program's file, if it is not where it was")
+        ->type_name("PYTHON");
+    app.add_option("-o,--output", take_.output, "Where to write the snapshot")->type_name("FILE");
+    app.add_flag("--values", with_values_, "Also record the beginning of each str and bytes, and numbers");
+    app.add_option("--max-copy", take_.most_megabytes,
+                   "Copy at most so much memory of the process (default: what this machine has available)")
+        ->type_name("MB")
+        ->check(CLI::PositiveNumber);
+  }
   void add_show(CLI::App& app) {
+    show_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
     app.add_option("VIEW", view_, "types (default), tree, paths or suspects")->type_name("");
     app.add_option("--of", object_, "tree, paths: of the object at an address (0x7f...), or of the largest of a class")
@@ -118,6 +144,19 @@ class Heap final : public Command {
     options_.tree.depth = static_cast<std::uint32_t>(depth_);
     options_.sort = sort_ == "retained" ? HeapSort::kRetained : sort_ == "count" ? HeapSort::kCount : HeapSort::kSize;
     return Ok{};
+  }
+
+  Result<int> run_take(Console& console) {
+    if (take_.pid != 0 && !take_.core.empty())
+      return Error{ErrorKind::kUsage, "a process, or a core file? Leave one of them out"};
+    if (take_.pid == 0 && take_.core.empty())
+      return Error{
+          ErrorKind::kUsage,
+          "what of? plimsoll heap PID -o FILE takes a snapshot of a process; show, diff, query and export read "
+          "one (plimsoll heap --help)"};
+    if (take_.output.empty()) return Error{ErrorKind::kUsage, "where to? Add -o FILE"};
+    take_.values = with_values_ ? heap::ImageValues::kShown : heap::ImageValues::kRedacted;
+    return take_heap(console, take_);
   }
 
   Result<int> run_show(Console& console, const Page& page) {
@@ -222,12 +261,13 @@ class Heap final : public Command {
     return kFine;
   }
 
-  CLI::App *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
+  CLI::App *show_ = nullptr, *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
+  HeapTake take_;
   std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;
-  bool as_json_ = false, is_raw_ = false;
+  bool as_json_ = false, is_raw_ = false, with_values_ = false;
 };
 
 }  // namespace

@@ -23,9 +23,11 @@ struct Mapping {
   std::uint64_t start = 0, end = 0;
   std::uint64_t file_offset = 0;
   std::uint64_t inode = 0;  // 0: not of a file
+  bool is_readable = false;
   bool is_writable = false;
   bool is_executable = false;
-  std::string path;  // as the process saw it when it mapped it; "" for memory without a name
+  bool is_shared = false;  // what is written to it goes to the file, or to other processes
+  std::string path;        // as the process saw it when it mapped it; "" for memory without a name
 };
 
 // One thread of a process.

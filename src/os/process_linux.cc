@@ -72,8 +72,10 @@ std::string_view status_field(std::string_view status, std::string_view name) {
 bool parse_mapping(std::string_view line, Mapping& out) {
   std::uint64_t device = 0;
   if (!take_number(line, 16, '-', out.start) || !take_number(line, 16, ' ', out.end) || line.size() < 5) return false;
+  out.is_readable = line[0] == 'r';
   out.is_writable = line[1] == 'w';
   out.is_executable = line[2] == 'x';
+  out.is_shared = line[3] == 's';
   line.remove_prefix(5);
   if (!take_number(line, 16, ' ', out.file_offset) || !take_number(line, 16, ':', device) ||
       !take_number(line, 16, ' ', device) || out.start > out.end)

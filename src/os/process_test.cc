@@ -25,7 +25,9 @@ TEST(Mappings, AreReadFromTheirLines) {
   EXPECT_EQ(mappings[0].file_offset, 0x1000U);
   EXPECT_EQ(mappings[0].inode, 1234U);
   EXPECT_TRUE(mappings[0].is_executable);
+  EXPECT_TRUE(mappings[0].is_readable);
   EXPECT_FALSE(mappings[0].is_writable);
+  EXPECT_FALSE(mappings[0].is_shared);
   EXPECT_EQ(mappings[0].path, "/usr/bin/python3.12");
   EXPECT_EQ(mappings[1].path, "/tmp/my file (deleted)");
   EXPECT_TRUE(mappings[1].is_writable);

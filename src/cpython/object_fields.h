@@ -1,0 +1,118 @@
+// cpython/object_fields.h: where CPython's own objects keep what they hold, for walking a heap without its help.
+//
+// Beside Layout, which frames and code objects need. Fields that have been at one place from 3.9 to 3.15 are constants;
+// those that have moved are in a table by minor version, measured with the headers of each. None is published by
+// _Py_DebugOffsets in all versions; a build for which one does not hold is recognised by the sizes of its types.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "cpython/layout.h"
+
+namespace plimsoll::cpython {
+
+// PyTypeObject; offsets in bytes.
+namespace type_field {
+inline constexpr std::uint32_t kName = 24, kBasicSize = 32, kItemSize = 40, kFlags = 168, kWeakListOffset = 208,
+                               kMembers = 240, kBase = 256, kDict = 264, kDictOffset = 288, kBases = 336, kMro = 344,
+                               kCache = 352, kSubclasses = 360;
+inline constexpr std::uint32_t kSize = 408;  // the least of any version
+}  // namespace type_field
+
+// tp_flags.
+namespace type_flag {
+inline constexpr std::uint64_t kHeapType = 1U << 9U, kReady = 1U << 12U, kCollected = 1U << 14U, kInt = 1U << 24U,
+                               kList = 1U << 25U, kTuple = 1U << 26U, kBytes = 1U << 27U, kText = 1U << 28U,
+                               kDict = 1U << 29U, kException = 1U << 30U, kType = 1U << 31U;
+}  // namespace type_flag
+
+// PyMemberDef.
+namespace member_field {
+inline constexpr std::uint32_t kName = 0, kType = 8, kOffset = 16, kSize = 40;
+inline constexpr std::uint32_t kObject = 6, kObjectEx = 16;  // values of type that are references
+}  // namespace member_field
+
+// Containers: dict, set, list, deque, OrderedDict, bytearray, weakref, module, generator, frame.
+namespace container_field {
+inline constexpr std::uint32_t kDictUsed = 16, kDictKeys = 32, kDictValues = 40;
+inline constexpr std::uint32_t kSetMask = 32, kSetTable = 40, kSetSmallTable = 64;
+inline constexpr std::uint32_t kListItems = 24, kListAllocated = 32;
+inline constexpr std::uint32_t kDequeLeftBlock = 24, kDequeLeftIndex = 40;
+inline constexpr std::uint32_t kOrderedFirst = 48, kOrderedFastSize = 72;
+inline constexpr std::uint32_t kWeakReferent = 16, kWeakCallback = 24;
+}  // namespace container_field
+
+// How a dict keeps its keys: PyDictKeysObject.
+enum class KeysStyle : std::uint8_t {
+  kSized,  // 3.9, 3.10: dk_size; every entry has a hash; values may be shared
+  kKinds,  // 3.11+: dk_log2_size and a kind
+};
+
+// Where an instance keeps its attributes if neither in slots nor in a dict at tp_dictoffset.
+enum class ValuesStyle : std::uint8_t {
+  kNone,      // 3.9, 3.10
+  kTwoWords,  // 3.11: values at -32, a dict at -24
+  kOneWord,   // 3.12: at -24 a dict, or values whose address is odd
+  kInside,    // 3.13+: a dict at -24, values behind the object
+};
+
+// Fields that have moved; offsets in bytes, kNoField where there is none.
+struct ObjectFields {
+  KeysStyle keys_style{};
+  ValuesStyle values_style{};
+  std::uint64_t managed_dict_flag = 0, pre_header_flags = 0, inline_values_flag = 0;
+  bool has_tagged_frames = false;  // variables of frames are tagged references: 3.14+
+
+  std::uint32_t function_qualname = 40;
+  std::uint32_t tuple_items = 24;
+  std::uint32_t byte_array_extra = 0;  // bytes of its buffer that ob_alloc does not count
+
+  // Sizes of types as they say themselves; what does not agree is another build.
+  struct {
+    std::uint32_t type, code, function, frame;
+  } size{};
+  struct {
+    std::uint32_t name, slots, qualname, shared_keys, module;
+  } heap_type{};
+  struct {
+    std::uint32_t modules, dict, builtins;
+    std::uint32_t size;      // of PyInterpreterState
+    std::uint32_t built_in;  // where the namespaces of built-in classes are kept: 3.12+
+  } interpreter{};
+  struct {
+    std::uint32_t dict, context, async_exception, exception;  // exc_info: a pointer to the state of an exception,
+    std::uint32_t value;                                      // of which this is the exception
+  } thread{};
+  struct {
+    std::uint32_t function, globals, locals, object;
+    std::uint32_t stack;      // how far its variables go: an int, or a pointer behind the last one
+    std::uint32_t variables;  // localsplus
+  } frame{};
+  struct {
+    std::uint32_t back, frame, data;  // f_back; f_frame and _f_frame_data of 3.11+
+    std::uint32_t stack;              // 3.9: f_stacktop, 3.10: f_stackdepth
+    std::uint32_t generator;          // 3.9, 3.10: f_gen, which holds no reference
+  } frame_object{};
+  struct {
+    std::uint32_t frame, state;  // gi_iframe, gi_frame_state
+    std::uint32_t exception;     // the last of the references in front of it: gi_exc_state
+    std::uint32_t finalizer;     // of async generators: ag_origin_or_finalizer
+    std::int8_t cleared;         // the state of one that has no frame any more, or a greater one
+  } generator{};
+  struct {
+    std::uint32_t consts, names, varnames, freevars, cellvars, bytecode, exception_table, variable_names,
+        variable_kinds;
+    std::uint32_t cached;                 // 3.12+: a pointer to four more, or null
+    std::uint32_t variables, stack_size;  // counts, ints
+  } code{};
+  struct {
+    std::uint32_t definition, state;
+    std::uint32_t state_size;  // in the module (3.15), or else in its definition
+  } module{};
+};
+
+// For GIL builds of 3.9 to 3.15; other builds are an error that says so.
+Result<ObjectFields> object_fields(const Version& version);
+
+}  // namespace plimsoll::cpython

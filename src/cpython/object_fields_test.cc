@@ -1,0 +1,44 @@
+#include "cpython/object_fields.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::cpython {
+namespace {
+
+TEST(ObjectFields, AreKnownForEachVersionWithAGil) {
+  for (unsigned minor = 9; minor <= 15; ++minor) {
+    // GIVEN a version WHEN its fields are asked for
+    const Result<ObjectFields> fields = object_fields({3, minor, 0});
+    ASSERT_TRUE(fields.ok()) << minor;
+    const ObjectFields& at = fields.value();
+    // THEN they lie inside of their structures
+    for (const std::uint32_t field :
+         {at.heap_type.name, at.heap_type.slots, at.heap_type.qualname, at.heap_type.shared_keys, at.heap_type.module})
+      EXPECT_TRUE(field >= type_field::kSize - 8 && field + 8 <= at.size.type) << minor;
+    for (const std::uint32_t field : {at.interpreter.modules, at.interpreter.dict, at.interpreter.builtins})
+      EXPECT_LE(field + 8, at.interpreter.size) << minor;
+    EXPECT_LE(at.function_qualname + 8, at.size.function) << minor;
+    EXPECT_LE(at.code.names + 8, at.size.code) << minor;
+    // AND interpreter frames, in generators and frame objects, are there from 3.11 on
+    EXPECT_EQ(at.generator.frame != kNoField, minor >= 11) << minor;
+    EXPECT_EQ(at.frame_object.frame != kNoField, minor >= 11) << minor;
+    EXPECT_EQ(at.interpreter.built_in != kNoField, minor >= 12) << minor;
+  }
+}
+
+TEST(ObjectFields, OfOtherBuildsAreRefusedInWords) {
+  // GIVEN a free-threaded build, and versions that are too old or not known yet
+  const Result<ObjectFields> free = object_fields({3, 14, 2, Version::Threading::kFree});
+  ASSERT_FALSE(free.ok());
+  // THEN it is said what to do instead, and which are known
+  EXPECT_EQ(free.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(free.error().message.find("plimsoll.heap.snapshot()"), std::string::npos);
+  for (const unsigned minor : {8U, 16U}) {
+    const Result<ObjectFields> other = object_fields({3, minor, 0});
+    ASSERT_FALSE(other.ok());
+    EXPECT_NE(other.error().message.find("3.9 to 3.15"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::cpython

@@ -1,0 +1,32 @@
+// heap/image_capture.h: a snapshot of a heap from a copy of its process's memory. Nothing runs in the process; what the
+// copy says is not trusted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "heap/image_roots.h"
+#include "heap/snapshot_writer.h"
+
+namespace plimsoll::heap {
+
+// What is recorded beside types, sizes, references and the names in the program.
+enum class ImageValues : std::uint8_t {
+  kRedacted,
+  kShown,  // the beginning of each str and bytes, and numbers
+};
+
+// What a snapshot took.
+struct ImageStatistics {
+  std::uint64_t objects = 0, edges = 0, lost_edges = 0;
+  std::uint64_t guessed = 0;  // objects whose fields are taken for references by how they look
+  bool is_cut = false;        // a list of the collector is broken: what only it leads to is missing
+};
+
+// Writes all objects of all interpreters, and the end of the file. kUnsupported if objects are laid out otherwise than
+// in releases of this version, kBadInput if there is no heap, or one whose references are more than its words.
+Result<ImageStatistics> capture_image(const ImageView& view, const ImageRuntime& runtime, ImageValues values,
+                                      SnapshotWriter& writer);
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,124 @@
+#include "heap/image_capture.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heap/snapshot_reader.h"
+
+namespace plimsoll::heap {
+namespace {
+
+namespace type_field = cpython::type_field;
+namespace type_flag = cpython::type_flag;
+
+constexpr std::uint64_t kStart = 0x10000, kZeros = std::uint64_t{1} << 40U;
+constexpr std::uint64_t kRuntime = kStart, kInterpreter = 0x11000, kThread = 0x12000, kTypeType = 0x20000,
+                        kListType = 0x21000, kFirst = 0x30000, kSecond = 0x30100, kItems = 0x31000;
+
+// Memory of a Python 3.12 in which there is a thread that holds a list, and whatever a test draws.
+struct ImageCapture : ::testing::Test {
+  ImageCapture() : bytes(0x40000) {
+    put(kRuntime + layout.runtime.interpreters, kInterpreter);
+    put(kInterpreter + layout.runtime.threads, kThread);
+    put(kThread + fields.thread.dict, kFirst);
+    put_class(kTypeType, "type", fields.size.type, type_flag::kType);
+    put_class(kListType, "list", 40, type_flag::kList | type_flag::kCollected);
+  }
+  void put(std::uint64_t at, std::uint64_t word) { std::memcpy(bytes.data() + (at - kStart), &word, sizeof word); }
+  void put_class(std::uint64_t at, std::string_view name, std::uint64_t size, std::uint64_t flags) {
+    const std::uint64_t text = at + 0x800;
+    std::memcpy(bytes.data() + (text - kStart), name.data(), name.size());
+    put(at, 1);
+    put(at + layout.object.type, kTypeType);
+    put(at + type_field::kName, text);
+    put(at + type_field::kBasicSize, size);
+    put(at + type_field::kFlags, flags | type_flag::kReady);
+  }
+  void put_list(std::uint64_t at, std::uint64_t items, std::uint64_t count) {
+    put(at, 3);
+    put(at + layout.object.type, kListType);
+    put(at + layout.object.var_size, count);
+    put(at + cpython::container_field::kListItems, items);
+    put(at + cpython::container_field::kListAllocated, count);
+  }
+  Result<ImageStatistics> capture() {
+    image.add(Address{kStart}, bytes);
+    image.add_zeros(Address{kZeros}, kZeros);
+    image.seal();
+    const ImageView view(image, layout, fields);
+    return capture_image(view, {Address{kRuntime}, Address{kTypeType}}, ImageValues::kRedacted, writer);
+  }
+
+  cpython::Layout layout = cpython::layout_from_table({3, 12, 1}).take();
+  cpython::ObjectFields fields = cpython::object_fields({3, 12, 1}).take();
+  std::vector<std::byte> bytes;
+  memory::Image image;
+  SnapshotWriter writer;
+};
+
+TEST_F(ImageCapture, FollowsListsThatHoldEachOther) {
+  // GIVEN a list that holds another twice, which holds the first
+  put_list(kFirst, kItems, 2);
+  put(kItems, kSecond);
+  put(kItems + 8, kSecond);
+  put_list(kSecond, kItems + 16, 1);
+  put(kItems + 16, kFirst);
+  // WHEN a snapshot is taken
+  const Result<ImageStatistics> taken = capture();
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  const Result<Snapshot> snapshot = read_snapshot(writer.bytes());
+  ASSERT_TRUE(snapshot.ok());
+  // THEN both are in it, with their classes, sizes (16 for the collector, 40, and 8 an item) and references
+  const Snapshot& heap = snapshot.value();
+  ASSERT_EQ(heap.object_count, 4U);
+  EXPECT_EQ(heap.address, (std::vector<std::uint64_t>{kTypeType, kListType, kFirst, kSecond, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(heap.type_name(2), "list");
+  EXPECT_EQ(heap.size[2], 64U + 16U);
+  EXPECT_EQ(heap.refcount[2], 3U);
+  const auto held = heap.graph.from(2);
+  EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), (std::vector<Node>{3, 3}));
+  EXPECT_EQ(heap.graph.from(3)[0], 2U);
+  EXPECT_EQ(taken.value().lost_edges, 0U);
+}
+
+TEST_F(ImageCapture, EndsWhereAListClaimsMoreThanThereIs) {
+  // GIVEN a list of a million million items, in memory that was never touched
+  put_list(kFirst, kZeros, std::uint64_t{1} << 36U);
+  // THEN that is refused in words, soon
+  const Result<ImageStatistics> taken = capture();
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().kind, ErrorKind::kBadInput);
+  EXPECT_NE(taken.error().message.find("damaged"), std::string::npos);
+}
+
+TEST_F(ImageCapture, CountsReferencesToWhatIsNoObject) {
+  // GIVEN a list that holds a number, an address outside of all memory, and an object without a class
+  put_list(kFirst, kItems, 3);
+  put(kItems, 12345);
+  put(kItems + 8, 0x7f0000000000);
+  put(kItems + 16, kItems + 0x100);
+  // THEN they are told of as lost
+  const Result<ImageStatistics> taken = capture();
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  EXPECT_EQ(taken.value().lost_edges, 3U);
+  EXPECT_EQ(taken.value().objects, 3U);
+}
+
+TEST_F(ImageCapture, RefusesABuildWhoseObjectsAreLaidOutOtherwise) {
+  // GIVEN lists of another size
+  put_class(kListType, "list", 48, type_flag::kList | type_flag::kCollected);
+  put_list(kFirst, kItems, 0);
+  // THEN it is said which
+  const Result<ImageStatistics> taken = capture();
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(taken.error().message.find("class list have 48 bytes"), std::string::npos) << taken.error().message;
+}
+
+}  // namespace
+}  // namespace plimsoll::heap

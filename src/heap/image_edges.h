@@ -1,0 +1,299 @@
+// heap/image_edges.h: all that an object holds, read from a copy of a process's memory. The edges, and their names, are
+// those of python/object_edges.h, as far as they can be known without asking the object.
+//
+// A Sink takes the edges: edge(kind, object), guess(object) for a field that may be no reference, named(object, name)
+// with the address of a str or a word, type(class), weak(object); name_space(dict) says that a dict's keys are names;
+// has_names(dict) tells it again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "heap/image_types.h"
+#include "heap/snapshot.h"
+
+namespace plimsoll::heap {
+
+// Shows a Sink what objects hold.
+template <typename Sink>
+class ImageEdges {
+ public:
+  ImageEdges(const ImageView& view, const KeptDicts& kept, Sink& sink) : view_(view), kept_(kept), sink_(sink) {}
+
+  void visit(Address object, const ImageType& type) {
+    namespace field = cpython::container_field;
+    switch (type.shape) {
+      case ImageShape::kLeaf: return;
+      case ImageShape::kTuple:
+        return elements(offset_by(object, view_.fields().tuple_items), view_.item_count(object), EdgeKind::kElement);
+      case ImageShape::kList:
+        return elements(view_.pointer(object, field::kListItems), view_.item_count(object), EdgeKind::kElement);
+      case ImageShape::kDict: return items(object);
+      case ImageShape::kCode: return code(object);
+      case ImageShape::kClass: return class_object(object, type);
+      case ImageShape::kTupleLike:
+        elements(offset_by(object, view_.fields().tuple_items), view_.item_count(object), EdgeKind::kReference);
+        break;
+      case ImageShape::kListLike:
+        elements(view_.pointer(object, field::kListItems), view_.item_count(object), EdgeKind::kReference);
+        break;
+      case ImageShape::kOrderedDict:
+        ordered_keys(object);
+        items(object);
+        break;
+      case ImageShape::kDictLike: items(object); break;
+      case ImageShape::kSet: set_items(object); break;
+      case ImageShape::kDeque: deque_items(object); break;
+      case ImageShape::kModule: module(object); break;
+      case ImageShape::kWeakref: referent(object); break;
+      case ImageShape::kGenerator: generator(object, type); break;
+      case ImageShape::kFrame: frame_object(object); break;
+      case ImageShape::kWords: words_behind(object, type); break;
+    }
+    tell(object, type);
+  }
+
+  // What a frame of the interpreter's holds.
+  void frame(Address frame) {
+    const auto& fields = view_.fields().frame;
+    edge(Address{view_.word(frame, fields.function) & ~kTag});
+    edge(Address{view_.word(frame, view_.layout().frame.executable) & ~kTag});
+    edge(view_.pointer(frame, fields.locals));
+    edge(view_.pointer(frame, fields.object));
+    view_.each_row<1>(offset_by(frame, fields.variables), variables_in_use(frame), [&](const auto& row) {
+      const bool is_number = view_.fields().has_tagged_frames && (row[0] & kTag) == kTag;
+      if (!is_number) edge(Address{row[0] & ~kTag});
+    });
+  }
+
+ private:
+  static constexpr std::uint64_t kTag = 3;
+
+  void edge(Address held) {
+    if (!is_null(held)) sink_.edge(EdgeKind::kReference, held);
+  }
+  template <typename Name>
+  void named(Address held, Name name) {
+    if (!is_null(held)) sink_.named(held, name);
+  }
+  void elements(Address first, std::uint64_t count, EdgeKind kind) {
+    view_.each_row<1>(first, count, [&](const auto& row) {
+      if (row[0] != 0) sink_.edge(kind, Address{row[0]});
+    });
+  }
+  [[nodiscard]] bool is_text(Address object) const {
+    return (view_.word(view_.type_of(object), cpython::type_field::kFlags) & cpython::type_flag::kText) != 0;
+  }
+
+  void items(Address dict) {
+    const bool has_names = sink_.has_names(dict);
+    each_item(view_, dict, [&](Address key, Address value) {
+      sink_.edge(EdgeKind::kKey, key);
+      if (has_names && is_text(key))
+        sink_.named(value, key);
+      else
+        sink_.edge(EdgeKind::kValue, value);
+    });
+  }
+
+  void set_items(Address set) {
+    namespace field = cpython::container_field;
+    constexpr std::uint64_t kDummy = ~std::uint64_t{0};  // the hash of what was taken out
+    view_.each_row<2>(view_.pointer(set, field::kSetTable), view_.word(set, field::kSetMask) + 1, [&](const auto& row) {
+      if (row[0] != 0 && row[1] != kDummy) edge(Address{row[0]});
+    });
+  }
+
+  // Blocks of 64 items, between pointers to the block before and the next.
+  void deque_items(Address deque) {
+    namespace field = cpython::container_field;
+    constexpr std::uint64_t kItems = 64, kNext = 8 * (kItems + 1);
+    Address block = view_.pointer(deque, field::kDequeLeftBlock);
+    std::uint64_t index = view_.word(deque, field::kDequeLeftIndex);
+    std::uint64_t left = view_.item_count(deque);
+    while (left > 0 && index < kItems && view_.spend(1) && !is_null(block)) {
+      const std::uint64_t here = std::min(left, kItems - index);
+      elements(offset_by(block, 8 + index * 8), here, EdgeKind::kReference);
+      left -= here;
+      index = 0;
+      block = view_.pointer(block, kNext);
+    }
+  }
+
+  // The list of keys that an OrderedDict has beside those of a dict.
+  void ordered_keys(Address dict) {
+    namespace field = cpython::container_field;
+    constexpr std::uint64_t kNext = 16;
+    Address node = view_.pointer(dict, field::kOrderedFirst);
+    std::uint64_t left = view_.word(dict, field::kDictUsed);
+    for (; left > 0 && !is_null(node) && view_.spend(1); --left, node = view_.pointer(node, kNext))
+      edge(view_.pointer(node, 0));
+  }
+
+  void referent(Address reference) {
+    const Address held = view_.pointer(reference, cpython::container_field::kWeakReferent);
+    if (!is_null(held)) sink_.weak(held);
+    edge(view_.pointer(reference, cpython::container_field::kWeakCallback));
+  }
+
+  void module(Address module) {
+    namespace field = cpython::container_field;
+    const auto& fields = view_.fields().module;
+    constexpr std::uint64_t kDict = 16, kSizeInDefinition = 56, kLargestState = 1U << 16U;
+    sink_.name_space(view_.pointer(module, kDict));
+    std::uint64_t size = 0;
+    if (fields.definition == cpython::kNoField)
+      size = view_.word(module, fields.state_size);
+    else if (const Address definition = view_.pointer(module, fields.definition); !is_null(definition))
+      size = view_.word(definition, kSizeInDefinition);
+    const Address state = view_.pointer(module, fields.state);
+    if (!is_null(state) && size <= kLargestState) guess_row(state, size / 8);
+  }
+  void guess_row(Address at, std::uint64_t count) {
+    view_.each_row<1>(at, count, [&](const auto& row) { sink_.guess(Address{row[0]}); });
+  }
+
+  void code(Address code) {
+    const auto& fields = view_.fields().code;
+    const auto& layout = view_.layout().code;
+    const auto show = [&](const char* name, Address base, std::uint32_t offset) {
+      if (offset != cpython::kNoField) named(view_.pointer(base, offset), name);
+    };
+    show("co_consts", code, fields.consts);
+    show("co_names", code, fields.names);
+    show("co_filename", code, layout.filename);
+    show("co_name", code, layout.name);
+    show("co_qualname", code, layout.qualname);
+    show(view_.layout().version.minor >= 10 ? "co_linetable" : "co_lnotab", code, layout.line_table);
+    show("co_exceptiontable", code, fields.exception_table);
+    show("co_localsplusnames", code, fields.variable_names);
+    show("co_localspluskinds", code, fields.variable_kinds);
+    show("co_code", code, fields.bytecode);
+    show("co_varnames", code, fields.varnames);
+    show("co_freevars", code, fields.freevars);
+    show("co_cellvars", code, fields.cellvars);
+    const Address cached = fields.cached != cpython::kNoField ? view_.pointer(code, fields.cached) : Address{};
+    if (is_null(cached)) return;
+    show("co_code", cached, 0);
+    show("co_varnames", cached, 8);
+    show("co_cellvars", cached, 16);
+    show("co_freevars", cached, 24);
+  }
+
+  void class_object(Address object, const ImageType& meta) {
+    namespace field = cpython::type_field;
+    const auto& heap_type = view_.fields().heap_type;
+    const Address dict = type_dict(view_, kept_, object);
+    const std::uint64_t flags = view_.word(object, field::kFlags);
+    if (!is_null(dict)) sink_.name_space(dict);
+    if ((flags & cpython::type_flag::kHeapType) == 0) {
+      named(dict, "__dict__");
+      named(view_.pointer(object, field::kMro), "__mro__");
+      named(view_.pointer(object, field::kBases), "__bases__");
+      return named(view_.pointer(object, field::kBase), "__base__");
+    }
+    if (view_.fields().values_style != cpython::ValuesStyle::kNone) {
+      const KeyTable keys = key_table(view_, view_.pointer(object, heap_type.shared_keys));
+      if (keys.is_sound && keys.is_shared)
+        view_.each_row<2>(keys.entries, keys.count, [&](const auto& row) { edge(Address{row[0]}); });
+    }
+    const Address name = view_.pointer(object, heap_type.name), qualified = view_.pointer(object, heap_type.qualname);
+    named(name, "__name__");
+    if (qualified != name) named(qualified, "__qualname__");
+    named(view_.pointer(object, heap_type.slots), "__slots__");
+    named(view_.pointer(object, field::kSubclasses), "__subclasses__");
+    for (const std::uint32_t offset : {field::kCache, field::kMro, field::kBases, field::kBase, heap_type.module})
+      if (!is_member(meta, offset)) edge(view_.pointer(object, offset));
+    tell(object, meta);
+  }
+  static bool is_member(const ImageType& type, std::uint32_t offset) {
+    return std::any_of(type.members.begin(), type.members.end(), [&](const auto& m) { return m.offset == offset; });
+  }
+
+  void generator(Address object, const ImageType& type) {
+    const auto& fields = view_.fields().generator;
+    if (fields.frame == cpython::kNoField) return;
+    if (type.c_name == "async_generator") sink_.guess(view_.pointer(object, fields.finalizer));
+    if (view_.number<std::int8_t>(object, fields.state) < fields.cleared) frame(offset_by(object, fields.frame));
+  }
+
+  void frame_object(Address object) {
+    const auto& fields = view_.fields().frame_object;
+    if (fields.frame == cpython::kNoField) return old_frame_object(object);
+    // It holds what its frame holds if the frame has been moved into it.
+    const Address inner = view_.pointer(object, fields.frame);
+    if (inner == offset_by(object, fields.data)) frame(inner);
+  }
+
+  // Up to 3.10: variables and cells as its code says, then its stack as far as it is in use.
+  void old_frame_object(Address object) {
+    const auto& fields = view_.fields().frame_object;
+    constexpr std::uint64_t kValueStack = 64;
+    const Address variables = offset_by(object, fields.data);
+    const Address stack = view_.pointer(object, kValueStack);
+    const std::uint64_t places = (raw(stack) - raw(variables)) / 8;
+    std::uint64_t depth = 0;
+    if (view_.layout().version.minor >= 10) {
+      const auto told = view_.number<std::int32_t>(object, fields.stack);
+      depth = told > 0 ? static_cast<std::uint64_t>(told) : 0;
+    } else if (const Address top = view_.pointer(object, fields.stack); raw(top) > raw(stack)) {
+      depth = (raw(top) - raw(stack)) / 8;
+    }
+    const std::uint64_t room = view_.item_count(object);
+    if (places <= room && depth <= room - places) elements(variables, places + depth, EdgeKind::kReference);
+  }
+
+  // Of a frame that does not run.
+  [[nodiscard]] std::uint64_t variables_in_use(Address frame) const {
+    const auto& fields = view_.fields().frame;
+    constexpr std::uint64_t kMost = 1U << 20U;
+    std::uint64_t count = 0;
+    if (view_.fields().has_tagged_frames) {
+      const std::uint64_t top = view_.word(frame, fields.stack), first = raw(frame) + fields.variables;
+      count = top > first ? (top - first) / 8 : 0;
+    } else {
+      const auto top = view_.number<std::int32_t>(frame, fields.stack);
+      count = top > 0 ? static_cast<std::uint64_t>(top) : 0;
+    }
+    return count <= kMost ? count : 0;
+  }
+
+  // Items of a class in C that may be references.
+  void words_behind(Address object, const ImageType& type) {
+    constexpr std::uint64_t kKinds = cpython::type_flag::kInt | cpython::type_flag::kBytes | cpython::type_flag::kText;
+    if (type.item_size == 8 && (type.flags & kKinds) == 0)
+      guess_row(offset_by(object, type.basic_size), view_.item_count(object));
+  }
+
+  // Attributes, fields that are known by name, other fields, the class.
+  void tell(Address object, const ImageType& type) {
+    if (type.has_attributes) attributes(object, type);
+    for (const ImageMember& member : type.members) named(view_.pointer(object, member.offset), member.name.c_str());
+    for (const std::uint32_t offset : type.words) sink_.guess(view_.pointer(object, offset));
+    if (type.is(cpython::type_flag::kHeapType) && type.is(cpython::type_flag::kCollected)) sink_.type(type.address);
+  }
+
+  void attributes(Address object, const ImageType& type) {
+    const ImageAttributes found = attributes_of(view_, object, type);
+    if (!is_null(found.dict)) {
+      sink_.name_space(found.dict);
+      named(found.dict, "__dict__");
+    }
+    // Values that a dict has taken over are the dict's to tell of, also where they lie in the object still.
+    if (is_null(found.values) || !is_null(found.dict)) return;
+    const KeyTable names = shared_names(view_, type);
+    if (!names.is_sound) return;
+    Address value = found.values;
+    view_.each_row<2>(names.entries, std::min(found.capacity, names.count), [&](const auto& row) {
+      const Address held = view_.pointer(value, 0);
+      value = offset_by(value, 8);
+      if (row[0] != 0) named(held, Address{row[0]});
+    });
+  }
+
+  const ImageView& view_;
+  const KeptDicts& kept_;
+  Sink& sink_;
+};
+
+}  // namespace plimsoll::heap

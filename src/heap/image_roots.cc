@@ -1,0 +1,170 @@
+#include "heap/image_roots.h"
+
+#include <algorithm>
+
+#include "cpython/walk.h"
+
+namespace plimsoll::heap {
+namespace {
+
+constexpr std::size_t kMostInterpreters = 4096, kMostThreads = 65536;
+constexpr std::uint64_t kLongestName = 200;
+
+// The roots of one interpreter.
+class InterpreterRoots {
+ public:
+  InterpreterRoots(const ImageView& view, ImageTypes& types, const ImageRuntime& runtime, std::vector<ImageRoot>& roots)
+      : view_(view), types_(types), runtime_(runtime), roots_(roots) {}
+
+  // `suffix` tells it apart from the main one.
+  void add(Address interpreter, const std::string& suffix) {
+    const auto& fields = view_.fields().interpreter;
+    const Address modules = view_.pointer(interpreter, fields.modules);
+    roots_.push_back({"[modules]", "modules" + suffix, {}, {}});
+    if (is_dict(modules))
+      each_item(view_, modules, [&](Address key, Address value) {
+        const ImageType* type = types_.of_object(key);
+        if (type != nullptr && type->is(cpython::type_flag::kText)) roots_.back().edges.push_back({value, key});
+      });
+    roots_.push_back({"[interpreter]", "interpreter" + suffix, {}, {}});
+    if (is_dict(modules)) roots_.back().edges.push_back({modules, {}, "modules"});
+    for (const auto& [offset, word] : {std::pair{fields.dict, "dict"}, std::pair{fields.builtins, "builtins"}})
+      if (const Address dict = view_.pointer(interpreter, offset); is_dict(dict))
+        roots_.back().edges.push_back({dict, {}, word});
+    add_threads(interpreter, suffix);
+  }
+
+ private:
+  bool is_dict(Address object) {
+    const ImageType* type = types_.of_object(object);
+    return type != nullptr && type->is(cpython::type_flag::kDict);
+  }
+
+  void add_threads(Address interpreter, const std::string& suffix) {
+    const std::size_t threads = roots_.size();
+    roots_.push_back({"[threads]", "threads" + suffix, {}, {}});
+    Address thread = view_.pointer(interpreter, view_.layout().runtime.threads);
+    for (std::size_t i = 0; i < kMostThreads && !is_null(thread) && view_.spend(1); ++i) {
+      roots_[threads].children.push_back(roots_.size());
+      add_thread(thread);
+      thread = view_.pointer(thread, view_.layout().tstate.next);
+    }
+  }
+
+  void add_thread(Address thread) {
+    const auto& fields = view_.fields().thread;
+    const std::size_t number = roots_.size();
+    const std::uint64_t id = view_.word(thread, view_.layout().tstate.thread_id);
+    roots_.push_back({"[thread]", "thread " + std::to_string(id), {}, {}});
+    const Address exception = view_.pointer(view_.pointer(thread, fields.exception), fields.value);
+    for (const Address held : {view_.pointer(thread, fields.dict), view_.pointer(thread, fields.context),
+                               view_.pointer(thread, fields.async_exception), exception})
+      if (const ImageType* type = types_.of_object(held); type != nullptr && type->c_name != "NoneType")
+        roots_[number].edges.push_back({held, {}, "state"});
+    Address frame{};
+    if (!cpython::current_frame(view_.image(), view_.layout(), thread, frame) || is_null(frame)) return;
+    if (view_.layout().frame_style == cpython::FrameStyle::kFrameObject)
+      roots_[number].edges.push_back({frame, {}, "frame"});
+    else
+      add_frames(frame, number);
+  }
+
+  void add_frames(Address frame, std::size_t thread) {
+    constexpr int kDeepest = 1'000'000;
+    for (int depth = 0; !is_null(frame) && depth < kDeepest && view_.spend(8); ++depth) {
+      cpython::PyFrame found;
+      const auto look =
+          cpython::internal::look_at_frame(view_.image(), view_.layout(), runtime_.code_type, frame, found);
+      if (look.found) add_frame(frame, found.code, thread);
+      frame = look.previous;
+    }
+  }
+
+  void add_frame(Address frame, Address code, std::size_t thread) {
+    const auto& fields = view_.fields().frame;
+    constexpr std::uint64_t kTag = 3;
+    ImageRoot root{"[frame]",
+                   text_of(view_, view_.pointer(code, view_.layout().code.name), kLongestName) + "()",
+                   {{code, {}, "code"}},
+                   {}};
+    const auto add = [&](Address held, const char* word) {
+      if (!is_null(held)) root.edges.push_back({held, {}, word});
+    };
+    add(Address{view_.word(frame, fields.function) & ~kTag}, "function");
+    add(view_.pointer(frame, fields.locals), "locals");
+    add(view_.pointer(frame, fields.object), "frame");
+    add_variables(root, frame, view_.pointer(code, view_.fields().code.variable_names));
+    roots_[thread].children.push_back(roots_.size());
+    roots_.push_back(std::move(root));
+  }
+
+  void add_variables(ImageRoot& root, Address frame, Address names) {
+    constexpr std::uint64_t kTag = 3, kMost = 1U << 20U;
+    const std::uint64_t count = std::min(view_.item_count(names), kMost);
+    Address at = offset_by(names, view_.fields().tuple_items);
+    view_.each_row<1>(offset_by(frame, view_.fields().frame.variables), count, [&](const auto& row) {
+      const Address name = view_.pointer(at, 0);
+      at = offset_by(at, 8);
+      // Both bits: a small number in place of a reference.
+      const bool is_tagged = view_.fields().has_tagged_frames;
+      if (is_tagged && (row[0] & kTag) == kTag) return;
+      const std::uint64_t word = is_tagged ? row[0] & ~kTag : row[0];
+      if (word != 0) root.edges.push_back({Address{word}, name});
+    });
+  }
+
+  const ImageView& view_;
+  ImageTypes& types_;
+  const ImageRuntime& runtime_;
+  std::vector<ImageRoot>& roots_;
+};
+
+}  // namespace
+
+std::vector<Address> interpreters_of(const ImageView& view, Address runtime) {
+  std::vector<Address> found;
+  Address interpreter = view.pointer(runtime, view.layout().runtime.interpreters);
+  while (!is_null(interpreter) && found.size() < kMostInterpreters) {
+    found.push_back(interpreter);
+    interpreter = view.pointer(interpreter, view.layout().runtime.next_interpreter);
+  }
+  return found;
+}
+
+std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, const ImageRuntime& runtime) {
+  std::vector<ImageRoot> roots;
+  std::vector<Address> interpreters = interpreters_of(view, runtime.runtime);
+  std::reverse(interpreters.begin(), interpreters.end());  // the main one is the oldest
+  InterpreterRoots adding(view, types, runtime, roots);
+  for (std::size_t i = 0; i < interpreters.size(); ++i)
+    adding.add(interpreters[i], i == 0 ? "" : " (interpreter " + std::to_string(i) + ")");
+  return roots;
+}
+
+bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
+                  const std::function<void(Address)>& visit) {
+  constexpr std::uint64_t kFlags = 3, kLinks = 16;
+  const auto is_tracked = [&](std::uint64_t link) {
+    const ImageType* type = types.of_object(Address{link + kLinks});
+    return type != nullptr && type->is(cpython::type_flag::kCollected);
+  };
+  bool is_whole = true;
+  const std::uint64_t size = view.fields().interpreter.size;
+  for (std::uint64_t offset = 0; offset + kLinks <= size; offset += 8) {
+    const std::uint64_t head = raw(interpreter) + offset;
+    std::uint64_t link = view.word(Address{head}, 0) & ~kFlags;
+    const std::uint64_t last = view.word(Address{head}, 8) & ~kFlags;
+    if (link == 0 || last == 0 || link == head || (view.word(Address{last}, 0) & ~kFlags) != head) continue;
+    if (!is_tracked(link)) continue;
+    for (; link != head; link = view.word(Address{link}, 0) & ~kFlags) {
+      if (!view.spend(1) || !is_tracked(link)) {
+        is_whole = false;
+        break;
+      }
+      visit(Address{link + kLinks});
+    }
+  }
+  return is_whole;
+}
+
+}  // namespace plimsoll::heap

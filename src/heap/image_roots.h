@@ -1,0 +1,47 @@
+// heap/image_roots.h: where the program in a copy of a process's memory can get at objects from. As
+// python/heap_roots.h.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heap/image_types.h"
+
+namespace plimsoll::heap {
+
+// An object that a root holds, and by what name: a str of the program, or a word of ours.
+struct ImageRootEdge {
+  Address held{};
+  Address name{};
+  const char* word = nullptr;
+};
+
+// A node of a snapshot that is no object.
+struct ImageRoot {
+  const char* type;  // "[modules]", "[thread]", "[frame]"
+  std::string text;
+  std::vector<ImageRootEdge> edges;
+  std::vector<std::size_t> children;  // roots that it holds
+};
+
+// The Python in a copy: where its runtime is, and the class of code objects.
+struct ImageRuntime {
+  Address runtime{};
+  Address code_type{};
+};
+
+// The states of all interpreters, the newest first.
+std::vector<Address> interpreters_of(const ImageView& view, Address runtime);
+
+// Modules, threads with their frames, and what else each interpreter holds. [1] is always that of the main interpreter
+// itself.
+std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, const ImageRuntime& runtime);
+
+// visit(object) for each object on the lists of an interpreter's garbage collector. Where the lists begin is found by
+// what they are: the only pairs of links in an interpreter's state that lead to objects and come back. Also while a
+// collection runs, which puts other things into the links backwards. False if a list is broken.
+bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
+                  const std::function<void(Address)>& visit);
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,200 @@
+#include <algorithm>
+
+#include "heap/image_types.h"
+
+namespace plimsoll::heap {
+namespace {
+
+namespace container = cpython::container_field;
+namespace flag = cpython::type_flag;
+using cpython::kNoField;
+using cpython::ValuesStyle;
+
+// More than a process can have is no size.
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;
+
+// As the allocator rounds up: pymalloc by 16 bytes, glibc likewise with 8 bytes of its own.
+std::uint64_t block_of(std::uint64_t bytes) {
+  constexpr std::uint64_t kLargestSmall = 512;
+  if (bytes == 0) return 0;
+  if (bytes > kLargest) return 0;
+  if (bytes <= kLargestSmall) return (bytes + 15) / 16 * 16;
+  return (bytes + 8 + 15) / 16 * 16;
+}
+
+struct Blocks {
+  std::uint64_t own = 0;   // the block of the object, without what stands in front of it
+  std::uint64_t rest = 0;  // a buffer
+};
+
+std::uint64_t times(std::uint64_t count, std::uint64_t size) { return count > kLargest / 64 ? 0 : count * size; }
+
+// Where an instance's dict is, if its class says where; from the start of the object.
+std::uint64_t dict_place(const ImageView& view, Address object, const ImageType& type) {
+  if (type.dict_offset >= 0) return static_cast<std::uint64_t>(type.dict_offset);
+  const std::uint64_t size = type.basic_size + times(view.item_count(object), type.item_size);
+  return (size + 7) / 8 * 8 - static_cast<std::uint64_t>(-type.dict_offset);
+}
+
+Blocks text_blocks(const ImageView& view, Address text, std::uint64_t basic) {
+  const auto& unicode = view.layout().unicode;
+  const std::uint64_t length = view.word(text, unicode.length);
+  const std::uint32_t state = view.number<std::uint32_t>(text, unicode.state) >> unicode.kind_shift;
+  const std::uint64_t width = state & 7U;
+  if ((state & 8U) == 0) return {basic, times(length + 1, width)};  // of a subclass: its own buffer
+  if ((state & 16U) != 0) return {unicode.ascii_size + times(length + 1, 1), 0};
+  const bool has_utf8 = view.word(text, unicode.ascii_size + 8) != 0;
+  return {unicode.compact_size + times(length + 1, width), has_utf8 ? view.word(text, unicode.ascii_size) + 1 : 0};
+}
+
+std::uint64_t int_bytes(const ImageView& view, Address object) {
+  const bool has_tag = view.layout().version.minor >= 12;
+  const std::uint64_t digits = has_tag ? view.word(object, 16) >> 3U : view.item_count(object);
+  const std::uint64_t least = has_tag ? 1 : 0;
+  return 24 + times(std::max(digits, least), 4);
+}
+
+// What a dict has beside itself.
+std::uint64_t dict_tables(const ImageView& view, Address dict) {
+  const KeyTable keys = key_table(view, view.pointer(dict, container::kDictKeys));
+  const Address values = view.pointer(dict, container::kDictValues);
+  if (!keys.is_sound) return 0;
+  // Its values lie in the block of an instance, which counts them: `embedded` of struct _dictvalues.
+  const bool is_inside = view.fields().values_style == ValuesStyle::kInside;
+  if (is_inside && !is_null(values) && view.number<std::uint8_t>(values, 2) != 0) return 0;
+  const std::uint64_t own_keys = keys.references == 1 ? keys.bytes : 0;
+  return own_keys + (is_null(values) ? 0 : keys.capacity * 8);
+}
+
+std::uint64_t deque_blocks(const ImageView& view, Address deque) {
+  constexpr std::uint64_t kItems = 64, kBlock = (kItems + 2) * 8;
+  const std::uint64_t used = view.word(deque, container::kDequeLeftIndex) + view.item_count(deque);
+  return times((used + kItems - 1) / kItems, kBlock);
+}
+
+std::uint64_t ordered_nodes(const ImageView& view, Address dict) {
+  constexpr std::uint64_t kNode = 32;
+  return times(view.word(dict, container::kOrderedFastSize), 8) + times(view.word(dict, container::kDictUsed), kNode);
+}
+
+// A frame of the interpreter's, with all its variables and its stack.
+std::uint64_t frame_bytes(const ImageView& view, Address frame) {
+  const Address code{view.word(frame, view.layout().frame.executable) & ~view.layout().executable_tag_mask};
+  const auto& fields = view.fields();
+  const std::uint64_t variables = view.number<std::uint32_t>(code, fields.code.variables);
+  const std::uint64_t stack = view.number<std::uint32_t>(code, fields.code.stack_size);
+  return fields.frame.variables + times(variables + stack, 8);
+}
+
+Blocks class_blocks(const ImageView& view, Address object, const ImageType& type) {
+  const std::uint64_t items = times(view.item_count(object), type.item_size);
+  const bool is_heap_type = (view.word(object, cpython::type_field::kFlags) & flag::kHeapType) != 0;
+  const Address keys = view.pointer(object, view.fields().heap_type.shared_keys);
+  const std::uint64_t shared = is_heap_type ? key_table(view, keys).bytes : 0;
+  const std::uint64_t all = is_heap_type ? view.fields().size.type + shared : 0;
+  return {type.basic_size + items, all > type.basic_size ? all - type.basic_size : 0};
+}
+
+Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
+  const auto& fields = view.fields();
+  const Blocks basic{type.basic_size, 0};
+  if (type.is(flag::kText)) return text_blocks(view, object, type.basic_size);
+  if (type.is(flag::kInt)) return {int_bytes(view, object), 0};
+  switch (type.shape) {
+    case ImageShape::kList:
+    case ImageShape::kListLike: return {basic.own, times(view.word(object, container::kListAllocated), 8)};
+    case ImageShape::kDict:
+    case ImageShape::kDictLike: return {basic.own, dict_tables(view, object)};
+    case ImageShape::kOrderedDict: return {basic.own, dict_tables(view, object) + ordered_nodes(view, object)};
+    case ImageShape::kSet: {
+      const bool is_small = view.word(object, container::kSetTable) == raw(object) + container::kSetSmallTable;
+      return {basic.own, is_small ? 0 : times(view.word(object, container::kSetMask) + 1, 16)};
+    }
+    case ImageShape::kDeque: return {basic.own, deque_blocks(view, object)};
+    case ImageShape::kClass: return class_blocks(view, object, type);
+    case ImageShape::kGenerator:
+      if (fields.generator.frame == kNoField) return basic;
+      return {fields.generator.frame + frame_bytes(view, offset_by(object, fields.generator.frame)), 0};
+    case ImageShape::kFrame:
+      if (fields.frame_object.frame == kNoField) break;
+      return {fields.frame_object.data + frame_bytes(view, view.pointer(object, fields.frame_object.frame)), 0};
+    default: break;
+  }
+  if (type.c_name == "bytearray") {
+    const std::uint64_t allocated = view.word(object, 24);
+    return {basic.own, allocated == 0 ? 0 : allocated + fields.byte_array_extra};
+  }
+  if (type.c_name == "array.array") {
+    // allocated, and in its description the bytes of an item.
+    const auto width = view.number<std::uint32_t>(view.pointer(object, 40), 4);
+    return {basic.own, times(view.word(object, 32), width)};
+  }
+  return {basic.own + (type.item_size == 0 ? 0 : times(view.item_count(object), type.item_size)), 0};
+}
+
+// Memory that an object owns outside Python, as python/type_rules.cc knows it of the same classes.
+std::uint64_t native_bytes(const ImageView& view, Address object, const ImageType& type) {
+  if (type.c_name == "mmap.mmap") return view.word(object, 16) != 0 ? view.word(object, 24) : 0;
+  if (type.c_name == "_io.StringIO") return view.word(object, 16) != 0 ? times(view.word(object, 40), 4) : 0;
+  return 0;
+}
+
+}  // namespace
+
+KeyTable shared_names(const ImageView& view, const ImageType& type) {
+  if (!type.is(flag::kHeapType) || view.fields().values_style == ValuesStyle::kNone) return {};
+  KeyTable keys = key_table(view, view.pointer(type.address, view.fields().heap_type.shared_keys));
+  if (!keys.is_shared) keys.is_sound = false;
+  return keys;
+}
+
+ImageAttributes attributes_of(const ImageView& view, Address object, const ImageType& type) {
+  const cpython::ObjectFields& fields = view.fields();
+  constexpr std::uint64_t kDictBefore = 24, kValuesBefore = 32;
+  ImageAttributes found;
+  if (!type.is(fields.managed_dict_flag)) {
+    if (type.dict_offset != 0) found.dict = view.pointer(object, dict_place(view, object, type));
+    return found;
+  }
+  const Address slot{raw(object) - kDictBefore};
+  if (fields.values_style == ValuesStyle::kInside) {
+    found.dict = view.pointer(slot, 0);
+    if (!type.is(fields.inline_values_flag)) return found;
+    // struct _dictvalues: capacity, size, embedded, valid; values; the order in which they were set, a byte each.
+    const Address values = offset_by(object, type.basic_size);
+    const std::uint64_t capacity = view.number<std::uint8_t>(values, 0);
+    found.inline_bytes = 8 + capacity * 8 + (capacity + 7) / 8 * 8;
+    if (view.number<std::uint8_t>(values, 3) == 0) return found;
+    found.values = offset_by(values, 8);
+    found.capacity = capacity;
+    return found;
+  }
+  if (fields.values_style == ValuesStyle::kOneWord) {
+    const std::uint64_t word = view.word(slot, 0);
+    if ((word & 1U) != 0)
+      found.values = Address{word + 1};
+    else
+      found.dict = Address{word};
+  } else {
+    found.values = view.pointer(Address{raw(object) - kValuesBefore}, 0);
+    found.dict = view.pointer(slot, 0);
+  }
+  if (is_null(found.values)) return found;
+  // In front of the values are their order, their number, and how many bytes that takes.
+  const std::uint64_t prefix = view.number<std::uint8_t>(Address{raw(found.values) - 1}, 0);
+  found.capacity = shared_names(view, type).capacity;
+  const std::uint64_t least = prefix > 8 ? prefix - 9 : 0;
+  found.block_bytes = prefix + std::max(found.capacity, least) * 8;
+  return found;
+}
+
+std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type) {
+  const Blocks blocks = blocks_of(view, object, type);
+  const std::uint64_t native = block_of(native_bytes(view, object, type));
+  ImageAttributes attributes;
+  if (type.has_attributes && type.shape != ImageShape::kClass) attributes = attributes_of(view, object, type);
+  return block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
+         block_of(attributes.block_bytes) + native;
+}
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,206 @@
+#include "remote/memory_copy.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "memory/remote.h"
+#include "os/stopped_process.h"
+#include "remote/permission.h"
+
+namespace plimsoll::remote {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+// Of a word of /proc/PID/pagemap: in memory, in swap, of a file or shared.
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63U, kSwapped = std::uint64_t{1} << 62U,
+                        kOfFile = std::uint64_t{1} << 61U;
+
+using From = MemoryPart::From;
+
+// Memory that is no program's data: reading it may have effects, or fails.
+bool is_special(const os::Mapping& mapping) {
+  return mapping.path == "[vvar]" || mapping.path == "[vsyscall]" || mapping.path == "[vvar_vclock]" ||
+         mapping.path.starts_with("/dev/");
+}
+
+void add_part(std::vector<MemoryPart>& out, const MemoryPart& part) {
+  const bool follows = !out.empty() && out.back().end == part.start && out.back().from == part.from &&
+                       out.back().mapping == part.mapping;
+  if (follows)
+    out.back().end = part.end;
+  else if (part.end > part.start)
+    out.push_back(part);
+}
+
+// Reads /proc/PID/pagemap, which tells of each page whether there is one.
+class PageMap {
+ public:
+  explicit PageMap(os::Pid pid)
+      : fd_(::open(("/proc/" + std::to_string(static_cast<int>(pid)) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+  // Good until the next call; empty if it cannot be read.
+  std::span<const std::uint64_t> pages(std::uint64_t start, std::uint64_t end) {
+    words_.resize((end - start) / kPage);
+    auto* to = reinterpret_cast<char*>(words_.data());
+    std::size_t left = words_.size() * sizeof(std::uint64_t);
+    auto at = static_cast<off_t>(start / kPage * sizeof(std::uint64_t));
+    while (left > 0) {
+      const ssize_t got = fd_.is_open() ? ::pread(fd_.get(), to, left, at) : -1;
+      if (got <= 0) return {};
+      to += got;
+      at += got;
+      left -= static_cast<std::size_t>(got);
+    }
+    return words_;
+  }
+
+ private:
+  UniqueFd fd_;
+  std::vector<std::uint64_t> words_;
+};
+
+// What is to be copied, by what the process has mapped at this moment.
+struct Plan {
+  std::vector<os::Mapping> mappings;
+  std::vector<MemoryPart> parts;
+  std::uint64_t bytes = 0;  // to be copied
+};
+
+Result<Plan> make_plan(os::Pid pid) {
+  Result<std::vector<os::Mapping>> mappings = os::mappings_of(pid);
+  if (!mappings.ok()) return mappings.error();
+  Plan plan{mappings.take(), {}, 0};
+  PageMap page_map(pid);
+  constexpr std::uint64_t kTogether = std::uint64_t{1} << 30U;  // a mapping may be larger than any list of its pages
+  for (std::size_t i = 0; i < plan.mappings.size(); ++i) {
+    os::Mapping piece = plan.mappings[i];
+    if (!piece.is_readable || piece.is_shared || is_special(piece)) continue;
+    const std::uint64_t end = piece.end;
+    for (; piece.start < end; piece.start = piece.end) {
+      piece.end = std::min(end, piece.start + kTogether);
+      const bool is_code = piece.is_executable && !piece.is_writable;
+      add_parts(piece, i, is_code ? std::span<const std::uint64_t>{} : page_map.pages(piece.start, piece.end),
+                plan.parts);
+    }
+  }
+  for (const MemoryPart& part : plan.parts)
+    if (part.from == From::kMemory) plan.bytes += part.end - part.start;
+  return plan;
+}
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+Error too_large(os::Pid pid, std::uint64_t bytes, std::uint64_t most) {
+  return Error{ErrorKind::kSystem, "process " + std::to_string(static_cast<int>(pid)) + " has " + megabytes(bytes) +
+                                       " of memory to copy, and " + megabytes(most) +
+                                       " are allowed: --max-copy MB allows more"};
+}
+
+// Copies the parts that are memory's to `room`; false if the process has gone. What cannot be read is left out.
+bool copy_parts(const memory::RemoteReader& process, const Plan& plan, std::span<std::byte> room,
+                memory::Image& image) {
+  constexpr std::uint64_t kLargestBlock = std::uint64_t{16} << 20U;
+  std::vector<memory::RemoteReader::Block> blocks;
+  for (const MemoryPart& part : plan.parts) {
+    if (part.from != From::kMemory) continue;
+    for (std::uint64_t at = part.start; at < part.end; at += kLargestBlock) {
+      const std::uint64_t size = std::min(kLargestBlock, part.end - at);
+      blocks.push_back({Address{at}, room.first(size)});
+      room = room.subspan(size);
+    }
+  }
+  bool has_any = blocks.empty();
+  for (std::size_t next = 0; next < blocks.size();) {
+    const std::size_t done = process.read_blocks(std::span(blocks).subspan(next));
+    for (std::size_t i = next; i < next + done; ++i) image.add(blocks[i].at, blocks[i].out);
+    has_any = has_any || done > 0;
+    next += done;
+    if (next == blocks.size()) break;
+    // A page of this one cannot be read: the others can.
+    const memory::RemoteReader::Block& block = blocks[next++];
+    for (std::size_t at = 0; at < block.out.size(); at += kPage)
+      if (process.read(offset_by(block.at, at), block.out.data() + at, kPage))
+        image.add(offset_by(block.at, at), block.out.subspan(at, kPage));
+  }
+  return has_any;
+}
+
+// After the process goes on: the rest of its memory, which does not change.
+void add_files(os::Pid pid, const Plan& plan, memory::Image& image) {
+  std::map<std::uint64_t, std::shared_ptr<const UniqueFd>> files;  // by inode
+  for (const MemoryPart& part : plan.parts) {
+    if (part.from == From::kZeros) image.add_zeros(Address{part.start}, part.end - part.start);
+    if (part.from != From::kFile) continue;
+    const os::Mapping& mapping = plan.mappings[part.mapping];
+    const auto [file, is_new] = files.try_emplace(mapping.inode);
+    if (is_new) file->second = std::make_shared<const UniqueFd>(os::open_mapped_file(pid, mapping));
+    if (!file->second->is_open()) continue;
+    image.add_file(Address{part.start}, part.end - part.start, file->second,
+                   mapping.file_offset + (part.start - mapping.start));
+  }
+}
+
+}  // namespace
+
+void add_parts(const os::Mapping& mapping, std::size_t number, std::span<const std::uint64_t> pages,
+               std::vector<MemoryPart>& out) {
+  const bool has_file = mapping.inode != 0;
+  const bool is_code = mapping.is_executable && !mapping.is_writable;
+  if (pages.empty()) {
+    const From from = has_file && is_code ? From::kFile : From::kMemory;
+    return add_part(out, {mapping.start, mapping.end, from, number});
+  }
+  std::uint64_t at = mapping.start;
+  for (const std::uint64_t page : pages) {
+    const bool is_there = (page & (kPresent | kSwapped)) != 0;
+    const bool is_own = is_there && (!has_file || (page & kOfFile) == 0);
+    const From other = has_file ? From::kFile : From::kZeros;
+    add_part(out, {at, at + kPage, is_own ? From::kMemory : other, number});
+    at += kPage;
+  }
+}
+
+Result<MemoryCopy> copy_memory(os::Pid pid, std::uint64_t most_bytes) {
+  constexpr int kTries = 3;
+  std::uint64_t size = 0;
+  for (int tried = 0; tried < kTries; ++tried) {
+    Result<Plan> before = make_plan(pid);
+    if (!before.ok()) return before.error();
+    size = std::max(size, before.value().bytes);
+    if (size > most_bytes) return too_large(pid, size, most_bytes);
+    // It goes on growing while we make room; pages that are there are not waited for while it stands still.
+    Result<memory::Room> room = memory::Room::make(size + size / 8 + (std::uint64_t{16} << 20U));
+    if (!room.ok()) return room.error();
+    room.value().prepare(size);
+
+    const std::int64_t start_ns = monotonic_ns();
+    Result<os::StoppedProcess> stopped = os::StoppedProcess::stop(pid);
+    if (!stopped.ok()) return stopped.error();
+    const Result<Plan> plan = make_plan(pid);
+    if (!plan.ok()) return plan.error();
+    if (plan.value().bytes > room.value().bytes().size()) {
+      size = plan.value().bytes;
+      continue;
+    }
+    MemoryCopy copy;
+    const bool is_copied =
+        copy_parts(memory::RemoteReader(static_cast<pid_t>(pid)), plan.value(), room.value().bytes(), copy.image);
+    stopped.value().resume();
+    copy.stop_ns = monotonic_ns() - start_ns;
+    if (!is_copied) return os::is_alive(pid) ? refusal(pid) : Error{ErrorKind::kBadInput, "it has ended"};
+    add_files(pid, plan.value(), copy.image);
+    copy.image.keep(room.take());
+    copy.image.seal();
+    return copy;
+  }
+  return too_large(pid, size, size);
+}
+
+}  // namespace plimsoll::remote

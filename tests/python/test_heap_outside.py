@@ -1,0 +1,185 @@
+"""`plimsoll heap PID` and `--core`: a heap from outside, against what the program knows and against its own snapshot of itself."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import sys
+from typing import Any, Iterator
+
+import pytest
+
+import harness
+
+pytestmark = [
+    pytest.mark.skipif(not harness.may_look_at_others(),
+                       reason="kernel.yama.ptrace_scope forbids looking at other processes; root may"),
+]
+with_gil = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded heaps are not read from outside")
+
+USAGE = 2
+FAILED = 1
+
+
+@contextlib.contextmanager
+def known_heap(*words: "harness.Word") -> "Iterator[tuple[harness.Running, dict[str, Any]]]":
+    with harness.Running([sys.executable, harness.TARGETS / "known_heap.py", *words]) as running:
+        yield running, json.loads(running.line())
+
+
+def take(pid: int, path: pathlib.Path, *options: str) -> "harness.Finished":
+    return harness.plimsoll_command("heap", str(pid), "-o", path, *options).expect()
+
+
+def ask(path: pathlib.Path, statement: str) -> "list[list[Any]]":
+    answer = harness.plimsoll_command("heap", "query", path, statement, "--json", "--limit", "0").expect()
+    return list(json.loads(answer.out)["rows"])
+
+
+class Graph:
+    """A snapshot's objects by their addresses, and what each holds."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        rows = ask(path, "select id, type, size, address from objects where address is not null")
+        address = {row[0]: row[3] for row in rows}
+        self.objects = {row[3]: (row[1], row[2]) for row in rows}
+        self.edges: "dict[int, collections.Counter[Any]]" = collections.defaultdict(collections.Counter)
+        for holder, held, kind, name in ask(path, "select holder, held, kind, name from edges"):
+            if holder in address and held in address:
+                label = name if kind in ("attribute", "element") else ""
+                self.edges[address[holder]][(address[held], kind, label)] += 1
+
+    def reached_from(self, start: int, inside: "set[str]") -> "set[int]":
+        """What is reached by objects of the classes `inside` alone."""
+        reached, open_ = {start}, [start]
+        while open_:
+            for held, kind, _ in self.edges[open_.pop()]:
+                if held not in reached and kind != "class" and self.objects[held][0] in inside:
+                    reached.add(held)
+                    open_.append(held)
+        return reached
+
+
+CONTAINERS = {
+    "dict", "list", "tuple", "set", "frozenset", "collections.OrderedDict", "collections.defaultdict", "cell",
+    "functools.partial", "str", "bytes", "int", "float", "bytearray", "array.array", "builtin_function_or_method",
+    "ValueError",
+}
+
+
+@with_gil
+def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that knows how many objects it has of its classes
+    with known_heap() as (_, truth):
+        # WHEN a snapshot is taken from outside
+        take(truth["pid"], tmp_path / "outside.heap")
+    # THEN it has as many
+    rows = dict(ask(tmp_path / "outside.heap", "select name, count from types"))
+    assert {name: rows.get(name) for name in truth["counts"]} == truth["counts"]
+    assert rows["generator"] >= truth["generators"]
+
+
+@with_gil
+def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that has taken a snapshot of itself, and has not gone on since
+    with known_heap(tmp_path / "inside.heap") as (_, truth):
+        # WHEN one is taken from outside
+        take(truth["pid"], tmp_path / "outside.heap")
+    inside, outside = Graph(tmp_path / "inside.heap"), Graph(tmp_path / "outside.heap")
+    # THEN all that the program keeps is there, with the same classes and sizes
+    kept = inside.reached_from(truth["keep"], CONTAINERS | {"generator"} | set(truth["counts"]))
+    assert len(kept) > 2500
+    assert {at: inside.objects[at] for at in kept} == {at: outside.objects.get(at) for at in kept}
+    # AND the same references by the same names
+    different = {inside.objects[at]: (inside.edges[at] - outside.edges[at], outside.edges[at] - inside.edges[at])
+                 for at in kept if inside.edges[at] != outside.edges[at]}
+    assert not different
+
+
+@with_gil
+def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that waits in a system call
+    with known_heap() as (running, truth):
+        # WHEN a snapshot is taken of it
+        told = take(truth["pid"], tmp_path / "outside.heap")
+        # THEN it answers afterwards, and how long it stood still is told
+        running.say("still there?")
+        assert running.line().strip() == "yes"
+    assert f"process {truth['pid']} stood still for " in told.err
+    assert int(dict(ask(tmp_path / "outside.heap", "select name, value from meta"))["stop_ns"]) > 0
+
+
+@with_gil
+@pytest.mark.any_version
+def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with a secret in a local variable
+    with known_heap() as (_, truth):
+        # WHEN snapshots are taken without values, and with them
+        take(truth["pid"], tmp_path / "without.heap")
+        take(truth["pid"], tmp_path / "with.heap", "--values")
+    # THEN the secret is in the latter only
+    texts = "select o.text from objects o join edges e on e.held = o.id where e.holder = (select id from objects where address = {})"
+    assert ask(tmp_path / "without.heap", texts.format(truth["secret"])) == [[None], [None]]
+    assert ask(tmp_path / "with.heap", texts.format(truth["secret"])) == [
+        ["'it is a secret that nobody records'"], ["8675309"]]
+
+
+@with_gil
+@pytest.mark.any_version
+def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with more than a megabyte
+    with known_heap() as (running, truth):
+        (tmp_path / "x.heap").write_text("an older snapshot")
+        # WHEN no more than that may be copied
+        told = harness.plimsoll_command("heap", str(truth["pid"]), "-o", tmp_path / "x.heap", "--max-copy", "1")
+        # THEN it is refused in words, nothing is overwritten, and the program goes on
+        assert (tmp_path / "x.heap").read_text() == "an older snapshot"
+        assert told.code == FAILED and "--max-copy" in told.err
+        running.say("still there?")
+        assert running.line().strip() == "yes"
+
+
+def leaves_core_files_here() -> bool:
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return "/" not in pattern and not pattern.startswith("|")
+
+
+@with_gil
+@pytest.mark.skipif(not leaves_core_files_here(), reason="kernel.core_pattern sends core files elsewhere")
+def test_a_core_file_has_what_the_process_had(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program of which a snapshot has been taken
+    words = [sys.executable, harness.TARGETS / "known_heap.py"]
+    with harness.Running(words, cwd=tmp_path) as running:
+        truth = json.loads(running.line())
+        take(truth["pid"], tmp_path / "outside.heap")
+        # WHEN it is killed, and leaves a core file
+        resource.prlimit(truth["pid"], resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        os.kill(truth["pid"], signal.SIGABRT)
+        running.process.wait()
+    core, = tmp_path.glob("core*")
+    harness.plimsoll_command("heap", "--core", core, "-o", tmp_path / "core.heap").expect()
+    # THEN the core file's snapshot is the same
+    for statement in ["select name, count, size from types order by name", "select count(*), sum(held) from edges"]:
+        assert ask(tmp_path / "core.heap", statement) == ask(tmp_path / "outside.heap", statement)
+
+
+@pytest.mark.any_version
+def test_says_what_it_needs(tmp_path: pathlib.Path) -> None:
+    # GIVEN no process, no file, or both for a verb that reads
+    for words, told in [((), "plimsoll heap PID -o FILE"), (("1234",), "Add -o FILE"),
+                        (("1234", "--core", "core", "-o", tmp_path / "x"), "Leave one of them out")]:
+        finished = harness.plimsoll_command("heap", *words)
+        assert finished.code == USAGE and told in finished.err
+
+
+@pytest.mark.skipif(not harness.FREE_THREADED, reason="of free-threaded builds")
+def test_free_threaded_programs_are_refused_in_words(tmp_path: pathlib.Path) -> None:
+    # GIVEN a free-threaded program THEN it is said what to do instead
+    with known_heap() as (_, truth):
+        told = harness.plimsoll_command("heap", str(truth["pid"]), "-o", tmp_path / "x.heap")
+    assert told.code == FAILED and "plimsoll.heap.snapshot()" in told.err
