@@ -20,7 +20,6 @@ namespace {
 using profile::AllocationRow;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kLatestMs = 4'000'000'000'000;  // the year 2096
 constexpr std::size_t kLargestUnpacked = std::size_t{4} << 30U;
 constexpr std::size_t kDeepest = 65'536;
 constexpr std::uint32_t kPython310 = 0x030a0000, kPython311 = 0x030b0000;

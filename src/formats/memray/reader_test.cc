@@ -193,6 +193,18 @@ TEST(Memray, OtherVersionsAndFilesAreRefused) {
   EXPECT_NE(other.error().message.find("not one of memray"), std::string::npos);
 }
 
+TEST(Memray, TimesThatAreNoneAreNotCountedWith) {
+  // GIVEN a header whose times are far apart: the least and the greatest number
+  std::string bytes = Drawing().thread(1).allocate(kMalloc, 8, 5).end();
+  const std::size_t start = bytes.find(std::string("\x00\x68\xe5\xcf\x8b\x01\0\0", 8));
+  ASSERT_NE(start, std::string::npos);
+  bytes.replace(start, 16, std::string(7, '\0') + '\x80' + std::string(7, '\xff') + '\x7f');
+  const Profile profile = read_whole(bytes);
+  EXPECT_EQ(profile.start_realtime_ns, 0);
+  EXPECT_EQ(profile.end_ns, 0);
+  EXPECT_EQ(profile.allocations.size(), 1U);
+}
+
 TEST(Memray, WhatMakesNoSenseEndsTheProfile) {
   // GIVEN more frames taken away than there are, an allocator that is none, a kind of record that is none
   Drawing pops, allocator, kind;

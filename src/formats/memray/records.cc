@@ -48,6 +48,11 @@ std::uint64_t Records::fixed(std::size_t size) {
   return value;
 }
 
+std::int64_t Records::time_ms() {
+  const std::uint64_t time = fixed(8);
+  return time <= static_cast<std::uint64_t>(kLatestMs) ? static_cast<std::int64_t>(time) : 0;
+}
+
 Status Records::read_header() {
   in_.take(kMagic.size());
   const std::uint64_t version = fixed(4);
@@ -60,8 +65,8 @@ Status Records::read_header() {
   header_.is_aggregated = fixed(1) == 1;
   fixed(8);  // the number of allocations
   fixed(8);  // the number of frames
-  header_.start_ms = static_cast<std::int64_t>(fixed(8));
-  header_.end_ms = static_cast<std::int64_t>(fixed(8));
+  header_.start_ms = time_ms();
+  header_.end_ms = time_ms();
   header_.command_line = in_.zero_terminated();
   header_.pid = static_cast<std::int32_t>(fixed(4));
   header_.main_thread = fixed(8);
@@ -170,7 +175,7 @@ Record Records::aggregated(std::uint8_t kind) {
   switch (kind) {
     case kSnapshot:
       record = {.kind = RecordKind::kMemory};
-      record.time_ms = static_cast<std::int64_t>(fixed(8)) - header_.start_ms;
+      record.time_ms = time_ms() - header_.start_ms;
       record.size = fixed(8);
       record.count = fixed(8);
       return record;

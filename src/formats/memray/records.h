@@ -34,7 +34,10 @@ constexpr bool is_free(Allocator allocator) {
   return allocator == Allocator::kPymallocFree || allocator == Allocator::kFree;
 }
 
-// The session. Times are milliseconds since 1970.
+// The latest time that is taken for one: the year 2096, in milliseconds since 1970.
+inline constexpr std::int64_t kLatestMs = 4'000'000'000'000;
+
+// The session. Times are milliseconds since 1970; 0 for what cannot be one.
 struct Header {
   std::uint32_t python = 0;  // as PY_VERSION_HEX
   bool has_native = false;
@@ -99,6 +102,7 @@ class Records {
   // The last number of a kind, moved by what the file says.
   std::uint64_t moved(std::uint64_t& last) { return last += static_cast<std::uint64_t>(in_.signed_varint()); }
   std::uint64_t fixed(std::size_t size);
+  std::int64_t time_ms();
 
   VarintCursor in_;
   Header header_;
