@@ -86,7 +86,7 @@ class Convert final : public Command {
   void change_stacks(profile::Profile& profile) const {
     if (with_tasks_) profile::put_tasks_on_stacks(profile);
     if (no_native_) profile::leave_out_native(profile);
-    if (fold_native_) profile::fold_native(profile, std::string(profile.meta_value("native")));
+    if (fold_native_) profile::fold_native(profile);
   }
   [[nodiscard]] profile::Filter conditions() const {
     profile::Filter conditions;

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 
+#include "cli/dumped_frame.h"
 #include "cli/json_document.h"
-#include "cli/place.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
-#include "formats/json.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -16,10 +15,6 @@ namespace {
 using remote::Dump;
 using remote::DumpedFrame;
 using remote::DumpedThread;
-
-std::string_view without_indent(std::string_view line) {
-  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
-}
 
 // What a thread does, in a word; in JSON, too.
 std::string_view state_of(const DumpedThread& thread) {
@@ -45,8 +40,7 @@ std::string state_in_words(const DumpedThread& thread) {
 
 std::string place_of(const DumpedFrame& frame, std::string_view directory) {
   if (frame.kind == DumpedFrame::Kind::kNative) return printable(frame.file.substr(frame.file.rfind('/') + 1));
-  const std::string path = shown_path(frame.file, directory).text;
-  return frame.at.line == 0 ? path : fmt::format("{}:{}", path, frame.at.line);
+  return frame_place(frame.file, frame.at, directory);
 }
 
 class DumpRenderer {
@@ -108,16 +102,13 @@ class DumpRenderer {
 
 void put_frame(formats::JsonWriter& json, const DumpedFrame& frame, const SourceLookup& source) {
   json.begin_object();
-  json.member("function", frame.function);
-  json.member("file", frame.file);
-  if (frame.kind == DumpedFrame::Kind::kNative) {
+  if (frame.kind == DumpedFrame::Kind::kPython) {
+    put_python_frame(json, frame.function, frame.file, frame.at, source);
+  } else {
+    json.member("function", frame.function);
+    json.member("file", frame.file);
     json.member("kind", "native");
-    return json.end_object();
   }
-  if (frame.at.line != 0) json.member("line", std::int64_t{frame.at.line});
-  if (frame.at.column != 0) json.member("column", std::int64_t{frame.at.column});
-  const std::string_view text = without_indent(source(frame.file).line(frame.at.line));
-  if (!text.empty()) json.member("source", text);
   json.end_object();
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/dumped_frame.h"
 #include "cli/json_document.h"
-#include "cli/place.h"
 #include "cli/task_tree.h"
 #include "cli/utf8.h"
 
@@ -19,10 +19,6 @@ using remote::TaskFrame;
 using State = DumpedTask::State;
 
 constexpr std::string_view kJoint = "├─ ", kLastJoint = "└─ ", kRail = "│  ", kNoRail = "   ", kIndent = "    ";
-
-std::string_view without_indent(std::string_view line) {
-  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
-}
 
 // "_asyncio.Future" -> "Future".
 std::string_view without_module(std::string_view type) { return type.substr(type.rfind('.') + 1); }
@@ -143,8 +139,7 @@ class TaskRenderer {
   }
 
   void add_frame(const std::string& rails, const TaskFrame& frame) {
-    const std::string path = shown_path(frame.code->file, dump_.directory).text;
-    const std::string place = frame.at.line == 0 ? path : fmt::format("{}:{}", path, frame.at.line);
+    const std::string place = frame_place(frame.code->file, frame.at, dump_.directory);
     add(rails, Style::kPlain, fmt::format("{}  {}", printable(frame.code->name), place));
     const std::string_view line = without_indent(source_(frame.code->file).line(frame.at.line));
     if (!line.empty()) add(rails + std::string(kIndent), Style::kDim, std::string(line));
@@ -168,12 +163,7 @@ class TaskRenderer {
 
 void put_frame(formats::JsonWriter& json, const TaskFrame& frame, const SourceLookup& source) {
   json.begin_object();
-  json.member("function", frame.code->name);
-  json.member("file", frame.code->file);
-  if (frame.at.line != 0) json.member("line", std::int64_t{frame.at.line});
-  if (frame.at.column != 0) json.member("column", std::int64_t{frame.at.column});
-  const std::string_view text = without_indent(source(frame.code->file).line(frame.at.line));
-  if (!text.empty()) json.member("source", text);
+  put_python_frame(json, frame.code->name, frame.code->file, frame.at, source);
   json.end_object();
 }
 

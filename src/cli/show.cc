@@ -356,11 +356,11 @@ class Show final : public Command {
   [[nodiscard]] Status fold(profile::Profile& profile) const {
     if (arguments_.no_native && arguments_.all_native)
       return usage("--native and --no-native: every native frame, or none? Choose one of them");
-    const std::string interpreter(profile.meta_value("native"));
+    const bool is_of_ours = !profile.meta_value("native").empty();
     if (arguments_.no_native)
       profile::leave_out_native(profile);
-    else if (!interpreter.empty() && !arguments_.all_native && !arguments_.as_json)
-      profile::fold_native(profile, interpreter);
+    else if (is_of_ours && !arguments_.all_native && !arguments_.as_json)
+      profile::fold_native(profile);
     return Ok{};
   }
 

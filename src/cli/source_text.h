@@ -1,6 +1,7 @@
 // cli/source_text.h: the source lines of a profiled file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,5 +30,10 @@ SourceText source_of(const profile::Profile& profile, std::string_view file);
 
 // Lines as Python counts them: ended by \n, \r\n or \r.
 std::vector<std::string> split_lines(std::string_view text);
+
+// A line without the blanks that it begins with.
+inline std::string_view without_indent(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+}
 
 }  // namespace plimsoll::cli

@@ -80,10 +80,6 @@ std::string place_in(const Profile& profile, const SourceLine& line, const std::
   return fmt::format("{}:{}", shown_path(profile.strings[line.file], directory).text, line.weight.line);
 }
 
-std::string_view without_indent(std::string_view line) {
-  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
-}
-
 }  // namespace
 
 TopBody functions_body(const TopPicture& picture, const TopState& state, std::size_t width) {

@@ -1,6 +1,7 @@
 #include "profile/without_native.h"
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace plimsoll::profile {
@@ -65,5 +66,7 @@ void fold_native(Profile& profile, std::string_view interpreter) {
     return found.has_python ? found.inside : found.whole;
   });
 }
+
+void fold_native(Profile& profile) { fold_native(profile, std::string(profile.meta_value("native"))); }
 
 }  // namespace plimsoll::profile

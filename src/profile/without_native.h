@@ -15,5 +15,7 @@ void leave_out_native(Profile& profile);
 // inside the library. Those of `interpreter`, which is how Python itself works, go to the Python functions; and what
 // called Python's outermost function is left out.
 void fold_native(Profile& profile, std::string_view interpreter);
+// The same with the interpreter that the recording names (meta "native").
+void fold_native(Profile& profile);
 
 }  // namespace plimsoll::profile

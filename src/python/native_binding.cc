@@ -2,7 +2,6 @@
 #include <Python.h>
 #include <nanobind/stl/string.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -14,7 +13,6 @@
 #include "native/modules.h"
 #include "native/symbols.h"
 #include "native/unwind.h"
-#include "os/process.h"
 #include "python/bindings.h"
 #include "python/interpreter.h"
 
@@ -36,19 +34,21 @@ std::string native_unsupported() {
 // The functions of files, each read when it is asked for first.
 class Symbols {
  public:
+  explicit Symbols(const native::Modules& modules) : modules_(modules) {}
+
   // (name, file, bytes from its beginning); the name is empty if there is none.
   nb::tuple describe(const native::CodeRange* range, std::uint64_t instruction) {
     if (range == nullptr || range->module == nullptr) return nb::make_tuple("", "", 0);
     const native::Module& module = *range->module;
     auto [table, is_new] = tables_.try_emplace(&module);
-    if (is_new && module.first.inode != 0)
-      table->second = native::SymbolTable::of_file(os::open_mapped_file(os::Pid{::getpid()}, module.first).get());
+    if (is_new) table->second = modules_.symbols_of(module);
     std::uint64_t start = module.first.start - module.slide;
     const std::string_view name = table->second.find(instruction - module.slide, start);
     return nb::make_tuple(native::demangled(name), module.first.path, instruction - module.slide - start);
   }
 
  private:
+  const native::Modules& modules_;
   std::map<const native::Module*, native::SymbolTable> tables_;
 };
 
@@ -71,7 +71,7 @@ nb::list native_stack() {
   const auto caller = std::find_if(frames.begin(), frames.end(), [&, own = module_of(frames.front())](const auto& one) {
     return module_of(one) != own;
   });
-  Symbols symbols;
+  Symbols symbols(modules);
   nb::list result;
   for (auto at = caller; at != frames.end(); ++at) {
     const std::uint64_t instruction = raw(at->instruction);

@@ -158,8 +158,6 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
   return copy;
 }
 
-void fold_native(Profile& profile) { profile::fold_native(profile, std::string(profile.meta_value("native"))); }
-
 template <void (*change)(Profile&)>
 std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
   std::shared_ptr<Profile> copy = filtered(self, {});
@@ -247,7 +245,7 @@ void bind_profile(nb::module_& module) {
           nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
-      .def("with_folded_native", &with_changed_stacks<fold_native>)
+      .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
       .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;

@@ -231,12 +231,15 @@ class _Session:
         self.interval_ms = interval_ms
         self.output_path = output_path
         self.start_time = datetime.now()
+        self._is_native = _is_native
         self.profiler = plimsoll.Profiler(rate_hz=max(1000 / interval_ms, 1.0), memory_mb=max(1, memory_limit_mb),
-                                          native=_is_native, sources=False)
+                                          native=self._is_native, sources=False)
         self.profiler.start()
 
     def stop(self) -> Profile:
-        recording = self.profiler.stop().with_folded_native()
+        recording = self.profiler.stop()
+        if self._is_native:
+            recording = recording.with_folded_native()
         dropped = sum(count for count, _ in self.profiler.statistics.drops.values())
         return Profile(self.start_time, datetime.now(), self.interval_ms, _samples(recording), dropped,
                        _platform.python_version(),

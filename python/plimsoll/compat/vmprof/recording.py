@@ -29,6 +29,7 @@ class Recording:
 
         self.fileno = fileno
         self._wish = writing.Wish(lines=lines, memory=memory)
+        self._is_native = native
         temporary, self._path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
         os.close(temporary)
         self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
@@ -63,7 +64,9 @@ class Recording:
             self._close()
 
     def _converted(self) -> bytes:
-        data = _core.ProfileData.open(self._path).with_folded_native()
+        data = _core.ProfileData.open(self._path)
+        if self._is_native:
+            data = data.with_folded_native()
         if self.real_time_threads is None:
             return writing.rewrite(data.convert(format="vmprof", path=""), self._wish)
         parts = [(_between(data, begin, end).convert(format="vmprof", path=""), threads)
