@@ -2,11 +2,11 @@
 """Runs part of CPython's own test suite plainly and under ``plimsoll run``, and compares the results, test by test.
 
     python3 tools/test_cpython_suite.py --python build/matrix/cp311/bin/python
-    python3 tools/test_cpython_suite.py --python ... --modes wall --modules test_threading test_signal
-    python3 tools/test_cpython_suite.py --python ... --modes cpu --alloc 32K
+    python3 tools/test_cpython_suite.py --python ... --ways wall --modules test_threading test_signal
+    python3 tools/test_cpython_suite.py --python ... --ways signals --alloc 32K
 
-The interpreter must have plimsoll and the package `test`. A test whose result differs is run once more both ways, and
-counts only if it differs again: some of CPython's tests depend on the machine's mood.
+The interpreter must have plimsoll and the package `test`. A module with a test whose result differs is run once more
+both ways, and counts only if it differs again: some of CPython's tests depend on the machine's mood.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ test_wait4 test_posix test_tempfile test_logging test_zlib test_hashlib test_str
 test_ssl test_atexit test_runpy test_cmd_line test_import test_importlib test_linecache test_tracemalloc test_cprofile
 test_profile
 """.split()
+
+# How a module is recorded: by the default engine, by the other one, and with all waits.
+WAYS = {"signals": ["--mode", "cpu"], "reader": ["--mode", "cpu", "--engine", "reader"], "wall": ["--mode", "wall"]}
 
 RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
                     re.MULTILINE)
@@ -75,25 +78,26 @@ def differences(plain: "dict[str, str]", recorded: "dict[str, str]") -> "list[st
             if plain.get(name) != recorded.get(name)]
 
 
-def compare(suite: Suite, module: str, options: "list[str]") -> "tuple[bool, str]":
-    plain_end, plain, _ = suite.run(module, None)
+def compare(suite: Suite, module: str, plain: "tuple[str, dict[str, str], str]",
+            options: "list[str]") -> "tuple[bool, str]":
+    plain_end, expected, _ = plain
     end, recorded, tail = suite.run(module, options)
-    found = differences(plain, recorded)
+    found = differences(expected, recorded)
     if (found or end != plain_end) and plain_end != "timeout":
         again_end, again, _ = suite.run(module, None)
         end, recorded, tail = suite.run(module, options)
-        unsteady = {line.split(":")[0] for line in differences(plain, again)}
+        unsteady = {line.split(":")[0] for line in differences(expected, again)}
         found = [line for line in differences(again, recorded) if line.split(":")[0] not in unsteady]
         plain_end = plain_end if plain_end == again_end else end  # it does not end the same way by itself
     if not found and end == plain_end:
-        return True, "not compared: too slow for the timeout" if end == "timeout" else f"{len(plain)} tests, {end}"
+        return True, "not compared: too slow for the timeout" if end == "timeout" else f"{len(expected)} tests, {end}"
     return False, "\n    ".join([f"{plain_end} -> {end}", *found[:20], *([] if found else tail.splitlines()[-12:])])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="CPython's own tests, plainly and recorded.")
     parser.add_argument("--python", type=Path, required=True, help="an interpreter with plimsoll in it")
-    parser.add_argument("--modes", nargs="+", default=["cpu", "wall"], help="modes of plimsoll run")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="how to record")
     parser.add_argument("--modules", nargs="+", default=MODULES)
     parser.add_argument("--rate", default="1000")
     parser.add_argument("--alloc", help="sample allocations, too, with this distance: 32K")
@@ -105,13 +109,14 @@ def main() -> int:
         if not suite.has(module):
             print(f"--    {module}: this Python has no such module", flush=True)
             continue
-        for mode in options.modes:
+        plain = suite.run(module, None)
+        for way in options.ways:
             began = time.monotonic()
             memory = [f"--alloc={options.alloc}"] if options.alloc else []
-            good, told = compare(suite, module, ["--mode", mode, "-r", options.rate, *memory])
-            bad += [] if good else [f"{module} ({mode})"]
+            good, told = compare(suite, module, plain, [*WAYS[way], "-r", options.rate, *memory])
+            bad += [] if good else [f"{module} ({way})"]
             took = time.monotonic() - began
-            print(f"{'ok   ' if good else 'DIFF '} {module} {mode} {took:.0f} s: {told}", flush=True)
+            print(f"{'ok   ' if good else 'DIFF '} {module} {way} {took:.0f} s: {told}", flush=True)
     print(f"{len(bad)} differ: {' '.join(bad)}" if bad else "no differences")
     return 1 if bad else 0
 

@@ -537,7 +537,9 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   if (measures_itself_) {
     // Interrupt, signal frame and return, measured with an empty handler (bench/floor.c): one to two microseconds.
     constexpr std::int64_t kAllowance = 1'500;
-    handler_ns_.fetch_add(monotonic_ns() - began_ns + kAllowance, std::memory_order_relaxed);
+    const std::int64_t took_ns = monotonic_ns() - began_ns;
+    handler_ns_.fetch_add(took_ns + kAllowance, std::memory_order_relaxed);
+    tick_costs_.add(took_ns);
   }
   if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf)
     slot->tick.set_period(varied_period(*slot));

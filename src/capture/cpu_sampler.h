@@ -26,6 +26,7 @@
 #include "capture/raw_sample.h"
 #include "capture/tags.h"
 #include "capture/thread_slots.h"
+#include "capture/tick_costs.h"
 #include "capture/tick_signals.h"
 #include "cpython/layout.h"
 #include "native/modules.h"
@@ -132,6 +133,8 @@ class CpuSampler {
   // What ticks have cost the program so far: measured in the handler, and for what happens before and after it an
   // allowance for each. 0 unless settings ask for it, as the measurement costs as much as several frames.
   [[nodiscard]] std::int64_t handler_ns() const { return handler_ns_.load(std::memory_order_relaxed); }
+  // What the handler itself took, tick by tick, likewise.
+  [[nodiscard]] const TickCosts& tick_costs() const { return tick_costs_; }
   // CPU time of the process that passed while paused.
   [[nodiscard]] std::int64_t paused_cpu_ns() const;
   // What takes the samples of threads that run, in words.
@@ -190,6 +193,7 @@ class CpuSampler {
   const bool measures_itself_;
   const native::Modules* const modules_;
   std::atomic<std::int64_t> handler_ns_{0};
+  TickCosts tick_costs_;
   const os::TickClock clock_;
   TickSignals signals_;
   SampleRing& ring_;

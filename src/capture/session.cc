@@ -360,6 +360,8 @@ SessionStats Session::stats_locked() const {
   stats.rate_hz = sampler_->rate_hz();
   stats.engine = sampler_->engine();
   stats.is_paused = sampler_->is_paused();
+  stats.tick_median_ns = sampler_->tick_costs().quantile(0.5);
+  stats.tick_p99_ns = sampler_->tick_costs().quantile(0.99);
   stats.drops = sampler_->drops();
   stats.error = error_;
   return stats;

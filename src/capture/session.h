@@ -44,6 +44,10 @@ struct SessionStats {
   double rate_hz = 0;
   std::string engine;
   bool is_paused = false;
+  // What the handler of a tick took, in half of all ticks at most, and in 99 of 100; 0 unless it was measured
+  // (TickSettings::measures_itself).
+  std::int64_t tick_median_ns = 0;
+  std::int64_t tick_p99_ns = 0;
   std::array<DropTotal, kDropReasonCount> drops{};
   std::string error;  // why recording ended early, for example a full disk; empty if it did not
 };

@@ -175,6 +175,8 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
   result["rate_hz"] = stats.rate_hz;
   result["engine"] = stats.engine;
   result["is_paused"] = stats.is_paused;
+  result["tick_median_ns"] = stats.tick_median_ns;
+  result["tick_p99_ns"] = stats.tick_p99_ns;
   result["error"] = stats.error;
   nb::dict drops;
   for (std::size_t i = 0; i < stats.drops.size(); ++i)

@@ -127,3 +127,16 @@ def test_the_rate_keeps_to_a_budget(tmp_path: pathlib.Path, program: Write, perf
     # AND a budget that makes no sense is refused
     for percent in ("0", "101", "much"):
         assert harness.plimsoll_run(program("1"), options=["--max-overhead", percent]).code == 2
+
+
+def test_ticks_are_timed_when_there_is_a_budget(perf: str) -> None:
+    # GIVEN a recording with a budget, which measures its ticks, and one without
+    def statistics(**options: float) -> plimsoll.Statistics:
+        with plimsoll.profile(rate_hz=1000, engine=perf, **options) as session:  # type: ignore[arg-type]
+            harness.burn(0.2)
+        return session.statistics
+
+    # THEN the one knows what they took, at least the reading of a clock, and the other does not
+    timed, plain = statistics(max_overhead=0.9), statistics()
+    assert 20e-9 < timed.tick_median <= timed.tick_p99 < 1
+    assert plain.tick_median == plain.tick_p99 == 0
