@@ -37,6 +37,22 @@ test_profile
 # How a module is recorded: by the default engine, by the other one, and with all waits.
 WAYS = {"signals": ["--mode", "cpu"], "reader": ["--mode", "cpu", "--engine", "reader"], "wall": ["--mode", "wall"]}
 
+# Tests that do not end by themselves on some machines: a recursion that doubles until an interrupt gets through.
+IGNORED = ("test_print_exception_gh_102056",)
+
+# What `python -m unittest -v MODULE` does, without those.
+RUNNER = f"""
+import sys, unittest
+def wanted(suite):
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from wanted(one)
+        elif not one.id().endswith({IGNORED!r}):
+            yield one
+suite = unittest.TestSuite(wanted(unittest.defaultTestLoader.loadTestsFromName(sys.argv[1])))
+sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
+"""
+
 RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
                     re.MULTILINE)
 
@@ -55,7 +71,7 @@ class Suite:
 
     def run(self, module: str, options: "list[str] | None") -> "tuple[str, dict[str, str], str]":
         """How the module ended, the result of each test, and the end of the output. No `options`: without plimsoll."""
-        words = ["-m", "unittest", "-v", f"test.{module}"]
+        words = ["-c", RUNNER, f"test.{module}"]
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "suite.plim")
             command = [str(self.python), *words] if options is None else [
@@ -82,15 +98,17 @@ def compare(suite: Suite, module: str, plain: "tuple[str, dict[str, str], str]",
             options: "list[str]") -> "tuple[bool, str]":
     plain_end, expected, _ = plain
     end, recorded, tail = suite.run(module, options)
+    if plain_end == "timeout" or end == "timeout":
+        return plain_end == "timeout", f"not compared: too slow for the timeout (plain: {plain_end}, recorded: {end})"
     found = differences(expected, recorded)
-    if (found or end != plain_end) and plain_end != "timeout":
+    if found or end != plain_end:
         again_end, again, _ = suite.run(module, None)
         end, recorded, tail = suite.run(module, options)
         unsteady = {line.split(":")[0] for line in differences(expected, again)}
         found = [line for line in differences(again, recorded) if line.split(":")[0] not in unsteady]
         plain_end = plain_end if plain_end == again_end else end  # it does not end the same way by itself
     if not found and end == plain_end:
-        return True, "not compared: too slow for the timeout" if end == "timeout" else f"{len(expected)} tests, {end}"
+        return True, f"{len(expected)} tests, {end}"
     return False, "\n    ".join([f"{plain_end} -> {end}", *found[:20], *([] if found else tail.splitlines()[-12:])])
 
 

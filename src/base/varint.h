@@ -44,14 +44,10 @@ class VarintCursor {
   [[nodiscard]] std::size_t remaining() const { return bytes_.size() - position_; }
 
   std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70 && position_ < bytes_.size(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(bytes_[position_++]);
-      if (shift == 63 && (byte & 0x7eU) != 0) break;
-      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
-      if ((byte & 0x80U) == 0) return value;
-    }
-    return fail();
+    // Nearly all numbers of a profile are one byte.
+    if (position_ < bytes_.size() && static_cast<unsigned char>(bytes_[position_]) < 0x80U)
+      return static_cast<unsigned char>(bytes_[position_++]);
+    return long_varint();
   }
   std::int64_t signed_varint() { return unzigzag(varint()); }
 
@@ -90,6 +86,16 @@ class VarintCursor {
   }
 
  private:
+  std::uint64_t long_varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70 && position_ < bytes_.size(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes_[position_++]);
+      if (shift == 63 && (byte & 0x7eU) != 0) break;
+      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if ((byte & 0x80U) == 0) return value;
+    }
+    return fail();
+  }
   std::uint64_t fail() {
     failed_ = true;
     position_ = bytes_.size();

@@ -233,19 +233,25 @@ class Decoder {
     const bool has_tags = !cursor.at_end();
     VarintCursor tag_runs(has_tags ? cursor.bytes() : std::string_view{});
     if (cursor.failed()) return false;
+    // A row takes a byte of each of these at least.
+    if (count > std::min({stacks.remaining(), weights.remaining(), times.remaining()})) return false;
     Run run;
     Run same_activity{.left = has_activities ? 0 : count};
     Run same_tags{.left = has_tags ? 0 : count};
-    for (std::size_t row = 0; row < count; ++row) {
+    std::size_t row = profile_.samples.size();
+    const std::size_t end = row + count;
+    profile_.samples.resize(end);
+    for (; row < end; ++row) {
       if (!same_activity.next(activities, kActivityCount - 1) || !run.next(threads, UINT32_MAX) ||
           !same_tags.next(tag_runs, tag_set_ids_.size()) || run.value >= thread_states_.size())
-        return false;
+        break;
       const Steps steps{stacks.signed_varint(), weights.signed_varint(), times.signed_varint()};
       const TagSetId tags = same_tags.value == 0 ? TagSetId{} : tag_set_ids_[same_tags.value - 1];
-      if (!sample(ThreadId{run.value}, steps, static_cast<Activity>(same_activity.value), tags)) return false;
-      if (stacks.failed() || times.failed() || weights.failed()) return false;
+      if (!sample(row, ThreadId{run.value}, steps, static_cast<Activity>(same_activity.value), tags)) break;
+      if (stacks.failed() || times.failed() || weights.failed()) break;
     }
-    return true;
+    profile_.samples.resize(row);
+    return row == end;
   }
 
   // A column of pairs of a value and the number of rows that have it.
@@ -269,7 +275,7 @@ class Decoder {
   struct Steps {
     std::int64_t stack, weight, time;
   };
-  bool sample(ThreadId thread, const Steps& step, Activity activity, TagSetId tags) {
+  bool sample(std::size_t row, ThreadId thread, const Steps& step, Activity activity, TagSetId tags) {
     ThreadState& state = thread_states_[thread.index()];
     std::int64_t delta = 0;
     if (__builtin_add_overflow(state.stack, step.stack, &state.stack) ||
@@ -284,7 +290,7 @@ class Decoder {
       return false;
     const StackId stack = state.stack == 0 ? StackId{} : stack_ids_[static_cast<std::size_t>(state.stack - 1)];
     if (delta < 0) is_disordered_ = true;
-    profile_.samples.push_back(time_ns, thread, stack, weight_ns, activity, tags);
+    profile_.samples.set(row, time_ns, thread, stack, weight_ns, activity, tags);
     return true;
   }
 

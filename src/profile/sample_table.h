@@ -31,6 +31,24 @@ struct SampleTable {
     activity.push_back(in_activity);
     tags.push_back(with_tags);
   }
+  // To so many rows; new ones are to be filled by set().
+  void resize(std::size_t rows) {
+    time_ns.resize(rows);
+    thread.resize(rows);
+    stack.resize(rows);
+    weight_ns.resize(rows);
+    activity.resize(rows);
+    tags.resize(rows);
+  }
+  void set(std::size_t row, std::int64_t time, ThreadId on_thread, StackId on_stack, std::int64_t weight,
+           Activity in_activity, TagSetId with_tags) {
+    time_ns[row] = time;
+    thread[row] = on_thread;
+    stack[row] = on_stack;
+    weight_ns[row] = weight;
+    activity[row] = in_activity;
+    tags[row] = with_tags;
+  }
   // Appends a row of another table of the same profile.
   void push_row(const SampleTable& from, std::size_t row) {
     push_back(from.time_ns[row], from.thread[row], from.stack[row], from.weight_ns[row], from.activity[row],
