@@ -163,7 +163,7 @@ TEST(ForeignFormats, AreReadAsTheirToolsWriteThem) {
      {"id":2,"callFrame":{"functionName":"main","url":"a.js","lineNumber":4},"children":[3]},
      {"id":3,"callFrame":{"functionName":"work","url":"a.js","lineNumber":9}}],
      "startTime":0,"endTime":70,"samples":[2,3,2],"timeDeltas":[10,20,30]})~",
-               {{"main a.js", {20'000, 50'000}}, {"work a.js", {30'000, 30'000}}});
+               {{"main a.js", {30'000, 60'000}}, {"work a.js", {30'000, 30'000}}});
   // The Firefox Profiler before shared tables: a stack's parent is a row, weights are the interval
   expect_times(
       R"~({"meta":{"interval":2,"preprocessedProfileVersion":47,"startTime":0},"threads":[{"name":"t","pid":"7",

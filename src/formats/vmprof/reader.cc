@@ -52,6 +52,8 @@ class Reader {
         stacks_(profile_, survey_, layout),
         allocations_(profile_, survey_, layout) {}
 
+  [[nodiscard]] int version() const { return survey_.mode.version; }
+
   profile::Profile read() {
     session();
     reserve();
@@ -225,7 +227,11 @@ Result<profile::Profile> read_input(Input input) {
   const Result<std::optional<Layout>> layout = detect_layout(input.bytes);
   if (!layout.ok()) return layout.error();
   if (!layout.value()) return Error{ErrorKind::kBadInput, "not a vmprof profile"};
-  return Reader(input, *layout.value()).read();
+  Reader reader(input, *layout.value());
+  if (const int version = reader.version(); version < 0 || version > kNewestVersion)
+    return Error{ErrorKind::kUnsupported, "a vmprof profile of version " + std::to_string(version) +
+                                              ": those of 0 to " + std::to_string(kNewestVersion) + " can be read"};
+  return reader.read();
 }
 
 }  // namespace

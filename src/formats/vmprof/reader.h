@@ -26,7 +26,8 @@ inline constexpr std::string_view kClockFact = "vmprof.cpu_clock_ns";
 bool is_vmprof(std::string_view bytes);
 
 // Reads an unpacked file of any version (0 to 7), word size and system. One that is cut or damaged gives what came
-// before, with complete == false. Errors: kBadInput for what is no vmprof profile, kUnsupported for big-endian ones.
+// before, with complete == false. Errors: kBadInput for what is no vmprof profile, kUnsupported for big-endian ones and
+// for versions that are not known.
 Result<profile::Profile> read(std::string_view bytes);
 // The same, in memory that does not grow with the file but for the samples.
 Result<profile::Profile> read_file(const MappedFile& file);

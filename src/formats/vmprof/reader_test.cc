@@ -358,7 +358,7 @@ TEST(VmprofReader, TellsWhereBytesMakeNoSense) {
   EXPECT_NE(profile.meta_value("damage"), "");
 }
 
-TEST(VmprofReader, RefusesBigEndianByNameAndForeignBytes) {
+TEST(VmprofReader, RefusesBigEndianAndLaterVersionsByNameAndForeignBytes) {
   // GIVEN headers of big-endian machines, and bytes of something else WHEN they are read THEN the errors say so
   const std::string wide("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0", 24);
   const std::string narrow("\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0", 16);
@@ -369,6 +369,9 @@ TEST(VmprofReader, RefusesBigEndianByNameAndForeignBytes) {
     EXPECT_EQ(profile.error().kind, ErrorKind::kUnsupported);
     EXPECT_NE(profile.error().message.find("big-endian"), std::string::npos);
   }
+  const Result<profile::Profile> later = read(draw_file("layout unix64 1000\nheader 8 - cpython\nstack 16 t=1\n"));
+  ASSERT_FALSE(later.ok());
+  EXPECT_EQ(later.error().message, "a vmprof profile of version 8: those of 0 to 7 can be read");
   for (const std::string_view bytes : {"", "hello", "\0\0\0\0\4\0\0\0"}) EXPECT_FALSE(is_vmprof(bytes));
 }
 
