@@ -15,6 +15,7 @@ import pytest
 import harness
 import plimsoll
 from plimsoll.compat import vmprof
+from plimsoll.jitlog import Forest
 
 pytestmark = pytest.mark.any_version
 
@@ -80,6 +81,10 @@ def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Wr
     assert all(0 <= marker.time_ns and marker.time_ns + marker.duration_ns <= profile.duration * 1e9 + 1 for marker in spans)
     log = json.loads(harness.plimsoll_command("jitlog", path, "--json").expect(0).out)
     assert any(trace.get("place", {}).get("function") == "work" for trace in log["traces"])
+    # AND the frames that ran as machine code lead to their traces
+    forest = Forest.open(path)
+    traces = {forest.trace_at(int(frame.trace, 16)) for frame in profile.frames if frame.trace.startswith("0x")}
+    assert traces and all(trace is not None and trace.code_start for trace in traces)
 
 
 def test_all_time_is_recorded(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
