@@ -40,7 +40,7 @@ class Place:
     before: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operation:
     """One operation of a trace."""
 
@@ -59,7 +59,7 @@ class Operation:
         return self.name.startswith("guard_")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
     """The operations of a trace at one time of its making."""
 
@@ -68,7 +68,7 @@ class Stage:
     merge_points: "list[Place]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """A loop, or a bridge: a way out of a trace that was taken often."""
 

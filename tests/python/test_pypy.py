@@ -161,7 +161,7 @@ def test_samples_and_what_the_collector_did_are_on_one_time_axis(tmp_path: pathl
     # AND all samples together stand for the CPU time that was used
     assert profile.sampled >= 0.15
     # AND the sources are there
-    assert profile.sources == {str(source): source.read_text()}
+    assert profile.sources[str(source)] == source.read_text()
 
 
 def test_a_program_that_is_killed_leaves_what_was_sampled(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
