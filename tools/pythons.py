@@ -36,11 +36,14 @@ MATRIX = (
     "cp313t",
     "cp314t",
     "cp315t",
+    "pypy39",
     "pypy311",
 )
 
 # What provide_pythons.sh leaves to pyenv, because no Debian suite it uses has it.
 PYENV_TAGS = ("cp39", "cp310", "cp311", "cp312")
+# What the stable Debian and Ubuntu have; tools/system_packages.sh installs it.
+APT_PACKAGES = {"pypy39": "pypy3"}
 
 PROBE_TIMEOUT_SECONDS = 20
 
@@ -218,6 +221,8 @@ def missing(found: Sequence[Interpreter], cache: pathlib.Path) -> Iterator[tuple
             continue
         if tag in PYENV_TAGS:
             yield tag, f"pyenv install 3.{tag[len('cp3') :]}"
+        elif tag in APT_PACKAGES:
+            yield tag, f"apt-get install {APT_PACKAGES[tag]}  (as root)"
         else:
             yield tag, f"{provide}  (as root)"
 

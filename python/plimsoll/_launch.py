@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from plimsoll._session_facts import path_with_pid
+from plimsoll import _session_facts
 
 VARIABLE = "PLIMSOLL_RUN"
 
@@ -42,7 +42,7 @@ def begin() -> None:
     if not follow:
         _forget_settings(settings)
     elif settings.pop("is_child", ""):
-        path, base_path = path_with_pid(path), path
+        path, base_path = _session_facts.path_with_pid(path), path
     else:
         os.environ[VARIABLE] += "is_child=1\n"
     settings.pop("pythonpath", None)
@@ -56,7 +56,7 @@ def _start(path: str, base_path: str, settings: dict[str, str], follow: bool) ->
     if sys.implementation.name == "pypy":
         from plimsoll import _pypy
 
-        _pypy.start(path, settings)
+        _pypy.start(path, settings, _session_facts.path_with_pid(base_path or path, "%d") if follow else "")
         return
     from plimsoll import _recording
 

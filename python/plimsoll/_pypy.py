@@ -24,11 +24,12 @@ _LONGEST_PERIOD_S = 0.999
 _SHORTEST_PERIOD_S = 1e-6
 _OFTEN_S = 0.01  # how often --mem asks for the memory in use
 _TRAILER = b"\3"
+_LOG = "PYPYLOG"
 _TRAILER_BYTES = 1 + 24
 #: What each setting that this recorder has nothing for is called, and what it is if nobody has set it.
 _NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "max_overhead": ("--max-overhead", "0"),
-             "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_bytes": ("--alloc", ""),
-             "native": ("--native", "")}
+             "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_exact": ("--alloc=exact", ""),
+             "max_depth": ("--max-depth", "2048"), "memory_mb": ("--memory-limit", "16")}
 
 
 class _Active:
@@ -36,6 +37,7 @@ class _Active:
 
     def __init__(self, path: str, settings: dict[str, str], has_log: bool) -> None:
         self.has_log = has_log
+        self.is_native = bool(settings.get("native"))
         self.profile = _create(path + ".vmprof")
         self.jitlog = _create(path + ".jit") if settings.get("jitlog") else None
 
@@ -47,9 +49,10 @@ def _create(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
 
-def start(path: str, settings: dict[str, str]) -> None:
-    """Starts the recording of this process, which is the only one. ValueError for a mode that PyPy
-    does not have; OSError if a file cannot be written."""
+def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
+    """Starts the recording of this process, which is the only one; child processes that are started anew will record
+    into path_of_children, with "%d" for their ids, if it is not empty. ValueError for a mode that PyPy does not have;
+    OSError if a file cannot be written."""
     global _active
     mode = settings.get("mode", "cpu")
     if mode not in ("cpu", "wall"):
@@ -57,14 +60,9 @@ def start(path: str, settings: dict[str, str]) -> None:
     missing = [option for name, (option, unset) in _NOT_HERE.items() if settings.get(name, unset) != unset]
     if missing:
         print(f"plimsoll: on PyPy there is no {', '.join(missing)}", file=sys.stderr)
-    period = 1 / float(settings.get("rate_hz", "1000"))
-    has_log = "pypylog" in settings
-    if has_log:
-        os.environ.pop("PYPYLOG", None)  # the log is this process's
-        _mark_clock()
+    has_log = "pypylog" in settings and _take_log(path, path_of_children)
     now = _Active(path, settings, has_log)
-    _vmprof.enable(now.profile, min(max(period, _SHORTEST_PERIOD_S), _LONGEST_PERIOD_S),
-                   float(settings.get("rss_interval_s", "1")) <= _OFTEN_S, False, False, mode == "wall")
+    _enable(now.profile, settings)
     if now.jitlog is not None:
         import _jitlog
 
@@ -76,6 +74,20 @@ def start(path: str, settings: dict[str, str]) -> None:
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
+def _enable(profile: int, settings: dict[str, str]) -> None:
+    period = min(max(1 / float(settings.get("rate_hz", "1000")), _SHORTEST_PERIOD_S), _LONGEST_PERIOD_S)
+    has_memory = float(settings.get("rss_interval_s", "1")) <= _OFTEN_S
+    is_native = bool(settings.get("native"))
+    distance = int(settings.get("alloc_bytes", "0"))
+    if distance:
+        sample_allocations = getattr(_vmprof, "enable_allocation_triggered", None)
+        if sample_allocations is not None:
+            sample_allocations(profile, distance, period, is_native, has_memory)
+            return
+        print("plimsoll: this PyPy cannot sample allocations: there is no --alloc", file=sys.stderr)
+    _vmprof.enable(profile, period, has_memory, False, is_native, settings.get("mode") == "wall")
+
+
 def _mark_clock() -> None:
     """Tells PyPy's log (PYPYLOG) the time of day, as the name of a section: its own clock counts ticks of unknown
     length.
@@ -83,11 +95,45 @@ def _mark_clock() -> None:
     Two marks when a program starts give their length roughly, which is what remains of a program that is killed;
     one at its end gives it exactly.
     """
+    _section(f"plimsoll-clock-{time.time_ns()}")
+
+
+def _section(section: str) -> None:
     import __pypy__
 
-    section = f"plimsoll-clock-{time.time_ns()}"
     __pypy__.debug_start(section)
     __pypy__.debug_stop(section)
+
+
+def _take_log(path: str, path_of_children: str) -> bool:
+    """Whether PyPy's log is the one that belongs to the profile: a child's may have been wanted elsewhere."""
+    logs = [f"+{name}.pypylog" for name in (path, path_of_children)]
+    if os.environ.get(_LOG, logs[0]) not in logs:
+        return False
+    _mark_clock()
+    if path_of_children:
+        os.environ[_LOG] = logs[1]
+    else:
+        os.environ.pop(_LOG, None)  # the log is this process's
+    os.register_at_fork(before=_before_fork, after_in_parent=_restore_log, after_in_child=_leave_log)
+    return True
+
+
+def _before_fork() -> None:
+    """In a child that is made by fork PyPy opens its log anew: where the variable says, or else on stderr."""
+    os.putenv(_LOG, "+" + os.devnull)
+
+
+def _leave_log() -> None:
+    _section("plimsoll-fork")  # opens it, if that has not happened yet
+    _restore_log()
+
+
+def _restore_log() -> None:
+    if _LOG in os.environ:
+        os.putenv(_LOG, os.environ[_LOG])
+    else:
+        os.unsetenv(_LOG)
 
 
 def _stop_at_exit() -> None:
@@ -97,20 +143,25 @@ def _stop_at_exit() -> None:
     if now.has_log:
         _mark_clock()
     _vmprof.disable()
-    _add_facts(now.profile)
+    _add_records(now.profile, now.is_native)
     if now.jitlog is not None:
         import _jitlog
 
         _jitlog.disable()
 
 
-def _add_facts(descriptor: int) -> None:
+def _add_records(descriptor: int, is_native: bool) -> None:
     """Puts what is known of the session in front of the trailer, where a reader ends."""
     at = os.lseek(descriptor, -_TRAILER_BYTES, os.SEEK_END)
     trailer = os.read(descriptor, _TRAILER_BYTES)
     if trailer[:1] != _TRAILER:
         return
     records = [b"\7" + _text("plimsoll." + name) + _text(value) for name, value in _session_facts.facts()]
+    if is_native:
+        from plimsoll import _pypy_native
+
+        names = _pypy_native.names_in(descriptor).items()
+        records += [b"\x08" + struct.pack("<q", address) + _text(name) for address, name in names]
     os.lseek(descriptor, at, os.SEEK_SET)
     os.write(descriptor, b"".join(records) + trailer)
 

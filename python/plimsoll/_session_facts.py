@@ -39,7 +39,8 @@ def process_name() -> str:
     return " ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words)
 
 
-def path_with_pid(path: str) -> str:
+def path_with_pid(path: str, pid: str = "") -> str:
     """``app.plim`` in process 123 is ``app.123.plim``."""
+    pid = pid or str(os.getpid())
     stem, dot, extension = path.rpartition(".")
-    return f"{stem}.{os.getpid()}.{extension}" if dot and "/" not in extension else f"{path}.{os.getpid()}"
+    return f"{stem}.{pid}.{extension}" if dot and "/" not in extension else f"{path}.{pid}"

@@ -37,11 +37,13 @@ class Function:
 
 @dataclass(frozen=True)
 class Frame:
-    """A function at a place in its source. Line and column count from 1; 0 is unknown."""
+    """A function at a place in its source. Line and column count from 1; 0 is unknown. ``trace``, where it ran as
+    machine code of PyPy's JIT, is the address of that, in hexadecimal: see :class:`plimsoll.jitlog.Forest`."""
 
     function: Function
     line: int
     column: int
+    trace: str = ""
 
     def __str__(self) -> str:
         file = os.path.basename(self.function.file)
@@ -337,7 +339,7 @@ class Profile:
 
     @cached_property
     def frames(self) -> "list[Frame]":
-        return [Frame(self.functions[function], line, column) for function, line, column in self._data.frames()]
+        return [Frame(self.functions[function], *rest) for function, *rest in self._data.frames()]
 
     @cached_property
     def threads(self) -> "list[Thread]":

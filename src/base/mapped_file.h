@@ -23,6 +23,8 @@ class MappedFile {
   ~MappedFile();
 
   [[nodiscard]] std::string_view view() const { return {static_cast<const char*>(memory_), size_}; }
+  // Gives the memory of whole pages between two offsets back to the kernel. They can be read again, from its cache.
+  void put_aside(std::size_t begin, std::size_t end) const;
 
  private:
   MappedFile(void* memory, std::size_t size) : memory_(memory), size_(size) {}

@@ -48,7 +48,8 @@ class Jitlog final : public Command {
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--limit", limit_, "At most N traces (30); 0 = all")->type_name("N");
-    app.add_flag("--json", as_json_, "As JSON, with nothing left out");
+    app.add_flag("--json", as_json_, "As JSON");
+    app.add_flag("--operations", has_operations_, "With --json: the operations of all traces, too");
     app.add_flag("--raw", is_raw_, "The log itself, unpacked, taken out of a profile if it is in one");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -122,8 +123,9 @@ class Jitlog final : public Command {
       return forest.traces[a].runs() > forest.traces[b].runs();
     });
     if (traces.empty() && !query_.empty()) console.notice("no trace matches " + query_);
-    PLIMSOLL_TRY(console.print(as_json_ ? jitlog_json(forest, traces, TraceDetail::kNumbers)
-                                        : render_traces(forest, traces, limit_, page)));
+    const TraceDetail detail = has_operations_ ? TraceDetail::kOperations : TraceDetail::kNumbers;
+    PLIMSOLL_TRY(
+        console.print(as_json_ ? jitlog_json(forest, traces, detail) : render_traces(forest, traces, limit_, page)));
     return kFine;
   }
 
@@ -131,7 +133,7 @@ class Jitlog final : public Command {
   std::optional<std::uint64_t> trace_;
   std::vector<std::string> stages_;
   std::size_t limit_ = 30;
-  bool as_json_ = false, is_raw_ = false;
+  bool as_json_ = false, has_operations_ = false, is_raw_ = false;
 };
 
 }  // namespace

@@ -92,6 +92,16 @@ TEST(Jitlog, WritesJson) {
   EXPECT_EQ(operation.at("name").as_string(), "int_add_ovf");
   EXPECT_EQ(operation.at("code").as_string(), "4801d8");
   EXPECT_EQ(root.at_pointer("/traces/0/stages/asm/operations/2/bridge").as_int64(), 8);
+  // AND of all traces, with the numbers of their operations or with these
+  for (const bool has_operations : {false, true}) {
+    FakeConsole all = with_log();
+    std::vector<std::string> words{"app.jit", "--json"};
+    if (has_operations) words.emplace_back("--operations");
+    EXPECT_EQ(run(all, words), kFine);
+    const boost::json::value list = boost::json::parse(all.out);
+    EXPECT_GT(list.at("traces").as_array().size(), 1U);
+    EXPECT_EQ(list.at_pointer("/traces/0/stages/asm/operations").is_array(), has_operations);
+  }
 }
 
 TEST(Jitlog, ReadsWhatPyPyRecorded) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -35,7 +36,7 @@ class PyPyFiles : public ::testing::Test {
   void TearDown() override { fs::remove_all(directory_); }
 
   void write(const std::string& name, const std::string& bytes) const { std::ofstream(directory_ / name) << bytes; }
-  void adopt() { adopt_pypy_files((directory_ / "app.plim").string(), console_); }
+  void adopt(const PyPyRun& run = {}) { adopt_pypy_files((directory_ / "app.plim").string(), run, console_); }
   [[nodiscard]] Result<profile::Profile> read(const std::string& name) const {
     return profile::read_plim_file((directory_ / name).string());
   }
@@ -85,6 +86,113 @@ TEST_F(PyPyFiles, OfChildProcessesToo) {
   adopt();
   EXPECT_TRUE(read("app.123.plim").ok());
   EXPECT_FALSE(has("app.plim") || has("app.123.plim.vmprof"));
+}
+
+TEST_F(PyPyFiles, OfChildProcessesThatRecordedNothingAreTakenAway) {
+  // GIVEN the logs of two child processes, of which one has a profile, too
+  write("app.123.plim.vmprof", kSamples);
+  write("app.123.plim.pypylog",
+        "[3e8] {plimsoll-clock-1000\n[7d0] {gc-minor\n[bb8] gc-minor}\n[fa0] {plimsoll-clock-2500\n");
+  write("app.124.plim.pypylog", "[3e8] {gc-minor\n");
+  // WHEN they are adopted THEN the one's is in its profile, and the other's is gone
+  adopt();
+  EXPECT_EQ(read("app.123.plim").value().markers.size(), 1U);
+  EXPECT_FALSE(has("app.123.plim.pypylog") || has("app.124.plim.pypylog") || has("app.124.plim"));
+}
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// A process whose CPU clock shows 5 ms at 100 s, when it begins to be recorded; it runs 10 ms, waits 2 s, runs 20 ms.
+PyPyRun run_that_waited(std::int32_t pid) {
+  CpuClock clock(5 * kMs, 100'000 * kMs);
+  clock.note(15 * kMs, 100'010 * kMs);
+  clock.note(15 * kMs, 102'010 * kMs);
+  clock.note(35 * kMs, 102'030 * kMs);
+  return {{os::Pid{pid}, {{os::Pid{pid}, clock}}}};
+}
+
+TEST_F(PyPyFiles, HaveTheirSamplesByTheTimeOfDay) {
+  // GIVEN samples of PyPy 8, which have CPU times, of a program that waits for two seconds
+  formats::vmprof::testing::Drawing drawing;
+  drawing.is_time_after = true;
+  write("app.plim.vmprof", drawing.draw(R"(
+    layout unix64 1000
+    header 7 mt pypy
+    start 100
+    name 16 py:main:1:app.py
+    stack 1 16 t=0 m=5 at=0.006
+    stack 1 16 t=0 m=5 at=0.015
+    stack 1 16 t=0 m=5 at=0.020
+    stack 1 16 t=0 m=5 at=0.035
+    end 103)"));
+  // WHEN they are adopted with the clocks that were noted THEN they are before the wait and after it, as is the memory
+  adopt(run_that_waited(123));
+  const Result<profile::Profile> profile = read("app.plim");
+  ASSERT_TRUE(profile.ok());
+  const std::vector<std::int64_t> times{1 * kMs, 10 * kMs, 2015 * kMs, 2030 * kMs};
+  EXPECT_EQ(profile.value().samples.time_ns, times);
+  EXPECT_EQ(profile.value().counters.at(0).time_ns, times);
+  EXPECT_EQ(profile.value().samples.weight_ns, (std::vector<std::int64_t>{1 * kMs, 9 * kMs, 5 * kMs, 15 * kMs}));
+  EXPECT_EQ(profile.value().end_ns, 3000 * kMs);
+}
+
+TEST_F(PyPyFiles, WithoutTimesShareTheCpuTimeThatWasUsed) {
+  // GIVEN samples of PyPy 7.3, each of 7.5 ms of CPU time where 1 ms was asked for
+  const std::string samples = R"(
+    layout unix64 1000
+    header 6 t pypy
+    start 100
+    name 16 py:main:1:app.py
+    stack 1 16 t=0
+    stack 1 16 t=0
+    stack 1 16 t=0
+    stack 1 16 t=0
+    end 102.03)";
+  write("app.plim.vmprof", formats::vmprof::testing::draw_file(samples));
+  // WHEN they are adopted THEN they are spread over the CPU time, and weigh it
+  adopt(run_that_waited(123));
+  const Result<profile::Profile> profile = read("app.plim");
+  ASSERT_TRUE(profile.ok());
+  EXPECT_EQ(profile.value().samples.time_ns,
+            (std::vector<std::int64_t>{7'500'000, 2015 * kMs, 2'022'500'000, 2030 * kMs}));
+  EXPECT_EQ(profile.value().samples.weight_ns, std::vector<std::int64_t>(4, 7'500'000));
+  EXPECT_EQ(profile.value().threads.at(0).cpu_ns, 30 * kMs);
+  EXPECT_EQ(profile.value().process_cpu_ns, 30 * kMs);
+}
+
+TEST_F(PyPyFiles, AreNotPlacedByTheClockOfAShellBetween) {
+  // GIVEN more samples than the process can have taken that was watched WHEN they are adopted THEN they stay
+  std::string samples = "layout unix64 1000\nheader 6 t pypy\nstart 100\n";
+  for (int i = 0; i < 200; ++i) samples += "stack 1 16 t=0\n";
+  write("app.plim.vmprof", formats::vmprof::testing::draw_file(samples + "end 102\n"));
+  adopt(run_that_waited(123));
+  EXPECT_EQ(read("app.plim").value().samples.time_ns[99], 1000 * kMs);
+  EXPECT_EQ(read("app.plim").value().samples.weight_ns[99], 1 * kMs);
+}
+
+TEST_F(PyPyFiles, TakeTheSourcesAlongThatRan) {
+  // GIVEN a file that is older than the recording, one that was written later, and one that nobody ran
+  write("old.py", "pass\n");
+  write("new.py", "pass\n");
+  write("other.py", "pass\n");
+  const std::string old_file = (directory_ / "old.py").string(), new_file = (directory_ / "new.py").string();
+  fs::last_write_time(old_file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto began = std::chrono::system_clock::now() - std::chrono::minutes(1);
+  const std::string samples = formats::vmprof::testing::draw_file(
+      "layout unix64 1000\nheader 6 t pypy\nstart " +
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(began.time_since_epoch()).count()) +
+      "\nname 16 py:f:1:" + old_file + "\nname 18 py:g:1:" + new_file + "\nname 20 py:h:1:<string>\n" +
+      "stack 1 16 1 18 1 20 t=0\nend 4000000000\n");
+  write("app.plim.vmprof", samples);
+  // WHEN they are adopted THEN the first is in the profile; or none, if none is wanted
+  adopt();
+  ASSERT_EQ(read("app.plim").value().sources.size(), 1U);
+  EXPECT_EQ(read("app.plim").value().sources[0].file, old_file);
+  write("app.plim.vmprof", samples);
+  PyPyRun run;
+  run.sources = PyPyRun::Sources::kOmit;
+  adopt(run);
+  EXPECT_TRUE(read("app.plim").value().sources.empty());
 }
 
 TEST_F(PyPyFiles, StayWhereTheyCannotBeRead) {

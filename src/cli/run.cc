@@ -98,7 +98,7 @@ class Run final : public Command {
            "--alloc=exact records all of them")
         ->type_name("[=BYTES]");
     app.add_flag("--native", settings_.native,
-                 "Record machine code, too: C functions and libraries (CPython 3.11 and newer, x86-64)");
+                 "Record machine code, too: C functions and libraries (CPython 3.11 and newer on x86-64; PyPy)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
     app.add_flag("--children", settings_.children, "Record child processes, too");
@@ -141,9 +141,18 @@ class Run final : public Command {
     if (is_external_) return run_external(argv, plim, output, console);
     const Result<std::string> boot = find_boot_directory(interpreter.value());
     if (!boot.ok()) return boot.error();
-    const Result<Ending> ending = run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()));
+    PyPyRun pypy;
+    if (!settings_.sources.value_or(true)) pypy.sources = PyPyRun::Sources::kOmit;
+    std::function<void(std::int32_t pid)> meanwhile;
+    if (is_pypy(argv[0]) && settings_.mode.value_or("cpu") == "cpu")
+      meanwhile = [&](std::int32_t pid) {
+        const Watched watched = settings_.children.value_or(false) ? Watched::kDescendants : Watched::kProgram;
+        pypy.clocks = watch_cpu_clocks(os::Pid{pid}, watched);
+      };
+    const Result<Ending> ending =
+        run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()), meanwhile);
     if (!ending.ok()) return ending.error();
-    adopt_pypy_files(plim, console);
+    adopt_pypy_files(plim, pypy, console);
     std::error_code error;
     if (!is_plim())
       convert(plim, output, console);
@@ -274,10 +283,16 @@ class Run final : public Command {
     if (has_pypylog) all.emplace_back("PYPYLOG", "+" + pypy_log_path(path));
     return all;
   }
+  // In a virtual environment it is called python, too, and is a link.
+  static bool is_pypy(const std::string& interpreter) {
+    std::error_code none;
+    const fs::path file = fs::canonical(interpreter, none);
+    return file.filename().string().starts_with("pypy") ||
+           fs::path(interpreter).filename().string().starts_with("pypy");
+  }
   // PyPy's own log of its collector and its JIT, unless the user wants that elsewhere. "%d" is its process id to PyPy.
   static bool writes_pypylog(const std::string& interpreter, const std::string& path) {
-    return fs::path(interpreter).filename().string().starts_with("pypy") && std::getenv("PYPYLOG") == nullptr &&
-           path.find("%d") == std::string::npos;
+    return is_pypy(interpreter) && std::getenv("PYPYLOG") == nullptr && path.find("%d") == std::string::npos;
   }
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {

@@ -51,22 +51,33 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
                              format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));
 }
 
-void report_children(const std::string& plim, Console& console) {
-  // As _recording.path_with_pid names them: app.plim, app.123.plim.
+std::vector<std::string> profiles_of_children(const std::string& plim, std::string_view ending) {
+  // As _session_facts.path_with_pid names them: app.plim, app.123.plim.
   const std::filesystem::path path(plim);
+  const std::string pattern =
+      (path.parent_path() / path.stem()).string() + ".[0-9]*" + path.extension().string() + std::string(ending);
+  std::vector<std::string> found_paths;
   glob_t found{};
-  const std::string pattern = (path.parent_path() / path.stem()).string() + ".[0-9]*" + path.extension().string();
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-    constexpr std::size_t kNamed = 4;
-    std::string names;
-    for (std::size_t i = 0; i < std::min(found.gl_pathc, kNamed); ++i) names += std::string(" ") + found.gl_pathv[i];
-    if (found.gl_pathc > kNamed) names += " ...";
-    console.notice(fmt::format(
-        "{}:{}",
-        counted(found.gl_pathc, "child process has a profile of its own", "child processes have profiles of their own"),
-        names));
-  }
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+      const std::string_view file(found.gl_pathv[i]);
+      found_paths.emplace_back(file.substr(0, file.size() - ending.size()));
+    }
   ::globfree(&found);
+  return found_paths;
+}
+
+void report_children(const std::string& plim, Console& console) {
+  const std::vector<std::string> children = profiles_of_children(plim);
+  if (children.empty()) return;
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(children.size(), kNamed); ++i) names += " " + children[i];
+  if (children.size() > kNamed) names += " ...";
+  console.notice(fmt::format(
+      "{}:{}",
+      counted(children.size(), "child process has a profile of its own", "child processes have profiles of their own"),
+      names));
 }
 
 }  // namespace plimsoll::cli

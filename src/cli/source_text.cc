@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "cli/utf8.h"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::size_t kTab = 4;
 constexpr off_t kLargestSource = 32'000'000;
+constexpr std::size_t kMostEmbedded = 32'000'000;  // in all
 
 std::string expand_tabs(std::string_view line) {
   std::string out;
@@ -74,6 +77,23 @@ SourceText source_of(const profile::Profile& profile, std::string_view file) {
   if (!disk) return {};
   const bool changed = profile.start_realtime_ns != 0 && disk->modified_ns > profile.start_realtime_ns;
   return {changed ? SourceOrigin::kDiskChanged : SourceOrigin::kDisk, split_lines(disk->text)};
+}
+
+void embed_sources(profile::Profile& profile, const std::string& directory) {
+  std::set<StringId> files;
+  for (std::size_t i = 0; i < profile.functions.size(); ++i) {
+    const profile::Function& function = profile.functions[FunctionId{i}];
+    if (function.kind == profile::FunctionKind::kPython && !function.file.is_none()) files.insert(function.file);
+  }
+  std::size_t bytes = 0;
+  for (const StringId file : files) {
+    const std::string name(profile.strings[file]);
+    if (name.empty() || name.front() == '<') continue;
+    std::optional<DiskFile> disk = read_regular_file(name.front() == '/' ? name : directory + "/" + name);
+    if (!disk || disk->modified_ns > profile.start_realtime_ns || bytes + disk->text.size() > kMostEmbedded) continue;
+    bytes += disk->text.size();
+    profile.sources.push_back({name, std::move(disk->text)});
+  }
 }
 
 }  // namespace plimsoll::cli

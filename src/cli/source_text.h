@@ -28,6 +28,11 @@ struct SourceText {
 // The text that the profile holds; else the regular file of that name, if it can be read; else nothing.
 SourceText source_of(const profile::Profile& profile, std::string_view file);
 
+// Takes the texts of the profile's files along, as a recording does that is made in the program: those that have not
+// changed since it began. Names without a directory are in `directory`. For profiles of our own making only: the names
+// in others may be those of anybody's secrets.
+void embed_sources(profile::Profile& profile, const std::string& directory);
+
 // Lines as Python counts them: ended by \n, \r\n or \r.
 std::vector<std::string> split_lines(std::string_view text);
 

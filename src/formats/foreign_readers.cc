@@ -16,7 +16,8 @@ namespace plimsoll::formats {
 std::vector<Reader> foreign_readers() {
   std::vector<Reader> all = json_readers();
   all.insert(all.end(), {
-                            {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read},
+                            {"vmprof", "profiles of vmprof, on CPython and PyPy", vmprof::is_vmprof, vmprof::read,
+                             vmprof::read_file},
                             {"pprof", "profile.proto, of pprof and many others", pprof::is_pprof, pprof::read},
                             {"memray", "memray's files", memray::is_memray, memray::read},
                             {"mojo", "Austin's binary files", mojo::is_mojo, mojo::read},

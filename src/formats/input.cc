@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/mapped_file.h"
 #include "formats/foreign_readers.h"
 #include "formats/refusals.h"
 #include "profile/plim_format.h"
@@ -23,11 +22,23 @@ Error unknown_format() {
   return {ErrorKind::kBadInput, "not a profile that can be read; formats are " + names};
 }
 
-Result<profile::Profile> read_plain(std::string_view bytes) {
+// Null if there is none.
+const Reader* reader_of(std::string_view bytes) {
   const std::vector<Reader>& all = readers();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Reader& one) { return one.recognises(bytes); });
-  if (found != all.end()) return found->read(bytes);
+  return found == all.end() ? nullptr : &*found;
+}
+
+Result<profile::Profile> read_plain(std::string_view bytes) {
+  if (const Reader* reader = reader_of(bytes)) return reader->read(bytes);
   return refusal(bytes).value_or(unknown_format());
+}
+
+Result<profile::Profile> read_mapped(const MappedFile& file) {
+  if (!is_gzip(file.view()))
+    if (const Reader* reader = reader_of(file.view()); reader != nullptr && reader->read_file != nullptr)
+      return reader->read_file(file);
+  return read_profile(file.view());
 }
 
 }  // namespace
@@ -66,7 +77,7 @@ Result<Gunzipped> read_unpacked_file(const std::string& path) {
 Result<profile::Profile> read_profile_file(const std::string& path) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  Result<profile::Profile> profile = read_profile(file.value().view());
+  Result<profile::Profile> profile = read_mapped(file.value());
   if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};
   return profile;
 }

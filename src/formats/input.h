@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "formats/gzip.h"
 #include "profile/profile.h"
@@ -18,6 +19,8 @@ struct Reader {
   // Whether bytes look like this format. Cheap, and no two readers say so of the same bytes.
   bool (*recognises)(std::string_view bytes);
   Result<profile::Profile> (*read)(std::string_view bytes);
+  // The same of a file, whose bytes it puts aside as it goes: for formats of large files. May be null.
+  Result<profile::Profile> (*read_file)(const MappedFile& file) = nullptr;
 };
 
 // All readers; .plim is the first.

@@ -136,6 +136,38 @@ std::string write_chrome_trace(const Profile& profile) {
   });
   return text + "]";
 }
+// A delta is the time before a sample, and so the weight of the one before it.
+std::string write_cpuprofile(const Profile& profile) {
+  std::string nodes = R"json({"id":1,"callFrame":{"functionName":"(root)"},"children":[)json";
+  std::string calls, samples, deltas = "0";
+  std::size_t last = 1;
+  std::int64_t end_us = 0;
+  for_each_sample(profile, [&](std::size_t row, const std::vector<FrameText>& frames) {
+    if (!frames.empty()) nodes += fmt::format("{}{}", nodes.ends_with('[') ? "" : ",", last + 1);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const std::string callee = i + 1 < frames.size() ? std::to_string(last + 2) : std::string{};
+      calls += fmt::format(
+          R"json(,{{"id":{},"callFrame":{{"functionName":"{}","url":"{}","lineNumber":1}},"children":[{}]}})json",
+          ++last, frames[i].name, frames[i].file, callee);
+    }
+    samples += fmt::format("{}{}", row == 0 ? "" : ",", frames.empty() ? 1 : last);
+    end_us += microseconds(profile, row);
+    if (row + 1 < profile.samples.size()) deltas += fmt::format(",{}", microseconds(profile, row));
+  });
+  return fmt::format(R"json({{"nodes":[{}]}}{}],"startTime":0,"endTime":{},"samples":[{}],"timeDeltas":[{}]}})json",
+                     nodes, calls, end_us, samples, deltas);
+}
+std::string write_pypylog(const Profile& profile) {
+  std::string text;
+  std::int64_t now_ns = 1;
+  for_each_sample(profile, [&](std::size_t row, const std::vector<FrameText>& frames) {
+    for (const FrameText& frame : frames) text += fmt::format("[{:x}] {{{}\n", now_ns, frame.name);
+    now_ns += profile.samples.weight_ns[row];
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+      text += fmt::format("[{:x}] {}}}\n", now_ns, frame->name);
+  });
+  return text;
+}
 std::string write_plim(const Profile& profile) {
   return profile::PlimEncoder::file_header() + profile::PlimEncoder(1).encode(profile);
 }
@@ -147,9 +179,14 @@ struct Carrier {
   std::int64_t tolerance_ns = 0;  // of a sample
 };
 std::vector<Carrier> carriers() {
-  std::vector<Carrier> all = {
-      {"plim", write_plim},        {"pyinstrument", write_pyinstrument, 1}, {"chrome trace", write_chrome_trace, 1},
-      {"perf script", write_perf}, {"austin", write_austin, 500},           {"mojo", write_mojo, 500}};
+  std::vector<Carrier> all = {{"plim", write_plim},
+                              {"pyinstrument", write_pyinstrument, 1},
+                              {"chrome trace", write_chrome_trace, 1},
+                              {"perf script", write_perf},
+                              {"austin", write_austin, 500},
+                              {"mojo", write_mojo, 500},
+                              {"cpuprofile", write_cpuprofile, 500},
+                              {"pypylog", write_pypylog}};
   for (const Writer& writer : writers())
     if (writer.name != "pprof-heap")
       all.push_back({std::string(writer.name),

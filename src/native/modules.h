@@ -67,7 +67,7 @@ class Modules {
   Status refresh_other(std::int64_t now_ns);
   void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
 
-  const ProcessMemory memory_;
+  const ProcessMemory memory_{};
   RulePool pool_;
   std::atomic<const ModuleMap*> current_{nullptr};
   Map newest_, before_;

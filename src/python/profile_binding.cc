@@ -60,7 +60,7 @@ nb::list functions(const Profile& profile) {
 nb::list frames(const Profile& profile) {
   nb::list rows;
   for (const profile::Frame& frame : profile.frames.rows())
-    rows.append(nb::make_tuple(frame.function.index(), frame.line, frame.column));
+    rows.append(nb::make_tuple(frame.function.index(), frame.line, frame.column, text(profile, frame.trace)));
   return rows;
 }
 

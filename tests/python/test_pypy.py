@@ -8,13 +8,14 @@ import pathlib
 import subprocess
 import sys
 from functools import lru_cache
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping
 
 import pytest
 
 import harness
 import plimsoll
 from plimsoll.compat import vmprof
+from plimsoll.jitlog import Forest
 
 pytestmark = pytest.mark.any_version
 
@@ -35,19 +36,19 @@ sys.exit(3)
 
 
 @lru_cache(maxsize=None)
-def interpreter() -> Optional[str]:
-    """A PyPy of this machine, as tools/pythons.py finds it."""
+def interpreters() -> "dict[str, str]":
+    """The PyPys of this machine, as tools/pythons.py finds them."""
     done = subprocess.run([sys.executable, ROOT / "tools" / "pythons.py", "--json"], stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout) if done.returncode == 0 else []
-    return next((one["path"] for one in found if one["tag"].startswith("pypy")), None)
+    return {one["tag"]: one["path"] for one in found if one["tag"].startswith("pypy")}
 
 
-@pytest.fixture
-def pypy(tmp_path: pathlib.Path) -> "tuple[str, Mapping[str, str]]":
+@pytest.fixture(params=["pypy39", "pypy311"])
+def pypy(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> "tuple[str, Mapping[str, str]]":
     """PyPy and an environment in which it finds plimsoll."""
-    path = interpreter()
+    path = interpreters().get(request.param)
     if path is None:
-        pytest.skip("there is no PyPy here; tools/provide_pythons.sh provides one")
+        pytest.skip(f"{request.param} is not here; tools/pythons.py says where it comes from")
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / "plimsoll").symlink_to(pathlib.Path(plimsoll.__file__).parent)
@@ -80,6 +81,10 @@ def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Wr
     assert all(0 <= marker.time_ns and marker.time_ns + marker.duration_ns <= profile.duration * 1e9 + 1 for marker in spans)
     log = json.loads(harness.plimsoll_command("jitlog", path, "--json").expect(0).out)
     assert any(trace.get("place", {}).get("function") == "work" for trace in log["traces"])
+    # AND the frames that ran as machine code lead to their traces
+    forest = Forest.open(path)
+    traces = {forest.trace_at(int(frame.trace, 16)) for frame in profile.frames if frame.trace.startswith("0x")}
+    assert traces and all(trace is not None and trace.code_start for trace in traces)
 
 
 def test_all_time_is_recorded(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
@@ -90,19 +95,73 @@ def test_all_time_is_recorded(tmp_path: pathlib.Path, program: Write, pypy: Any)
     assert profile.meta["mode"] == "wall" and harness.total_seconds(profile)["wait"] > 0.15
 
 
+FORKING = """
+import gc, os, subprocess, sys
+def work():
+    gc.collect()
+    return sum(len(str(i)) for i in range(4000000))
+if len(sys.argv) == 1:
+    pid = os.fork()
+    if pid == 0: work(); sys.exit(0)
+    os.waitpid(pid, 0)
+    print(os.environ.get("PYPYLOG"), flush=True)
+    sys.exit(subprocess.call([sys.executable, __file__, "child"]))
+work()
+print(os.environ.get("PYPYLOG"))
+"""
+
+
 def test_child_processes_that_start_anew_have_files_of_their_own(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
     # GIVEN a program that forks a child, and starts another
-    source = program("import os, subprocess, sys\ndef work(): return sum(len(str(i)) for i in range(4000000))\n"
-                     "if len(sys.argv) == 1:\n    pid = os.fork()\n    if pid == 0: work(); sys.exit(0)\n"
-                     "    os.waitpid(pid, 0)\n    sys.exit(subprocess.call([sys.executable, __file__, 'child']))\n"
-                     "work()")
-    done = record(pypy, tmp_path / "app.plim", source, options=["--children", "--jitlog"])
-    # THEN the one that was started has a profile, and the one that was forked has left its parent's alone
+    done = record(pypy, tmp_path / "app.plim", program(FORKING), options=["--children", "--jitlog"])
+    # THEN the one that was started has a profile, with what its collector did, and the one that was forked has left its
+    # parent's alone
     child, = tmp_path.glob("app.*.plim")
     assert "1 child process has a profile of its own" in done.err
-    assert harness.total_seconds(plimsoll.Profile.open(child))["work"] > 0
+    profile = plimsoll.Profile.open(child)
+    assert harness.total_seconds(profile)["work"] > 0
+    assert "gc-collect-step" in {marker.name for marker in profile.markers}
+    assert profile.meta["times"] != "assumed: samples are spread evenly"
     parent = plimsoll.Profile.open(tmp_path / "app.plim")
     assert parent.complete and "work" not in harness.total_seconds(parent)
+    assert "gc-collect-step" not in {marker.name for marker in parent.markers}
+    # and no other file is left
+    assert sorted(file.name for file in tmp_path.glob("app.*")) == sorted(["app.plim", child.name])
+
+
+def test_child_processes_that_are_not_recorded_see_nothing_of_it(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    # GIVEN a program that forks and starts child processes WHEN it is recorded alone THEN PyPy's log is its own: it is on
+    # nobody's stderr, and in nobody's environment
+    done = record(pypy, tmp_path / "app.plim", program(FORKING), options=[])
+    assert done.out == "None\nNone\n" and done.own_err == ""
+    assert [file.name for file in tmp_path.glob("app.*")] == ["app.plim"]
+
+
+def test_samples_and_what_the_collector_did_are_on_one_time_axis(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    # GIVEN a program that computes, waits longer than any scheduler lets it wait, and computes again
+    source = program("import gc, time\n"
+                     "def use():\n    end = time.process_time() + 0.1\n"
+                     "    while time.process_time() < end: [str(i) for i in range(1000)]\n"
+                     "def before(): use()\ndef after(): use(); gc.collect()\n"
+                     "before()\nprint(time.time())\ntime.sleep(2)\nafter()\n")
+    # WHEN it is recorded by its CPU time, which does not go on meanwhile
+    done = record(pypy, tmp_path / "app.plim", source, options=["--mem"])
+    profile = plimsoll.Profile.open(tmp_path / "app.plim")
+    session = json.loads(harness.plimsoll_command("info", "--json", tmp_path / "app.plim").expect(0).out)["session"]
+    waits_ns = int((float(done.out) + 1) * 1e9) - session["start_realtime_ns"]
+    # THEN what came before the wait is before it, and what came after is after it
+    before, after = (list(profile.filter(function=name).samples.time_ns) for name in ("before", "after"))
+    assert before and after and before == sorted(before) and after == sorted(after)
+    # Those of PyPy 7.3 have no times: they are spread evenly, so one or two may be on the other side.
+    astray = 0 if session["meta"]["weights"].startswith("measured: the time") else 3
+    assert sum(time_ns >= waits_ns for time_ns in before) <= astray
+    assert sum(time_ns <= waits_ns for time_ns in after) <= astray
+    rss = list(profile.counters["rss"].time_ns)
+    assert rss == sorted(rss) and rss[0] < waits_ns < rss[-1]
+    # AND all samples together stand for the CPU time that was used
+    assert profile.sampled >= 0.15
+    # AND the sources are there
+    assert profile.sources[str(source)] == source.read_text()
 
 
 def test_a_program_that_is_killed_leaves_what_was_sampled(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
@@ -115,8 +174,42 @@ def test_what_pypy_cannot_do_is_said(tmp_path: pathlib.Path, program: Write, pyp
     source = program("print('ran')")
     done = record(pypy, tmp_path / "app.plim", source, options=["--mode", "gil"])
     assert done.out == "ran\n" and "PyPy records CPU time or all time" in done.err
-    done = record(pypy, tmp_path / "app.plim", source, options=["--tasks", "--engine", "perf"])
-    assert done.out == "ran\n" and "on PyPy there is no --engine, --tasks" in done.err
+    done = record(pypy, tmp_path / "app.plim", source, options=["--tasks", "--engine", "perf", "--max-depth", "9"])
+    assert done.out == "ran\n" and "on PyPy there is no --engine, --tasks, --max-depth" in done.err
+    done = record(pypy, tmp_path / "app.plim", source, options=["--alloc"])
+    assert done.out == "ran\n" and "this PyPy cannot sample allocations: there is no --alloc" in done.err
+
+
+def test_allocations_are_sampled_where_pypy_can(tmp_path: pathlib.Path) -> None:
+    # GIVEN the sampler of a PyPy that samples allocations, with its own function for it
+    text = """
+import sys, types
+calls = []
+sampler = types.SimpleNamespace(
+    enable_allocation_triggered=lambda *words: calls.append(words[1:]), enable=lambda *words: calls.append("enable"),
+    disable=lambda: None, VMProfError=Exception)
+sys.modules["_vmprof"] = sampler
+from plimsoll import _pypy
+_pypy.start(sys.argv[1], {"alloc_bytes": "4096", "rate_hz": "500", "rss_interval_s": "0.01"}, "")
+print(calls)
+"""
+    # WHEN a recording with --alloc=4096 starts THEN it is called: distance, period, native, memory
+    done = harness.run([sys.executable, "-c", text, tmp_path / "app.plim"]).expect(0)
+    assert done.out == "[(4096, 0.002, False, True)]\n"
+
+
+def test_native_functions_have_names(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
+    # GIVEN a program that computes in a library of C, on a machine with the library that unwinds for PyPy
+    source = program("import hashlib\ndata = bytes(1000000)\n"
+                     "def digest(): return [hashlib.sha256(data).digest() for _ in range(100)]\ndigest()")
+    done = record(pypy, tmp_path / "app.plim", source, options=["--native"])
+    if "could not load libunwind" in done.err:
+        pytest.skip("PyPy finds no libunwind.so here; package libunwind-dev has it")
+    # THEN its functions are there, by their names or by where they are in their libraries
+    functions = [function for function in plimsoll.Profile.open(tmp_path / "app.plim").functions if function.kind == "native"]
+    assert functions and all(function.file.startswith("/") for function in functions)
+    assert any("libcrypto" in function.file for function in functions)
+    assert not any(function.name.startswith("0x") for function in functions)
 
 
 def test_a_log_of_the_jit_needs_one(tmp_path: pathlib.Path, program: Write) -> None:

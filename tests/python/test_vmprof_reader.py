@@ -227,6 +227,7 @@ def test_a_tree_as_json() -> None:
 
 
 def test_nodes_are_equal_with_all_below() -> None:
+    assert vmprof.Node is Node
     one, two = stats_of([2, 4], [2]).get_tree(), stats_of([2], [2, 4]).get_tree()
     assert one == two and not one != two and one != "text"
     two.add_child(6, "more")

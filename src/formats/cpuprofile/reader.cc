@@ -1,6 +1,8 @@
 // formats/cpuprofile/reader.cc: nodes of a call tree, then the node of each sample.
 #include "formats/cpuprofile/reader.h"
 
+#include <algorithm>
+
 #include "formats/cpuprofile/call_tree.h"
 #include "formats/json_values.h"
 
@@ -22,9 +24,14 @@ class Reader {
     for (const json::value& node : *nodes) tree_.add(node);
     const json::array* deltas = array_member(&file, "timeDeltas");
     const ThreadId thread = out_.thread("", "");
+    double at_us = number_member(&file, "startTime").value_or(0) + number_of(element(deltas, 0)).value_or(0);
     for (std::size_t row = 0; row < samples->size(); ++row) {
-      // A delta is the time since the sample before, and so the sample before lasted until then.
-      const double weight = number_of(element(deltas, row + 1)).value_or(0);
+      // A delta is the time since the sample before, and so the sample before lasted until then; the last one, until
+      // the end.
+      const bool is_last = row + 1 == samples->size();
+      const double weight = is_last ? std::max(0.0, number_member(&file, "endTime").value_or(at_us) - at_us)
+                                    : number_of(element(deltas, row + 1)).value_or(0);
+      at_us += weight;
       out_.sample(thread, tree_.stack_of(integer_of(&(*samples)[row])), nanoseconds_of(weight, kMicrosecond));
     }
     return out_.take();

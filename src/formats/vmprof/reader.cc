@@ -44,18 +44,20 @@ Weight weight_of(const Survey& survey) {
 // Fills a Profile from the records of a file.
 class Reader {
  public:
-  Reader(std::string_view bytes, Layout layout)
-      : bytes_(bytes),
+  Reader(Input input, Layout layout)
+      : input_(input),
         layout_(layout),
-        survey_(survey(bytes, layout)),
+        survey_(survey(input, layout)),
         weight_(weight_of(survey_)),
         stacks_(profile_, survey_, layout),
         allocations_(profile_, survey_, layout) {}
 
+  [[nodiscard]] int version() const { return survey_.mode.version; }
+
   profile::Profile read() {
     session();
     reserve();
-    RecordReader records(bytes_, layout_);
+    RecordReader records(input_, layout_);
     for (Record record; records.next(record);) take(record, records.mode());
     finish();
     return std::move(profile_);
@@ -75,6 +77,7 @@ class Reader {
     if (survey_.period_us > 0) set("rate_hz", rate());
     set("weights", is_measured() ? std::string_view("measured: the time since the sample before") : weight_.source);
     if (!survey_.first_time_ns) set("times", "assumed: samples are spread evenly");
+    if (is_measured() && !mode.is_real_time) set(kClockFact, std::to_string(zero()));
     if (survey_.ending == RecordReader::Ending::kDamaged)
       set("damage", "bytes that make no sense from byte " + std::to_string(survey_.end_position) + " on");
     system();
@@ -82,7 +85,8 @@ class Reader {
   // Columns that grow by doubling would take twice the memory. A damaged file may count what it cannot hold.
   void reserve() {
     constexpr std::size_t kSmallestRecord = 9;
-    const std::size_t count = std::min(static_cast<std::size_t>(survey_.samples), bytes_.size() / kSmallestRecord);
+    const std::size_t count =
+        std::min(static_cast<std::size_t>(survey_.samples), input_.bytes.size() / kSmallestRecord);
     profile::SampleTable& samples = profile_.samples;
     samples.time_ns.reserve(count);
     samples.thread.reserve(count);
@@ -200,13 +204,12 @@ class Reader {
   void finish() {
     allocations_.finish();
     for (const std::int64_t time : profile_.samples.time_ns) profile_.end_ns = std::max(profile_.end_ns, time);
-    if (!survey_.first_time_ns || !is_measured())
-      profile_.end_ns = std::max(profile_.end_ns, survey_.elapsed_us().value_or(0) * kMicrosecond);
+    profile_.end_ns = std::max(profile_.end_ns, survey_.elapsed_us().value_or(0) * kMicrosecond);
     if (lost_ns_ > 0) profile_.drops.push_back({"gaps of over a second between samples", 0, lost_ns_});
   }
 
   static constexpr std::size_t kNoCounter = ~std::size_t{0};
-  const std::string_view bytes_;
+  const Input input_;
   const Layout layout_;
   const Survey survey_;
   const Weight weight_;
@@ -220,6 +223,17 @@ class Reader {
   std::size_t rss_ = kNoCounter;
 };
 
+Result<profile::Profile> read_input(Input input) {
+  const Result<std::optional<Layout>> layout = detect_layout(input.bytes);
+  if (!layout.ok()) return layout.error();
+  if (!layout.value()) return Error{ErrorKind::kBadInput, "not a vmprof profile"};
+  Reader reader(input, *layout.value());
+  if (const int version = reader.version(); version < 0 || version > kNewestVersion)
+    return Error{ErrorKind::kUnsupported, "a vmprof profile of version " + std::to_string(version) +
+                                              ": those of 0 to " + std::to_string(kNewestVersion) + " can be read"};
+  return reader.read();
+}
+
 }  // namespace
 
 bool is_vmprof(std::string_view bytes) {
@@ -227,11 +241,7 @@ bool is_vmprof(std::string_view bytes) {
   return !layout.ok() || layout.value().has_value();
 }
 
-Result<profile::Profile> read(std::string_view bytes) {
-  const Result<std::optional<Layout>> layout = detect_layout(bytes);
-  if (!layout.ok()) return layout.error();
-  if (!layout.value()) return Error{ErrorKind::kBadInput, "not a vmprof profile"};
-  return Reader(bytes, *layout.value()).read();
-}
+Result<profile::Profile> read(std::string_view bytes) { return read_input({bytes}); }
+Result<profile::Profile> read_file(const MappedFile& file) { return read_input({file.view(), &file}); }
 
 }  // namespace plimsoll::formats::vmprof

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
 #include "formats/vmprof/testing.h"
 #include "profile/flat.h"
 
@@ -306,6 +310,41 @@ TEST(VmprofReader, KeepsWhatComesBeforeACutAtAnyByte) {
   EXPECT_EQ(last, 3U);
 }
 
+// How much of mapped files is in memory: bytes.
+std::int64_t mapped_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssFile:")) return std::strtoll(line.c_str() + 8, nullptr, 10) * 1024;
+  return 0;
+}
+
+TEST(VmprofReader, HoldsLittleOfALargeFile) {
+  // GIVEN a file of 40 MB
+  const std::string start = draw_file("layout unix64 1000\nheader 6 - cpython\nname 16 py:main:1:app.py\n");
+  Drawing drawing;
+  std::string stack = drawing.draw("layout unix64 1000\nheader 6 - cpython\nstack 16 16 16 16 16 16 16 16 16 16 t=7\n");
+  stack.erase(0, draw_file("layout unix64 1000\nheader 6 - cpython\n").size());
+  const std::string path = ::testing::TempDir() + "large.prof";
+  {
+    std::ofstream file(path, std::ios::binary);
+    file << start;
+    for (int i = 0; i < 400'000; ++i) file << stack;
+  }
+  // WHEN it is read THEN all of it is there, and most of its bytes have left the memory
+  const Result<MappedFile> file = MappedFile::open(path);
+  ASSERT_TRUE(file.ok());
+  const std::int64_t before = mapped_bytes();
+  const Result<profile::Profile> profile = read_file(file.value());
+  const std::int64_t after = mapped_bytes();
+  std::remove(path.c_str());
+  ASSERT_TRUE(profile.ok());
+  EXPECT_EQ(profile.value().samples.size(), 400'000U);
+  EXPECT_EQ(profile.value().stacks.size(), 10U);
+  EXPECT_LT(after - before, 20'000'000) << "of " << file.value().view().size();
+  // AND what has been put aside can be read again
+  EXPECT_TRUE(file.value().view().starts_with(start));
+}
+
 TEST(VmprofReader, TellsWhereBytesMakeNoSense) {
   // GIVEN a byte that is no marker WHEN it is met THEN what came before stays, and the place is told
   const profile::Profile profile = profile_of(draw_file(R"(
@@ -319,7 +358,7 @@ TEST(VmprofReader, TellsWhereBytesMakeNoSense) {
   EXPECT_NE(profile.meta_value("damage"), "");
 }
 
-TEST(VmprofReader, RefusesBigEndianByNameAndForeignBytes) {
+TEST(VmprofReader, RefusesBigEndianAndLaterVersionsByNameAndForeignBytes) {
   // GIVEN headers of big-endian machines, and bytes of something else WHEN they are read THEN the errors say so
   const std::string wide("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0", 24);
   const std::string narrow("\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0", 16);
@@ -330,6 +369,9 @@ TEST(VmprofReader, RefusesBigEndianByNameAndForeignBytes) {
     EXPECT_EQ(profile.error().kind, ErrorKind::kUnsupported);
     EXPECT_NE(profile.error().message.find("big-endian"), std::string::npos);
   }
+  const Result<profile::Profile> later = read(draw_file("layout unix64 1000\nheader 8 - cpython\nstack 16 t=1\n"));
+  ASSERT_FALSE(later.ok());
+  EXPECT_EQ(later.error().message, "a vmprof profile of version 8: those of 0 to 7 can be read");
   for (const std::string_view bytes : {"", "hello", "\0\0\0\0\4\0\0\0"}) EXPECT_FALSE(is_vmprof(bytes));
 }
 

@@ -74,7 +74,8 @@ Result<std::optional<Layout>> detect_layout(std::string_view bytes) {
   return std::optional<Layout>();
 }
 
-RecordReader::RecordReader(std::string_view bytes, Layout layout) : bytes_(bytes), layout_(layout) {
+RecordReader::RecordReader(Input input, Layout layout) : bytes_(input.bytes), file_(input.file), layout_(layout) {
+  const std::string_view bytes = bytes_;
   const std::size_t header = kHeaderWords * layout.word;
   if (bytes.size() < header) {
     ending_ = Ending::kCut;
@@ -85,8 +86,15 @@ RecordReader::RecordReader(std::string_view bytes, Layout layout) : bytes_(bytes
 }
 
 bool RecordReader::next(Record& record) {
+  constexpr std::size_t kHeld = std::size_t{8} << 20U;
+  if (file_ != nullptr && position_ - put_aside_ > kHeld) put_aside();
   if (ending_ != Ending::kNone) return false;
   return read(record);
+}
+
+void RecordReader::put_aside() {
+  file_->put_aside(put_aside_, position_);
+  put_aside_ = position_;
 }
 
 bool RecordReader::damaged() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "formats/vmprof/format.h"
 
@@ -21,6 +22,12 @@ struct Layout {
 // Finds the layout in the first bytes of a file; none if they are not those of a vmprof profile. A big-endian profile
 // is an error (kUnsupported).
 Result<std::optional<Layout>> detect_layout(std::string_view bytes);
+
+// A whole file: its bytes, and where they are mapped, if it is to put aside what has been read.
+struct Input {
+  std::string_view bytes;
+  const MappedFile* file = nullptr;
+};
 
 // What the file's header says.
 struct Mode {
@@ -61,8 +68,8 @@ class RecordReader {
     kDamaged,  // the bytes make no sense
   };
 
-  // `bytes` is the whole file, with a layout that detect_layout found.
-  RecordReader(std::string_view bytes, Layout layout);
+  // The layout is one that detect_layout found.
+  RecordReader(Input input, Layout layout);
 
   // The next record; false if there is none.
   bool next(Record& record);
@@ -105,8 +112,11 @@ class RecordReader {
   bool bytes(std::int64_t size, std::string_view& view);
   bool text(std::string_view& view);
   bool damaged();
+  void put_aside();
 
   std::string_view bytes_;
+  const MappedFile* file_ = nullptr;
+  std::size_t put_aside_ = 0;  // bytes
   Layout layout_;
   std::size_t position_ = 0;
   std::int64_t period_us_ = 0;

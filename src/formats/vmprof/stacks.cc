@@ -2,6 +2,7 @@
 #include "formats/vmprof/stacks.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "base/hexadecimal.h"
@@ -22,8 +23,17 @@ StackId StackBuilder::stack_of(std::string_view entries, const Mode& mode) {
   if (entries.empty()) return {};
   if (const auto known = stacks_.find(entries); known != stacks_.end()) return known->second;
   const StackId stack = build(entries, mode);
-  stacks_.emplace(entries, stack);
+  stacks_.emplace(near_others(entries), stack);
   return stack;
+}
+
+std::string_view StackBuilder::near_others(std::string_view entries) {
+  constexpr std::size_t kMost = std::size_t{16} << 20U;
+  if (copied_bytes_ + entries.size() > kMost) return entries;
+  copied_bytes_ += entries.size();
+  void* copy = copies_.allocate(entries.size(), 1);
+  std::memcpy(copy, entries.data(), entries.size());
+  return {static_cast<const char*>(copy), entries.size()};
 }
 
 StackId StackBuilder::build(std::string_view entries, const Mode& mode) {

@@ -4,6 +4,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ namespace plimsoll::formats::vmprof {
 // cost one hash of them.
 class StackBuilder {
  public:
-  // All outlive the builder; the keys of its tables are views of the file's bytes.
+  // All outlive the builder, as do the entries of the stacks that it is asked for.
   StackBuilder(profile::Profile& profile, const Survey& survey, Layout layout)
       : profile_(profile), survey_(survey), layout_(layout), maps_(parse_maps(survey.maps)) {}
 
@@ -37,6 +38,9 @@ class StackBuilder {
   [[nodiscard]] std::int64_t entry(std::string_view entries, std::size_t i) const {
     return number_at(entries, i * layout_.address, layout_.address);
   }
+  // The same entries where those of other stacks are near: stacks that return are compared faster, and the file's pages
+  // are not needed for it. Of very many stacks only the first ones are copied.
+  std::string_view near_others(std::string_view entries);
   FunctionId function_of(std::int64_t id, profile::FunctionKind kind_if_unknown);
   FunctionId named_function(std::string_view name);
   FunctionId unnamed_function(std::int64_t id, profile::FunctionKind kind);
@@ -58,7 +62,9 @@ class StackBuilder {
   const Layout layout_;
   const std::vector<Mapping> maps_;
   boost::unordered_flat_map<std::string_view, StackId, EntriesHash> stacks_;  // by entries
-  boost::unordered_flat_map<std::int64_t, FunctionId> functions_;             // by id
+  std::pmr::monotonic_buffer_resource copies_;
+  std::size_t copied_bytes_ = 0;
+  boost::unordered_flat_map<std::int64_t, FunctionId> functions_;  // by id
   // The stack being built, leaf first.
   std::vector<profile::Frame> frames_;
   std::int64_t jitted_ = 0;  // the id of the last frame, if that was machine code of the JIT

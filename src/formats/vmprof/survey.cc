@@ -56,10 +56,10 @@ std::optional<std::int64_t> Survey::elapsed_us() const {
   return *end_us - *start_us;
 }
 
-Survey survey(std::string_view bytes, Layout layout) {
+Survey survey(Input input, Layout layout) {
   Survey result;
   ThreadCounts counts;
-  RecordReader reader(bytes, layout);
+  RecordReader reader(input, layout);
   for (Record record; reader.next(record);) add(result, counts, record);
   result.mode = reader.mode();
   result.period_us = std::max<std::int64_t>(0, reader.period_us());

@@ -35,6 +35,6 @@ struct Survey {
   [[nodiscard]] std::optional<std::int64_t> elapsed_us() const;
 };
 
-Survey survey(std::string_view bytes, Layout layout);
+Survey survey(Input input, Layout layout);
 
 }  // namespace plimsoll::formats::vmprof

@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 from plimsoll.compat.vmprof import profiler as profiler, reader as reader, stats as stats
 from plimsoll.compat.vmprof.profiler import (Profiler as Profiler, VMProfError as VMProfError,
                                              read_profile as read_profile)
-from plimsoll.compat.vmprof.stats import Stats as Stats
+from plimsoll.compat.vmprof.stats import Node as Node, Stats as Stats
 
 TYPE_CHECKING = False  # as elsewhere in this package
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.compat.vmprof.targets import RealTimeThreads
 
 __all__ = [
-    "DEFAULT_PERIOD", "Profiler", "Stats", "VMProfError", "disable", "enable", "get_profile_path",
+    "DEFAULT_PERIOD", "Node", "Profiler", "Stats", "VMProfError", "disable", "enable", "get_profile_path",
     "insert_real_time_thread", "is_enabled", "read_profile", "remove_real_time_thread", "resolve_addr",
     "resolve_many_addr", "sample_stack_now", "start_sampling", "stop_sampling",
 ]
