@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpython/code_object.h"
+#include "cpython/object_fields.h"
 #include "cpython/task_layout.h"
 #include "cpython/walk.h"
 #include "memory/reader.h"
@@ -167,11 +168,10 @@ class TaskReader {
 
   // A program can call its classes what it wants, but they are made at run time, and the interpreter's own are not.
   static Kind kind_of(std::string_view name, std::uint64_t flags) {
-    constexpr std::uint64_t kHeapType = 1U << 9U, kLong = 1U << 24U, kUnicode = 1U << 28U;
-    if ((flags & kUnicode) != 0) return Kind::kText;
-    if ((flags & kLong) != 0) return Kind::kInteger;
+    if ((flags & type_flag::kText) != 0) return Kind::kText;
+    if ((flags & type_flag::kInt) != 0) return Kind::kInteger;
     if (name == "_asyncio.FutureIter") return Kind::kFutureIterator;
-    if ((flags & kHeapType) != 0) return Kind::kOther;
+    if ((flags & type_flag::kHeapType) != 0) return Kind::kOther;
     if (name == "coroutine" || name == "generator" || name == "async_generator") return Kind::kGenerator;
     if (name == "coroutine_wrapper" || name == "async_generator_asend" || name == "async_generator_athrow" ||
         name == "anext_awaitable")

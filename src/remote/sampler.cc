@@ -86,12 +86,8 @@ void Sampler::update_threads() {
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
-    for (const ThreadState& state : unknown) {
-      const auto task = std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& of) {
-        return static_cast<std::uint64_t>(of.inner_tid) == state.native_id;
-      });
-      if (task != tasks.end()) add_thread(state, *task);
-    }
+    for (const ThreadState& state : unknown)
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_thread(state, *task);
   }
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);

@@ -94,15 +94,14 @@ class Reading {
     std::vector<StackFrame> stack;
     Address frame{};
     if (!cpython::current_frame(pages_, places_.layout, thread, frame)) return stack;
-    for (std::size_t depth = 0; depth < kMostDepth && !is_null(frame); ++depth) {
-      PyFrame found;
-      const cpython::internal::FrameLook look =
-          cpython::internal::look_at_frame(pages_, places_.layout, places_.code_type, frame, found);
-      // (The innermost may be on its way in or out.)
-      if (look.stop != cpython::WalkStop::kComplete && depth > 0) break;
-      if (look.found) stack.push_back({frame, found});
-      frame = look.previous;
-    }
+    cpython::internal::each_frame(pages_, places_.layout, places_.code_type, frame, kMostDepth,
+                                  [&](Address at, const auto& look, const PyFrame& found) {
+                                    // (The innermost may be on its way in or out.)
+                                    const bool is_innermost = at == frame;
+                                    if (look.stop != cpython::WalkStop::kComplete && !is_innermost) return false;
+                                    if (look.found) stack.push_back({at, found});
+                                    return true;
+                                  });
     return stack;
   }
 

@@ -54,18 +54,17 @@ std::size_t TaskStacks::find_frame(const memory::PagedReader& pages, Address thr
                                    const std::vector<PyFrame>& frames, std::size_t count) const {
   Address at{};
   if (!cpython::current_frame(pages, layout_, thread_state, at)) return count;
+  const Address innermost = at;
   std::size_t place = 0;
-  bool is_innermost = true;
-  while (place < count && !is_null(at)) {
-    PyFrame found;
-    const auto look = cpython::internal::look_at_frame(pages, layout_, code_type_, at, found);
-    if (look.stop != WalkStop::kComplete && !is_innermost) return count;
-    if (at == wanted) return look.found && frames[place].code == found.code ? place : count;
-    if (look.found) ++place;
-    is_innermost = false;
-    at = look.previous;
-  }
-  return count;
+  bool is_there = false;
+  const auto visit = [&](Address frame, const auto& look, const PyFrame& found) {
+    if (place == count || (look.stop != WalkStop::kComplete && frame != innermost)) return false;
+    is_there = frame == wanted && look.found && frames[place].code == found.code;
+    if (look.found && !is_there) ++place;
+    return frame != wanted;
+  };
+  cpython::internal::each_frame(pages, layout_, code_type_, innermost, SIZE_MAX, visit);
+  return is_there ? place : count;
 }
 
 bool TaskStacks::add_label(const memory::PagedReader& pages, const TaskRecord& task, Address code, Stack& stack) {
