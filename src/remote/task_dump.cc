@@ -56,7 +56,7 @@ class TaskDumper {
  private:
   TaskReading read(const os::Task& task, const ThreadState& state, Address interpreter) {
     const os::ThreadProbe probe(task.tid, os::ThreadProbe::Keep::kOpen, static_cast<std::int32_t>(target_.pid));
-    const TaskPlaces places{target_.layout, tasks_, target_.code_type};
+    const cpython::TaskPlaces places{target_.layout, tasks_, target_.code_type};
     const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
     TaskReading before;
     TaskReading now;

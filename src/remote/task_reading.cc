@@ -25,8 +25,8 @@ struct StackFrame {
 // One reading, as it goes on.
 class Reading {
  public:
-  Reading(const memory::PagedReader& pages, const TaskPlaces& places)
-      : pages_(pages), places_(places), reader_(pages, places.layout, places.tasks, places.code_type, kMostDepth) {}
+  Reading(const memory::PagedReader& pages, const cpython::TaskPlaces& places)
+      : pages_(pages), places_(places), reader_(pages, places, kMostDepth) {}
 
   TaskReading run(const ThreadState& thread, Address interpreter) {
     const cpython::TaskLayout& tasks = places_.tasks;
@@ -131,7 +131,7 @@ class Reading {
   };
 
   const memory::PagedReader& pages_;
-  const TaskPlaces& places_;
+  const cpython::TaskPlaces& places_;
   cpython::TaskReader<memory::PagedReader> reader_;
   boost::unordered_flat_map<std::uint64_t, std::shared_ptr<const cpython::CodeInfo>> codes_;
   std::vector<Executing> executing_;
@@ -142,7 +142,7 @@ class Reading {
 
 }  // namespace
 
-TaskReading read_tasks(const memory::PagedReader& pages, const TaskPlaces& places, const ThreadState& thread,
+TaskReading read_tasks(const memory::PagedReader& pages, const cpython::TaskPlaces& places, const ThreadState& thread,
                        Address interpreter) {
   return Reading(pages, places).run(thread, interpreter);
 }
