@@ -53,8 +53,8 @@ struct FakeTask {
     own_coroutine.state = kAwaiting;
   }
   // It runs, called by a frame.
-  void run(const FakeFrame* loop) {
-    own_coroutine.frame.previous = loop;
+  void run(const FakeFrame* caller) {
+    own_coroutine.frame.previous = caller;
     own_coroutine.state = kExecuting;
   }
 
@@ -124,7 +124,8 @@ inline cpython::TaskLayout fake_task_layout() {
                  .awaited_by = offsetof(FakeTask, awaited_by),
                  .awaited_by_is_set = offsetof(FakeTask, awaited_by_is_set),
                  .is_task = offsetof(FakeTask, is_task),
-                 .coroutine = offsetof(FakeTask, coroutine)};
+                 .coroutine = offsetof(FakeTask, coroutine),
+                 .node = 0};
   layout.tstate.running_task = sizeof(FakeThreadState);
   return layout;
 }

@@ -203,12 +203,16 @@ class AwaitingWriter {
   std::size_t seen_count_ = 0;
 };
 
-// The place of a frame in a stack that has just been walked, by its address; the stack's size if it is not there.
+// The place of a coroutine's frame in a stack that has just been walked, by its address; the stack's size if it is not
+// there. It is there a moment longer than the coroutine says that it runs.
 template <memory::Reader M>
-std::size_t place_in_stack(const M& memory, const TaskPlaces& places, Address tstate, Address wanted,
-                           std::span<const PyFrame> stack) {
+std::size_t place_of_coroutine(const M& memory, const TaskPlaces& places, Address tstate, Address coroutine,
+                               std::span<const PyFrame> stack) {
   Address innermost{};
-  if (!current_frame(memory, places.layout, tstate, innermost)) return stack.size();
+  if (read_kind(memory, places, coroutine) != AwaitKind::kGenerator ||
+      !current_frame(memory, places.layout, tstate, innermost))
+    return stack.size();
+  const Address wanted = offset_by(coroutine, places.tasks.coroutine.frame);
   std::size_t place = 0;
   bool is_there = false;
   const auto visit = [&](Address frame, const FrameLook& look, const PyFrame& found) {
@@ -222,6 +226,11 @@ std::size_t place_in_stack(const M& memory, const TaskPlaces& places, Address ts
   // Between two frames there is one entry from C at most.
   each_frame(memory, places.layout, places.code_type, innermost, 2 * stack.size() + 2, visit);
   return is_there ? place : stack.size();
+}
+
+template <memory::Reader M>
+bool is_executing(const M& memory, const TaskPlaces& places, Address coroutine) {
+  return step_along(memory, places, coroutine, read_kind(memory, places, coroutine)).end == AwaitEnd::kExecuting;
 }
 
 }  // namespace internal
@@ -238,25 +247,22 @@ AwaitingStack put_awaiting(const M& memory, const TaskPlaces& places, Address ts
   if (!internal::load_member(memory, tstate, places.tasks.tstate.running_task, running) || is_null(running)) return out;
   const std::span<const PyFrame> stack = slots.first(walk.count);
   TaskHead head;
-  std::size_t place = stack.size();
-  if (read_head(memory, places.tasks, running, head)) {
-    const AwaitStep first = step_along(memory, places, head.coroutine, read_kind(memory, places, head.coroutine));
-    // Between the event loop and its coroutine's first or next line it is as any other.
-    if (first.end != AwaitEnd::kExecuting) return out;
-    place = internal::place_in_stack(memory, places, tstate, first.executing, stack);
-  }
+  const bool is_read = read_head(memory, places.tasks, running, head);
+  const std::size_t place =
+      is_read ? internal::place_of_coroutine(memory, places, tstate, head.coroutine, stack) : stack.size();
   if (place == stack.size()) {
-    // (It may be out of those that are kept.)
-    if (walk.stop != WalkStop::kTruncated) out.outcome = Outcome::kUnreadable;
+    // Between the event loop and its coroutine's first line it is as any other. (Or it is out of those that are kept.)
+    const bool should_be = !is_read || internal::is_executing(memory, places, head.coroutine);
+    if (should_be && walk.stop != WalkStop::kTruncated) out.outcome = Outcome::kUnreadable;
     return out;
   }
   std::size_t own = place + 1;
   const std::size_t most = max_depth - std::min(max_depth, own);
   if (own < stack.size() && stack[own].position == kEntryMark) ++own;
   internal::AwaitingWriter<M> writer(memory, places, slots.subspan(walk.count), most);
-  const bool is_read = writer.add(running, head, stack[place].code);
+  const bool are_read = writer.add(running, head, stack[place].code);
   out.touched = static_cast<std::uint32_t>(walk.count + writer.touched());
-  if (!is_read) {
+  if (!are_read) {
     out.outcome = Outcome::kUnreadable;
     return out;
   }

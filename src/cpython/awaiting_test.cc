@@ -160,6 +160,15 @@ TEST_P(Awaiting, StacksAreLeftAloneBetweenSteps) {
   EXPECT_TRUE(is_left_alone());
 }
 
+TEST_P(Awaiting, TheStepLastsAsLongAsItsFrameIsOnTheStack) {
+  const Address fetch = run(U"fetch", "fetch");
+  Address coroutine{};
+  ASSERT_TRUE(memory::load_address(python.memory, offset_by(fetch, drawing.layout.task.coroutine), coroutine));
+  // GIVEN a coroutine that has just said that it is suspended, and has yet to return to the event loop
+  drawing.put(coroutine, drawing.layout.coroutine.frame_state, drawing.layout.coroutine.first_awaiting);
+  EXPECT_EQ(stack(), "work@6 fetch@4 [fetch]");
+}
+
 TEST_P(Awaiting, StacksEndInRingsAndWhereThereIsNoRoom) {
   const Address fetch = run(U"fetch", "fetch");
   const Address left = task(U"left", "left");
