@@ -51,7 +51,7 @@ def test_no_chain_of_tasks_is_impossible(tmp_path: pathlib.Path, engine: str) ->
 @pytest.mark.skipif(not TELLS, reason="CPython says who awaits a task since 3.14")
 @pytest.mark.parametrize("engine", ["timer", "reader"])
 def test_no_chain_of_a_hundred_thousand_is_impossible(tmp_path: pathlib.Path, engine: str) -> None:
-    recorded = harness.record(tmp_path, harness.TARGETS / "task_churn.py", "40",
+    recorded = harness.record(tmp_path, harness.TARGETS / "task_churn.py", "15",
                               options=["--tasks", "-r", "20000", "--engine", engine])
     print(recorded.truth, recorded.profile.meta, harness.drops(recorded.profile))
     assert task_rules.check_churn(recorded.profile) > 100_000
