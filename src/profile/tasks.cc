@@ -20,20 +20,12 @@ bool calls_steps(const Profile& profile, const Function& function) {
          (file.ends_with("/plimsoll/_tasks.py") && name.ends_with("create_task"));
 }
 
-// Whether it stands for a task that was recorded with those who await it.
-bool is_of_task(const Profile& profile, const Function& function) {
-  return function.kind == FunctionKind::kSynthetic && profile.strings[function.name].starts_with("[task");
-}
-
 // Stacks with tasks at their roots, each made once.
 class TaskStacks {
  public:
   explicit TaskStacks(Profile& profile) : profile_(profile) {
     for (const TagSet& tags : profile.tag_sets.rows()) roots_.push_back(root_of(tags));
-    for (const Function& function : profile.functions.rows()) {
-      calls_steps_.push_back(calls_steps(profile, function));
-      are_tasks_.push_back(is_of_task(profile, function));
-    }
+    for (const Function& function : profile.functions.rows()) calls_steps_.push_back(calls_steps(profile, function));
   }
 
   // The stack of a sample with these tags.
@@ -70,7 +62,6 @@ class TaskStacks {
     std::vector<FrameId> frames;  // innermost first, up to the one that calls the step
     for (StackId at = stack; !at.is_none(); at = profile_.stacks[at].parent) {
       const FrameId frame = profile_.stacks[at].frame;
-      if (are_tasks_[profile_.frames[frame].function.index()]) return stack;
       if (calls_steps_[profile_.frames[frame].function.index()]) break;
       frames.push_back(frame);
     }
@@ -80,8 +71,8 @@ class TaskStacks {
   }
 
   Profile& profile_;
-  std::vector<StackId> roots_;                 // by TagSetId
-  std::vector<bool> calls_steps_, are_tasks_;  // by FunctionId
+  std::vector<StackId> roots_;     // by TagSetId
+  std::vector<bool> calls_steps_;  // by FunctionId
   boost::unordered_flat_map<std::uint64_t, StackId> known_;
 };
 
@@ -89,9 +80,10 @@ class TaskStacks {
 
 void put_tasks_on_stacks(Profile& profile) {
   if (profile.tag_sets.size() == 0) return;
-  TaskStacks stacks(profile);
   const bool has_awaiting = !profile.meta_value("task_stacks").empty();
-  for (std::size_t row = 0; row < profile.samples.size() && !has_awaiting; ++row)
+  if (has_awaiting) return;
+  TaskStacks stacks(profile);
+  for (std::size_t row = 0; row < profile.samples.size(); ++row)
     profile.samples.stack[row] = stacks.of(profile.samples.stack[row], profile.samples.tags[row]);
   for (AllocationTable* table : {&profile.allocations, &profile.peak_allocations})
     for (AllocationRow& row : *table) row.stack = stacks.of(row.stack, row.tags);
