@@ -34,6 +34,7 @@ ALLOWED = {
         "timer_settime": "POSIX",
         "memset": "POSIX",
         "memcpy": "POSIX",
+        "memmove": "POSIX",
         "pthread_self": "POSIX",
         "ioctl": "a bare system call in every libc; on perf events, to change the period",
         "syscall": "bare; gettid, at a thread's first tick",

@@ -87,17 +87,30 @@ def start(options: Options) -> _core.Recording:
     with _lock:
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
-        core = _core.Recording(
-            path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
-            safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
-            max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact, native=options.native,
-            sources=options.sources,
-            meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
+        core = _make(options)
         _active = _Active(options, core)
         _install_hooks(_active)
         _name_threads(core)
         return core
+
+
+def _make(options: Options) -> _core.Recording:
+    known_task = None
+    if options.tasks and sys.version_info >= (3, 14):
+        from plimsoll import _tasks
+
+        known_task = _tasks.KnownTask()
+    try:
+        return _core.Recording(
+            path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
+            safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
+            max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
+            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact, native=options.native,
+            known_task=known_task.facts if known_task else None, sources=options.sources,
+            meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
+    finally:
+        if known_task:
+            known_task.close()
 
 
 def stop() -> dict[str, Any]:

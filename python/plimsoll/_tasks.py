@@ -88,6 +88,38 @@ def _with_name(original: "Callable[..., Any]") -> "Callable[..., Any]":
     return create_task
 
 
+class _NoLoop:
+    """As much of an event loop as tasks need that never run."""
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_soon(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+async def _never() -> None:
+    pass
+
+
+class KnownTask:
+    """A task that has not begun, by which a recording sees whether tasks are where this Python says. From 3.14 on."""
+
+    def __init__(self) -> None:
+        loop: Any = _NoLoop()
+        self._coroutines = [_never(), _never()]
+        self._tasks: "list[Any]" = [asyncio.Task(of, loop=loop, name="one ▲") for of in self._coroutines]
+        for task in self._tasks:
+            task._log_destroy_pending = False
+        asyncio.future_add_to_awaited_by(*self._tasks)  # type: ignore[attr-defined]
+        #: The task, its event loop, coroutine and code, who awaits it, and its name.
+        self.facts = (self._tasks[0], loop, self._coroutines[0], _never.__code__, self._tasks[1], "one ▲")
+
+    def close(self) -> None:
+        for coroutine in self._coroutines:
+            coroutine.close()
+
+
 def install() -> "list[Callable[[], None]]":
     """Watches tasks being made from now on; the result ends that."""
     undo: "list[Callable[[], None]]" = []

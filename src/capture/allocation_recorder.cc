@@ -42,7 +42,8 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
     return false;
   }
   constexpr std::size_t kHead = sizeof(RawSample) + sizeof(RawAllocation);
-  const SampleRing::Slot room = ring_.reserve(kHead + max_depth_ * sizeof(cpython::PyFrame));
+  const std::size_t slots = max_depth_ + awaiting_slots(interpreter_);
+  const SampleRing::Slot room = ring_.reserve(kHead + slots * sizeof(cpython::PyFrame));
   if (room.bytes.empty()) {
     sampler_.count_drop(DropReason::kAllocation, 0);
     return false;
@@ -52,13 +53,13 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   sample->time_ns = monotonic_ns();
   sample->thread = serial;
   std::memcpy(room.bytes.data() + sizeof(RawSample), &block, sizeof block);
-  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), max_depth_};
-  const std::uint32_t written = walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames,
-                                          seen_, cpython::NoEntries{});
+  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), slots};
+  const WrittenStack stack = walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames,
+                                       seen_, cpython::NoEntries{});
   const bool is_proven = cpython::is_proven(sample->stop);
   if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
-  ring_.commit(room, kHead + sample->frame_count * sizeof(cpython::PyFrame),
-               kHead + written * sizeof(cpython::PyFrame));
+  sampler_.count_tasks(stack.tasks);
+  ring_.commit(room, kHead + stack.used * sizeof(cpython::PyFrame), kHead + stack.touched * sizeof(cpython::PyFrame));
   return is_proven;
 }
 

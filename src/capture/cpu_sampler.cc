@@ -94,6 +94,7 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
                        os::TickClock clock, const TickSignals& signals)
     : interpreter_(interpreter),
       max_depth_(settings.max_depth),
+      stack_slots_(settings.max_depth + awaiting_slots(interpreter)),
       only_attached_(settings.mode == Mode::kGil),
       by_reader_(settings.by_reader),
       measures_itself_(settings.measures_itself),
@@ -508,7 +509,17 @@ void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
   drop_cpu_ns_[static_cast<std::size_t>(reason)].fetch_add(cpu_ns, std::memory_order_relaxed);
 }
 
+TaskCounts CpuSampler::task_counts() const {
+  return {tasks_found_.load(std::memory_order_relaxed), tasks_unreadable_.load(std::memory_order_relaxed)};
+}
+
 // ---- signal side ----
+
+void CpuSampler::count_tasks(cpython::AwaitingStack::Outcome outcome) {
+  using Outcome = cpython::AwaitingStack::Outcome;
+  if (outcome == Outcome::kNoStep) return;
+  (outcome == Outcome::kFound ? tasks_found_ : tasks_unreadable_).fetch_add(1, std::memory_order_relaxed);
+}
 
 ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
   const os::TickOrigin origin = os::origin_of(info);
@@ -556,24 +567,24 @@ void CpuSampler::take_sample(ThreadSlot& slot, const ucontext_t* context) noexce
 
   if (modules_ != nullptr && context != nullptr)
     return take_native_sample(slot, thread_state.address, weight, *context);
-  const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
-  const SampleRing::Slot room = ring_.reserve(most);
+  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + stack_slots_ * sizeof(cpython::PyFrame));
   if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
   auto* sample = new (room.bytes.data()) RawSample;
   sample->time_ns = monotonic_ns();
   sample->weight_ns = weight;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const std::uint32_t written =
-      walk_into(*sample, interpreter_, thread_state.address, {frames, max_depth_}, seen_, cpython::NoEntries{});
+  const WrittenStack stack =
+      walk_into(*sample, interpreter_, thread_state.address, {frames, stack_slots_}, seen_, cpython::NoEntries{});
   if (!cpython::is_proven(sample->stop)) count_drop(reason_of(sample->stop), weight);
-  ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
-               sizeof(RawSample) + written * sizeof(cpython::PyFrame));
+  count_tasks(stack.tasks);
+  ring_.commit(room, sizeof(RawSample) + stack.used * sizeof(cpython::PyFrame),
+               sizeof(RawSample) + stack.touched * sizeof(cpython::PyFrame));
 }
 
 void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
                                     const ucontext_t& context) noexcept {
-  const SampleRing::Slot room = ring_.reserve(most_native_bytes(max_depth_));
+  const SampleRing::Slot room = ring_.reserve(most_native_bytes(interpreter_, max_depth_));
   if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
   RawSample head;
   head.time_ns = monotonic_ns();
@@ -582,6 +593,7 @@ void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std:
   const NativeSample taken = write_native_sample(room.bytes, head, *modules_->current(), context, interpreter_,
                                                  thread_state, max_depth_, seen_);
   if (!cpython::is_proven(taken.stop)) count_drop(reason_of(taken.stop), weight);
+  count_tasks(taken.tasks);
   ring_.commit(room, taken.used, taken.written);
 }
 

@@ -28,6 +28,7 @@
 #include "capture/thread_slots.h"
 #include "capture/tick_costs.h"
 #include "capture/tick_signals.h"
+#include "cpython/awaiting.h"
 #include "cpython/layout.h"
 #include "native/modules.h"
 
@@ -47,6 +48,8 @@ struct Interpreter {
   // CPython's own functions are.
   ThreadState (*thread_state_of_caller)() = nullptr;
   TagSource tags{};
+  // Where asyncio keeps its tasks, of recordings that tell them apart, in versions that say so.
+  std::optional<cpython::TaskLayout> tasks{};
 };
 
 // Which time is recorded.
@@ -130,6 +133,9 @@ class CpuSampler {
   std::vector<ThreadInfo> take_thread_changes();
   [[nodiscard]] std::array<DropTotal, kDropReasonCount> drops() const;
   void count_drop(DropReason reason, std::int64_t cpu_ns);
+  // How looks at threads in a task's step went. The second is async-signal-safe.
+  [[nodiscard]] TaskCounts task_counts() const;
+  void count_tasks(cpython::AwaitingStack::Outcome outcome);
   // What ticks have cost the program so far: measured in the handler, and for what happens before and after it an
   // allowance for each. 0 unless settings ask for it, as the measurement costs as much as several frames.
   [[nodiscard]] std::int64_t handler_ns() const { return handler_ns_.load(std::memory_order_relaxed); }
@@ -188,6 +194,7 @@ class CpuSampler {
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;
+  const std::size_t stack_slots_;  // of a record without native frames
   const bool only_attached_;
   const bool by_reader_;
   const bool measures_itself_;
@@ -204,6 +211,7 @@ class CpuSampler {
   std::int64_t carried_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, kDropReasonCount> drop_counts_{};
   std::array<std::atomic<std::int64_t>, kDropReasonCount> drop_cpu_ns_{};
+  std::atomic<std::uint64_t> tasks_found_{0}, tasks_unreadable_{0};
 
   mutable std::mutex mutex_;
   std::array<Tid, 2> except_{};

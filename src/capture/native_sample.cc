@@ -59,12 +59,12 @@ NativeSample write_native_sample(std::span<std::byte> room, const RawSample& hea
     const std::size_t left = (max_depth - unwound.count) * sizeof(native::NativeFrame);
     at += copy_stack(registers, {at, left + sizeof(RawStack)});
   }
-  auto* frames = reinterpret_cast<cpython::PyFrame*>(at);
-  const std::uint32_t written =
-      walk_into(*sample, interpreter, thread_state, {frames, 2 * max_depth}, seen, cpython::EntryMarks{});
+  const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at),
+                                          2 * max_depth + awaiting_slots(interpreter)};
+  const WrittenStack stack = walk_into(*sample, interpreter, thread_state, slots, seen, cpython::EntryMarks{});
   const auto before = static_cast<std::size_t>(at - room.data());
-  return {before + sample->frame_count * sizeof(cpython::PyFrame), before + written * sizeof(cpython::PyFrame),
-          sample->stop};
+  return {before + stack.used * sizeof(cpython::PyFrame), before + stack.touched * sizeof(cpython::PyFrame),
+          sample->stop, stack.tasks};
 }
 
 }  // namespace plimsoll::capture

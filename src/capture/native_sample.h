@@ -6,7 +6,7 @@
 
 #include <ucontext.h>
 
-#include "capture/cpu_sampler.h"
+#include "capture/awaiting_tasks.h"
 #include "capture/interleave.h"
 
 namespace plimsoll::capture {
@@ -21,9 +21,9 @@ struct RawStack {
 
 // The most that such a sample takes in the ring, if `max_depth` frames of each kind are kept. There can be as many
 // entries into Python as Python frames.
-constexpr std::size_t most_native_bytes(std::size_t max_depth) {
+inline std::size_t most_native_bytes(const Interpreter& interpreter, std::size_t max_depth) {
   return sizeof(RawSample) + sizeof(RawNative) + max_depth * sizeof(native::NativeFrame) + sizeof(RawStack) +
-         2 * max_depth * sizeof(cpython::PyFrame);
+         (2 * max_depth + awaiting_slots(interpreter)) * sizeof(cpython::PyFrame);
 }
 
 // How many bytes of such a copy follow the native frames, which `rest` begins behind; 0 if there is none.
@@ -38,6 +38,7 @@ struct NativeSample {
   std::size_t used = 0;
   std::size_t written = 0;
   cpython::WalkStop stop = cpython::WalkStop::kComplete;
+  cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
 };
 
 // Writes a sample into `room`, which has most_native_bytes: `head`, what of the calling thread was interrupted at

@@ -25,7 +25,7 @@ struct Machine {
   FakeFunction outer{"outer"}, inner{"inner"};
   native::Modules modules;
   SeenFilter seen;
-  std::vector<std::byte> record = std::vector<std::byte>(most_native_bytes(64));
+  std::vector<std::byte> record = std::vector<std::byte>(most_native_bytes({}, 64));
   NativeSample taken;
 
   // Runs a function, with another one that it has called already, and calls `then` from it.
@@ -121,7 +121,7 @@ TEST_F(NativeSampleTest, CanBeUnwoundLaterIfItsCodeWasNotKnownYet) {
   const native::RulePool pool;
   // Not on the stack, of which 32 KiB are copied.
   const auto nothing = std::make_unique<native::ModuleMap>(std::vector<native::CodeRange>(), pool);
-  std::vector<std::byte> record(most_native_bytes(kDepth));
+  std::vector<std::byte> record(most_native_bytes({}, kDepth));
   const Interpreter interpreter{testing::fake_layout(), testing::address_of(&testing::kFakeCodeType), {}, nullptr, {}};
   ucontext_t context;
   ASSERT_EQ(::getcontext(&context), 0);

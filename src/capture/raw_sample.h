@@ -20,7 +20,8 @@ using ThreadSerial = Id<struct ThreadSerialTag>;
 using CodeId = Id<struct CodeTag>;
 
 // What a look at a thread found, as written into the ring by its signal handler or by the wait reader: this header,
-// with has_native a RawNative and its frames, then `frame_count` PyFrames, innermost first.
+// with has_native a RawNative and its frames, then `frame_count` PyFrames, innermost first, and then to the end of the
+// record, of a thread in a task's step, those who await the task (cpython/awaiting.h).
 struct RawSample {
   std::int64_t time_ns = 0;    // CLOCK_MONOTONIC, taken after the record was reserved
   std::int64_t weight_ns = 0;  // the thread's CPU time since its previous sample, or the time that it waited
@@ -161,6 +162,13 @@ constexpr DropReason reason_of(native::UnwindStop stop) {
     default: return DropReason::kNativeStuck;
   }
 }
+
+// Samples of threads in a task's step, where they are told apart. They are no drops: such a sample is there, if only
+// with the event loop's frames.
+struct TaskCounts {
+  std::uint64_t found = 0;       // with those who await the task
+  std::uint64_t unreadable = 0;  // without
+};
 
 // How often, and for how much CPU time, since the start of the session.
 struct DropTotal {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpython/awaiting.h"
+
 namespace plimsoll::capture {
 
 bool Resolver::is_news(CodeId id) {
@@ -18,13 +20,32 @@ void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
   if (is_news(id)) sink_.code(id, info);
 }
 
-bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
+void Resolver::clear_frames() {
   frames_.clear();
   codes_.clear();
   is_all_known_ = true;
-  for (std::size_t i = 0; i < frames.size(); ++i)  // a Sample is root first
-    if (!add_frame(raw, frames[frames.size() - 1 - i], codes)) return false;
-  return is_all_known_;
+}
+
+bool Resolver::add_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
+  return cpython::each_from_outermost(frames, [&](const cpython::PyFrame& frame, std::string_view name) {
+    return frame.position == cpython::kTaskMark ? add_task(raw, frame.code, name, codes) : add_frame(raw, frame, codes);
+  });
+}
+
+bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
+  clear_frames();
+  return add_frames(raw, frames, codes) && is_all_known_;
+}
+
+bool Resolver::add_task(const RawSample& raw, Address code, std::string_view name, Codes codes) {
+  const CodeRegistry::Entry* coroutine = is_null(code) ? nullptr : registry_.find(code, raw.time_ns);
+  if (!is_null(code) && coroutine == nullptr) return false;
+  const TaskNames::Named& task =
+      task_names_.find(is_null(code) ? std::string(kSeveralTasks) : task_label(name, coroutine->info->name));
+  announce(task.id, *task.info);
+  frames_.push_back(SampleFrame{task.id, {}});
+  if (codes == Codes::kKeep) codes_.push_back(task.info);
+  return true;
 }
 
 const CodeRegistry::Entry* Resolver::describe(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out) {
@@ -59,11 +80,12 @@ void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame&
 }
 
 bool Resolver::resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
-                            Codes codes, bool& is_matched) {
-  is_matched = native_ && interleave(native, frames, raw.stop, items_);
-  frames_.clear();
-  codes_.clear();
-  is_all_known_ = true;
+                            std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched) {
+  // What is beyond a task's step is not shown.
+  const cpython::WalkStop stop = awaiting.empty() ? raw.stop : cpython::WalkStop::kTruncated;
+  is_matched = native_ && interleave(native, frames, stop, items_);
+  clear_frames();
+  if (!add_frames(raw, awaiting, codes)) return false;
   if (is_matched) {
     for (auto item = items_.rbegin(); item != items_.rend(); ++item)
       if (item->kind == StackItem::Kind::kNative)
@@ -86,10 +108,10 @@ void Resolver::pass_on(const RawSample& raw) {
 }
 
 bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
-                              bool& is_matched) {
+                              std::span<const cpython::PyFrame> awaiting, bool& is_matched) {
   const bool is_wait = raw.activity != Activity::kRunning;
   if (is_wait) waits_.erase(raw.thread.index());
-  if (!resolve_both(raw, native, frames, is_wait ? Codes::kKeep : Codes::kForget, is_matched)) return false;
+  if (!resolve_both(raw, native, frames, awaiting, is_wait ? Codes::kKeep : Codes::kForget, is_matched)) return false;
   pass_on(raw);
   return true;
 }

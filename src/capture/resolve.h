@@ -10,6 +10,7 @@
 #include "capture/native_resolver.h"
 #include "capture/raw_sample.h"
 #include "capture/sink.h"
+#include "capture/task_names.h"
 
 namespace plimsoll::capture {
 
@@ -25,19 +26,25 @@ class Resolver {
   // `tags` may be null: then samples have none.
   Resolver(const cpython::Layout& layout, CodeRegistry& registry, SampleSink& sink, Trust trust,
            TagRegistry* tags = nullptr)
-      : line_table_style_(layout.line_table_style), registry_(registry), sink_(sink), trust_(trust), tags_(tags) {}
+      : line_table_style_(layout.line_table_style),
+        registry_(registry),
+        sink_(sink),
+        trust_(trust),
+        tags_(tags),
+        task_names_(registry) {}
 
   // From now on samples may have native frames.
   void use_modules(const native::Modules& modules) { native_.emplace(modules, registry_); }
 
-  // Resolves the frames (innermost first) of a raw sample and passes the Sample on. False if a code object is not
-  // known well enough, or of a wait that goes on if its beginning was not: no part of the stack is passed on then.
+  // Resolves the frames (innermost first, and then those who await them) of a raw sample and passes the Sample on.
+  // False if a code object is not known well enough, or of a wait that goes on if its beginning was not: no part of the
+  // stack is passed on then.
   bool resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames);
 
-  // Likewise, with frames of machine code, and only of a record that has its stack. `is_matched` is set to whether they
-  // could be put between the others; if not, the Sample is passed on without them.
+  // Likewise, with frames of machine code, and only of a record that has its stack; `awaiting` are those who await it.
+  // `is_matched` is set to whether they could be put between the others; if not, the Sample is passed on without them.
   bool resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
-                      bool& is_matched);
+                      std::span<const cpython::PyFrame> awaiting, bool& is_matched);
 
   // Likewise for a sampled allocation.
   bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames);
@@ -67,6 +74,10 @@ class Resolver {
   enum class Codes : std::uint8_t { kKeep, kForget };
   // Fills frames_. False if a code object is not known well enough.
   bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
+  void clear_frames();
+  // Adds frames, marks of tasks among them, to frames_; false likewise.
+  bool add_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
+  bool add_task(const RawSample& raw, Address code, std::string_view name, Codes codes);
   // The code object of a frame as it was at a time, described to the sink; null if it is not known. `out` is
   // none if the frame is not to be shown.
   const CodeRegistry::Entry* describe(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out);
@@ -76,7 +87,7 @@ class Resolver {
   void announce_native(CodeId id);
   // Fills frames_ with both kinds, or with Python's alone if they do not match; false likewise.
   bool resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
-                    Codes codes, bool& is_matched);
+                    std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched);
   // Passes a Sample with the frames in frames_ on; of a wait, it is kept.
   void pass_on(const RawSample& raw);
   bool resolve_same(const RawSample& raw);
@@ -92,6 +103,7 @@ class Resolver {
   SampleSink& sink_;
   const Trust trust_;
   TagRegistry* const tags_;
+  TaskNames task_names_;
   std::optional<NativeResolver> native_;
   std::vector<StackItem> items_;                                 // of the sample at hand, kept to save allocations
   std::vector<SampleFrame> frames_;                              // likewise

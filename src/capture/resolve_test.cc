@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "capture/testing.h"
+#include "cpython/awaiting.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -129,7 +132,7 @@ TEST_F(Validated, AWaitKeepsItsNativeFrames) {
   raw.activity = Activity::kSleep;
   raw.weight_ns = 5;
   bool is_matched = false;
-  EXPECT_TRUE(resolver.resolve_native(raw, {head, machine}, frames, is_matched));
+  EXPECT_TRUE(resolver.resolve_native(raw, {head, machine}, frames, {}, is_matched));
   EXPECT_TRUE(is_matched);
   // WHEN everything is forgotten and the wait goes on
   ++sink.epoch;
@@ -140,6 +143,63 @@ TEST_F(Validated, AWaitKeepsItsNativeFrames) {
   const std::string native = "native 1 machine code of no file";
   const std::string sample = "sample sleep 5 work:20 machine code of no file:0";
   EXPECT_EQ(sink.log, (Log{code, native, sample, code, native, sample}));
+}
+
+// A frame list that grows as cpython/awaiting.h writes it: frames, then the mark of their task with its name.
+class TaskFrames {
+ public:
+  void add(const cpython::PyFrame& frame) { frames.push_back(frame); }
+  void mark(std::string_view name, const FakeFunction* coroutine) {
+    const std::size_t first = frames.size();
+    frames.resize(first + cpython::name_slots(name.size()));
+    if (!name.empty()) std::memcpy(&frames[first], name.data(), name.size());
+    frames.push_back({coroutine == nullptr ? Address{} : coroutine->address(), cpython::kTaskMark,
+                      static_cast<std::uint32_t>(name.size())});
+  }
+  std::vector<cpython::PyFrame> frames;
+};
+
+TEST_F(Validated, TasksHaveTheirNamesElseThoseOfTheirCoroutines) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  TaskFrames stack;
+  stack.add(frame(work, 0));
+  stack.mark("a name of more than one slot", &work);
+  stack.add(frame(main, 16));
+  stack.mark("Task-12", &main);
+  stack.mark("", nullptr);
+  RawSample raw;
+  raw.time_ns = later();
+  EXPECT_TRUE(resolver.resolve(raw, stack.frames));
+  EXPECT_TRUE(resolver.resolve(raw, stack.frames));
+  const std::string sample =
+      "sample [several tasks]:0 [task main]:0 main:2 [task a name of more than one slot]:0 work:20";
+  ASSERT_EQ(sink.log.size(), 7U);
+  EXPECT_EQ(sink.log[5], sample);
+  EXPECT_EQ(sink.log[6], sample);
+  // A name that is longer than its record is none.
+  stack.frames.erase(stack.frames.begin(), stack.frames.begin() + 2);
+  EXPECT_FALSE(resolver.resolve(raw, stack.frames));
+}
+
+TEST_F(Validated, MachineCodeBeyondATasksStepIsLeftOut) {
+  // GIVEN a step that machine code entered, itself called by machine code
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kValidated);
+  const native::Modules modules;
+  resolver.use_modules(modules);
+  const native::NativeFrame machine[] = {
+      {Address{0x1000}, Address{0x7010}}, {Address{0x2000}, Address{0x7020}}, {Address{0x3000}, Address{0x7030}}};
+  RawNative head;
+  head.stack_pointer = Address{0x7000};
+  head.count = 3;
+  const cpython::PyFrame frames[] = {frame(work, 0), {Address{0x7018}, cpython::kEntryMark, 0}};
+  TaskFrames awaiting;
+  awaiting.mark("fetch", &work);
+  RawSample raw = raw_sample({frames[0]});
+  bool is_matched = false;
+  // WHEN those who await it follow THEN its callers in machine code do not
+  EXPECT_TRUE(resolver.resolve_native(raw, {head, machine}, frames, awaiting.frames, is_matched));
+  EXPECT_TRUE(is_matched);
+  EXPECT_EQ(sink.log.back(), "sample [task fetch]:0 work:20 machine code of no file:0");
 }
 
 TEST_F(Validated, AWaitWhoseStackIsNotBelievedDoesNotGoOnWithAnother) {

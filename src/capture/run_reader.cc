@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "capture/awaiting_tasks.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
@@ -22,12 +23,13 @@ RunReader::RunReader(const Interpreter& interpreter, CpuSampler& sampler, Sample
                      std::size_t max_depth)
     : interpreter_(interpreter),
       max_depth_(max_depth),
+      stack_slots_(max_depth + awaiting_slots(interpreter)),
       sampler_(sampler),
       ring_(ring),
       seen_(seen),
       log_size_(max_depth * cpython::kLoadsPerFrame + kSpareLoads),
       log_(std::make_unique_for_overwrite<cpython::LoggedLoad[]>(log_size_)),
-      probed_(std::make_unique_for_overwrite<cpython::PyFrame[]>(max_depth_)) {}
+      probed_(std::make_unique_for_overwrite<cpython::PyFrame[]>(stack_slots_)) {}
 
 bool RunReader::look_at(ThreadSlot& slot) {
   const Address thread_state{slot.thread_state.load(std::memory_order_relaxed)};
@@ -39,7 +41,7 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
   const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   if (cpu_ns <= std::max(slot.accounted_cpu_ns.load(std::memory_order_relaxed), slot.cpu_at_look_ns)) return false;
   slot.cpu_at_look_ns = cpu_ns;
-  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame));
+  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + stack_slots_ * sizeof(cpython::PyFrame));
   if (room.bytes.empty()) {
     sampler_.count_drop(DropReason::kRingFull, slot.account_until(cpu_ns));
     return true;
@@ -47,18 +49,21 @@ bool RunReader::take_sample(ThreadSlot& slot, Address thread_state) {
   auto* sample = new (room.bytes.data()) RawSample;
   sample->thread = slot.serial;
   auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const cpython::Snapshot snapshot = read_stack(thread_state, {frames, max_depth_}, sample->tags);
+  cpython::AwaitingStack stack;
+  const cpython::Snapshot snapshot = read_stack(thread_state, {frames, stack_slots_}, sample->tags, stack);
   const bool is_running = os::thread_cpu_ns(slot.tid) != cpu_ns;
   const bool holds = is_running && snapshot.is_proven;
   sample->stop = cpython::WalkStop::kUnreadable;
   if (holds) {
-    sample->stop = snapshot.walk.stop;
+    sample->stop = stack.stop;
     sample->time_ns = snapshot.time_ns;
-    sample->frame_count = snapshot.walk.count;
+    sample->frame_count = stack.own;
     sample->weight_ns = slot.account_until(cpu_ns);
+    sampler_.count_tasks(stack.outcome);
   }
-  ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
-               sizeof(RawSample) + snapshot.walk.count * sizeof(cpython::PyFrame));
+  const std::size_t touched = std::max(stack.touched, snapshot.walk.count);
+  ring_.commit(room, sizeof(RawSample) + (holds ? stack.count : 0) * sizeof(cpython::PyFrame),
+               sizeof(RawSample) + touched * sizeof(cpython::PyFrame));
   // Its time stays with the thread: the next sample pays for it.
   if (is_running && !holds) sampler_.count_drop(DropReason::kMoved, 0);
   judge(slot, holds);
@@ -69,7 +74,8 @@ bool RunReader::probe(ThreadSlot& slot, Address thread_state) {
   const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   if (cpu_ns <= slot.cpu_at_look_ns) return false;
   TagNumber tags = 0;
-  const cpython::Snapshot snapshot = read_stack(thread_state, {probed_.get(), max_depth_}, tags);
+  cpython::AwaitingStack stack;
+  const cpython::Snapshot snapshot = read_stack(thread_state, {probed_.get(), stack_slots_}, tags, stack);
   slot.cpu_at_look_ns = os::thread_cpu_ns(slot.tid);
   judge(slot, snapshot.is_proven && slot.cpu_at_look_ns != cpu_ns);
   return false;
@@ -81,14 +87,16 @@ void RunReader::judge(ThreadSlot& slot, bool holds) {
   if (changes) sampler_.take_by_ticks(slot, !slot.is_restless);
 }
 
-cpython::Snapshot RunReader::read_stack(Address thread_state, std::span<cpython::PyFrame> frames, TagNumber& tags) {
+cpython::Snapshot RunReader::read_stack(Address thread_state, std::span<cpython::PyFrame> slots, TagNumber& tags,
+                                        cpython::AwaitingStack& stack) {
   // What its frames refer to is noted before the proof: after it, the thread may let go of it.
   const auto note = [&](const cpython::Walk& walk, const auto& memory) {
     tags = tags_of(memory, interpreter_.layout, interpreter_.tags, thread_state);
-    for (const cpython::PyFrame& frame : frames.first(walk.count)) seen_.mark(frame.code);
+    for (const cpython::PyFrame& frame : slots.first(walk.count)) seen_.mark(frame.code);
+    stack = put_awaiting(memory, interpreter_, thread_state, slots, walk, seen_);
   };
   return cpython::snapshot_thread(memory::LocalReader{}, interpreter_.layout, interpreter_.code_type, thread_state,
-                                  frames, {log_.get(), log_size_}, note);
+                                  slots.first(max_depth_), {log_.get(), log_size_}, note);
 }
 
 }  // namespace plimsoll::capture

@@ -35,11 +35,13 @@ class RunReader {
   bool probe(ThreadSlot& slot, Address thread_state);
   // Counts a look that held, or did not; changes who samples the thread if need be.
   void judge(ThreadSlot& slot, bool holds);
-  // `tags` are those that held with these frames, and as proven as they are.
-  cpython::Snapshot read_stack(Address thread_state, std::span<cpython::PyFrame> frames, TagNumber& tags);
+  // `tags` are those that held with these frames, and as proven as they are; so is `stack`, what became of them.
+  cpython::Snapshot read_stack(Address thread_state, std::span<cpython::PyFrame> slots, TagNumber& tags,
+                               cpython::AwaitingStack& stack);
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;
+  const std::size_t stack_slots_;  // with those of the tasks that await
   CpuSampler& sampler_;
   SampleRing& ring_;
   SeenFilter& seen_;

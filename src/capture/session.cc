@@ -19,6 +19,11 @@ constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 1'000'000'000;
 
+// The frames with which a record ends, and those who await them.
+std::span<const cpython::PyFrame> frames_in(std::span<const std::byte> rest) {
+  return {reinterpret_cast<const cpython::PyFrame*>(rest.data()), rest.size() / sizeof(cpython::PyFrame)};
+}
+
 }  // namespace
 
 Session::Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
@@ -28,14 +33,16 @@ Session::Session(const SessionSettings& settings, const Interpreter& interpreter
       registry_(interpreter.layout),
       sink_(std::move(sink)),
       tags_(interpreter.tags.registry),
+      tells_tasks_(interpreter.tasks.has_value()),
       resolver_(interpreter.layout, registry_, *sink_, settings.trust, tags_) {}
 
 Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings, const Interpreter& interpreter,
                                                 std::unique_ptr<SampleSink> sink) {
   // Room for several samples of the greatest depth at once.
-  const std::size_t deepest = settings.has_native
-                                  ? most_native_bytes(settings.tick.max_depth)
-                                  : sizeof(RawSample) + settings.tick.max_depth * sizeof(cpython::PyFrame);
+  const std::size_t deepest =
+      settings.has_native
+          ? most_native_bytes(interpreter, settings.tick.max_depth)
+          : sizeof(RawSample) + (settings.tick.max_depth + awaiting_slots(interpreter)) * sizeof(cpython::PyFrame);
   Result<SampleRing> ring = SampleRing::create(std::max(settings.ring_bytes, deepest * 8));
   if (!ring.ok()) return ring.error();
   std::unique_ptr<Session> session(new Session(settings, interpreter, ring.take(), std::move(sink)));
@@ -182,10 +189,7 @@ void Session::take(std::span<const std::byte> record) {
 }
 
 bool Session::take_tick(const RawSample& raw, std::span<const std::byte> rest) {
-  const auto frames_at = [&](std::size_t offset) {
-    return std::span(reinterpret_cast<const cpython::PyFrame*>(rest.data() + offset), raw.frame_count);
-  };
-  if (raw.has_native == 0) return resolver_.resolve(raw, frames_at(0));
+  if (raw.has_native == 0) return resolver_.resolve(raw, frames_in(rest));
   NativeStack native = native_stack_of(rest);
   std::size_t before = native_bytes(native);
   std::vector<native::NativeFrame> unwound_again;
@@ -196,7 +200,9 @@ bool Session::take_tick(const RawSample& raw, std::span<const std::byte> rest) {
   }
   if (native.head.stop != native::UnwindStop::kComplete) sampler_->count_drop(reason_of(native.head.stop), 0);
   bool is_matched = true;
-  const bool is_known = resolver_.resolve_native(raw, native, frames_at(before), is_matched);
+  const std::span<const cpython::PyFrame> frames = frames_in(rest.subspan(before));
+  const bool is_known =
+      resolver_.resolve_native(raw, native, frames.first(raw.frame_count), frames.subspan(raw.frame_count), is_matched);
   if (!is_matched) sampler_->count_drop(DropReason::kNativeUnmatched, 0);
   return is_known;
 }
@@ -211,9 +217,8 @@ void Session::take_allocation(const RawSample& raw, std::span<const std::byte> r
   if (raw.kind == RawSample::Kind::kRelease)
     return sink_->release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
   const auto& block = *reinterpret_cast<const RawAllocation*>(rest.data());
-  const auto* frames = reinterpret_cast<const cpython::PyFrame*>(rest.data() + sizeof(RawAllocation));
   for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
-  if (!resolver_.resolve_allocation(raw, block, {frames, raw.frame_count}))
+  if (!resolver_.resolve_allocation(raw, block, frames_in(rest.subspan(sizeof(RawAllocation)))))
     sampler_->count_drop(DropReason::kUnknownCode, 0);
 }
 
@@ -273,13 +278,19 @@ void Session::complete() {
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
   if (has_failed_.load()) return;
+  tell_of_tasks();
   if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
 }
 
 void Session::flush_sink(std::int64_t now_ns, SampleSink::Ending ending) {
+  tell_of_tasks();
   if (!has_failed_.load(std::memory_order_relaxed))
     if (const Status flushed = sink_->flush(totals(now_ns), ending); !flushed.ok()) fail(flushed.error());
   next_flush_ns_ = now_ns + settings_.flush_interval_ns;
+}
+
+void Session::tell_of_tasks() {
+  if (tells_tasks_) sink_->task_counts(sampler_->task_counts());
 }
 
 void Session::fail(const Error& error) {

@@ -110,6 +110,7 @@ class Session {
   // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
+  void tell_of_tasks();
   void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
@@ -120,6 +121,7 @@ class Session {
   CodeRegistry registry_;
   std::unique_ptr<SampleSink> sink_;
   TagRegistry* const tags_;
+  const bool tells_tasks_;  // asyncio's, with those who await them
   Resolver resolver_;
   std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::unique_ptr<CpuSampler> sampler_;

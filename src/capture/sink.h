@@ -40,6 +40,11 @@ class SampleSink {
 
   // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush.
   virtual void fact(const char* name, const std::string& value) = 0;
+  // Of recordings that tell asyncio's tasks apart, by those who await them.
+  void task_counts(const TaskCounts& counts) {
+    fact("task_stacks", std::to_string(counts.found));
+    fact("task_stacks_unreadable", std::to_string(counts.unreadable));
+  }
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
   // Likewise of a function of machine code.
   virtual void native_function(CodeId, const NativeFunction&) {}

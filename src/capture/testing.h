@@ -21,6 +21,7 @@ namespace plimsoll::capture::testing {
 
 // A str.
 struct FakeText {
+  const void* type;
   std::uint64_t length;
   std::uint32_t state;  // width 1, compact, ASCII
   char characters[116];
@@ -122,7 +123,7 @@ class FakeFunction {
 
  private:
   static void put(FakeText& text, std::string_view characters) {
-    text = {characters.size(), 1U | 8U | 16U, {}};
+    text = {nullptr, characters.size(), 1U | 8U | 16U, {}};
     std::memcpy(text.characters, characters.data(), characters.size());
   }
 

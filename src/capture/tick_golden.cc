@@ -2,13 +2,14 @@
 //
 //   tick_golden walk 1000     walks a stack of 20 frames 1000 times
 //   tick_golden tick 1000     a whole tick 1000 times: clocks, ring, walk, filter
+//   tick_golden tasks 1000    the same in the step of an asyncio task that two others await
 #include <array>
 #include <cstdlib>
 #include <deque>
 #include <string_view>
 
 #include "capture/cpu_sampler.h"
-#include "capture/testing.h"
+#include "capture/tasks_testing.h"
 #include "cpython/walk.h"
 #include "memory/local.h"
 
@@ -42,6 +43,11 @@ Interpreter::ThreadState deep_thread() {
   return {thread.state(), true};
 }
 
+Interpreter::ThreadState task_thread() {
+  static const TaskThread thread(kFrames);
+  return {thread.state(), true};
+}
+
 bool walk(long count) {
   const cpython::Layout layout = fake_layout();
   std::array<cpython::PyFrame, 2 * kFrames> frames;
@@ -55,14 +61,20 @@ bool walk(long count) {
   return true;
 }
 
-bool tick(long count) {
+enum class Tasks : std::uint8_t { kNo, kYes };
+
+bool tick(long count, Tasks tasks) {
   constexpr std::size_t kRoomForAll = 1U << 26U;  // nothing drains this ring
   SeenFilter seen;
   Result<SampleRing> ring = SampleRing::create(kRoomForAll);
   if (!ring.ok()) return false;
   // As rarely as possible, so that ticks of the clock do not count among ours.
   const TickSettings settings{.rate_hz = 1, .clock = os::TickClock::kThreadCpu};
-  const Interpreter interpreter{fake_layout(), address_of(&kFakeCodeType), Address{}, &deep_thread};
+  Interpreter interpreter{fake_layout(), address_of(&kFakeCodeType), Address{}, &deep_thread, {}, {}};
+  if (tasks == Tasks::kYes) {
+    interpreter.thread_state_of_caller = &task_thread;
+    interpreter.tasks = fake_task_layout();
+  }
   Result<std::unique_ptr<CpuSampler>> sampler = CpuSampler::create(settings, interpreter, ring.value(), seen);
   if (!sampler.ok()) return false;
   sampler.value()->start({});
@@ -71,10 +83,14 @@ bool tick(long count) {
   info.si_value.sival_int = 0;  // this thread is the only one, so it has the first slot
   const std::size_t before = ring.value().backlog();
   for (long done = 0; done < count; ++done) sampler.value()->tick(info);
-  const std::size_t least = static_cast<std::size_t>(count) * (sizeof(RawSample) + kFrames * sizeof(cpython::PyFrame));
+  // A task has half of the frames, and then those of two others, three marks and three names.
+  const std::size_t slots = tasks == Tasks::kYes ? kFrames / 2 + 2 + 3 + 3 : kFrames;
+  const std::size_t least = static_cast<std::size_t>(count) * (sizeof(RawSample) + slots * sizeof(cpython::PyFrame));
   const bool all_recorded = ring.value().backlog() - before >= least;
   sampler.value()->stop();
-  return all_recorded;
+  const bool all_found =
+      tasks == Tasks::kNo || sampler.value()->task_counts().found == static_cast<std::uint64_t>(count);
+  return all_recorded && all_found;
 }
 
 }  // namespace
@@ -83,7 +99,10 @@ bool tick(long count) {
 int main(int count, char** arguments) {
   if (count != 3) return EXIT_FAILURE;
   const long repeats = std::atol(arguments[2]);
-  const bool is_tick = std::string_view(arguments[1]) == "tick";
-  const bool worked = is_tick ? plimsoll::capture::testing::tick(repeats) : plimsoll::capture::testing::walk(repeats);
+  const std::string_view what = arguments[1];
+  using plimsoll::capture::testing::Tasks;
+  const bool worked = what == "walk"
+                          ? plimsoll::capture::testing::walk(repeats)
+                          : plimsoll::capture::testing::tick(repeats, what == "tasks" ? Tasks::kYes : Tasks::kNo);
   return worked ? EXIT_SUCCESS : EXIT_FAILURE;
 }

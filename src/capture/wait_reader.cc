@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "capture/awaiting_tasks.h"
 #include "capture/wait_activity.h"
 #include "cpython/gil.h"
 #include "memory/local.h"
@@ -137,8 +138,8 @@ void WaitReader::found_running(const ThreadSlot& slot, Watched& of) {
 
 WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_state, Activity activity,
                                         std::int64_t weight_ns, std::int64_t cpu_ns) {
-  const std::size_t most = sizeof(RawSample) + max_depth_ * sizeof(cpython::PyFrame);
-  const SampleRing::Slot room = ring_.reserve(most);
+  const std::size_t slots = max_depth_ + awaiting_slots(interpreter_);
+  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + slots * sizeof(cpython::PyFrame));
   if (room.bytes.empty()) {
     sampler_.count_drop(DropReason::kRingFull, 0);
     return Proof::kLost;
@@ -148,19 +149,26 @@ WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_s
   sample->weight_ns = weight_ns;
   sample->activity = activity;
   sample->thread = slot.serial;
-  auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
+  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample)),
+                                           slots};
   const cpython::Walk walk = cpython::walk_thread(memory::LocalReader{}, interpreter_.layout, interpreter_.code_type,
-                                                  thread_state, {frames, max_depth_});
+                                                  thread_state, frames.first(max_depth_));
   sample->tags = tags_of(memory::LocalReader{}, interpreter_.layout, interpreter_.tags, thread_state);
   // Before the proof: after it, the thread may run on and let go of its code objects.
   const bool is_stack = cpython::is_proven(walk.stop);
-  if (is_stack)
-    for (std::uint32_t i = 0; i < walk.count; ++i) seen_.mark(frames[i].code);
+  cpython::AwaitingStack stack;
+  stack.touched = walk.count;
+  if (is_stack) {
+    for (const cpython::PyFrame& frame : frames.first(walk.count)) seen_.mark(frame.code);
+    stack = put_awaiting(memory::LocalReader{}, interpreter_, thread_state, frames, walk, seen_);
+  }
   const bool has_moved = os::thread_cpu_ns(slot.tid) != cpu_ns;
-  sample->stop = has_moved ? cpython::WalkStop::kUnreadable : walk.stop;
-  if (is_stack && !has_moved) sample->frame_count = walk.count;
-  ring_.commit(room, sizeof(RawSample) + sample->frame_count * sizeof(cpython::PyFrame),
-               sizeof(RawSample) + walk.count * sizeof(cpython::PyFrame));
+  const bool holds = is_stack && !has_moved;
+  sample->stop = has_moved ? cpython::WalkStop::kUnreadable : is_stack ? stack.stop : walk.stop;
+  sample->frame_count = holds ? stack.own : 0;
+  if (holds) sampler_.count_tasks(stack.outcome);
+  ring_.commit(room, sizeof(RawSample) + (holds ? stack.count : 0) * sizeof(cpython::PyFrame),
+               sizeof(RawSample) + stack.touched * sizeof(cpython::PyFrame));
   if (has_moved) return Proof::kMoved;
   if (!is_stack) sampler_.count_drop(reason_of(walk.stop), 0);
   return is_stack ? Proof::kHolds : Proof::kLost;

@@ -3,32 +3,43 @@
 
 #include <span>
 
-#include "capture/cpu_sampler.h"
+#include "capture/awaiting_tasks.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 
-// Walks a thread's frames into `frames` and notes in `sample` how that went, and in `seen` what was met. How many
-// frames were written to. Async-signal-safe.
+// What was written of a stack.
+struct WrittenStack {
+  std::size_t used = 0;     // slots: the frames of RawSample::frame_count, and those who await them
+  std::size_t touched = 0;  // slots
+  cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
+};
+
+// Walks a thread's frames into `slots`, which have room for awaiting_slots beside them, and notes in `sample` how that
+// went, and in `seen` what was met. Async-signal-safe.
 template <typename Entries>
-std::uint32_t walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
-                        std::span<cpython::PyFrame> frames, SeenFilter& seen, Entries entries) noexcept {
+WrittenStack walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
+                       std::span<cpython::PyFrame> slots, SeenFilter& seen, Entries entries) noexcept {
   const memory::LocalReader memory;
   if (is_null(thread_state)) {
     sample.python = RawSample::Python::kNoState;
-    return 0;
+    return {};
   }
+  const std::span<cpython::PyFrame> frames = slots.first(slots.size() - awaiting_slots(interpreter));
   const cpython::Walk walk =
       cpython::walk_thread(memory, interpreter.layout, interpreter.code_type, thread_state, frames, entries);
   sample.tags = tags_of(memory, interpreter.layout, interpreter.tags, thread_state);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
-  if (cpython::is_proven(walk.stop)) {
-    sample.frame_count = walk.count;
-    for (const cpython::PyFrame& found : frames.first(walk.count))
-      if (!Entries::kAreMarked || found.position != cpython::kEntryMark) seen.mark(found.code);
-  }
-  return walk.count;
+  if (!cpython::is_proven(walk.stop)) return {0, walk.count};
+  sample.frame_count = walk.count;
+  for (const cpython::PyFrame& found : frames.first(walk.count))
+    if (!Entries::kAreMarked || found.position != cpython::kEntryMark) seen.mark(found.code);
+  if (!interpreter.tasks) return {walk.count, walk.count};
+  const cpython::AwaitingStack stack = put_awaiting(memory, interpreter, thread_state, slots, walk, seen);
+  sample.frame_count = stack.own;
+  sample.stop = stack.stop;
+  return {stack.count, stack.touched, stack.outcome};
 }
 
 }  // namespace plimsoll::capture

@@ -46,8 +46,9 @@ class Convert final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
-    app.add_flag("--tasks", with_tasks_,
-                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    app.add_flag(
+        "--tasks", with_tasks_,
+        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
     CLI::Option* none =
         app.add_flag("--no-native", no_native_, "Without native functions: their time goes to their callers");
     app.add_flag("--fold-native", fold_native_,

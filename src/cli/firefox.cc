@@ -37,8 +37,9 @@ class Firefox final : public Command {
         "--no-browser", [this] { page_.browser = FirefoxPage::Browser::kNone; }, "Only print the address");
     app.add_option("--zip", zip_, "Write a bundle for another machine instead: profile, sources, what to do")
         ->type_name("OUT.zip");
-    app.add_flag("--tasks", with_tasks_,
-                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    app.add_flag(
+        "--tasks", with_tasks_,
+        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
     app.add_option("--viewer", page_.viewer, "The page that shows it (default: https://profiler.firefox.com)")
         ->type_name("URL");
   }

@@ -306,8 +306,9 @@ class Show final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
-    app.add_flag("--tasks", to.tasks,
-                 "asyncio's tasks in place of the event loop's frames (recorded with run --tasks)");
+    app.add_flag(
+        "--tasks", to.tasks,
+        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
     app.add_flag("--native", to.all_native,
                  "Every native frame (recorded with --native), not only where a library was entered");
     app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");

@@ -2,8 +2,9 @@
 
 namespace plimsoll::cpython {
 
-void append_utf8(std::string& out, std::uint32_t code_point) {
-  const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+std::size_t put_utf8(std::span<char, kMostUtf8> out, std::uint32_t code_point) noexcept {
+  std::size_t size = 0;
+  const auto put = [&](std::uint32_t byte) { out[size++] = static_cast<char>(byte); };
   if ((code_point >= 0xd800U && code_point <= 0xdfffU) || code_point > 0x10ffffU) code_point = 0xfffdU;
   if (code_point < 0x80U) {
     put(code_point);
@@ -20,6 +21,12 @@ void append_utf8(std::string& out, std::uint32_t code_point) {
     put(0x80U | ((code_point >> 6U) & 0x3fU));
     put(0x80U | (code_point & 0x3fU));
   }
+  return size;
+}
+
+void append_utf8(std::string& out, std::uint32_t code_point) {
+  char bytes[kMostUtf8];
+  out.append(bytes, put_utf8(bytes, code_point));
 }
 
 }  // namespace plimsoll::cpython

@@ -1,6 +1,8 @@
 // cpython/code_object.h: what a code object says about itself, copied out of the target's memory.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "cpython/layout.h"
@@ -26,33 +28,73 @@ struct CodeInfo {
 inline constexpr std::uint64_t kLongestText = 1U << 16U;
 inline constexpr std::uint64_t kLongestLineTable = 1U << 26U;
 
-// UTF-8 of one code point; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD.
+// Bytes that one code point takes in UTF-8.
+inline constexpr std::size_t kMostUtf8 = 4;
+// UTF-8 of one code point; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD. How many bytes that is.
+// Async-signal-safe.
+std::size_t put_utf8(std::span<char, kMostUtf8> out, std::uint32_t code_point) noexcept;
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-// Reads a str object as UTF-8. False if it is not readable, not compact, or too long.
+// Where a str object keeps its characters.
+struct TextPlace {
+  Address data{};
+  std::uint64_t length = 0;  // in characters
+  std::uint32_t width = 0;   // bytes of each
+  bool is_ascii = false;
+};
+
+// False if it is not readable, not compact, or too long.
 template <memory::Reader M>
-bool read_text(const M& memory, const Layout& layout, Address object, std::string& out) {
-  std::uint64_t length = 0;
+bool find_text(const M& memory, const Layout& layout, Address object, TextPlace& out) {
   std::uint32_t state = 0;
-  if (is_null(object) || !memory.load(offset_by(object, layout.unicode.length), length) ||
-      !memory.load(offset_by(object, layout.unicode.state), state) || length > kLongestText)
+  if (is_null(object) || !memory.load(offset_by(object, layout.unicode.length), out.length) ||
+      !memory.load(offset_by(object, layout.unicode.state), state) || out.length > kLongestText)
     return false;
   state >>= layout.unicode.kind_shift;
-  const std::uint32_t width = state & 7U;
   const bool is_compact = (state & 8U) != 0;
-  const bool is_ascii = (state & 16U) != 0;
-  if (!is_compact || (width != 1 && width != 2 && width != 4)) return false;
-  const Address data = offset_by(object, is_ascii ? layout.unicode.ascii_size : layout.unicode.compact_size);
-  std::string raw_text(length * width, '\0');
-  if (!memory.read(data, raw_text.data(), raw_text.size())) return false;
-  if (is_ascii) {
+  out.width = state & 7U;
+  out.is_ascii = (state & 16U) != 0;
+  out.data = offset_by(object, out.is_ascii ? layout.unicode.ascii_size : layout.unicode.compact_size);
+  return is_compact && (out.width == 1 || out.width == 2 || out.width == 4);
+}
+
+// Reads the beginning of a str object as UTF-8: whole characters, as many as fit. False likewise. Async-signal-safe if
+// `memory` is.
+template <memory::Reader M>
+bool read_text_start(const M& memory, const Layout& layout, Address object, std::span<char> out, std::size_t& size) {
+  TextPlace text;
+  size = 0;
+  if (!find_text(memory, layout, object, text)) return false;
+  for (std::uint64_t i = 0; i < text.length && size < out.size(); ++i) {
+    std::uint32_t code_point = 0;
+    for (std::uint32_t byte = 0; byte < text.width; ++byte) {
+      std::uint8_t value = 0;
+      if (!memory.load(offset_by(text.data, i * text.width + byte), value)) return false;
+      code_point |= std::uint32_t{value} << (8 * byte);
+    }
+    char bytes[kMostUtf8];
+    const std::size_t width = put_utf8(bytes, code_point);
+    if (width > out.size() - size) break;
+    for (std::size_t at = 0; at < width; ++at) out[size++] = bytes[at];
+  }
+  return true;
+}
+
+// Reads a str object as UTF-8. False likewise.
+template <memory::Reader M>
+bool read_text(const M& memory, const Layout& layout, Address object, std::string& out) {
+  TextPlace text;
+  if (!find_text(memory, layout, object, text)) return false;
+  std::string raw_text(text.length * text.width, '\0');
+  if (!memory.read(text.data, raw_text.data(), raw_text.size())) return false;
+  if (text.is_ascii) {
     out = std::move(raw_text);
     return true;
   }
   out.clear();
-  for (std::size_t at = 0; at < raw_text.size(); at += width) {
+  for (std::size_t at = 0; at < raw_text.size(); at += text.width) {
     std::uint32_t code_point = 0;
-    for (std::uint32_t i = 0; i < width; ++i)
+    for (std::uint32_t i = 0; i < text.width; ++i)
       code_point |= std::uint32_t{static_cast<unsigned char>(raw_text[at + i])} << (8 * i);
     append_utf8(out, code_point);
   }

@@ -9,7 +9,7 @@ namespace {
 struct Places {
   std::size_t frame, stack_pointer;
   std::size_t type, type_name, type_flags;
-  std::size_t set, set_table, set_mask;
+  std::size_t set, set_used, set_table, set_mask;
   std::size_t integer, integer_tag, integer_digits;
   std::size_t generator, generator_frame, generator_state;
   std::size_t node_next, node_previous;
@@ -18,14 +18,14 @@ struct Places {
 constexpr Places kPlaces314{
     .frame = 31, .stack_pointer = 37,
     .type = 52, .type_name = 53, .type_flags = 55,
-    .set = 62, .set_table = 64, .set_mask = 65,
+    .set = 62, .set_used = 63, .set_table = 64, .set_mask = 65,
     .integer = 71, .integer_tag = 72, .integer_digits = 73,
     .generator = 83, .generator_frame = 85, .generator_state = 86,
     .node_next = 87, .node_previous = 88};
 constexpr Places kPlaces315{
     .frame = 39, .stack_pointer = 45,
     .type = 60, .type_name = 61, .type_flags = 63,
-    .set = 74, .set_table = 76, .set_mask = 77,
+    .set = 74, .set_used = 75, .set_table = 76, .set_mask = 77,
     .integer = 83, .integer_tag = 84, .integer_digits = 85,
     .generator = 99, .generator_frame = 101, .generator_state = 102,
     .node_next = 103, .node_previous = 104};
@@ -54,7 +54,8 @@ void read_coroutine_fields(OffsetReader& read, const Places& at, TaskLayout& out
   out.type = {.name = read.field("type_object.tp_name", at.type, at.type_name, kPointer),
               .flags = read.field("type_object.tp_flags", at.type, at.type_flags, kPointer)};
   out.set = {.table = read.field("set_object.table", at.set, at.set_table, kPointer),
-             .mask = read.field("set_object.mask", at.set, at.set_mask, kPointer)};
+             .mask = read.field("set_object.mask", at.set, at.set_mask, kPointer),
+             .used = read.field("set_object.used", at.set, at.set_used, kPointer)};
   out.integer = {.tag = read.field("long_object.lv_tag", at.integer, at.integer_tag, kPointer),
                  .digits = read.field("long_object.ob_digit", at.integer, at.integer_digits, 4)};
   out.coroutine.frame = read.field("gen_object.gi_iframe", at.generator, at.generator_frame, kPointer);

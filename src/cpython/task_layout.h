@@ -18,6 +18,7 @@ struct TaskLayout {
   } type{};
   struct {
     std::uint32_t table, mask;  // of a set: pairs of key and hash; their number less one
+    std::uint32_t used;         // how many of them are keys
   } set{};
   struct {
     std::uint32_t tag, digits;  // of an int: lv_tag; 30 bits each

@@ -158,6 +158,19 @@ FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type
   return look;
 }
 
+// Calls visit(Address, const FrameLook&, const PyFrame&) for one frame after another, from `frame` outwards: until it
+// returns false, or after `most`. Whether a look that found nothing is the end is for `visit` to say.
+template <memory::Reader M, typename Visit>
+void each_frame(const M& memory, const Layout& layout, Address code_type, Address frame, std::size_t most,
+                Visit visit) {
+  for (std::size_t depth = 0; depth < most && !is_null(frame); ++depth) {
+    PyFrame found;
+    const FrameLook look = look_at_frame(memory, layout, code_type, frame, found);
+    if (!visit(frame, look, found)) return;
+    frame = look.previous;
+  }
+}
+
 // An entry from C into Python: a _PyCFrame of 3.11 or 3.12.
 struct Entry {
   Address frame{};  // its current frame

@@ -70,14 +70,13 @@ class InterpreterRoots {
   }
 
   void add_frames(Address frame, std::size_t thread) {
-    constexpr int kDeepest = 1'000'000;
-    for (int depth = 0; !is_null(frame) && depth < kDeepest && view_.spend(8); ++depth) {
-      cpython::PyFrame found;
-      const auto look =
-          cpython::internal::look_at_frame(view_.image(), view_.layout(), runtime_.code_type, frame, found);
-      if (look.found) add_frame(frame, found.code, thread);
-      frame = look.previous;
-    }
+    constexpr std::size_t kDeepest = 1'000'000;
+    if (!view_.spend(8)) return;
+    cpython::internal::each_frame(view_.image(), view_.layout(), runtime_.code_type, frame, kDeepest,
+                                  [&](Address at, const auto& look, const cpython::PyFrame& found) {
+                                    if (look.found) add_frame(at, found.code, thread);
+                                    return view_.spend(8);
+                                  });
   }
 
   void add_frame(Address frame, Address code, std::size_t thread) {

@@ -50,6 +50,7 @@ class Growing {
     profile.markers.push_back({time_, 77, ThreadId{0}, "GC", {{"generation", "2"}}});
     profile.drops = {{"ring full", static_cast<std::uint64_t>(round), 5'000}};
     profile.sources.push_back({"/src/app" + std::to_string(round) + ".py", "print()\n"});
+    profile.set_meta("rounds", std::to_string(round));
     profile.end_ns = time_;
     profile.process_cpu_ns = time_ / 2;
   }

@@ -151,10 +151,12 @@ std::string PlimEncoder::session(const Profile& profile) {
 
 std::string PlimEncoder::meta(const Profile& profile) {
   std::string out;
-  for (; meta_ < profile.meta.size(); ++meta_) {
-    put_bytes(out, profile.meta[meta_].first);
-    put_bytes(out, profile.meta[meta_].second);
+  for (std::size_t i = 0; i < profile.meta.size(); ++i) {
+    if (i < meta_.size() && meta_[i] == profile.meta[i]) continue;
+    put_bytes(out, profile.meta[i].first);
+    put_bytes(out, profile.meta[i].second);
   }
+  meta_ = profile.meta;
   return out;
 }
 

@@ -72,7 +72,8 @@ class PlimEncoder {
 
   std::int64_t unit_ns_;
   bool is_first_ = true;
-  std::size_t meta_ = 0, processes_ = 0;
+  std::vector<std::pair<std::string, std::string>> meta_;  // as written; values may change later
+  std::size_t processes_ = 0;
   Written strings_, functions_, frames_, traces_, stacks_, tag_sets_;
   std::vector<ThreadState> thread_states_;
   // What the next allocation, and the next release, is written relative to.

@@ -9,7 +9,7 @@ void SampleStacks::code(capture::CodeId id, const cpython::CodeInfo& info) {
   function.name = profile_.strings.intern(info.name);
   function.file = profile_.strings.intern(info.file);
   function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
-  // What stands for an asyncio task has no code (remote/task_stacks.h).
+  // What stands for an asyncio task has no code (capture/task_names.h).
   if (info.file.empty() && info.first_line == 0 && info.name.starts_with('[')) function.kind = FunctionKind::kSynthetic;
   put(id, function);
 }

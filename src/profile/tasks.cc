@@ -80,6 +80,8 @@ class TaskStacks {
 
 void put_tasks_on_stacks(Profile& profile) {
   if (profile.tag_sets.size() == 0) return;
+  const bool has_awaiting = !profile.meta_value("task_stacks").empty();
+  if (has_awaiting) return;
   TaskStacks stacks(profile);
   for (std::size_t row = 0; row < profile.samples.size(); ++row)
     profile.samples.stack[row] = stacks.of(profile.samples.stack[row], profile.samples.tags[row]);

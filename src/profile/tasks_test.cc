@@ -50,5 +50,17 @@ TEST(Tasks, AreFoundOnOtherEventLoopsAndOnStacksWithinStacks) {
       (Stacks{"[task main];<module>;main", "[task child];child", "[task inner];inner"}));
 }
 
+TEST(Tasks, StayAsTheyAreWithThoseWhoAwaitThem) {
+  // GIVEN a recording that has read who awaits a task: one stack has those, in the other nobody could be told
+  Profile profile = testing::draw_profile(
+      "[task main];main;[task fetch];fetch  1  #task=fetch,task_path=maker\n"
+      "run;_run(/lib/asyncio/events.py:80);callback  1  #task=fetch,task_path=maker");
+  profile.set_meta("task_stacks", "1");
+  const std::vector<std::string> before = testing::stacks_of(profile);
+  // WHEN tasks are put on its stacks THEN those of samples have what was found
+  put_tasks_on_stacks(profile);
+  EXPECT_EQ(testing::stacks_of(profile), before);
+}
+
 }  // namespace
 }  // namespace plimsoll::profile

@@ -51,15 +51,14 @@ class ThreadRoots {
   }
 
   void add_frames(PyThreadState* thread, std::size_t number) {
-    constexpr int kDeepest = 1'000'000;
+    constexpr std::size_t kDeepest = 1'000'000;
     Address frame{};
     if (!cpython::current_frame(memory_, layout_, address_of(thread), frame)) return;
-    for (int depth = 0; !is_null(frame) && depth < kDeepest; ++depth) {
-      cpython::PyFrame found;
-      const auto look = cpython::internal::look_at_frame(memory_, layout_, address_of(&PyCode_Type), frame, found);
-      if (look.found) add_frame(reinterpret_cast<void*>(raw(frame)), found, number);
-      frame = look.previous;
-    }
+    cpython::internal::each_frame(memory_, layout_, address_of(&PyCode_Type), frame, kDeepest,
+                                  [&](Address at, const auto& look, const cpython::PyFrame& found) {
+                                    if (look.found) add_frame(reinterpret_cast<void*>(raw(at)), found, number);
+                                    return true;
+                                  });
   }
 
   void add_frame(void* frame, const cpython::PyFrame& found, std::size_t thread) {

@@ -16,6 +16,7 @@
 #include "python/code_hook.h"
 #include "python/interpreter.h"
 #include "python/recording.h"
+#include "python/task_tables.h"
 
 namespace nb = nanobind;
 
@@ -59,6 +60,16 @@ Address thread_state_of(unsigned long ident) {
   return Address{};
 }
 
+// Those who await a task are recorded with it; what stands in the way is for `meta`.
+void tell_tasks(PyObject* known_task, capture::Interpreter& interpreter,
+                std::vector<std::pair<std::string, std::string>>& meta) {
+  Result<cpython::TaskLayout> found = find_tasks(interpreter, known_task);
+  if (found.ok())
+    interpreter.tasks = found.take();
+  else
+    meta.emplace_back("tasks", found.error().message);
+}
+
 std::string rate_text(double rate_hz) {
   std::string text = std::to_string(rate_hz);
   text.erase(text.find_last_not_of('0') + 1);
@@ -74,11 +85,11 @@ class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
-            std::uint64_t alloc_bytes, bool alloc_exact, bool native, bool sources,
+            std::uint64_t alloc_bytes, bool alloc_exact, bool native, const nb::object& known_task, bool sources,
             std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     if (alloc_bytes != 0 || alloc_exact) check(can_record_allocations());
-    const capture::Interpreter interpreter = value_or_raise(find_interpreter());
+    capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;
     settings.tick.mode = mode_named(mode);
@@ -105,6 +116,7 @@ class Recording {
     recorder.is_exact = settings.exact_allocations = alloc_exact;
     recorder.meta = std::move(meta);
     recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));
+    if (!known_task.is_none()) tell_tasks(known_task.ptr(), interpreter, recorder.meta);
     recorder.process = {::getpid(), ::getppid(), process_name};
     recorder.main_thread = Tid{::getpid()};
     recorder.sources = sources ? profile::RecorderSettings::Sources::kEmbed : profile::RecorderSettings::Sources::kOmit;
@@ -192,12 +204,12 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
       .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
-                    std::size_t, double, double, std::uint64_t, bool, bool, bool,
+                    std::size_t, double, double, std::uint64_t, bool, bool, const nb::object&, bool,
                     std::vector<std::pair<std::string, std::string>>, const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
            nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("native"),
-           nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
+           nb::arg("known_task").none(), nb::arg("sources"), nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)

@@ -68,7 +68,7 @@ class Dumper {
         target_.pid, target_.layout.version, os::command_line(target_.pid), os::working_directory(target_.pid), {}, 0};
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
     for (const ThreadState& state : states)
-      if (const auto task = task_of(tasks, state); task != tasks.end()) dump.threads.push_back(look_at(*task, &state));
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) dump.threads.push_back(look_at(*task, &state));
     for (const os::Task& task : tasks) {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::none_of(dump.threads.begin(), dump.threads.end(), is_it)) dump.threads.push_back(look_at(task, nullptr));
@@ -78,13 +78,6 @@ class Dumper {
   }
 
  private:
-  using Tasks = std::vector<os::Task>;
-  static Tasks::const_iterator task_of(const Tasks& tasks, const ThreadState& state) {
-    return std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& task) {
-      return static_cast<std::uint64_t>(task.inner_tid) == state.native_id;
-    });
-  }
-
   // The interpreters' numbers, as they are listed from the end: the main one is the oldest.
   void note_interpreter(Address interpreter) {
     if (std::find(interpreters_.begin(), interpreters_.end(), interpreter) == interpreters_.end())

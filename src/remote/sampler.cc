@@ -45,15 +45,14 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Ho
 }
 
 void Sampler::find_tasks() {
-  if (settings_.awaiting_tasks == AwaitingTasks::kNo || tasks_ || is_null(target_.code_type)) return;
+  if (settings_.awaiting_tasks == AwaitingTasks::kNo || reader_.shows_awaiting() || is_null(target_.code_type)) return;
   if (!std::has_single_bit(++times_asked_)) return;
   const std::optional<Address> table = find_asyncio_debug(target_.pid);
   if (!table) return;
   const Result<cpython::TaskLayout> layout =
       cpython::find_task_layout(memory_, target_.layout, target_.runtime, *table);
   if (!layout.ok()) return;
-  tasks_.emplace(target_.layout, layout.value(), target_.code_type);
-  reader_.show_awaiting(&*tasks_);
+  reader_.show_awaiting(layout.value());
 }
 
 bool Sampler::has_new_threads() const {
@@ -86,12 +85,8 @@ void Sampler::update_threads() {
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
-    for (const ThreadState& state : unknown) {
-      const auto task = std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& of) {
-        return static_cast<std::uint64_t>(of.inner_tid) == state.native_id;
-      });
-      if (task != tasks.end()) add_thread(state, *task);
-    }
+    for (const ThreadState& state : unknown)
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_thread(state, *task);
   }
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
@@ -348,7 +343,7 @@ void Sampler::put(const Thread& thread, const Pending& stack, Activity activity,
   raw.has_native = stack.has_native ? 1 : 0;
   const capture::NativeStack native{stack.native, stack.native_frames};
   bool is_matched = false;
-  if (!resolver_.resolve_native(raw, native, stack.frames, is_matched)) return drop(DropReason::kUnknownCode);
+  if (!resolver_.resolve_native(raw, native, stack.frames, {}, is_matched)) return drop(DropReason::kUnknownCode);
   if (!stack.has_native) return drop(DropReason::kNativeUnreadable);
   if (!is_matched) drop(DropReason::kNativeUnmatched);
   if (stack.native.stop != native::UnwindStop::kComplete) drop(capture::reason_of(stack.native.stop));

@@ -23,7 +23,7 @@ namespace plimsoll::remote {
 // Whether each look tells who has the lock of the main interpreter, too.
 enum class GilLooks : std::uint8_t { kNo, kYes };
 
-// Whether the tasks that await a running one are on its stack (task_stacks.h), of versions that tell.
+// Whether the tasks that await a running one are on its stack (cpython/awaiting.h), of versions that tell.
 enum class AwaitingTasks : std::uint8_t { kNo, kYes };
 
 // What a Sampler looks for.
@@ -62,7 +62,7 @@ class Sampler {
   // Why samples are not there.
   [[nodiscard]] const std::array<capture::DropTotal, capture::kDropReasonCount>& drops() const { return drops_; }
   // Looks at threads in a task's step.
-  [[nodiscard]] TaskStacks::Counts task_counts() const { return tasks_ ? tasks_->counts() : TaskStacks::Counts{}; }
+  [[nodiscard]] const capture::TaskCounts& task_counts() const { return reader_.task_counts(); }
 
  private:
   // A stack of a running thread that its clock has not paid for yet.
@@ -131,7 +131,6 @@ class Sampler {
   const SamplerSettings settings_;
   capture::SampleSink& sink_;
   const memory::RemoteReader memory_;
-  std::optional<TaskStacks> tasks_;
   std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
   SharedCpu* const shared_cpu_;

@@ -164,15 +164,13 @@ class Session {
     return sink_.flush({monotonic_ns(), used_ns, drops()}, ending);
   }
 
-  // They are no drops: such a sample is there, with the event loop's frames.
   void tell_of_tasks() {
     if (settings_.sampler.awaiting_tasks == AwaitingTasks::kNo) return;
-    TaskStacks::Counts all = retired_tasks_;
+    capture::TaskCounts all = retired_tasks_;
     for (const auto& process : processes_) add_counts(all, process->sampler().task_counts());
-    sink_.fact("task_stacks", std::to_string(all.found));
-    sink_.fact("task_stacks_unreadable", std::to_string(all.unreadable));
+    sink_.task_counts(all);
   }
-  static void add_counts(TaskStacks::Counts& to, const TaskStacks::Counts& from) {
+  static void add_counts(capture::TaskCounts& to, const capture::TaskCounts& from) {
     to.found += from.found;
     to.unreadable += from.unreadable;
   }
@@ -187,7 +185,7 @@ class Session {
   std::vector<std::unique_ptr<RecordedProcess>> processes_;  // the first is the one that was asked for
   SessionResult result_;
   Drops retired_drops_{};
-  TaskStacks::Counts retired_tasks_;
+  capture::TaskCounts retired_tasks_;
   std::int64_t retired_cpu_ns_ = 0;
   std::int64_t next_threads_ns_ = 0, next_flush_ns_ = monotonic_ns() + kFlushInterval;
 };

@@ -36,12 +36,20 @@ StackReader::StackReader(const Target& target, std::size_t max_depth, Marks mark
       marks_(marks),
       memory_(target.memory()),
       pages_(memory_),
-      frames_(marks == Marks::kYes ? 2 * max_depth : max_depth),
+      walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth),
+      frames_(walk_slots_),
       log_(frames_.size() * (cpython::kLoadsPerFrame + 6) + kSpareLoads) {}
+
+void StackReader::show_awaiting(const cpython::TaskLayout& tasks) {
+  constexpr std::size_t kSlots = 4096;  // for those who await
+  tasks_ = tasks;
+  frames_.resize(walk_slots_ + kSlots);
+}
 
 cpython::Walk StackReader::walk(const Logging& logging, Address thread_state) {
   const auto with = [&](auto entries) {
-    return cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state, frames_, entries);
+    return cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state,
+                                std::span(frames_).first(walk_slots_), entries);
   };
   return marks_ == Marks::kYes ? with(cpython::EntryMarks{}) : with(cpython::NoEntries{});
 }
@@ -63,8 +71,13 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   snapshot.walk = walk(logging, thread_state);
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
   count_ = snapshot.walk.count;
-  if (tasks_ != nullptr && standing)
-    count_ = tasks_->put_awaiting(pages_, thread_state, frames_, count_, snapshot.walk.stop);
+  cpython::AwaitingStack stack;
+  if (tasks_ && standing) {
+    const cpython::TaskPlaces places{target_.layout, *tasks_, target_.code_type};
+    stack = cpython::put_awaiting(pages_, places, thread_state, frames_, snapshot.walk, walk_slots_);
+    count_ = stack.count;
+    snapshot.walk.stop = stack.stop;
+  }
   const bool has_codes = note_codes(logging);
   note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
@@ -72,10 +85,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   if (standing ? !standing->goes_on() : snapshot.walk.leaf_skipped || !proves(logging, thread_state)) return snapshot;
   snapshot.is_proven = true;
   if (codes_.size() > kMostCodes) codes_.clear();
-  if (tasks_ != nullptr) {
-    if (standing) tasks_->note_proven();
-    for (auto& [code, info] : tasks_->take_new_frames()) noted_.emplace_back(code, KnownCode{{}, std::move(info)});
-  }
+  note_tasks(stack.outcome);
   for (auto& [code, known] : noted_) {
     codes_[raw(code)] = std::move(known);
     new_codes_.push_back(code);
@@ -97,10 +107,19 @@ void StackReader::note_visited(Address thread_state) {
   visited_[raw(thread_state)].assign(pages.begin(), pages.end());
 }
 
+void StackReader::note_tasks(cpython::AwaitingStack::Outcome outcome) {
+  using Outcome = cpython::AwaitingStack::Outcome;
+  if (outcome == Outcome::kFound) ++task_counts_.found;
+  if (outcome == Outcome::kUnreadable) ++task_counts_.unreadable;
+}
+
 bool StackReader::note_codes(const Logging& logging) {
   code_starts_.clear();
-  for (const cpython::PyFrame& frame : frames())
-    if (frame.position != cpython::kEntryMark && !is_task_frame(frame.code)) code_starts_.push_back(raw(frame.code));
+  cpython::each_from_outermost(frames(), [&](const cpython::PyFrame& frame, std::string_view) {
+    if (frame.position != cpython::kEntryMark && frame.position != cpython::kTaskMark)
+      code_starts_.push_back(raw(frame.code));
+    return true;
+  });
   std::sort(code_starts_.begin(), code_starts_.end());
   code_starts_.erase(std::unique(code_starts_.begin(), code_starts_.end()), code_starts_.end());
   return std::all_of(code_starts_.begin(), code_starts_.end(),

@@ -12,13 +12,13 @@
 #include <span>
 #include <vector>
 
-#include "cpython/code_object.h"
+#include "capture/raw_sample.h"
+#include "cpython/awaiting.h"
 #include "cpython/snapshot.h"
 #include "memory/remote.h"
 #include "os/os.h"
 #include "remote/standing.h"
 #include "remote/target.h"
-#include "remote/task_stacks.h"
 
 namespace plimsoll::remote {
 
@@ -51,9 +51,11 @@ class StackReader {
   // `target` must outlive it.
   StackReader(const Target& target, std::size_t max_depth, Marks marks = Marks::kNo);
 
-  // From now on a thread that stands still in a task's step has the tasks that await it on its stack. `tasks` must
-  // outlive this; may be null.
-  void show_awaiting(TaskStacks* tasks) { tasks_ = tasks; }
+  // From now on a thread that stands still in a task's step has the tasks that await it on its stack.
+  void show_awaiting(const cpython::TaskLayout& tasks);
+  [[nodiscard]] bool shows_awaiting() const { return tasks_.has_value(); }
+  // Of proven looks.
+  [[nodiscard]] const capture::TaskCounts& task_counts() const { return task_counts_; }
 
   // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
   // still just before; it is not proven if the thread has gone on.
@@ -79,6 +81,7 @@ class StackReader {
   };
 
   cpython::Walk walk(const Logging& logging, Address thread_state);
+  void note_tasks(cpython::AwaitingStack::Outcome outcome);
   bool note_codes(const Logging& logging);
   bool note_code(const Logging& logging, Address code);
   bool proves(const Logging& logging, Address thread_state);
@@ -90,11 +93,13 @@ class StackReader {
   [[nodiscard]] const Piece& piece_of(Address at) const;
 
   const Target& target_;
-  TaskStacks* tasks_ = nullptr;
+  std::optional<cpython::TaskLayout> tasks_;
+  capture::TaskCounts task_counts_;
   const Marks marks_;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
-  std::vector<cpython::PyFrame> frames_;
+  const std::size_t walk_slots_;
+  std::vector<cpython::PyFrame> frames_;  // so many, and room for those who await them
   std::size_t count_ = 0;
   std::vector<cpython::LoggedLoad> log_;
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;

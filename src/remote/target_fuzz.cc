@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cpython/awaiting.h"
 #include "cpython/testing.h"
 #include "remote/sampler.h"
 #include "remote/stack_reader.h"
 #include "remote/task_reading.h"
-#include "remote/task_stacks.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
 
@@ -59,7 +59,7 @@ void look(const remote::Target& target, const remote::ThreadState& state, remote
 void look_at_tasks(const remote::Target& target, const remote::ThreadState& state) {
   cpython::TaskLayout layout;
   layout.type = {24, 168};
-  layout.set = {40, 32};
+  layout.set = {40, 32, 24};
   layout.integer = {16, 24};
   layout.coroutine = {.frame = 72,
                       .frame_state = 67,
@@ -86,12 +86,14 @@ void look_at_tasks(const remote::Target& target, const remote::ThreadState& stat
   const remote::TaskReading reading =
       remote::read_tasks(paged, {target.layout, layout, target.code_type}, state, state.interpreter);
   if (reading.tasks.size() > cpython::kMostTasks + 1) __builtin_trap();
-  remote::TaskStacks stacks(target.layout, layout, target.code_type);
-  std::vector<cpython::PyFrame> frames(64);
-  cpython::Walk walk = cpython::walk_thread(paged, target.layout, target.code_type, state.address, frames);
-  if (stacks.put_awaiting(paged, state.address, frames, walk.count, walk.stop) > frames.size()) __builtin_trap();
-  for (const auto& [code, info] : stacks.take_new_frames())
-    if (!remote::is_task_frame(code)) __builtin_trap();
+  std::vector<cpython::PyFrame> frames(256);
+  const cpython::Walk walk =
+      cpython::walk_thread(paged, target.layout, target.code_type, state.address, std::span(frames).first(64));
+  const cpython::AwaitingStack stack =
+      cpython::put_awaiting(paged, {target.layout, layout, target.code_type}, state.address, frames, walk, 64);
+  const auto shown = std::span<const cpython::PyFrame>(frames).first(stack.count);
+  const bool is_whole = cpython::each_from_outermost(shown, [](const auto&, std::string_view) { return true; });
+  if (stack.own > stack.count || stack.touched > frames.size() || !is_whole) __builtin_trap();
 }
 
 }  // namespace

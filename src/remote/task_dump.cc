@@ -42,10 +42,8 @@ class TaskDumper {
     std::reverse(states.begin(), states.end());  // the newest comes first
     std::vector<Address> interpreters;
     for (const ThreadState& state : states) {
-      const auto task = std::find_if(kernel_tasks.begin(), kernel_tasks.end(), [&](const os::Task& one) {
-        return static_cast<std::uint64_t>(one.inner_tid) == state.native_id;
-      });
-      if (task == kernel_tasks.end()) continue;
+      const os::Task* task = task_of(kernel_tasks, state);
+      if (task == nullptr) continue;
       const bool is_first =
           std::find(interpreters.begin(), interpreters.end(), state.interpreter) == interpreters.end();
       if (is_first) interpreters.push_back(state.interpreter);
@@ -58,7 +56,7 @@ class TaskDumper {
  private:
   TaskReading read(const os::Task& task, const ThreadState& state, Address interpreter) {
     const os::ThreadProbe probe(task.tid, os::ThreadProbe::Keep::kOpen, static_cast<std::int32_t>(target_.pid));
-    const TaskPlaces places{target_.layout, tasks_, target_.code_type};
+    const cpython::TaskPlaces places{target_.layout, tasks_, target_.code_type};
     const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
     TaskReading before;
     TaskReading now;

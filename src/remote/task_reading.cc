@@ -25,8 +25,8 @@ struct StackFrame {
 // One reading, as it goes on.
 class Reading {
  public:
-  Reading(const memory::PagedReader& pages, const TaskPlaces& places)
-      : pages_(pages), places_(places), reader_(pages, places.layout, places.tasks, places.code_type, kMostDepth) {}
+  Reading(const memory::PagedReader& pages, const cpython::TaskPlaces& places)
+      : pages_(pages), places_(places), reader_(pages, places, kMostDepth) {}
 
   TaskReading run(const ThreadState& thread, Address interpreter) {
     const cpython::TaskLayout& tasks = places_.tasks;
@@ -94,15 +94,14 @@ class Reading {
     std::vector<StackFrame> stack;
     Address frame{};
     if (!cpython::current_frame(pages_, places_.layout, thread, frame)) return stack;
-    for (std::size_t depth = 0; depth < kMostDepth && !is_null(frame); ++depth) {
-      PyFrame found;
-      const cpython::internal::FrameLook look =
-          cpython::internal::look_at_frame(pages_, places_.layout, places_.code_type, frame, found);
-      // (The innermost may be on its way in or out.)
-      if (look.stop != cpython::WalkStop::kComplete && depth > 0) break;
-      if (look.found) stack.push_back({frame, found});
-      frame = look.previous;
-    }
+    cpython::internal::each_frame(pages_, places_.layout, places_.code_type, frame, kMostDepth,
+                                  [&](Address at, const auto& look, const PyFrame& found) {
+                                    // (The innermost may be on its way in or out.)
+                                    const bool is_innermost = at == frame;
+                                    if (look.stop != cpython::WalkStop::kComplete && !is_innermost) return false;
+                                    if (look.found) stack.push_back({at, found});
+                                    return true;
+                                  });
     return stack;
   }
 
@@ -132,7 +131,7 @@ class Reading {
   };
 
   const memory::PagedReader& pages_;
-  const TaskPlaces& places_;
+  const cpython::TaskPlaces& places_;
   cpython::TaskReader<memory::PagedReader> reader_;
   boost::unordered_flat_map<std::uint64_t, std::shared_ptr<const cpython::CodeInfo>> codes_;
   std::vector<Executing> executing_;
@@ -143,7 +142,7 @@ class Reading {
 
 }  // namespace
 
-TaskReading read_tasks(const memory::PagedReader& pages, const TaskPlaces& places, const ThreadState& thread,
+TaskReading read_tasks(const memory::PagedReader& pages, const cpython::TaskPlaces& places, const ThreadState& thread,
                        Address interpreter) {
   return Reading(pages, places).run(thread, interpreter);
 }

@@ -31,15 +31,8 @@ struct TaskReading {
   bool is_whole = true;        // the lists came round
 };
 
-// What is the same of all threads.
-struct TaskPlaces {
-  const cpython::Layout& layout;
-  const cpython::TaskLayout& tasks;
-  Address code_type{};
-};
-
 // Reads the tasks that were made in the thread and, if it is given, those in the list of the interpreter.
-TaskReading read_tasks(const memory::PagedReader& pages, const TaskPlaces& places, const ThreadState& thread,
+TaskReading read_tasks(const memory::PagedReader& pages, const cpython::TaskPlaces& places, const ThreadState& thread,
                        Address interpreter);
 
 }  // namespace plimsoll::remote

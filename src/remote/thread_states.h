@@ -48,6 +48,14 @@ std::vector<ThreadState> thread_states(const M& memory, const cpython::Layout& l
   return found;
 }
 
+// The kernel's task that a thread state is of; null if it is none of these.
+inline const os::Task* task_of(std::span<const os::Task> tasks, const ThreadState& state) {
+  const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& task) {
+    return static_cast<std::uint64_t>(task.inner_tid) == state.native_id;
+  });
+  return found == tasks.end() ? nullptr : &*found;
+}
+
 // Fills in the native ids that the interpreter does not know: the C library's own record of a thread, at whose address
 // `pthread` points, has the kernel's id at the same place for all threads. It is the place at which most of them have
 // an id of one of the tasks.

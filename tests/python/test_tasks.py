@@ -1,4 +1,4 @@
-"""Asyncio's tasks, told apart by name and by the tasks that made them."""
+"""Asyncio's tasks, told apart by name, and by those that await them or else by those that made them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,57 @@ import collections
 import contextvars
 import pathlib
 import sys
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
 import harness
 import plimsoll
+import task_rules
 from plimsoll import _tasks
 
 SOURCE = "tasks.py"
+TELLS = sys.version_info >= (3, 14)  # where tasks are
 
 
+@pytest.mark.skipif(not TELLS, reason="CPython says who awaits a task since 3.14")
+@pytest.mark.parametrize("options", [["-r", "2000", "--engine", "timer"], ["--engine", "reader", "-r", "4000"],
+                                     ["--mode", "wall", "-r", "2000"], ["--native", "-r", "2000"]], ids=" ".join)
+def test_what_runs_is_below_the_tasks_that_await_it(tmp_path: pathlib.Path, options: "list[str]") -> None:
+    # GIVEN tasks that work in turn, awaited in every way there is, and callbacks WHEN they are recorded from within
+    recorded = harness.record(tmp_path, harness.TARGETS / "awaited.py", options=["--tasks", *options])
+    profile = recorded.profile.without_native() if "--native" in options else recorded.profile
+    # THEN each function is below those who await its task, and in no other way
+    found = task_rules.check_awaited(profile, recorded.truth)
+    waits = {"in_wait"} if "wall" not in options else set()
+    assert set(found) >= {*recorded.truth} - waits, found
+    # and tasks on the stacks need no asking, nor does it change them
+    shown = harness.plimsoll_command("show", tmp_path / "recorded.plim", *(["--no-native"] if waits else [])).expect()
+    assert "[task foster]" in shown.out
+    assert list(profile.with_tasks().samples.stack) == list(profile.samples.stack)
+
+
+@pytest.mark.skipif(not TELLS, reason="CPython says who awaits a task since 3.14")
+@pytest.mark.parametrize("engine", ["timer", "reader"])
+def test_no_chain_of_tasks_is_impossible(tmp_path: pathlib.Path, engine: str) -> None:
+    # GIVEN thousands of tasks a second WHEN they are recorded THEN each chain is one that there was
+    recorded = harness.record(tmp_path, harness.TARGETS / "task_churn.py", "1.5",
+                              options=["--tasks", "-r", "5000", "--engine", engine])
+    assert recorded.truth["made"] > 1000
+    assert task_rules.check_churn(recorded.profile) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TELLS, reason="CPython says who awaits a task since 3.14")
+@pytest.mark.parametrize("engine", ["timer", "reader"])
+def test_no_chain_of_a_hundred_thousand_is_impossible(tmp_path: pathlib.Path, engine: str) -> None:
+    recorded = harness.record(tmp_path, harness.TARGETS / "task_churn.py", "15",
+                              options=["--tasks", "-r", "20000", "--engine", engine])
+    print(recorded.truth, recorded.profile.meta, harness.drops(recorded.profile))
+    assert task_rules.check_churn(recorded.profile) > 100_000
+
+
+@pytest.mark.skipif(TELLS, reason="there it is by who awaits them")
 @pytest.mark.parametrize("mode", ["cpu", "wall"])
 def test_each_function_is_below_its_own_tasks(tmp_path: pathlib.Path, mode: str) -> None:
     # GIVEN tasks that take turns WHEN they are recorded
@@ -120,3 +160,16 @@ def test_nothing_is_left_behind() -> None:
     with plimsoll.profile(tasks=True):
         assert asyncio.create_task is not before[0]
     assert (asyncio.create_task, asyncio.BaseEventLoop.create_task, asyncio.tasks.create_task) == before
+
+
+def test_the_program_hears_nothing_of_it(tmp_path: pathlib.Path, program: "Callable[[str], pathlib.Path]") -> None:
+    # GIVEN a program that makes errors of warnings, and asyncio's own checks WHEN its tasks are recorded
+    source = program("import asyncio, gc\nasync def main():\n    print(len(asyncio.all_tasks()))\nasyncio.run(main())\n"
+                     "gc.collect()\n")
+    recorded = harness.record(tmp_path, source, options=["--tasks"],
+                              env={"PYTHONWARNINGS": "error", "PYTHONASYNCIODEBUG": "1"})
+    # THEN there is nothing of what the recording has tried at its start, and it has found what it looked for
+    assert recorded.finished.out == "1\n"
+    assert recorded.finished.own_err == ""
+    assert ("task_stacks" in recorded.profile.meta) == TELLS
+    assert "tasks" not in recorded.profile.meta

@@ -16,7 +16,7 @@ GOLDEN = Path("bench/instructions.golden")
 TOLERANCE_PERCENT = 2.0
 REPEATS = 2000
 # Each is an argument of the executable tick_golden (src/capture/tick_golden.cc).
-CASES = ("walk", "tick")
+CASES = ("walk", "tick", "tasks")
 
 HEAD = """\
 # Instructions per repeat of the fast paths; see tools/checks/golden.py. Written by `tools/check.py --update-golden`.
