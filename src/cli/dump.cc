@@ -59,7 +59,7 @@ class DumpCommand final : public Command {
   [[nodiscard]] Result<std::string> threads(const remote::Target& target, const SourceLookup& source,
                                             const PageFor& page) const {
     const Result<remote::Dump> dump =
-        remote::take_dump(target, has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo);
+        remote::take_dump(target, {has_native_ ? remote::NativeFrames::kYes : remote::NativeFrames::kNo, std::nullopt});
     if (!dump.ok()) return dump.error();
     return as_json_ ? dump_json(dump.value(), source) : render_dump(dump.value(), source, page(dump.value().directory));
   }

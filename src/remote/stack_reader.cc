@@ -66,6 +66,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   if (tasks_ != nullptr && standing)
     count_ = tasks_->put_awaiting(pages_, thread_state, frames_, count_, snapshot.walk.stop);
   const bool has_codes = note_codes(logging);
+  if (look_along_ && standing && has_codes) look_along_(pages_, thread_state, frames());
   note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
   if (!has_codes) return snapshot;
