@@ -285,19 +285,26 @@ struct Attributes {
   std::uint64_t block_bytes = 0;   // in a block of their own
 };
 
+// The dict of an instance whose class says where it is: tp_dictoffset. Null if it has none.
+template <memory::Reader M>
+Address dict_by_offset(const ObjectView<M>& view, Address object, const ClassFacts& type) {
+  constexpr std::uint64_t kMostItems = std::uint64_t{1} << 40U;
+  if (type.dict_offset == 0) return {};
+  if (type.dict_offset > 0) return view.pointer(object, static_cast<std::uint64_t>(type.dict_offset));
+  // Counted from the end of an object with items.
+  const std::uint64_t items = view.item_count(object);
+  if (items >= kMostItems) return {};
+  const std::uint64_t size = (type.basic_size + items * type.item_size + 7) / 8 * 8;
+  return view.pointer(object, size - static_cast<std::uint64_t>(-type.dict_offset));
+}
+
 template <memory::Reader M>
 Attributes attributes_of(const ObjectView<M>& view, Address object, const ClassFacts& type) {
   const ObjectFields& fields = view.fields();
   const std::uint64_t in_front = view.head_shift() == 0 ? 24 : 8;  // free-threaded objects have no links of a collector
   Attributes found;
   if (!type.is(fields.managed_dict_flag)) {
-    if (type.dict_offset > 0) found.dict = view.pointer(object, static_cast<std::uint64_t>(type.dict_offset));
-    // Counted from the end of an object with items.
-    constexpr std::uint64_t kMostItems = std::uint64_t{1} << 40U;
-    if (const std::uint64_t items = view.item_count(object); type.dict_offset < 0 && items < kMostItems) {
-      const std::uint64_t size = (type.basic_size + items * type.item_size + 7) / 8 * 8;
-      found.dict = view.pointer(object, size - static_cast<std::uint64_t>(-type.dict_offset));
-    }
+    found.dict = dict_by_offset(view, object, type);
     return found;
   }
   const Address slot{raw(object) - in_front};

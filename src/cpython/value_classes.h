@@ -134,6 +134,7 @@ class ValueClasses {
         Named{"bool", ValueKind::kBool},
         Named{"int", ValueKind::kInt},
         Named{"float", ValueKind::kFloat},
+        Named{"numpy.float64", ValueKind::kFloat},
         Named{"complex", ValueKind::kComplex},
         Named{"str", ValueKind::kText},
         Named{"bytes", ValueKind::kBytes},
