@@ -96,7 +96,7 @@ class DumpRenderer {
     const std::string name = thread.task.name.empty() ? "" : fmt::format(" \"{}\"", printable(thread.task.name));
     out_ += "\n";
     add(Style::kStrong, fmt::format("thread {}{}{}", static_cast<int>(thread.task.tid), name, facts_of(thread)));
-    if (!thread.has_python) add(Style::kDim, "no Python thread", kIndent);
+    if (!thread.has_python && thread.problem.empty()) add(Style::kDim, "no Python thread", kIndent);
     if (!thread.problem.empty()) add(Style::kWarning, thread.problem, kIndent);
     if (thread.has_python && thread.problem.empty() && thread.frames.empty())
       add(Style::kDim, "no Python code", kIndent);

@@ -39,8 +39,11 @@ class CoreDumper {
     for (const os::Task& task : tasks) {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::any_of(dump.threads.begin(), dump.threads.end(), is_it)) continue;
-      dump.threads.emplace_back().task = task;
-      dump.threads.back().state = DumpedThread::State::kUnknown;
+      DumpedThread& thread = dump.threads.emplace_back();
+      thread.task = task;
+      thread.state = DumpedThread::State::kUnknown;
+      // The list of those that do may end where the file does.
+      if (core_.missing_bytes > 0) thread.problem = "whether it runs Python is not known: the core file is cut short";
     }
     for (DumpedThread& thread : dump.threads) thread.signal = signal_of(thread.task.tid);
     return dump;

@@ -49,8 +49,10 @@ class DrawnMemory {
 };
 
 // A core file and the program that it names, of which `here` is what is found at its path.
-Result<CoreFile> open(const DrawnMemory& memory, const std::string& ran, const std::string& here) {
-  const std::string core = testing::drawn_core("/opt/python", kBase, memory.with_headers_of(ran), kPid, 11);
+Result<CoreFile> open(const DrawnMemory& memory, const std::string& ran, const std::string& here,
+                      std::size_t cut_off = 0) {
+  std::string core = testing::drawn_core("/opt/python", kBase, memory.with_headers_of(ran), kPid, 11);
+  core.resize(core.size() - cut_off);
   const UniqueFd file = testing::hidden_file(core);
   return open_core_file(testing::path_of(file), "", [&](const std::string& path) {
     return path == "/opt/python" && !here.empty() ? testing::hidden_file(here) : UniqueFd();
@@ -91,6 +93,18 @@ TEST(CoreDump, AStackThatIsDamagedIsSaidToBe) {
   const DumpedThread thread = take_core_dump(core.value()).value().threads[0];
   EXPECT_EQ(thread.problem, "its innermost frame is missing: it was not made yet, or is damaged");
   EXPECT_TRUE(thread.frames.empty());
+}
+
+TEST(CoreDump, WhatACutFileLacksIsNotKnown) {
+  // GIVEN a core file that ends in front of the interpreter's list of threads
+  const Result<CoreFile> core = open(DrawnMemory(), interpreter(), interpreter(), 0x2000 - kInterpreter);
+  ASSERT_TRUE(core.ok());
+  // WHEN it is looked at
+  const Dump dump = take_core_dump(core.value()).value();
+  // THEN it is said how much is missing, and not that the thread runs no Python
+  EXPECT_EQ(dump.missing_bytes, 0x2000 - kInterpreter);
+  ASSERT_EQ(dump.threads.size(), 1U);
+  EXPECT_NE(dump.threads[0].problem.find("is not known"), std::string::npos);
 }
 
 TEST(CoreDump, AnotherBuildOfTheProgramIsNotTakenForIt) {
