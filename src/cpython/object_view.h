@@ -327,8 +327,7 @@ Attributes attributes_of(const ObjectView<M>& view, Address object, const ClassF
     else
       found.dict = Address{word};
   } else {
-    constexpr std::uint64_t kBeforeDict = 8;
-    found.values = view.pointer(Address{raw(slot) - kBeforeDict}, 0);
+    found.values = view.pointer(Address{raw(slot) - 8}, 0);
     found.dict = view.pointer(slot, 0);
   }
   if (is_null(found.values)) return found;

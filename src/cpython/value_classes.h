@@ -44,6 +44,42 @@ enum class ValueKind : std::uint8_t {
   kArray,  // of NumPy
 };
 
+// Classes in C that are known, by tp_name.
+using NamedKind = std::pair<std::string_view, ValueKind>;
+inline constexpr std::array kValueKinds{
+    NamedKind{"NoneType", ValueKind::kConstant},
+    NamedKind{"ellipsis", ValueKind::kConstant},
+    NamedKind{"NotImplementedType", ValueKind::kConstant},
+    NamedKind{"bool", ValueKind::kBool},
+    NamedKind{"int", ValueKind::kInt},
+    NamedKind{"float", ValueKind::kFloat},
+    NamedKind{"numpy.float64", ValueKind::kFloat},
+    NamedKind{"complex", ValueKind::kComplex},
+    NamedKind{"str", ValueKind::kText},
+    NamedKind{"bytes", ValueKind::kBytes},
+    NamedKind{"bytearray", ValueKind::kByteArray},
+    NamedKind{"tuple", ValueKind::kTuple},
+    NamedKind{"list", ValueKind::kList},
+    NamedKind{"dict", ValueKind::kDict},
+    NamedKind{"frozendict", ValueKind::kDict},
+    NamedKind{"set", ValueKind::kSet},
+    NamedKind{"frozenset", ValueKind::kSet},
+    NamedKind{"collections.deque", ValueKind::kDeque},
+    NamedKind{"range", ValueKind::kRange},
+    NamedKind{"slice", ValueKind::kSlice},
+    NamedKind{"function", ValueKind::kFunction},
+    NamedKind{"builtin_function_or_method", ValueKind::kBuiltIn},
+    NamedKind{"method", ValueKind::kMethod},
+    NamedKind{"code", ValueKind::kCode},
+    NamedKind{"type", ValueKind::kClass},
+    NamedKind{"module", ValueKind::kModule},
+    NamedKind{"cell", ValueKind::kCell},
+    NamedKind{"generator", ValueKind::kGenerator},
+    NamedKind{"coroutine", ValueKind::kGenerator},
+    NamedKind{"async_generator", ValueKind::kGenerator},
+    NamedKind{"numpy.ndarray", ValueKind::kArray},
+};
+
 // A class, as far as its instances' values need it.
 struct ValueClass : ClassFacts {
   ValueKind kind = ValueKind::kInstance;
@@ -126,43 +162,9 @@ class ValueClasses {
   }
 
   [[nodiscard]] ValueKind kind_of(std::string_view name, Address type) const {
-    using Named = std::pair<std::string_view, ValueKind>;
-    static constexpr std::array kKinds{
-        Named{"NoneType", ValueKind::kConstant},
-        Named{"ellipsis", ValueKind::kConstant},
-        Named{"NotImplementedType", ValueKind::kConstant},
-        Named{"bool", ValueKind::kBool},
-        Named{"int", ValueKind::kInt},
-        Named{"float", ValueKind::kFloat},
-        Named{"numpy.float64", ValueKind::kFloat},
-        Named{"complex", ValueKind::kComplex},
-        Named{"str", ValueKind::kText},
-        Named{"bytes", ValueKind::kBytes},
-        Named{"bytearray", ValueKind::kByteArray},
-        Named{"tuple", ValueKind::kTuple},
-        Named{"list", ValueKind::kList},
-        Named{"dict", ValueKind::kDict},
-        Named{"frozendict", ValueKind::kDict},
-        Named{"set", ValueKind::kSet},
-        Named{"frozenset", ValueKind::kSet},
-        Named{"collections.deque", ValueKind::kDeque},
-        Named{"range", ValueKind::kRange},
-        Named{"slice", ValueKind::kSlice},
-        Named{"function", ValueKind::kFunction},
-        Named{"builtin_function_or_method", ValueKind::kBuiltIn},
-        Named{"method", ValueKind::kMethod},
-        Named{"code", ValueKind::kCode},
-        Named{"type", ValueKind::kClass},
-        Named{"module", ValueKind::kModule},
-        Named{"cell", ValueKind::kCell},
-        Named{"generator", ValueKind::kGenerator},
-        Named{"coroutine", ValueKind::kGenerator},
-        Named{"async_generator", ValueKind::kGenerator},
-        Named{"numpy.ndarray", ValueKind::kArray},
-    };
     const auto found =
-        std::find_if(kKinds.begin(), kKinds.end(), [&](const Named& each) { return each.first == name; });
-    if (found != kKinds.end()) return found->second;
+        std::find_if(kValueKinds.begin(), kValueKinds.end(), [&](const NamedKind& each) { return each.first == name; });
+    if (found != kValueKinds.end()) return found->second;
     const bool is_exception = (view_.word(type, at(type_field::kFlags)) & type_flag::kException) != 0;
     return is_exception ? ValueKind::kException : ValueKind::kInstance;
   }
