@@ -74,7 +74,7 @@ Result<int> take_of_core(Console& console, const HeapTake& take) {
   if (!core.ok()) return core.error();
   Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(take.output);
   if (!writer.ok()) return writer.error();
-  writer.value().add_meta("pid", std::to_string(core.value().pid));
+  writer.value().add_meta("pid", std::to_string(core.value().notes.pid));
   PLIMSOLL_TRY(capture(console, take, core.value().image, core.value().layout,
                        {core.value().runtime, core.value().code_type}, writer.value()));
   return kFine;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "cli/dumped_frame.h"
 #include "cli/json_document.h"
@@ -21,6 +22,7 @@ std::string_view state_of(const DumpedThread& thread) {
   switch (thread.state) {
     case DumpedThread::State::kStopped: return "stopped";
     case DumpedThread::State::kEnded: return "ended";
+    case DumpedThread::State::kUnknown: return "unknown";
     case DumpedThread::State::kGoing: break;
   }
   return text(thread.activity);
@@ -38,6 +40,24 @@ std::string state_in_words(const DumpedThread& thread) {
   }
 }
 
+// "signal 6 (Aborted)"
+std::string signal_text(std::int32_t signal) {
+  const char* words = ::strsignal(signal);
+  return fmt::format("signal {} ({})", signal, words != nullptr ? words : "unknown");
+}
+
+// ": running, holds the GIL"
+std::string facts_of(const DumpedThread& thread) {
+  const bool is_past = thread.state == DumpedThread::State::kUnknown;
+  std::string facts;
+  const auto add = [&](const std::string& fact) { facts += (facts.empty() ? ": " : ", ") + fact; };
+  if (!is_past) add(state_in_words(thread));
+  if (thread.signal != 0) add("got " + signal_text(thread.signal));
+  if (thread.holds_gil) add(is_past ? "held the GIL" : "holds the GIL");
+  if (thread.interpreter > 0) add(fmt::format("interpreter {}", thread.interpreter));
+  return facts;
+}
+
 std::string place_of(const DumpedFrame& frame, std::string_view directory) {
   if (frame.kind == DumpedFrame::Kind::kNative) return printable(frame.file.substr(frame.file.rfind('/') + 1));
   return frame_place(frame.file, frame.at, directory);
@@ -49,9 +69,14 @@ class DumpRenderer {
       : dump_(dump), source_(source), page_(page) {}
 
   std::string render() {
-    add(Style::kStrong, fmt::format("process {}: {}", static_cast<int>(dump_.pid), printable(dump_.command)));
+    const bool is_core = dump_.source == Dump::Source::kCoreFile;
+    add(Style::kStrong, fmt::format("{}process {}: {}", is_core ? "core file of " : "", static_cast<int>(dump_.pid),
+                                    printable(dump_.command)));
     add(Style::kDim, fmt::format("Python {}, {} thread{}; innermost frames first", dump_.version.text(),
                                  dump_.threads.size(), dump_.threads.size() == 1 ? "" : "s"));
+    if (dump_.missing_bytes > 0)
+      add(Style::kWarning, fmt::format("the core file is cut short: {} of memory are missing",
+                                       format_bytes(static_cast<std::int64_t>(dump_.missing_bytes))));
     for (const DumpedThread& thread : dump_.threads) add_thread(thread);
     if (dump_.longest_stop_ns > 0) {
       out_ += "\n";
@@ -68,13 +93,10 @@ class DumpRenderer {
   }
 
   void add_thread(const DumpedThread& thread) {
-    std::string head = fmt::format("thread {} \"{}\": {}", static_cast<int>(thread.task.tid),
-                                   printable(thread.task.name), state_in_words(thread));
-    if (thread.holds_gil) head += ", holds the GIL";
-    if (thread.interpreter > 0) head += fmt::format(", interpreter {}", thread.interpreter);
+    const std::string name = thread.task.name.empty() ? "" : fmt::format(" \"{}\"", printable(thread.task.name));
     out_ += "\n";
-    add(Style::kStrong, head);
-    if (!thread.has_python) add(Style::kDim, "no Python thread", kIndent);
+    add(Style::kStrong, fmt::format("thread {}{}{}", static_cast<int>(thread.task.tid), name, facts_of(thread)));
+    if (!thread.has_python && thread.problem.empty()) add(Style::kDim, "no Python thread", kIndent);
     if (!thread.problem.empty()) add(Style::kWarning, thread.problem, kIndent);
     if (thread.has_python && thread.problem.empty() && thread.frames.empty())
       add(Style::kDim, "no Python code", kIndent);
@@ -83,6 +105,7 @@ class DumpRenderer {
     if (!thread.native_frames.empty()) add(Style::kDim, "native frames:", kIndent);
     for (const DumpedFrame& frame : thread.native_frames) add_frame(frame);
     if (!thread.native_problem.empty()) add(Style::kWarning, thread.native_problem, kIndent);
+    if (!thread.locals_problem.empty()) add(Style::kWarning, thread.locals_problem, kIndent);
   }
 
   void add_frame(const DumpedFrame& frame) {
@@ -92,6 +115,15 @@ class DumpRenderer {
     if (!is_python) return;
     const std::string_view line = without_indent(source_(frame.file).line(frame.at.line));
     if (!line.empty()) add(Style::kDim, std::string(line), 2 * kIndent);
+    add_locals(frame.locals);
+  }
+
+  // Not cut to the width: how much is shown of a value is what the user has asked for.
+  void add_locals(const cpython::FrameVariables& locals) {
+    const std::string indent(3 * kIndent, ' ');
+    for (const cpython::Variable& each : locals.variables)
+      out_ += fmt::format("{}{} = {}\n", indent, printable(each.name), printable(each.value.text));
+    if (locals.left_out > 0) add(Style::kDim, fmt::format("... {} more variables", locals.left_out), 3 * kIndent);
   }
 
   const Dump& dump_;
@@ -100,10 +132,24 @@ class DumpRenderer {
   std::string out_;
 };
 
+void put_variable(formats::JsonWriter& json, const cpython::Variable& variable) {
+  json.begin_object();
+  json.member("name", variable.name);
+  json.member("type", variable.value.type);
+  json.member("value", variable.value.text);
+  json.key("argument");
+  json.boolean(variable.is_argument);
+  json.end_object();
+}
+
 void put_frame(formats::JsonWriter& json, const DumpedFrame& frame, const SourceLookup& source) {
   json.begin_object();
   if (frame.kind == DumpedFrame::Kind::kPython) {
     put_python_frame(json, frame.function, frame.file, frame.at, source);
+    const cpython::FrameVariables& locals = frame.locals;
+    if (!locals.variables.empty())
+      json.column("locals", locals.variables, [&](const cpython::Variable& each) { put_variable(json, each); });
+    if (locals.left_out > 0) json.member("more_locals", static_cast<std::int64_t>(locals.left_out));
   } else {
     json.member("function", frame.function);
     json.member("file", frame.file);
@@ -129,6 +175,8 @@ void put_thread(formats::JsonWriter& json, const DumpedThread& thread, const Sou
   json.column("frames", thread.frames, put);
   if (!thread.native_frames.empty()) json.column("native_frames", thread.native_frames, put);
   if (!thread.native_problem.empty()) json.member("native_problem", thread.native_problem);
+  if (!thread.locals_problem.empty()) json.member("locals_problem", thread.locals_problem);
+  if (thread.signal != 0) json.member("signal", std::int64_t{thread.signal});
   json.end_object();
 }
 
@@ -146,6 +194,7 @@ std::string dump_json(const Dump& dump, const SourceLookup& source) {
   json.member("python", dump.version.text());
   json.member("command", dump.command);
   if (dump.longest_stop_ns > 0) json.member("longest_stop_ns", dump.longest_stop_ns);
+  if (dump.missing_bytes > 0) json.member("missing_bytes", static_cast<std::int64_t>(dump.missing_bytes));
   json.column("threads", dump.threads, [&](const DumpedThread& thread) { put_thread(json, thread, source); });
   json.end_object();
   return out + "\n";

@@ -112,5 +112,45 @@ TEST(RenderDump, SaysTheSameOfNativeFramesAsJson) {
     EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
 }
 
+// A core file with variables, which is cut short.
+remote::Dump core_sample() {
+  remote::Dump dump = sample();
+  dump.source = remote::Dump::Source::kCoreFile;
+  dump.missing_bytes = 3'000'000;
+  dump.threads.resize(1);
+  DumpedThread& main = dump.threads[0];
+  main.state = DumpedThread::State::kUnknown;
+  main.signal = 6;
+  main.frames[0].locals = {{{"text", {"str", "'a\x1b'"}, true}, {"n", {"int", "1"}, false}}, 7};
+  main.locals_problem = "no variables: they could not be read";
+  return dump;
+}
+
+TEST(RenderDump, ShowsVariablesAndWhatACoreFileKnows) {
+  EXPECT_EQ("\n" + render_dump(core_sample(), source, Page{100, Paint(false), "/home/me"}), R"(
+core file of process 42: python app.py
+Python 3.13.2, 1 thread; innermost frames first
+the core file is cut short: 3.00 MB of memory are missing
+
+thread 42 "python": got signal 6 (Aborted), held the GIL
+    parse  app.py:2
+        return 1
+            text = 'a␛'
+            n = 1
+            ... 7 more variables
+    <module>  app.py:9
+    no variables: they could not be read
+)");
+}
+
+TEST(RenderDump, SaysVariablesAsJson) {
+  const std::string json = dump_json(core_sample(), source);
+  for (const std::string_view part : {R"("missing_bytes":3000000)", R"("state":"unknown")", R"("signal":6)",
+                                      R"("locals":[{"name":"text","type":"str","value":"'a\u001b'","argument":true},)"
+                                      R"({"name":"n","type":"int","value":"1","argument":false}],"more_locals":7)",
+                                      R"("locals_problem":"no variables: they could not be read")"})
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -10,7 +10,12 @@ ObjectFields fields_3_9() {
   fields.heap_type = {.name = 840, .slots = 848, .qualname = 856, .shared_keys = 864, .module = 872};
   fields.interpreter = {.modules = 856, .dict = 1376, .builtins = 880, .size = 5656, .built_in = kNoField};
   fields.thread = {.dict = 152, .context = 240, .async_exception = 168, .exception = 144, .value = 8};
-  fields.frame = {kNoField, kNoField, kNoField, kNoField, kNoField, kNoField};
+  fields.frame = {.function = kNoField,
+                  .globals = kNoField,
+                  .locals = 56,
+                  .object = kNoField,
+                  .stack = kNoField,
+                  .variables = kNoField};
   fields.frame_object = {.back = 24, .frame = kNoField, .data = 360, .stack = 72, .generator = 96};
   fields.generator = {kNoField, kNoField, kNoField, kNoField, 0};
   fields.code = {.consts = 56,
@@ -24,7 +29,10 @@ ObjectFields fields_3_9() {
                  .variable_kinds = kNoField,
                  .cached = kNoField,
                  .variables = 28,
-                 .stack_size = 32};
+                 .stack_size = 32,
+                 .arguments = 16,
+                 .keyword_only = 24,
+                 .flags = 36};
   fields.module = {.definition = 24, .state = 32, .state_size = kNoField};
   return fields;
 }
@@ -61,7 +69,10 @@ ObjectFields fields_3_11() {
                  .variable_kinds = 104,
                  .cached = kNoField,
                  .variables = 76,
-                 .stack_size = 68};
+                 .stack_size = 68,
+                 .arguments = 56,
+                 .keyword_only = 64,
+                 .flags = 48};
   return fields;
 }
 
@@ -79,6 +90,8 @@ ObjectFields fields_3_12() {
   fields.code.cached = 152;
   fields.code.variables = 72;
   fields.code.stack_size = 64;
+  fields.code.arguments = 52;
+  fields.code.keyword_only = 60;
   return fields;
 }
 
@@ -125,6 +138,15 @@ Result<ObjectFields> object_fields(const Version& version) {
                  "Python " + version.text() +
                      " is free-threaded, and keeps its objects in another way: take the snapshot inside the program, "
                      "with plimsoll.heap.snapshot()"};
+  return value_fields(version);
+}
+
+Result<ObjectFields> value_fields(const Version& version) {
+  if (version.threading == Version::Threading::kFree && version.major == 3 && version.minor == 13) {
+    ObjectFields fields = fields_3_13();
+    fields.interpreter.modules = 7664;
+    return fields;
+  }
   if (version.major == 3) switch (version.minor) {
       case 9: return fields_3_9();
       case 10: return fields_3_10();

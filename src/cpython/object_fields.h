@@ -33,14 +33,15 @@ inline constexpr std::uint32_t kName = 0, kType = 8, kOffset = 16, kSize = 40;
 inline constexpr std::uint32_t kObject = 6, kObjectEx = 16;  // values of type that are references
 }  // namespace member_field
 
-// Containers: dict, set, list, deque, OrderedDict, bytearray, weakref, module, generator, frame.
+// Containers: dict, set, list, deque, OrderedDict, weakref, bytearray, module, cell, exception.
 namespace container_field {
 inline constexpr std::uint32_t kDictUsed = 16, kDictKeys = 32, kDictValues = 40;
-inline constexpr std::uint32_t kSetMask = 32, kSetTable = 40, kSetSmallTable = 64;
+inline constexpr std::uint32_t kSetUsed = 24, kSetMask = 32, kSetTable = 40, kSetSmallTable = 64;
 inline constexpr std::uint32_t kListItems = 24, kListAllocated = 32;
 inline constexpr std::uint32_t kDequeLeftBlock = 24, kDequeLeftIndex = 40;
 inline constexpr std::uint32_t kOrderedFirst = 48, kOrderedFastSize = 72;
 inline constexpr std::uint32_t kWeakReferent = 16, kWeakCallback = 24;
+inline constexpr std::uint32_t kByteArrayStart = 40, kModuleDict = 16, kCellContent = 16, kExceptionArguments = 24;
 }  // namespace container_field
 
 // How a dict keeps its keys: PyDictKeysObject.
@@ -85,7 +86,7 @@ struct ObjectFields {
     std::uint32_t value;                                      // of which this is the exception
   } thread{};
   struct {
-    std::uint32_t function, globals, locals, object;
+    std::uint32_t function, globals, locals, object;  // `locals`: f_locals, of frame objects up to 3.10
     std::uint32_t stack;      // how far its variables go: an int, or a pointer behind the last one
     std::uint32_t variables;  // localsplus
   } frame{};
@@ -103,8 +104,9 @@ struct ObjectFields {
   struct {
     std::uint32_t consts, names, varnames, freevars, cellvars, bytecode, exception_table, variable_names,
         variable_kinds;
-    std::uint32_t cached;                 // 3.12+: a pointer to four more, or null
-    std::uint32_t variables, stack_size;  // counts, ints
+    std::uint32_t cached;                          // 3.12+: a pointer to four more, or null
+    std::uint32_t variables, stack_size;           // counts, ints
+    std::uint32_t arguments, keyword_only, flags;  // likewise; variables without those of cells, up to 3.10
   } code{};
   struct {
     std::uint32_t definition, state;
@@ -114,5 +116,9 @@ struct ObjectFields {
 
 // For GIL builds of 3.9 to 3.15; other builds are an error that says so.
 Result<ObjectFields> object_fields(const Version& version);
+
+// The same, for values of variables only: of free-threaded builds, too, where fields of objects stand behind a longer
+// head (ObjectView::head_shift). Of their interpreters' and threads' fields, interpreter.modules holds only.
+Result<ObjectFields> value_fields(const Version& version);
 
 }  // namespace plimsoll::cpython

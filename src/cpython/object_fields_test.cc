@@ -40,5 +40,14 @@ TEST(ObjectFields, OfOtherBuildsAreRefusedInWords) {
   }
 }
 
+TEST(ObjectFields, OfValuesAreKnownForFreeThreadedBuildsToo) {
+  // GIVEN a free-threaded build, whose heap is not walked
+  const Result<ObjectFields> free = value_fields({3, 13, 2, Version::Threading::kFree});
+  // THEN its fields, but for the head of objects, are those of the build with a GIL
+  ASSERT_TRUE(free.ok());
+  EXPECT_EQ(free.value().tuple_items, object_fields({3, 13, 2}).value().tuple_items);
+  EXPECT_EQ(free.value().interpreter.modules, 7664U);  // where testing::kOffsets313Free has imports_modules
+}
+
 }  // namespace
 }  // namespace plimsoll::cpython

@@ -274,7 +274,7 @@ class ImageEdges {
   }
 
   void attributes(Address object, const ImageType& type) {
-    const ImageAttributes found = attributes_of(view_, object, type);
+    const cpython::Attributes found = attributes_of(view_, object, type);
     if (!is_null(found.dict)) {
       sink_.name_space(found.dict);
       named(found.dict, "__dict__");

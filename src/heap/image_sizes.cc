@@ -29,13 +29,6 @@ struct Blocks {
 
 std::uint64_t times(std::uint64_t count, std::uint64_t size) { return count > kLargest / 64 ? 0 : count * size; }
 
-// Where an instance's dict is, if its class says where; from the start of the object.
-std::uint64_t dict_place(const ImageView& view, Address object, const ImageType& type) {
-  if (type.dict_offset >= 0) return static_cast<std::uint64_t>(type.dict_offset);
-  const std::uint64_t size = type.basic_size + times(view.item_count(object), type.item_size);
-  return (size + 7) / 8 * 8 - static_cast<std::uint64_t>(-type.dict_offset);
-}
-
 Blocks text_blocks(const ImageView& view, Address text, std::uint64_t basic) {
   const auto& unicode = view.layout().unicode;
   const std::uint64_t length = view.word(text, unicode.length);
@@ -141,57 +134,10 @@ std::uint64_t native_bytes(const ImageView& view, Address object, const ImageTyp
 
 }  // namespace
 
-KeyTable shared_names(const ImageView& view, const ImageType& type) {
-  if (!type.is(flag::kHeapType) || view.fields().values_style == ValuesStyle::kNone) return {};
-  KeyTable keys = key_table(view, view.pointer(type.address, view.fields().heap_type.shared_keys));
-  if (!keys.is_shared) keys.is_sound = false;
-  return keys;
-}
-
-ImageAttributes attributes_of(const ImageView& view, Address object, const ImageType& type) {
-  const cpython::ObjectFields& fields = view.fields();
-  constexpr std::uint64_t kDictBefore = 24, kValuesBefore = 32;
-  ImageAttributes found;
-  if (!type.is(fields.managed_dict_flag)) {
-    if (type.dict_offset != 0) found.dict = view.pointer(object, dict_place(view, object, type));
-    return found;
-  }
-  const Address slot{raw(object) - kDictBefore};
-  if (fields.values_style == ValuesStyle::kInside) {
-    found.dict = view.pointer(slot, 0);
-    if (!type.is(fields.inline_values_flag)) return found;
-    // struct _dictvalues: capacity, size, embedded, valid; values; the order in which they were set, a byte each.
-    const Address values = offset_by(object, type.basic_size);
-    const std::uint64_t capacity = view.number<std::uint8_t>(values, 0);
-    found.inline_bytes = 8 + capacity * 8 + (capacity + 7) / 8 * 8;
-    if (view.number<std::uint8_t>(values, 3) == 0) return found;
-    found.values = offset_by(values, 8);
-    found.capacity = capacity;
-    return found;
-  }
-  if (fields.values_style == ValuesStyle::kOneWord) {
-    const std::uint64_t word = view.word(slot, 0);
-    if ((word & 1U) != 0)
-      found.values = Address{word + 1};
-    else
-      found.dict = Address{word};
-  } else {
-    found.values = view.pointer(Address{raw(object) - kValuesBefore}, 0);
-    found.dict = view.pointer(slot, 0);
-  }
-  if (is_null(found.values)) return found;
-  // In front of the values are their order, their number, and how many bytes that takes.
-  const std::uint64_t prefix = view.number<std::uint8_t>(Address{raw(found.values) - 1}, 0);
-  found.capacity = shared_names(view, type).capacity;
-  const std::uint64_t least = prefix > 8 ? prefix - 9 : 0;
-  found.block_bytes = prefix + std::max(found.capacity, least) * 8;
-  return found;
-}
-
 std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type) {
   const Blocks blocks = blocks_of(view, object, type);
   const std::uint64_t native = block_of(native_bytes(view, object, type));
-  ImageAttributes attributes;
+  cpython::Attributes attributes;
   if (type.has_attributes && type.shape != ImageShape::kClass) attributes = attributes_of(view, object, type);
   return block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
          block_of(attributes.block_bytes) + native;

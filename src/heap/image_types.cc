@@ -119,25 +119,10 @@ std::uint32_t ImageTypes::reference_count(Address object) const {
   return count >= kImmortal ? 0 : count;
 }
 
-bool ImageTypes::is_class(Address type) const {
-  Address meta = view_.type_of(type);
-  constexpr int kDeepest = 8;
-  for (int depth = 0; meta != type_type_; ++depth) {
-    if (depth == kDeepest || (raw(meta) & 7U) != 0 || (view_.word(meta, field::kFlags) & flag::kType) == 0)
-      return false;
-    meta = view_.type_of(meta);
-  }
-  const auto basic = view_.number<std::int64_t>(type, field::kBasicSize);
-  const auto item = view_.number<std::int64_t>(type, field::kItemSize);
-  const auto most = static_cast<std::int64_t>(kLargestObject);
-  return (view_.word(type, field::kFlags) & flag::kReady) != 0 && basic >= static_cast<std::int64_t>(kHead) &&
-         basic <= most && item >= 0 && item <= most;
-}
-
 const ImageType* ImageTypes::add(Address type) {
   constexpr std::size_t kMostRejected = 1U << 16U, kMostTypes = 1U << 22U;
   if ((raw(type) & 7U) != 0 || is_null(type)) return nullptr;
-  if (!is_class(type) || types_.size() >= kMostTypes) {
+  if (!cpython::is_class(view_, type_type_, type) || types_.size() >= kMostTypes) {
     // Known to be none, so that what many words lead to is looked at once; but not without bounds.
     if (rejected_++ < kMostRejected) by_address_.emplace(raw(type), nullptr);
     return nullptr;

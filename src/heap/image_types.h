@@ -40,12 +40,9 @@ struct ImageMember {
 };
 
 // The plan of a class.
-struct ImageType {
-  Address address{};
+struct ImageType : cpython::ClassFacts {
   std::uint32_t number = 0;
   ImageShape shape = ImageShape::kLeaf;
-  std::uint64_t flags = 0, basic_size = 0, item_size = 0;
-  std::int64_t dict_offset = 0;
   std::uint64_t header = 0;    // bytes in front of the object in its block
   std::uint64_t sentinel = 0;  // bytes behind it that nobody uses
   std::string c_name;          // of the class in C that its objects are laid out as: "list", "dict", "array.array"
@@ -54,7 +51,6 @@ struct ImageType {
   bool is_guessed = false;
   std::vector<ImageMember> members;
   std::vector<std::uint32_t> words;  // offsets of other fields that may be references
-  [[nodiscard]] bool is(std::uint64_t flag) const { return (flags & flag) != 0; }
 };
 
 // The plans of all classes met so far.
@@ -96,7 +92,6 @@ class ImageTypes {
   [[nodiscard]] bool is_count(std::uint64_t count) const;
   [[nodiscard]] bool is_likely(Address object, const ImageType& type) const;
   const ImageType* add(Address type);
-  [[nodiscard]] bool is_class(Address type) const;
   // Whether it was made by a class statement, so that all it adds are slots.
   [[nodiscard]] bool is_of_python(Address type) const;
   // The class in C on which it is built.
@@ -120,19 +115,6 @@ using KeptDicts = boost::unordered_flat_map<std::uint64_t, Address>;  // by clas
 Address type_dict(const ImageView& view, const KeptDicts& kept, Address type);
 // Looks for them in a part of an interpreter's state where a class, some flags and its dict stand side by side.
 KeptDicts find_kept_dicts(const ImageView& view, ImageTypes& types, Address interpreter);
-
-// The names that instances of a class share; not sound if they share none.
-KeyTable shared_names(const ImageView& view, const ImageType& type);
-
-// The attributes of an instance as it keeps them: values that share their names with other instances, or a dict.
-struct ImageAttributes {
-  Address dict{};
-  Address values{};
-  std::uint64_t capacity = 0;      // of values
-  std::uint64_t inline_bytes = 0;  // after the object in its block
-  std::uint64_t block_bytes = 0;   // in a block of their own
-};
-ImageAttributes attributes_of(const ImageView& view, Address object, const ImageType& type);
 
 // Bytes of memory that the object takes, as python/type_plan.h's size_of counts them.
 std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type);

@@ -1,176 +1,199 @@
 #include "remote/core_file.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <gelf.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "cpython/walk.h"
-#include "remote/elf_symbols.h"
+#include "remote/found_python.h"
 #include "remote/thread_states.h"
 
 namespace plimsoll::remote {
 namespace {
 
-struct CloseElf {
-  void operator()(Elf* elf) const { ::elf_end(elf); }
-};
-using OwnedElf = std::unique_ptr<Elf, CloseElf>;
-
-// A part of a file that the process had mapped, as the note NT_FILE tells.
-struct MappedPart {
-  std::uint64_t start = 0, end = 0, offset = 0;
-  std::string path;
-};
-
-constexpr std::size_t kMostParts = 1U << 20U;
-
-// The note: a count and a page size, then for each a start, an end and an offset in pages; then their names.
-std::vector<MappedPart> parse_file_note(std::string_view note) {
-  std::vector<MappedPart> parts;
-  const auto number = [&](std::size_t i) {
-    std::uint64_t value = 0;
-    if ((i + 1) * sizeof value <= note.size()) std::memcpy(&value, note.data() + i * sizeof value, sizeof value);
-    return value;
-  };
-  const std::uint64_t count = number(0), page = number(1);
-  if (count > kMostParts || (2 + count * 3) * 8 > note.size()) return parts;
-  std::string_view names = note.substr((2 + count * 3) * 8);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t end = names.find('\0');
-    if (end == std::string_view::npos) break;
-    const std::uint64_t start = number(2 + i * 3), stop = number(3 + i * 3);
-    if (start < stop) parts.push_back({start, stop, number(4 + i * 3) * page, std::string(names.substr(0, end))});
-    names.remove_prefix(end + 1);
-  }
-  return parts;
-}
-
-// What the notes say.
-struct Notes {
-  std::vector<MappedPart> parts;
-  std::int32_t pid = 0;
-};
-
-void read_notes(Elf* elf, const GElf_Phdr& header, std::string_view bytes, Notes& notes) {
-  if (header.p_offset > bytes.size() || header.p_filesz > bytes.size() - header.p_offset) return;
-  Elf_Data* data = ::elf_getdata_rawchunk(elf, static_cast<std::int64_t>(header.p_offset), header.p_filesz, ELF_T_NHDR);
-  if (data == nullptr) return;
-  GElf_Nhdr note;
-  std::size_t name = 0, content = 0;
-  for (std::size_t at = 0; at < data->d_size && (at = ::gelf_getnote(data, at, &note, &name, &content)) > 0;) {
-    const std::string_view text(static_cast<const char*>(data->d_buf) + content, note.n_descsz);
-    if (note.n_type == NT_FILE) notes.parts = parse_file_note(text);
-    constexpr std::size_t kPid = 24;  // pr_pid of struct elf_prpsinfo
-    if (note.n_type == NT_PRPSINFO && text.size() >= kPid + 4) std::memcpy(&notes.pid, text.data() + kPid, 4);
+std::string machine_name(std::uint16_t machine) {
+  switch (machine) {
+    case EM_386: return "32-bit x86";
+    case EM_X86_64: return "32-bit programs on x86-64";
+    case EM_AARCH64: return "aarch64";
+    case EM_ARM: return "32-bit Arm";
+    case EM_PPC64: return "PowerPC";
+    case EM_S390: return "s390";
+    case EM_RISCV: return "RISC-V";
+    default: return "ELF machine " + std::to_string(machine);
   }
 }
 
-UniqueFd open_file(const std::string& path) {
-  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+// An error if it is no core file that can be read here.
+Status check_header(const std::string& path, std::string_view bytes) {
+  const auto bad = [&](const std::string& words) { return Error{ErrorKind::kBadInput, path + words}; };
+  Elf64_Ehdr head;  // whose first fields are those of 32 bits, too
+  if (!bytes.starts_with(std::string_view(ELFMAG, SELFMAG))) return bad(" is not a core file");
+  if (bytes.size() < sizeof head) return bad(" is cut short: not even its header is whole");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.e_ident[EI_DATA] != ELFDATA2LSB) return bad(" is of a big-endian machine: core files of x86-64 can be read");
+  if (head.e_type != ET_CORE) return bad(" is a program or a library, not a core file");
+  if (head.e_machine != EM_X86_64 || head.e_ident[EI_CLASS] != ELFCLASS64)
+    return bad(" is a core file of " + machine_name(head.e_machine) + ": those of x86-64 can be read");
+  return Ok{};
 }
 
-// Adds what is in the core file, and what is in files.
-void add_memory(Elf* elf, std::string_view bytes, const std::vector<MappedPart>& parts, memory::Image& image) {
+template <typename Visit>
+void each_segment(Elf* elf, GElf_Word type, Visit visit) {
   std::size_t count = 0;
   if (::elf_getphdrnum(elf, &count) != 0) return;
-  for (std::size_t i = 0; i < std::min(count, kMostParts); ++i) {
+  for (std::size_t i = 0; i < std::min(count, kMostCoreParts); ++i) {
     GElf_Phdr header;
-    if (::gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_LOAD) continue;
-    if (header.p_offset >= bytes.size()) continue;
-    const std::uint64_t size = std::min<std::uint64_t>(header.p_filesz, bytes.size() - header.p_offset);
-    image.add(Address{header.p_vaddr}, std::as_bytes(std::span(bytes.data() + header.p_offset, size)));
-  }
-  std::shared_ptr<const UniqueFd> file;
-  const std::string* path = nullptr;
-  for (const MappedPart& part : parts) {
-    if (path == nullptr || *path != part.path) file = std::make_shared<const UniqueFd>(open_file(part.path));
-    path = &part.path;
-    if (file->is_open()) image.add_file(Address{part.start}, part.end - part.start, file, part.offset);
+    if (::gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == type) visit(header);
   }
 }
 
-constexpr std::array<std::string_view, 5> kNames{"_PyRuntime", "PyCode_Type", "Py_Version", "Py_NewRef",
-                                                 "PyObject_CallNoArgs"};
-enum Name : std::uint8_t { kRuntime, kCodeType, kVersion, kSince310, kSince39 };
+// Fills a CoreFile.
+class CoreOpener {
+ public:
+  CoreOpener(const std::string& path, const std::string& program, const OpenNamedFile& open, CoreFile& core)
+      : path_(path), program_(program), open_(open), core_(core) {}
 
-// Which Python it is; minor version 8 stands for all before 3.9.
-cpython::Version version_of(const memory::Image& image, Address runtime, const ElfSymbols& elf, std::uint64_t bias) {
-  using cpython::Version;
-  std::array<std::uint64_t, 3> head{};
-  constexpr std::string_view kCookie = "xdebugpy";
-  if (image.read(runtime, head.data(), sizeof head) && std::memcmp(head.data(), kCookie.data(), kCookie.size()) == 0)
-    return Version::from_hex(static_cast<std::uint32_t>(head[1]),
-                             head[2] != 0 ? Version::Threading::kFree : Version::Threading::kGil);
-  std::uint32_t hex = 0;
-  if (elf.symbols[kVersion] && image.load(Address{bias + *elf.symbols[kVersion]}, hex))
-    return Version::from_hex(hex, Version::Threading::kGil);
-  return {3, elf.symbols[kSince310] ? 10U : elf.symbols[kSince39] ? 9U : 8U, 0};
-}
+  Status run(Elf* elf) {
+    each_segment(elf, PT_NOTE,
+                 [&](const GElf_Phdr& segment) { read_core_notes(elf, segment, core_.file.view(), core_.notes); });
+    if (!program_.empty()) PLIMSOLL_TRY(put_program());
+    add_memory(elf);
+    for (const MappedPart& part : core_.notes.parts) {
+      if (part.offset != 0) continue;
+      const UniqueFd file = open_(part.path);
+      if (!file.is_open()) continue;
+      const auto found = look_for_python(file.get(), part.start);
+      if ((found || part.path == program_) && !is_what_ran(part, file.get()))
+        return Error{ErrorKind::kBadInput,
+                     part.path + " is not the file that ran, but another build: --exe PYTHON says where that one is"};
+      if (found) return take(*found, part);
+    }
+    return no_python();
+  }
 
-// Looks for an interpreter in one of the files. None if it is not in this one.
-std::optional<Status> find_python(const MappedPart& part, const std::string& path, CoreFile& core) {
-  const UniqueFd file = open_file(path);
-  if (!file.is_open()) return std::nullopt;
-  const std::optional<ElfSymbols> elf = read_elf_symbols(file.get(), kNames);
-  if (!elf) return std::nullopt;
-  const std::uint64_t bias = part.start - elf->first_address;
-  const auto runtime = elf->symbols[kRuntime] ? elf->symbols[kRuntime] : elf->python_runtime;
-  if (!runtime) return std::nullopt;
-  core.runtime = Address{bias + *runtime};
-  if (elf->symbols[kCodeType]) core.code_type = Address{bias + *elf->symbols[kCodeType]};
-  Result<cpython::Layout> layout =
-      cpython::find_layout(core.image, version_of(core.image, core.runtime, *elf, bias), core.runtime);
-  if (!layout.ok()) return Status(layout.error());
-  core.layout = layout.take();
-  if (is_null(core.code_type))
-    core.code_type = find_code_type(core.image, core.layout, thread_states(core.image, core.layout, core.runtime));
-  return Status(Ok{});
-}
+ private:
+  static std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+  // The program that was told takes the place of the file of its name, or of the process's first.
+  Status put_program() {
+    if (!open_(program_).is_open())
+      return Error{ErrorKind::kBadInput, "there is no file " + program_ + ", which is to be the program of " + path_};
+    std::vector<MappedPart>& parts = core_.notes.parts;
+    if (parts.empty()) return Ok{};
+    const auto is_it = [&](const MappedPart& part) { return name_of(part.path) == name_of(program_); };
+    const auto found = std::find_if(parts.begin(), parts.end(), is_it);
+    const std::string replaced = (found != parts.end() ? *found : parts.front()).path;
+    for (MappedPart& part : parts)
+      if (part.path == replaced) part.path = program_;
+    return Ok{};
+  }
+
+  // Adds what is in the core file, and what is in files.
+  void add_memory(Elf* elf) {
+    const std::string_view bytes = core_.file.view();
+    each_segment(elf, PT_LOAD, [&](const GElf_Phdr& segment) {
+      const std::uint64_t offset = std::min<std::uint64_t>(segment.p_offset, bytes.size());
+      const std::uint64_t size = std::min<std::uint64_t>(segment.p_filesz, bytes.size() - offset);
+      core_.missing_bytes += segment.p_filesz - size;
+      if (size > 0) core_.image.add(Address{segment.p_vaddr}, std::as_bytes(std::span(bytes.data() + offset, size)));
+      if ((segment.p_flags & PF_W) != 0) writable_.push_back({segment.p_vaddr, segment.p_vaddr + size});
+    });
+    std::shared_ptr<const UniqueFd> file;
+    const std::string* path = nullptr;
+    for (const MappedPart& part : core_.notes.parts) {
+      if (path == nullptr || *path != part.path) file = std::make_shared<const UniqueFd>(open_(part.path));
+      path = &part.path;
+      if (file->is_open()) core_.image.add_file(Address{part.start}, part.end - part.start, file, part.offset);
+    }
+    core_.image.seal();
+  }
+
+  Status take(const FoundPython& found, const MappedPart& part) {
+    core_.runtime = *found.runtime();
+    core_.code_type = found.at(FoundPython::kCodeType).value_or(Address{});
+    const cpython::Version version = version_of(core_.image, found, [&] { return variables_of(part); });
+    if (version.major == 3 && version.minor < 9)
+      return Error{ErrorKind::kUnsupported, path_ + " is of a Python before 3.9: Plimsoll knows CPython 3.9 to 3.15"};
+    Result<cpython::Layout> layout = cpython::find_layout(core_.image, version, core_.runtime);
+    if (!layout.ok()) return core_.missing_bytes > 0 ? cut_short() : layout.error();
+    core_.layout = layout.take();
+    if (is_null(core_.code_type))
+      core_.code_type =
+          find_code_type(core_.image, core_.layout, thread_states(core_.image, core_.layout, core_.runtime));
+    return Ok{};
+  }
+
+  // Whether the headers of a file, with the sizes of all its parts, are those that the core file has, if it has them.
+  [[nodiscard]] bool is_what_ran(const MappedPart& part, int descriptor) const {
+    constexpr std::size_t kMostHeaders = 64;
+    Elf64_Ehdr head{};
+    if (!core_.image.has_copy(Address{part.start}, sizeof head)) return true;
+    std::string here(sizeof head + kMostHeaders * sizeof(Elf64_Phdr), '\0');
+    const ssize_t read = ::pread(descriptor, here.data(), here.size(), 0);
+    here.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+    if (here.size() < sizeof head) return false;
+    std::memcpy(&head, here.data(), sizeof head);
+    const bool is_usual = head.e_phoff == sizeof head && head.e_phnum <= kMostHeaders;
+    here.resize(std::min(here.size(), sizeof head + (is_usual ? head.e_phnum * sizeof(Elf64_Phdr) : 0)));
+    std::string ran(here.size(), '\0');
+    return core_.image.read(Address{part.start}, ran.data(), ran.size()) && ran == here;
+  }
+
+  // Writable memory from the file's first mapping to its last, and what follows: variables that begin as zero.
+  [[nodiscard]] std::vector<MemoryRange> variables_of(const MappedPart& first) const {
+    std::uint64_t end = first.end;
+    for (const MappedPart& part : core_.notes.parts)
+      if (part.path == first.path) end = std::max(end, part.end);
+    std::vector<MemoryRange> found;
+    for (const MemoryRange& range : writable_)
+      if (range.start >= first.start && range.start <= end && range.start < range.end) found.push_back(range);
+    return found;
+  }
+
+  [[nodiscard]] Error cut_short() const {
+    constexpr std::uint64_t kMegabyte = 1'000'000;
+    return Error{ErrorKind::kBadInput, path_ + " is cut short: " + std::to_string(core_.missing_bytes / kMegabyte) +
+                                           " MB of its memory are missing, and what tells of Python is among them"};
+  }
+
+  [[nodiscard]] Error no_python() const {
+    if (core_.notes.parts.empty())
+      return core_.missing_bytes > 0
+                 ? cut_short()
+                 : Error{ErrorKind::kBadInput, path_ + " does not tell which files the process had mapped (NT_FILE)"};
+    for (const MappedPart& part : core_.notes.parts)
+      if (part.offset == 0 && (&part == &core_.notes.parts.front() || name_of(part.path).starts_with("libpython")) &&
+          !open_(part.path).is_open())
+        return Error{ErrorKind::kUnsupported, "the program of " + path_ + " is not where it was, " + part.path +
+                                                  ": --exe PYTHON says where it is"};
+    return Error{ErrorKind::kUnsupported,
+                 path_ + " is not of CPython: its program is " + core_.notes.parts.front().path};
+  }
+
+  const std::string& path_;
+  const std::string& program_;
+  const OpenNamedFile& open_;
+  CoreFile& core_;
+  std::vector<MemoryRange> writable_;
+};
 
 }  // namespace
 
-Result<CoreFile> open_core_file(const std::string& path, const std::string& program) {
+Result<CoreFile> open_core_file(const std::string& path, const std::string& program, const OpenNamedFile& open) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  CoreFile core{file.take(), {}, {}, {}, {}, 0};
-  const std::string_view bytes = core.file.view();
-  const Error no_core{ErrorKind::kBadInput, path + " is not a core file of x86-64"};
-  if (::elf_version(EV_CURRENT) == EV_NONE || bytes.size() < sizeof(Elf64_Ehdr)) return no_core;
-  const UniqueFd descriptor = open_file(path);
-  const OwnedElf elf(::elf_begin(descriptor.get(), ELF_C_READ, nullptr));
-  GElf_Ehdr head;
-  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getehdr(elf.get(), &head) == nullptr ||
-      head.e_type != ET_CORE || head.e_machine != EM_X86_64)
-    return no_core;
-  Notes notes;
-  std::size_t count = 0;
-  if (::elf_getphdrnum(elf.get(), &count) != 0) return no_core;
-  for (std::size_t i = 0; i < std::min(count, kMostParts); ++i) {
-    GElf_Phdr header;
-    if (::gelf_getphdr(elf.get(), static_cast<int>(i), &header) != nullptr && header.p_type == PT_NOTE)
-      read_notes(elf.get(), header, bytes, notes);
-  }
-  core.pid = notes.pid;
-  add_memory(elf.get(), bytes, notes.parts, core.image);
-  core.image.seal();
-  // With a program that was told it is the first file of the process; else whichever has an interpreter.
-  for (const MappedPart& part : notes.parts) {
-    if (part.offset != 0) continue;
-    const std::optional<Status> found = find_python(part, program.empty() ? part.path : program, core);
-    if (found && !found->ok()) return found->error();
-    if (found) return core;
-    if (!program.empty()) break;
-  }
-  return Error{ErrorKind::kUnsupported, "no CPython is found in " + path +
-                                            ", or its program is not where it was: --exe PYTHON says where it is"};
+  CoreFile core{file.take(), {}, {}, {}, {}, {}, 0};
+  PLIMSOLL_TRY(check_header(path, core.file.view()));
+  const UniqueFd descriptor = open_named_file(path);
+  const ElfHandle elf = open_elf(descriptor.get());
+  if (!elf) return Error{ErrorKind::kBadInput, path + " is damaged: it cannot be read as an ELF file"};
+  PLIMSOLL_TRY(CoreOpener(path, program, open, core).run(elf.get()));
+  return core;
 }
 
 }  // namespace plimsoll::remote

@@ -1,12 +1,14 @@
 // remote/core_file.h: the Python in an ELF core file: a process as it was when it ended, or when gcore looked at it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "cpython/layout.h"
 #include "memory/image.h"
+#include "remote/core_notes.h"
 
 namespace plimsoll::remote {
 
@@ -14,17 +16,22 @@ namespace plimsoll::remote {
 // process never wrote to) is read from the files that it had mapped, as far as they are still at their paths.
 struct CoreFile {
   MappedFile file;
+  CoreNotes notes;
   memory::Image image;
   cpython::Layout layout;
-  Address runtime{};    // _PyRuntime
-  Address code_type{};  // PyCode_Type
-  std::int32_t pid = 0;
+  Address runtime{};                // _PyRuntime
+  Address code_type{};              // PyCode_Type
+  std::uint64_t missing_bytes = 0;  // of its memory, as the file was cut short
 };
 
+// Opens a file that the core file names; not open if there is none.
+using OpenNamedFile = std::function<UniqueFd(const std::string& path)>;
+
 // Opens it, and finds the interpreter. `program` is the file of the program or library that the interpreter is in, if
-// it is not where the core file says; or "". The core file may be damaged or hostile: nothing outside of it is read.
-// Errors: kBadInput for what is no core file of x86-64 or is cut short, kUnsupported if no CPython that is known is in
-// it.
-Result<CoreFile> open_core_file(const std::string& path, const std::string& program);
+// it is not where the core file says; or "". The core file may be damaged or hostile: nothing is read but it and
+// regular files that it names. Errors: kBadInput for what is no core file of x86-64, or cut too short to find anything,
+// or if the program is not the one that ran; kUnsupported if no CPython that is known is in it.
+Result<CoreFile> open_core_file(const std::string& path, const std::string& program,
+                                const OpenNamedFile& open = open_named_file);
 
 }  // namespace plimsoll::remote

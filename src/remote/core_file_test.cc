@@ -1,65 +1,31 @@
 #include "remote/core_file.h"
 
-#include <elf.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <cstring>
 #include <string>
+
+#include "remote/core_testing.h"
 
 namespace plimsoll::remote {
 namespace {
 
-// A file that nobody else sees, with these bytes.
-class HiddenFile {
- public:
-  explicit HiddenFile(const std::string& bytes) : fd_(::memfd_create("core", MFD_CLOEXEC)) {
-    EXPECT_EQ(::write(fd_, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  }
-  HiddenFile(const HiddenFile&) = delete;
-  HiddenFile& operator=(const HiddenFile&) = delete;
-  ~HiddenFile() { ::close(fd_); }
-  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+using testing::append;
 
- private:
-  int fd_;
-};
-
-template <typename Struct>
-void append(std::string& out, const Struct& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-Elf64_Ehdr core_header(std::uint16_t segments) {
-  Elf64_Ehdr head{};
-  std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-  head.e_ident[EI_CLASS] = ELFCLASS64;
-  head.e_ident[EI_DATA] = ELFDATA2LSB;
-  head.e_ident[EI_VERSION] = EV_CURRENT;
-  head.e_type = ET_CORE;
-  head.e_machine = EM_X86_64;
-  head.e_version = EV_CURRENT;
-  head.e_phoff = head.e_ehsize = sizeof head;
-  head.e_phentsize = sizeof(Elf64_Phdr);
-  head.e_phnum = segments;
-  return head;
-}
+Elf64_Ehdr core_header(std::uint16_t segments) { return testing::elf_header(ET_CORE, segments); }
 
 Elf64_Phdr segment(std::uint32_t type, std::uint64_t offset, std::uint64_t size) {
-  Elf64_Phdr made{};
-  made.p_type = type;
-  made.p_offset = offset;
-  made.p_vaddr = 0x400000;
-  made.p_filesz = made.p_memsz = size;
-  return made;
+  return testing::segment(type, offset, 0x400000, size);
 }
 
-ErrorKind refusal(const std::string& bytes) {
-  const HiddenFile file(bytes);
-  const Result<CoreFile> core = open_core_file(file.path(), "");
+// What is said of it, after its name; all that is refused is bad input.
+std::string refusal(const std::string& bytes) {
+  const UniqueFd file = testing::hidden_file(bytes);
+  const Result<CoreFile> core = open_core_file(testing::path_of(file), "");
   EXPECT_FALSE(core.ok());
-  return core.ok() ? ErrorKind::kSystem : core.error().kind;
+  if (core.ok()) return "";
+  EXPECT_EQ(core.error().kind, ErrorKind::kBadInput);
+  EXPECT_TRUE(core.error().message.starts_with(testing::path_of(file)));
+  return core.error().message.substr(testing::path_of(file).size());
 }
 
 TEST(CoreFile, WhatIsNoneIsSaidToBeNone) {
@@ -72,12 +38,12 @@ TEST(CoreFile, WhatIsNoneIsSaidToBeNone) {
   head = core_header(0);
   head.e_machine = EM_AARCH64;
   append(other, head);
-  // THEN each is bad input
+  // THEN it is said of each what it is
   EXPECT_EQ(refusal("this is no core file, but a text that is longer than a header of one would be. It goes on."),
-            ErrorKind::kBadInput);
-  EXPECT_EQ(refusal(program.substr(0, 20)), ErrorKind::kBadInput);
-  EXPECT_EQ(refusal(program), ErrorKind::kBadInput);
-  EXPECT_EQ(refusal(other), ErrorKind::kBadInput);
+            " is not a core file");
+  EXPECT_EQ(refusal(program.substr(0, 20)), " is cut short: not even its header is whole");
+  EXPECT_EQ(refusal(program), " is a program or a library, not a core file");
+  EXPECT_EQ(refusal(other), " is a core file of aarch64: those of x86-64 can be read");
 }
 
 TEST(CoreFile, SegmentsThatLieOutsideOfTheFileAreNotRead) {
@@ -88,8 +54,9 @@ TEST(CoreFile, SegmentsThatLieOutsideOfTheFileAreNotRead) {
       append(bytes, core_header(2));
       append(bytes, segment(PT_NOTE, offset, size));
       append(bytes, segment(PT_LOAD, offset, size));
-      // THEN there is no Python in it
-      EXPECT_EQ(refusal(bytes), ErrorKind::kUnsupported) << offset << ' ' << size;
+      // THEN it is cut short, unless there is so much of it
+      const bool is_whole = offset == 0 && size == 64;
+      EXPECT_EQ(refusal(bytes).starts_with(" is cut short: "), !is_whole) << offset << ' ' << size;
     }
 }
 
@@ -103,8 +70,8 @@ TEST(CoreFile, ANoteThatClaimsMoreFilesThanItHasIsLeftOut) {
   std::string bytes;
   append(bytes, core_header(1));
   append(bytes, segment(PT_NOTE, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr), note.size()));
-  // THEN there is no Python in it
-  EXPECT_EQ(refusal(bytes + note), ErrorKind::kUnsupported);
+  // THEN no files are known
+  EXPECT_EQ(refusal(bytes + note), " does not tell which files the process had mapped (NT_FILE)");
 }
 
 }  // namespace

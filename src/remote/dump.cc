@@ -5,6 +5,7 @@
 
 #include "capture/native_resolver.h"
 #include "os/os.h"
+#include "remote/local_variables.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kMaxDepth = 10'000;
 // Where a thread that runs cannot be stood beside, it moves on between two looks, but hardly so often.
 constexpr int kTries = 200;
+// So many of these with its variables, which take longer.
+constexpr int kTriesWithLocals = 50;
 // One that is stopped may be at an instruction where its Python frames make no sense, but hardly so often.
 constexpr int kNativeTries = 20;
 constexpr std::size_t kMostStack = std::size_t{16} << 20U;
@@ -44,11 +47,12 @@ const char* reason_of(NativeReader::Outcome outcome) {
 // Fills in what threads do, one after another.
 class Dumper {
  public:
-  Dumper(const Target& target, NativeFrames native)
+  Dumper(const Target& target, const DumpOptions& options)
       : target_(target),
-        reader_(target_, kMaxDepth, native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
+        reader_(target_, kMaxDepth, options.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
         memory_(target.memory()) {
-    if (native == NativeFrames::kYes) native_.emplace(target_);
+    if (options.native == NativeFrames::kYes) native_.emplace(target_);
+    if (options.locals) locals_.emplace(target_.layout, *options.locals);
   }
 
   Result<Dump> run() {
@@ -63,9 +67,16 @@ class Dumper {
     if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, states);
     if (is_null(target_.code_type)) target_.code_type = find_code_type(pages, target_.layout, states);
     std::reverse(states.begin(), states.end());  // the interpreter's newest thread comes first
+    if (locals_) PLIMSOLL_TRY(locals_->begin(target_.code_type, reader_));
 
-    Dump dump{
-        target_.pid, target_.layout.version, os::command_line(target_.pid), os::working_directory(target_.pid), {}, 0};
+    Dump dump{target_.pid,
+              target_.layout.version,
+              os::command_line(target_.pid),
+              os::working_directory(target_.pid),
+              {},
+              0,
+              Dump::Source::kProcess,
+              0};
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
     for (const ThreadState& state : states)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) dump.threads.push_back(look_at(*task, &state));
@@ -98,8 +109,10 @@ class Dumper {
       const auto number = std::find(interpreters_.begin(), interpreters_.end(), state->interpreter);
       thread.interpreter = static_cast<std::size_t>(number - interpreters_.begin());
     }
+    if (locals_) locals_->begin_thread();
     const bool has_native = native_ && thread.state != DumpedThread::State::kEnded && read_native(state, probe, thread);
     if (state != nullptr && !has_native) read_frames(*state, probe, thread);
+    if (locals_ && !thread.frames.empty() && state != nullptr) thread.locals_problem = locals_->problem();
     return thread;
   }
 
@@ -180,15 +193,16 @@ class Dumper {
     if (frame.position == cpython::kEntryMark) return;
     const cpython::CodeInfo& info = *reader_.code_of(frame).info;
     if (info.is_init_cleanup()) return;
-    thread.frames.push_back(
-        {info.name, info.file,
-         cpython::locate_near(target_.layout.line_table_style, info.line_table, info.first_line, frame.position)});
+    thread.frames.push_back(python_frame(target_.layout, info, frame.position));
+    if (locals_) thread.frames.back().locals = locals_->of(static_cast<std::size_t>(&frame - reader_.frames().data()));
   }
 
   void read_frames(const ThreadState& state, const os::ThreadProbe& probe, DumpedThread& thread) {
     cpython::Snapshot snapshot;
     bool is_sure = true;
     for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
+      if (locals_)
+        locals_->begin_look(tried < kTriesWithLocals ? LocalVariables::Wanted::kYes : LocalVariables::Wanted::kNo);
       std::optional<Standing> standing = standing_still(probe);
       shared_cpu_.begin_look();
       if (!standing) standing = shared_cpu_.stand_beside(probe);
@@ -210,6 +224,7 @@ class Dumper {
   Target target_;
   StackReader reader_;
   std::optional<NativeSide> native_;
+  std::optional<LocalVariables> locals_;
   SharedCpu shared_cpu_;
   const memory::RemoteReader memory_;
   std::vector<Address> interpreters_;
@@ -217,10 +232,10 @@ class Dumper {
 
 }  // namespace
 
-Result<Dump> take_dump(const Target& target, NativeFrames native) {
-  if (native == NativeFrames::kYes && !native::kCanUnwind)
+Result<Dump> take_dump(const Target& target, const DumpOptions& options) {
+  if (options.native == NativeFrames::kYes && !native::kCanUnwind)
     return Error{ErrorKind::kUnsupported, "native frames can be looked at on x86-64 only, so far"};
-  Result<Dump> dump = Dumper(target, native).run();
+  Result<Dump> dump = Dumper(target, options).run();
   if (dump.ok() && dump.value().threads.empty())
     return Error{ErrorKind::kBadInput, "process " + std::to_string(static_cast<int>(target.pid)) + " has ended"};
   return dump;

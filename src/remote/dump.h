@@ -1,12 +1,14 @@
 // remote/dump.h: what all threads of a process do now.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/activity.h"
 #include "base/result.h"
+#include "cpython/code_object.h"
+#include "cpython/frame_variables.h"
 #include "cpython/line_table.h"
 #include "os/process.h"
 #include "remote/native_reader.h"
@@ -23,12 +25,19 @@ struct DumpedFrame {
   std::string file;
   cpython::Location at;
   Kind kind = Kind::kPython;
+  cpython::FrameVariables locals = {};  // if they were asked for
 };
+
+// A frame of Python's.
+inline DumpedFrame python_frame(const cpython::Layout& layout, const cpython::CodeInfo& info, std::int32_t position) {
+  return {info.name, info.file,
+          cpython::locate_near(layout.line_table_style, info.line_table, info.first_line, position)};
+}
 
 // A thread as it was at one moment.
 struct DumpedThread {
-  // Whether it stands still because somebody wants it to.
-  enum class State : std::uint8_t { kGoing, kStopped, kEnded };
+  // Whether it stands still because somebody wants it to. Of a core file that is not known.
+  enum class State : std::uint8_t { kGoing, kStopped, kEnded, kUnknown };
 
   os::Task task;
   State state = State::kGoing;
@@ -42,20 +51,34 @@ struct DumpedThread {
   // Up to Python 3.10, where nobody can tell which of them called which, the frames of machine code by themselves.
   std::vector<DumpedFrame> native_frames;
   std::string native_problem;  // likewise of frames of machine code
+  std::string locals_problem;  // likewise of variables
+  std::int32_t signal = 0;     // that it got, in a core file; 0: none
 };
 
 // All threads of a process: those of Python as the interpreter lists them, from the oldest, then the others.
 struct Dump {
+  // Where it is from.
+  enum class Source : std::uint8_t { kProcess, kCoreFile };
+
   os::Pid pid{};
   cpython::Version version;
   std::string command;
   std::string directory;  // its current one
   std::vector<DumpedThread> threads;
   std::int64_t longest_stop_ns = 0;  // that a thread was held for; 0 if none was
+  Source source = Source::kProcess;
+  std::uint64_t missing_bytes = 0;  // of a core file that is cut short
+};
+
+// What is wanted beside the stacks.
+struct DumpOptions {
+  NativeFrames native = NativeFrames::kNo;
+  std::optional<cpython::ValueLimits> locals;  // the frames' variables, and how much of them
 };
 
 // Looks at every thread, each for itself: a thread's stack is true, but that of the next one is of a moment later. For
-// native frames a thread that runs is stopped while its stack is copied.
-Result<Dump> take_dump(const Target& target, NativeFrames native = NativeFrames::kNo);
+// native frames a thread that runs is stopped while its stack is copied. Variables are read as long as the stack is
+// proven to be still; objects that they share with other threads may change meanwhile.
+Result<Dump> take_dump(const Target& target, const DumpOptions& options = {});
 
 }  // namespace plimsoll::remote

@@ -1,10 +1,10 @@
 #include "remote/elf_symbols.h"
 
 #include <elf.h>
-#include <gelf.h>
 
 #include <algorithm>
-#include <memory>
+
+#include "remote/elf_file.h"
 
 namespace plimsoll::remote {
 namespace {
@@ -12,10 +12,6 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 // No interpreter has nearly as many; more is damage.
 constexpr std::size_t kMostSymbols = 4'000'000;
-
-struct CloseElf {
-  void operator()(Elf* elf) const { ::elf_end(elf); }
-};
 
 std::optional<std::uint64_t> first_loaded_address(Elf* elf) {
   std::size_t count = 0;
@@ -65,17 +61,6 @@ std::optional<std::uint64_t> section_address(Elf* elf, std::string_view wanted) 
   each_section(elf, SHT_PROGBITS, look);
   each_section(elf, SHT_NOBITS, look);
   return found;
-}
-
-using ElfHandle = std::unique_ptr<Elf, CloseElf>;
-
-// Null if it is no ELF file of this machine's word size.
-ElfHandle open_elf(int descriptor) {
-  if (::elf_version(EV_CURRENT) == EV_NONE) return nullptr;
-  // Not mapped: a file that is cut short meanwhile must be an error, not a fault.
-  ElfHandle elf(::elf_begin(descriptor, ELF_C_READ, nullptr));
-  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getclass(elf.get()) != ELFCLASS64) return nullptr;
-  return elf;
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
     snapshot.walk.stop = stack.stop;
   }
   const bool has_codes = note_codes(logging);
+  if (look_along_ && standing && has_codes) look_along_(pages_, thread_state, frames());
   note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
   if (!has_codes) return snapshot;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,12 @@ class StackReader {
   // Of proven looks.
   [[nodiscard]] const capture::TaskCounts& task_counts() const { return task_counts_; }
 
+  // From now on `look` is called with the memory of each thread that stands still, its state and its frames: what it
+  // reads is part of the proof of its stack. It may be called again for the same stack, when it comes to nothing.
+  using LookAlong = std::function<void(const memory::PagedReader& memory, Address thread_state,
+                                       std::span<const cpython::PyFrame> frames)>;
+  void look_along(LookAlong look) { look_along_ = std::move(look); }
+
   // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
   // still just before; it is not proven if the thread has gone on.
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
@@ -95,6 +102,7 @@ class StackReader {
   const Target& target_;
   std::optional<cpython::TaskLayout> tasks_;
   capture::TaskCounts task_counts_;
+  LookAlong look_along_;
   const Marks marks_;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;

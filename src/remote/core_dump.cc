@@ -1,0 +1,139 @@
+#include "remote/core_dump.h"
+
+#include <algorithm>
+#include <map>
+
+#include "cpython/thread_names.h"
+#include "remote/local_variables.h"
+#include "remote/thread_states.h"
+#include "remote/waiting.h"
+
+namespace plimsoll::remote {
+namespace {
+
+constexpr std::size_t kMaxDepth = 10'000;
+
+// Fills in what the threads did, one after another.
+class CoreDumper {
+ public:
+  CoreDumper(const CoreFile& core, const cpython::ObjectFields& fields, const DumpOptions& options)
+      : core_(core),
+        view_(core.image, core.layout, fields, kWordsPerValue),
+        variables_(view_, core.code_type, options.locals.value_or(cpython::ValueLimits())),
+        has_locals_(options.locals),
+        room_(kMaxDepth) {}
+
+  Dump run() {
+    Dump dump;
+    dump.pid = os::Pid{core_.notes.pid};
+    dump.version = core_.layout.version;
+    dump.command = core_.notes.command;
+    dump.source = Dump::Source::kCoreFile;
+    dump.missing_bytes = core_.missing_bytes;
+    std::vector<os::Task> tasks;
+    for (const CoreThread& thread : core_.notes.threads) tasks.push_back({Tid{thread.tid}, Tid{thread.tid}, "", '?'});
+    std::vector<ThreadState> states = thread_states(core_.image, core_.layout, core_.runtime);
+    if (core_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(core_.image, tasks, states);
+    std::reverse(states.begin(), states.end());  // the interpreter's newest thread comes first
+    for (const ThreadState& state : states) dump.threads.push_back(look_at(state));
+    for (const os::Task& task : tasks) {
+      const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
+      if (std::any_of(dump.threads.begin(), dump.threads.end(), is_it)) continue;
+      DumpedThread& thread = dump.threads.emplace_back();
+      thread.task = task;
+      thread.state = DumpedThread::State::kUnknown;
+      // The list of those that do may end where the file does.
+      if (core_.missing_bytes > 0) thread.problem = "whether it runs Python is not known: the core file is cut short";
+    }
+    for (DumpedThread& thread : dump.threads) thread.signal = signal_of(thread.task.tid);
+    return dump;
+  }
+
+ private:
+  // Of the first thread alone, unless others got another one: the kernel writes the one that ended the process to all.
+  [[nodiscard]] std::int32_t signal_of(Tid tid) const {
+    const std::vector<CoreThread>& threads = core_.notes.threads;
+    const bool is_first = !threads.empty() && Tid{threads.front().tid} == tid;
+    return is_first ? threads.front().signal : 0;
+  }
+
+  // The number of an interpreter, as they are listed from the end: the main one is the oldest.
+  std::size_t number_of(Address interpreter) {
+    const auto known = std::find(interpreters_.begin(), interpreters_.end(), interpreter);
+    const auto number = static_cast<std::size_t>(known - interpreters_.begin());
+    if (known == interpreters_.end()) {
+      interpreters_.push_back(interpreter);
+      names_.push_back(cpython::thread_names(view_, core_.code_type, interpreter));
+    }
+    return number;
+  }
+
+  DumpedThread look_at(const ThreadState& state) {
+    DumpedThread thread;
+    const Tid tid{static_cast<std::int32_t>(state.native_id)};
+    thread.interpreter = number_of(state.interpreter);
+    const auto& names = names_[thread.interpreter];
+    const auto name = names.find(state.pthread);
+    thread.task = {tid, tid, name != names.end() ? name->second : std::string(), '?'};
+    thread.state = DumpedThread::State::kUnknown;
+    thread.has_python = true;
+    thread.holds_gil = holds_gil(core_.image, core_.layout, core_.runtime, state);
+    const cpython::Walk walk =
+        cpython::walk_thread(core_.image, core_.layout, core_.code_type, state.address, std::span(room_));
+    if (cpython::is_proven(walk.stop))
+      add_frames(state, std::span(room_).first(walk.count), thread);
+    else
+      thread.problem = std::string("its stack could not be read: ") + cpython::text(walk.stop);
+    thread.is_truncated = walk.stop == cpython::WalkStop::kTruncated;
+    if (walk.leaf_skipped) thread.problem = "its innermost frame is missing: it was not made yet, or is damaged";
+    return thread;
+  }
+
+  void add_frames(const ThreadState& state, std::span<const cpython::PyFrame> frames, DumpedThread& thread) {
+    std::vector<Address> addresses;
+    if (has_locals_)
+      addresses = cpython::frame_addresses(core_.image, core_.layout, core_.code_type, state.address, frames);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const cpython::CodeInfo* info = info_of(frames[i].code);
+      if (info == nullptr) {
+        thread.problem = "some of its frames are missing: their code objects could not be read";
+        continue;
+      }
+      if (info->is_init_cleanup()) continue;
+      thread.frames.push_back(python_frame(core_.layout, *info, frames[i].position));
+      if (i < addresses.size()) thread.frames.back().locals = variables_.read(addresses[i], frames[i].code);
+    }
+    if (has_locals_ && addresses.size() != frames.size())
+      thread.locals_problem = "no variables: they could not be read";
+  }
+
+  // Null if it cannot be read.
+  const cpython::CodeInfo* info_of(Address code) {
+    const auto [known, is_new] = codes_.try_emplace(code);
+    if (is_new) {
+      cpython::CodeInfo info;
+      if (cpython::read_code(core_.image, core_.layout, code, info)) known->second = std::move(info);
+    }
+    return known->second ? &*known->second : nullptr;
+  }
+
+  using View = cpython::ObjectView<memory::Image>;
+  const CoreFile& core_;
+  const View view_;
+  cpython::VariablesReader<memory::Image> variables_;
+  const bool has_locals_;
+  std::vector<cpython::PyFrame> room_;
+  std::vector<Address> interpreters_;
+  std::vector<std::map<std::uint64_t, std::string>> names_;  // of threads, by interpreter
+  std::map<Address, std::optional<cpython::CodeInfo>> codes_;
+};
+
+}  // namespace
+
+Result<Dump> take_core_dump(const CoreFile& core, const DumpOptions& options) {
+  const Result<cpython::ObjectFields> fields = cpython::value_fields(core.layout.version);
+  if (!fields.ok()) return fields.error();
+  return CoreDumper(core, fields.value(), options).run();
+}
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,67 @@
+#include "remote/core_notes.h"
+
+#include <elf.h>
+#include <sys/procfs.h>
+
+#include <cstring>
+#include <optional>
+
+namespace plimsoll::remote {
+namespace {
+
+// The note: a count and a page size, then for each a start, an end and an offset in pages; then their names.
+std::vector<MappedPart> parse_files(std::string_view note) {
+  std::vector<MappedPart> parts;
+  const auto number = [&](std::size_t i) {
+    std::uint64_t value = 0;
+    if ((i + 1) * sizeof value <= note.size()) std::memcpy(&value, note.data() + i * sizeof value, sizeof value);
+    return value;
+  };
+  const std::uint64_t count = number(0), page = number(1);
+  if (count > kMostCoreParts || (2 + count * 3) * 8 > note.size()) return parts;
+  std::string_view names = note.substr((2 + count * 3) * 8);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t end = names.find('\0');
+    if (end == std::string_view::npos) break;
+    const std::uint64_t start = number(2 + i * 3), stop = number(3 + i * 3);
+    if (start < stop) parts.push_back({start, stop, number(4 + i * 3) * page, std::string(names.substr(0, end))});
+    names.remove_prefix(end + 1);
+  }
+  return parts;
+}
+
+template <typename Struct>
+std::optional<Struct> parse(std::string_view note) {
+  Struct out;
+  if (note.size() < sizeof out) return std::nullopt;
+  std::memcpy(&out, note.data(), sizeof out);
+  return out;
+}
+
+void read_process(const elf_prpsinfo& process, CoreNotes& notes) {
+  notes.pid = process.pr_pid;
+  const std::string_view arguments(process.pr_psargs, sizeof process.pr_psargs);
+  notes.command = arguments.substr(0, arguments.find('\0'));
+  notes.command.erase(notes.command.find_last_not_of(' ') + 1);  // the kernel ends each argument with one
+}
+
+}  // namespace
+
+void read_core_notes(Elf* elf, const GElf_Phdr& segment, std::string_view bytes, CoreNotes& notes) {
+  if (segment.p_offset > bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset) return;
+  Elf_Data* data =
+      ::elf_getdata_rawchunk(elf, static_cast<std::int64_t>(segment.p_offset), segment.p_filesz, ELF_T_NHDR);
+  if (data == nullptr) return;
+  GElf_Nhdr note;
+  std::size_t name = 0, content = 0;
+  for (std::size_t at = 0; at < data->d_size && (at = ::gelf_getnote(data, at, &note, &name, &content)) > 0;) {
+    const std::string_view text(static_cast<const char*>(data->d_buf) + content, note.n_descsz);
+    if (note.n_type == NT_FILE) notes.parts = parse_files(text);
+    if (note.n_type == NT_PRPSINFO)
+      if (const auto process = parse<elf_prpsinfo>(text)) read_process(*process, notes);
+    if (note.n_type == NT_PRSTATUS && notes.threads.size() < kMostCoreThreads)
+      if (const auto thread = parse<elf_prstatus>(text)) notes.threads.push_back({thread->pr_pid, thread->pr_cursig});
+  }
+}
+
+}  // namespace plimsoll::remote
