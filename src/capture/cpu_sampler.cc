@@ -287,7 +287,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
-  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now, 0, 0};
+  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now};
   if (!arm(*slot, first_ns)) {  // the thread has ended in the meantime
     carried_ns_ += carried;
     return slots_.release(*slot);
@@ -328,6 +328,7 @@ void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason 
     count_drop(reason, missed);
   slot.info.end_ns = monotonic_ns();
   slot.info.cpu_ns = std::max(final_cpu_ns, accounted) - slot.start_cpu_ns;
+  slot.info.has_ended = true;
   report(slot);
   by_tid_.erase(static_cast<std::int32_t>(slot.tid));
   slots_.release(slot);

@@ -102,6 +102,7 @@ struct ThreadInfo {
   std::int64_t end_ns = 0;    // last seen
   std::int64_t cpu_ns = 0;    // used while profiled
   std::uint32_t process = 0;  // ProcessInfo::number
+  bool has_ended = false;     // no more is to come, but what is in the ring already
 };
 
 // Why samples, or the time they stand for, are not in the profile.

@@ -96,8 +96,10 @@ Result<Input> ProcessConsole::read_profile(const std::string& path) {
     return Error{ErrorKind::kBadInput, path + " is a directory, not a profile"};
   Result<profile::Profile> read = formats::read_profile_file(path);
   if (!read.ok()) {
-    const bool system = read.error().kind == ErrorKind::kSystem;
-    return Error{system ? ErrorKind::kBadInput : read.error().kind, read.error().message};
+    // To whom a file is an argument, one of a version that is not known is as good as a damaged one.
+    const ErrorKind kind = read.error().kind;
+    const bool is_files_fault = kind == ErrorKind::kSystem || kind == ErrorKind::kUnsupported;
+    return Error{is_files_fault ? ErrorKind::kBadInput : kind, read.error().message};
   }
   return Input{read.take(), static_cast<std::uint64_t>(facts.st_size)};
 }

@@ -82,6 +82,13 @@ std::int64_t PlimEncoder::units(std::int64_t ns) const {
 }
 
 std::string PlimEncoder::encode(const Profile& profile) {
+  ThreadRows rows;
+  for (std::size_t i = 0; i < profile.threads.size(); ++i)
+    rows.emplace_hint(rows.end(), static_cast<std::uint32_t>(i), profile.threads[i]);
+  return encode(profile, rows);
+}
+
+std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) {
   ChunkWriter out;
   out.add_all(Section::kSession, [&] { return session(profile); });
   out.add_all(Section::kMeta, [&] { return meta(profile); });
@@ -92,8 +99,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
   out.add_all(Section::kStacks, [&] { return stacks(profile); });
   out.add_all(Section::kTagSets, [&] { return tag_sets(profile); });
   out.add_all(Section::kProcesses, [&] { return processes(profile); });
-  thread_states_.resize(profile.threads.size());
-  out.add_all(Section::kThreads, [&, next = std::size_t{0}]() mutable { return threads(profile, next); });
+  out.add_all(Section::kThreads, [&, next = rows.begin()]() mutable { return threads(rows, next); });
   out.add_all(Section::kSamples, [&, next = std::size_t{0}]() mutable { return samples(profile, next); });
   if (profile.allocation_distance != 0) {
     out.add_all(Section::kAllocations, [&, next = std::size_t{0}]() mutable { return allocations(profile, next); });
@@ -238,14 +244,11 @@ std::string PlimEncoder::processes(const Profile& profile) {
   return out;
 }
 
-std::string PlimEncoder::threads(const Profile& profile, std::size_t& next) {
+std::string PlimEncoder::threads(const ThreadRows& rows, ThreadRows::const_iterator& next) {
   std::string out;
-  for (; next < profile.threads.size() && out.size() < kFullSection; ++next) {
-    const Thread& thread = profile.threads[next];
-    ThreadState& state = thread_states_[next];
-    if (std::exchange(state.has_row, true) && state.row == thread) continue;
-    state.row = thread;
-    put_varint(out, next);
+  for (; next != rows.end() && out.size() < kFullSection; ++next) {
+    const auto& [index, thread] = *next;
+    put_varint(out, index);
     put_varint(out, static_cast<std::uint64_t>(plus_one(thread.process)));
     put_signed(out, thread.os_tid);
     put_bytes(out, thread.name);
@@ -269,8 +272,11 @@ std::string PlimEncoder::samples(const Profile& profile, std::size_t& next) {
   std::size_t same_tags = 0;
   bool any_waits = false;
   bool any_tags = false;
+  ThreadState* of_thread = nullptr;
   for (std::size_t row = first; row < end; ++row) {
-    ThreadState& state = thread_states_[table.thread[row].index()];
+    if (row == first || table.thread[row] != table.thread[row - 1])
+      of_thread = &thread_states_[static_cast<std::uint32_t>(table.thread[row].index())];
+    ThreadState& state = *of_thread;
     ++run;
     if (row + 1 == end || table.thread[row + 1] != table.thread[row]) {
       put_varint(threads, table.thread[row].index());

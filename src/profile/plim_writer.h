@@ -1,6 +1,8 @@
 // profile/plim_writer.h: Profile -> .plim chunks, as often as there is something new.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,20 +26,23 @@ class PlimEncoder {
   static std::string file_header();
   // Chunks with everything new in `profile`, including its complete flag: one, unless there is very much.
   std::string encode(const Profile& profile);
+  // The same with threads that are not in profile.threads: those that are new or have changed, by their ids. New ones
+  // are numbered without gaps.
+  std::string encode(const Profile& profile, const std::map<std::uint32_t, Thread>& threads);
+  // There will be no more samples of a thread: what they would be written relative to is forgotten.
+  void forget_thread(ThreadId thread) { thread_states_.erase(static_cast<std::uint32_t>(thread.index())); }
   // The caller is about to clear the tables of strings, functions, frames, stacks and tag sets, which are all in the
   // file, and to fill them anew: a table too large to be kept in memory is begun again. A reader finds equal rows to be
   // one.
   void forget_tables();
 
  private:
-  // What the next sample of a thread is written relative to, and its row as it is in the file.
+  // What the next sample of a thread is written relative to.
   struct ThreadState {
     std::int64_t time = 0;    // units, of the last sample
     std::int64_t weight = 0;  // units, of the last sample
     std::int64_t remainder_ns = 0;
     std::int64_t stack = 0;
-    bool has_row = false;
-    Thread row;
   };
   // Rows of a table that are in the file: those of the tables before, and those of the one at hand.
   struct Written {
@@ -59,7 +64,8 @@ class PlimEncoder {
   std::string stacks(const Profile& profile);
   std::string tag_sets(const Profile& profile);
   std::string processes(const Profile& profile);
-  std::string threads(const Profile& profile, std::size_t& next);
+  using ThreadRows = std::map<std::uint32_t, Thread>;
+  static std::string threads(const ThreadRows& rows, ThreadRows::const_iterator& next);
   std::string samples(const Profile& profile, std::size_t& next);
   std::string allocations(const Profile& profile, std::size_t& next);
   void put_release(std::string& out, const Release& release);
@@ -75,7 +81,7 @@ class PlimEncoder {
   std::vector<std::pair<std::string, std::string>> meta_;  // as written; values may change later
   std::size_t processes_ = 0;
   Written strings_, functions_, frames_, traces_, stacks_, tag_sets_;
-  std::vector<ThreadState> thread_states_;
+  boost::unordered_flat_map<std::uint32_t, ThreadState> thread_states_;  // by ThreadId
   // What the next allocation, and the next release, is written relative to.
   struct AllocationState {
     std::int64_t number = 0, time = 0, stack = 0;

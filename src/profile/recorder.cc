@@ -80,12 +80,11 @@ void Recorder::process(const capture::ProcessInfo& info) {
 }
 
 void Recorder::thread(const capture::ThreadInfo& info) {
-  const std::size_t row = info.serial.index();
-  if (row >= profile_.threads.size()) {
-    profile_.threads.resize(row + 1);
-    last_tags_.resize(row + 1);
-  }
-  Thread& thread = profile_.threads[row];
+  const auto serial = static_cast<std::uint32_t>(info.serial.index());
+  // (A thread that ended before it could be sampled has a number, too.)
+  for (; thread_count_ <= serial; ++thread_count_) changed_threads_.try_emplace(thread_count_);
+  LiveThread& live = threads_[serial];
+  Thread thread;
   thread.process = ProcessId{info.process};
   thread.os_tid = static_cast<std::int64_t>(info.tid);
   thread.name = info.name;
@@ -95,11 +94,24 @@ void Recorder::thread(const capture::ThreadInfo& info) {
   thread.start_ns = std::max<std::int64_t>(0, since_start(info.start_ns));
   thread.end_ns = std::max<std::int64_t>(0, since_start(info.end_ns));
   thread.cpu_ns = info.cpu_ns;
+  if (thread != live.row) changed_threads_[serial] = live.row = thread;
+  live.has_ended = info.has_ended;
+}
+
+void Recorder::forget_ended_threads() {
+  // The ring may have held samples of a thread when its end was told. They have all been passed on when there has been
+  // another flush since.
+  boost::unordered::erase_if(threads_, [&](auto& entry) {
+    LiveThread& live = entry.second;
+    if (!live.has_ended || !std::exchange(live.was_flushed_since, true)) return false;
+    encoder_.forget_thread(ThreadId{entry.first});
+    return true;
+  });
 }
 
 TagSetId Recorder::tag_set_of(const capture::Sample& sample) {
   if (sample.tags == nullptr || sample.tags->empty()) return {};
-  LastTags& last = last_tags_[sample.thread.index()];
+  LastTags& last = threads_[static_cast<std::uint32_t>(sample.thread.index())].last_tags;
   if (last.number != sample.tag_number) {
     TagSet set;
     for (const auto& [name, value] : *sample.tags)
@@ -164,7 +176,7 @@ void Recorder::counter(const char* name, const char* unit, std::int64_t time_ns,
 }
 
 void Recorder::marker(const capture::MarkerEvent& marker) {
-  const bool is_known = !marker.thread.is_none() && marker.thread.index() < profile_.threads.size();
+  const bool is_known = !marker.thread.is_none() && marker.thread.index() < thread_count_;
   profile_.markers.push_back(Marker{since_start(marker.time_ns), marker.duration_ns,
                                     is_known ? ThreadId{marker.thread.index()} : ThreadId{}, marker.name,
                                     marker.fields});
@@ -207,7 +219,7 @@ void Recorder::forget_tables() {
   profile_.tag_sets = {};
   stacks_.forget();
   exact_stacks_.clear();
-  for (LastTags& last : last_tags_) last = {};
+  for (auto& [serial, live] : threads_) live.last_tags = {};
   ++code_epoch_;
 }
 
@@ -222,7 +234,9 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
           Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count, totals.drops[i].cpu_ns});
   read_wanted_sources();
   std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
-  bytes += encoder_.encode(profile_);
+  bytes += encoder_.encode(profile_, changed_threads_);
+  changed_threads_.clear();
+  forget_ended_threads();
   // Whether or not it could be written: a recording that has failed must not grow in memory instead.
   profile_.samples.clear();
   profile_.allocations.clear();

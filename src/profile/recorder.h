@@ -1,7 +1,9 @@
 // profile/recorder.h: a session's results -> a growing .plim file.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,6 +57,8 @@ class Recorder final : public capture::SampleSink {
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
+  // Those that may yet have samples.
+  [[nodiscard]] std::size_t threads_in_memory() const { return threads_.size(); }
 
  private:
   Recorder(RecorderSettings settings, PlimFile file);
@@ -70,6 +74,15 @@ class Recorder final : public capture::SampleSink {
     capture::TagNumber number = 0;
     TagSetId tags;
   };
+  // A thread of which there may be more samples.
+  struct LiveThread {
+    Thread row;  // as it was told last
+    LastTags last_tags;
+    bool has_ended = false;
+    bool was_flushed_since = false;
+  };
+  // (Threads that begin and end by the hundred a second must not fill the memory.)
+  void forget_ended_threads();
 
   const RecorderSettings settings_;
   const std::string directory_;  // against which relative file names are read, wherever the program goes later
@@ -78,7 +91,9 @@ class Recorder final : public capture::SampleSink {
   Profile profile_;
   bool has_header_ = false;
   SampleStacks stacks_{profile_};
-  std::vector<LastTags> last_tags_;  // by ThreadSerial
+  boost::unordered_flat_map<std::uint32_t, LiveThread> threads_;  // by ThreadSerial
+  std::map<std::uint32_t, Thread> changed_threads_;               // since the last flush
+  std::uint32_t thread_count_ = 0;                                // numbered so far
   // By ExactAllocation::stack_number.
   struct ExactStack {
     StackId stack;

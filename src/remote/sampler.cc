@@ -366,7 +366,7 @@ void Sampler::end_thread(Thread& thread) {
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(DropReason::kThreadEnded);
   thread.pending_count = 0;
   if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
-  thread.has_ended = true;
+  thread.has_ended = thread.info.has_ended = true;
   sink_.thread(thread.info);
 }
 

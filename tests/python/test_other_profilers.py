@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import harness
+from vmprof_files import Drawing
 
 PROGRAM = """
 import threading, time
@@ -82,3 +83,13 @@ def test_binary_profiles_of_cpython_are_read_as_its_own_reader_does(
     for name in ("pour", "steep", "wait"):
         assert samples.get(name, 0) == expected[name]
     assert expected["pour"] > 0
+
+
+def test_a_file_of_a_version_to_come_is_bad_input_and_named(tmp_path: pathlib.Path) -> None:
+    # GIVEN a profile of a version of vmprof's that does not exist
+    path = tmp_path / "later.prof"
+    drawn = bytes(Drawing(6).name(7, "py:f:1:a.py").stack(7).end())
+    path.write_bytes(drawn.replace(b"\5\0\6", b"\5\0\x09"))
+    # WHEN it is shown THEN that is an error of the file's, and says what is known
+    shown = harness.plimsoll_command("show", path).expect(5)
+    assert "vmprof profile of version 9" in shown.err and "0 to 7" in shown.err

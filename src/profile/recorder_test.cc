@@ -1,0 +1,107 @@
+// profile/recorder_test.cc: what a recording keeps in memory, and what is in its file.
+#include "profile/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "profile/plim_reader.h"
+
+namespace plimsoll::profile {
+namespace {
+
+class ManyThreads : public ::testing::Test {
+ protected:
+  ManyThreads() {
+    RecorderSettings settings;
+    settings.path = path_;
+    recorder_ = Recorder::create(std::move(settings)).take();
+  }
+  ~ManyThreads() override { std::filesystem::remove(path_); }
+
+  void tell(std::uint32_t serial, bool has_ended = false) {
+    capture::ThreadInfo info;
+    info.serial = capture::ThreadSerial{serial};
+    info.tid = Tid{static_cast<std::int32_t>(1000 + serial)};
+    info.name = "worker " + std::to_string(serial);
+    info.start_ns = info.end_ns = start_ns_;
+    info.has_ended = has_ended;
+    recorder_->thread(info);
+  }
+  // A sample of a thread that weighs so many units of the file's.
+  void sample(std::uint32_t serial, std::int64_t weight) {
+    capture::Sample sample;
+    sample.thread = capture::ThreadSerial{serial};
+    sample.time_ns = start_ns_ + 1'000'000 * ++samples_;
+    sample.weight_ns = kUnit * weight;
+    recorder_->sample(sample);
+  }
+  void flush(capture::SampleSink::Ending ending = capture::SampleSink::Ending::kOpen) {
+    ASSERT_TRUE(recorder_->flush({start_ns_ + 1'000'000 * samples_, 0, {}}, ending).ok());
+  }
+  Profile read() {
+    flush(capture::SampleSink::Ending::kComplete);
+    return read_plim_file(path_).take();
+  }
+
+  static constexpr std::int64_t kUnit = 20'000;  // ns, at 1 kHz
+  const std::string path_ = std::string(::testing::TempDir()) + "recorder_test.plim";
+  const std::int64_t start_ns_ = monotonic_ns();
+  std::int64_t samples_ = 0;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+TEST_F(ManyThreads, AreForgottenWhenTheyHaveEndedAndAreAllInTheFile) {
+  // GIVEN one thread that lives on, and others that come and go between flushes
+  tell(0);
+  for (std::uint32_t serial = 1; serial <= 500; ++serial) {
+    tell(serial);
+    sample(serial, serial);
+    sample(0, 1000);
+    tell(serial, true);
+    if (serial % 10 == 0) flush();
+    // THEN no more are kept than have ended since the flush before the last
+    EXPECT_LE(recorder_->threads_in_memory(), 1 + 20U);
+  }
+  // AND all have their names and their time
+  const Profile profile = read();
+  ASSERT_EQ(profile.threads.size(), 501U);
+  std::vector<std::int64_t> weight(501);
+  for (std::size_t row = 0; row < profile.samples.size(); ++row)
+    weight[profile.samples.thread[row].index()] += profile.samples.weight_ns[row];
+  EXPECT_EQ(weight[0], 500 * 1000 * kUnit);
+  for (std::uint32_t serial = 1; serial <= 500; ++serial) {
+    EXPECT_EQ(profile.threads[serial].name, "worker " + std::to_string(serial));
+    EXPECT_EQ(weight[serial], kUnit * serial);
+  }
+}
+
+TEST_F(ManyThreads, MayHaveSamplesThatWereStillOnTheirWayWhenTheirEndWasTold) {
+  tell(0);
+  sample(0, 5);
+  tell(0, true);
+  flush();
+  sample(0, 7);
+  flush();
+  flush();
+  EXPECT_EQ(recorder_->threads_in_memory(), 0U);
+  const Profile profile = read();
+  ASSERT_EQ(profile.samples.size(), 2U);
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{5 * kUnit, 7 * kUnit}));
+}
+
+TEST_F(ManyThreads, HaveNumbersWithoutGapsEvenIfOneWasNeverTold) {
+  // GIVEN number 1, of a thread that had ended before it could be sampled
+  tell(0);
+  tell(2);
+  sample(2, 3);
+  const Profile profile = read();
+  ASSERT_EQ(profile.threads.size(), 3U);
+  EXPECT_EQ(profile.threads[1].name, "");
+  EXPECT_EQ(profile.threads[2].name, "worker 2");
+  EXPECT_EQ(profile.samples.thread[0], ThreadId{2});
+}
+
+}  // namespace
+}  // namespace plimsoll::profile
