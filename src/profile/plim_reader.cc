@@ -36,13 +36,15 @@ class Decoder {
     profile_.samples = std::move(sorted);
   }
 
-  // False if a section makes no sense; the profile then holds what came before it.
-  bool chunk(std::string_view raw) {
+  // False if a section makes no sense; the profile then holds what came before it. `begin`, `end`: of this chunk, as
+  // parts of the file.
+  bool chunk(std::string_view raw, double begin, double end) {
     profile_.complete = false;  // unless this chunk ends the recording, too: an exec that failed is followed by more
     VarintCursor cursor(raw);
     while (!cursor.at_end()) {
       const std::uint64_t kind = cursor.varint();
       const std::string_view payload = cursor.bytes();
+      part_ = end - (end - begin) * static_cast<double>(cursor.remaining()) / static_cast<double>(raw.size());
       if (cursor.failed() || !section(kind, payload)) return false;
     }
     return true;
@@ -240,6 +242,7 @@ class Decoder {
     Run same_tags{.left = has_tags ? 0 : count};
     std::size_t row = profile_.samples.size();
     const std::size_t end = row + count;
+    make_room(end);
     profile_.samples.resize(end);
     for (; row < end; ++row) {
       if (!same_activity.next(activities, kActivityCount - 1) || !run.next(threads, UINT32_MAX) ||
@@ -252,6 +255,16 @@ class Decoder {
     }
     profile_.samples.resize(row);
     return row == end;
+  }
+
+  // If the file goes on as it began, its columns need not grow again, which would copy them.
+  void make_room(std::size_t rows) {
+    constexpr double kSpare = 1.05;
+    constexpr std::size_t kMostAhead = std::size_t{1} << 26U;
+    if (rows <= profile_.samples.time_ns.capacity() || profile_.samples.size() == 0) return;
+    const double expected = kSpare * static_cast<double>(rows) / std::max(part_, 1e-9);
+    const auto most = static_cast<double>(rows + kMostAhead);
+    profile_.samples.reserve(std::max(2 * rows, static_cast<std::size_t>(std::min(expected, most))));
   }
 
   // A column of pairs of a value and the number of rows that have it.
@@ -484,6 +497,7 @@ class Decoder {
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of_number_;
   Profile& profile_;
   bool is_disordered_ = false;
+  double part_ = 1;  // of the file that has been read
   std::int64_t unit_ns_ = 1;
   // A hostile file may repeat a row, which the tables store once: ids as written -> ids in the tables.
   std::vector<StringId> string_ids_;
@@ -508,10 +522,13 @@ Result<Profile> read_plim(std::string_view bytes) {
   Decoder decoder(profile);
   std::string raw;
   std::uint64_t total = 0;
+  const auto all = static_cast<double>(bytes.size());
+  double begin = 0;
   while (next_chunk(bytes, plim::kLargestChunk, raw)) {
     total += raw.size();
     if (total > plim::kLargestProfile) return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
-    if (!decoder.chunk(raw)) break;
+    const double end = 1 - static_cast<double>(bytes.size()) / all;
+    if (!decoder.chunk(raw, std::exchange(begin, end), end)) break;
   }
   decoder.finish();
   if (!bytes.empty()) profile.complete = false;

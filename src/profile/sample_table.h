@@ -31,6 +31,15 @@ struct SampleTable {
     activity.push_back(in_activity);
     tags.push_back(with_tags);
   }
+  // Room for so many rows, as address space: memory is taken as they come.
+  void reserve(std::size_t rows) {
+    time_ns.reserve(rows);
+    thread.reserve(rows);
+    stack.reserve(rows);
+    weight_ns.reserve(rows);
+    activity.reserve(rows);
+    tags.reserve(rows);
+  }
   // To so many rows; new ones are to be filled by set().
   void resize(std::size_t rows) {
     time_ns.resize(rows);
