@@ -27,7 +27,7 @@ from test_cpython_suite import WAYS, differences
 # What to install, and pytest's arguments in the unpacked source distribution.
 PROJECTS: "dict[str, tuple[list[str], list[str]]]" = {
     "networkx": (["networkx"], ["--pyargs", "networkx"]),
-    "pygments": (["pygments"], ["tests"]),
+    "pygments": (["pygments", "wcag-contrast-ratio"], ["tests"]),
     "sqlglot": (["sqlglot", "duckdb", "pandas", "python-dateutil", "pytz"], ["tests"]),
 }
 
@@ -108,6 +108,9 @@ def main() -> int:
         began = time.monotonic()
         plain = project.run(None)
         print(f"      {name} plain {time.monotonic() - began:.0f} s: {len(plain[1])} tests, {plain[0]}", flush=True)
+        if plain[0] not in ("exit 0", "exit 1"):  # not one test that fails, but no tests
+            print(f"    {plain[2]}")
+            return 1
         for way in options.ways:
             began = time.monotonic()
             good, told = compare(project, plain, [*WAYS[way], "-r", options.rate])

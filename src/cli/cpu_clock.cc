@@ -29,7 +29,8 @@ bool note_clock(CpuClocks& clocks, os::Pid pid) {
   clockid_t clock{};
   if (::clock_getcpuclockid(static_cast<pid_t>(pid), &clock) != 0) return false;
   const std::int64_t cpu_ns = clock_ns(clock);
-  if (cpu_ns == 0) return false;
+  // (On a busy machine, a process may have been made and not have run.)
+  if (cpu_ns == 0) return os::is_alive(pid);
   const std::int64_t now_ns = realtime_ns();
   const auto [known, is_new] = clocks.of.try_emplace(pid, cpu_ns, now_ns);
   if (!is_new) known->second.note(cpu_ns, now_ns);

@@ -71,7 +71,10 @@ def test_recorded_time_is_the_processs(tmp_path: pathlib.Path, program: Write, e
     # and what it says of the process is what the process says, but for our own threads; the rest is Python's start and
     # end
     assert truth["cpu"] * 0.97 <= profile.process_cpu <= truth["cpu"] + 0.3
-    assert harness.total_seconds(profile)["work"] == pytest.approx(truth["cpu"], rel=0.02)
+    # A sample stands for the time since the one before, which may have been another function's: on a busy machine the
+    # reader comes late.
+    coarse = 2 * max(profile.samples.weight_ns) / 1e9
+    assert harness.total_seconds(profile)["work"] == pytest.approx(truth["cpu"], abs=0.02 * truth["cpu"] + coarse)
 
 
 def test_delivered_samples_of_the_reader(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
