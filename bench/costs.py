@@ -37,11 +37,11 @@ print((time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3)
 """
 
 START_AND_STOP = """
-import time, plimsoll
+import sys, time, plimsoll
 def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end: sum(range(500))
-profiler = plimsoll.Profiler(path=None, rate_hz=10000, engine="perf")
+profiler = plimsoll.Profiler(sys.argv[1], rate_hz=10000, engine="perf")
 began = time.perf_counter()
 profiler.start()
 started = time.perf_counter()
@@ -102,7 +102,7 @@ def show_import(directory: Path) -> None:
 
 
 def show_start(directory: Path) -> None:
-    start, stop, samples = medians([python(START_AND_STOP) for _ in range(3)])
+    start, stop, samples = medians([python(START_AND_STOP, str(directory / "start.plim")) for _ in range(3)])
     print(f"start: {start:.1f} ms; stop: {stop:.1f} ms after {samples:,.0f} samples, "
           f"{stop / samples * 1e6:.1f} ms a million")
 
