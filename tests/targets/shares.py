@@ -46,22 +46,30 @@ def huge(n):
 FUNCTIONS = {"tiny": tiny, "small": small, "medium": medium, "large": large, "huge": huge}
 
 
-def pieces_per_millisecond(function):
+def spend(spent, name, size):
     began = time.thread_time_ns()
-    function(20000)
-    return 20000 * 1_000_000 / (time.thread_time_ns() - began)
+    FUNCTIONS[name](size)
+    took = time.thread_time_ns() - began
+    spent[name] += took
+    return took
+
+
+def size_of(spent, name, nanoseconds):
+    """How much work takes so long. Not every function is twice as fast with half of it, and the first run is slow."""
+    size = 20000
+    for _ in range(3):
+        size = max(1, int(size * nanoseconds / min(spend(spent, name, size), spend(spent, name, size))))
+    return size
 
 
 def main():
     seconds = float(sys.argv[1]) if sys.argv[1:] else 1.0
     order = random.Random(sys.argv[2] if sys.argv[2:] else "plimsoll")
-    calls = {name: int(pieces_per_millisecond(function) * 3) for name, function in FUNCTIONS.items()}
     spent = dict.fromkeys(FUNCTIONS, 0)
+    sizes = {name: size_of(spent, name, 3_000_000) for name in FUNCTIONS}
     while sum(spent.values()) < seconds * 1e9:
         name = order.choices(list(PARTS), weights=list(PARTS.values()))[0]
-        began = time.thread_time_ns()
-        FUNCTIONS[name](calls[name])
-        spent[name] += time.thread_time_ns() - began
+        spend(spent, name, sizes[name])
     print(json.dumps(spent))
 
 
