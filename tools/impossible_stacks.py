@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "python"))
 import harness
-from call_rules import CallRules, written
+from call_rules import CallRules
 
 ENGINES = ("perf", "timer", "reader")
 SCENARIOS = 10  # of the program
@@ -33,12 +33,10 @@ def record(engine: str, samples: int, rate: int) -> "tuple[int, int, collections
         checked, impossible = 0, 0
         for facts in recorded.truth["scenarios"]:
             rules = CallRules(recorded.truth["file"], facts)
-            seen = collections.Counter(rules.relevant(harness.stacks(recorded.profile)))
-            wrong = {path: rules.violation(path) for path in seen if rules.violation(path)}
-            checked += sum(seen.values())
-            impossible += sum(seen[path] for path in wrong)
-            for path, why in wrong.items():
-                print(f"    {facts['work']}, {seen[path]} times, {why}: {written(path)}")
+            ruled, wrong, told = rules.judge(harness.stacks(recorded.profile))
+            checked, impossible = checked + ruled, impossible + wrong
+            if wrong:
+                print(f"    {facts['work']}:\n{told}")
         lost = collections.Counter({drop.reason: drop.count for drop in recorded.profile.drops if drop.count})
     return checked, impossible, lost
 

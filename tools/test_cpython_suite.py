@@ -57,12 +57,23 @@ RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skippe
                     re.MULTILINE)
 
 
+def environment() -> "dict[str, str]":
+    """Ours, without the settings of the Python that runs this."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def command(python: Path, words: "list[str]", out: "str | Path", options: "list[str] | None") -> "list[str]":
+    """To run Python with these words, recorded into `out`; no `options`: without plimsoll."""
+    if options is None:
+        return [str(python), *words]
+    return [str(python.parent / "plimsoll"), "run", "--python", str(python), "-o", str(out), *options, *words]
+
+
 class Suite:
     """One interpreter's way to run a module of the suite."""
 
     def __init__(self, python: Path, timeout: float) -> None:
         self.python = python
-        self.plimsoll = python.parent / "plimsoll"
         self.timeout = timeout
 
     def has(self, module: str) -> bool:
@@ -74,11 +85,9 @@ class Suite:
         words = ["-c", RUNNER, f"test.{module}"]
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "suite.plim")
-            command = [str(self.python), *words] if options is None else [
-                str(self.plimsoll), "run", "--python", str(self.python), "-o", out, *options, *words]
-            environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
             try:
-                done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                done = subprocess.run(command(self.python, words, out, options), cwd=directory, env=environment(),
+                                      stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout,
                                       errors="replace", text=True, check=False)
             except subprocess.TimeoutExpired as late:
@@ -94,6 +103,12 @@ def differences(plain: "dict[str, str]", recorded: "dict[str, str]") -> "list[st
             if plain.get(name) != recorded.get(name)]
 
 
+def steady_differences(plain: "dict[str, str]", again: "dict[str, str]", recorded: "dict[str, str]") -> "list[str]":
+    """Those of tests that have the same result in two plain runs."""
+    unsteady = {line.rsplit(": ", 1)[0] for line in differences(plain, again)}
+    return [line for line in differences(again, recorded) if line.rsplit(": ", 1)[0] not in unsteady]
+
+
 def compare(suite: Suite, module: str, plain: "tuple[str, dict[str, str], str]",
             options: "list[str]") -> "tuple[bool, str]":
     plain_end, expected, _ = plain
@@ -104,8 +119,7 @@ def compare(suite: Suite, module: str, plain: "tuple[str, dict[str, str], str]",
     if found or end != plain_end:
         again_end, again, _ = suite.run(module, None)
         end, recorded, tail = suite.run(module, options)
-        unsteady = {line.split(":")[0] for line in differences(expected, again)}
-        found = [line for line in differences(again, recorded) if line.split(":")[0] not in unsteady]
+        found = steady_differences(expected, again, recorded)
         plain_end = plain_end if plain_end == again_end else end  # it does not end the same way by itself
     if not found and end == plain_end:
         return True, f"{len(expected)} tests, {end}"

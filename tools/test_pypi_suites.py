@@ -12,7 +12,6 @@ second run of both ways, too.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tarfile
@@ -22,7 +21,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_cpython_suite import WAYS, differences
+from test_cpython_suite import WAYS, command, differences, environment, steady_differences
 
 # What to install, and pytest's arguments in the unpacked source distribution.
 PROJECTS: "dict[str, tuple[list[str], list[str]]]" = {
@@ -62,12 +61,8 @@ class Project:
             results = Path(directory) / "results.xml"
             words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:plimsoll", "-W", "ignore",
                      f"--junitxml={results}", *self.arguments]
-            command = [str(self.python), *words] if options is None else [
-                str(self.python.parent / "plimsoll"), "run", "--python", str(self.python), "-o",
-                str(Path(directory) / "suite.plim"), *options, *words]
-            environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            environment["PYTHONPATH"] = str(self.libraries)
-            done = subprocess.run(command, cwd=self.source, env=environment, stdin=subprocess.DEVNULL,
+            done = subprocess.run(command(self.python, words, Path(directory) / "suite.plim", options), cwd=self.source,
+                                  env={**environment(), "PYTHONPATH": str(self.libraries)}, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True)
             tests = _results(results) if results.exists() else {}
         return f"exit {done.returncode}", tests, "\n    ".join(done.stdout.splitlines()[-6:])
@@ -86,9 +81,8 @@ def compare(project: Project, plain: "tuple[str, dict[str, str], str]", options:
     found = differences(plain[1], tests)
     if found or end != plain[0]:
         again = project.run(None)
-        unsteady = {line.rsplit(": ", 1)[0] for line in differences(plain[1], again[1])}
         end, tests, told = project.run(options)
-        found = [line for line in differences(again[1], tests) if line.rsplit(": ", 1)[0] not in unsteady]
+        found = steady_differences(plain[1], again[1], tests)
     if not found and end == plain[0]:
         return True, f"{len(tests)} tests, {end}\n    {told}"
     return False, "\n    ".join([f"{plain[0]} -> {end}", *found[:20], told])

@@ -17,13 +17,6 @@ constexpr std::int64_t kInterval = 5'000'000;
 constexpr std::int64_t kBirthsInterval = 50'000'000;
 constexpr std::size_t kMostNotes = 200'000;
 
-// Where `at` lies between two points, on the other axis.
-std::int64_t between(std::int64_t at, std::int64_t from, std::int64_t to, std::int64_t other_from,
-                     std::int64_t other_to) {
-  const double share = static_cast<double>(at - from) / static_cast<double>(to - from);
-  return other_from + static_cast<std::int64_t>(share * static_cast<double>(other_to - other_from));
-}
-
 // False if the process has gone.
 bool note_clock(CpuClocks& clocks, os::Pid pid) {
   clockid_t clock{};
@@ -85,22 +78,20 @@ void CpuClock::thin_out() {
   }
 }
 
-std::int64_t CpuClock::time_of(std::int64_t cpu_ns) const {
-  const auto after = std::lower_bound(notes_.begin(), notes_.end(), cpu_ns,
-                                      [](const Note& note, std::int64_t value) { return note.cpu_ns < value; });
-  if (after == notes_.begin()) return after->realtime_ns - (after->cpu_ns - cpu_ns);
+std::int64_t CpuClock::convert(std::int64_t at, Axis from, Axis to) const {
+  const auto after = std::lower_bound(notes_.begin(), notes_.end(), at,
+                                      [&](const Note& note, std::int64_t value) { return note.*from < value; });
+  if (after == notes_.begin()) return *after.*to - (*after.*from - at);
   const Note& before = *std::prev(after);
-  if (after == notes_.end()) return before.realtime_ns + (cpu_ns - before.cpu_ns);
-  return between(cpu_ns, before.cpu_ns, after->cpu_ns, before.realtime_ns, after->realtime_ns);
+  if (after == notes_.end()) return before.*to + (at - before.*from);
+  const double share = static_cast<double>(at - before.*from) / static_cast<double>(*after.*from - before.*from);
+  return before.*to + static_cast<std::int64_t>(share * static_cast<double>(*after.*to - before.*to));
 }
 
+std::int64_t CpuClock::time_of(std::int64_t cpu_ns) const { return convert(cpu_ns, &Note::cpu_ns, &Note::realtime_ns); }
+
 std::int64_t CpuClock::cpu_at(std::int64_t realtime_ns) const {
-  const auto after = std::lower_bound(notes_.begin(), notes_.end(), realtime_ns,
-                                      [](const Note& note, std::int64_t time) { return note.realtime_ns < time; });
-  if (after == notes_.begin()) return after->cpu_ns - (after->realtime_ns - realtime_ns);
-  const Note& before = *std::prev(after);
-  if (after == notes_.end()) return before.cpu_ns + (realtime_ns - before.realtime_ns);
-  return between(realtime_ns, before.realtime_ns, after->realtime_ns, before.cpu_ns, after->cpu_ns);
+  return convert(realtime_ns, &Note::realtime_ns, &Note::cpu_ns);
 }
 
 CpuClocks watch_cpu_clocks(os::Pid program, Watched watched) {

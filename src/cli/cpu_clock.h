@@ -39,6 +39,9 @@ class CpuClock {
   struct Slopes {
     double flattest = 0, steepest = 0;
   };
+  using Axis = std::int64_t Note::*;
+  // From what one of the clocks showed to what the other one did.
+  [[nodiscard]] std::int64_t convert(std::int64_t at, Axis from, Axis to) const;
   [[nodiscard]] bool replaces_last(const Note& next) const;
   void add(const Note& next);
   void thin_out();

@@ -18,6 +18,9 @@ namespace plimsoll::profile {
 // values and sources are written and then belong to the file: the caller clears them. Not thread-safe.
 class PlimEncoder {
  public:
+  // By ThreadId.
+  using ThreadRows = std::map<std::uint32_t, Thread>;
+
   // `time_unit_ns`: the resolution of all times and weights in the file. Weights are rounded so that their sum over a
   // thread is exact to one unit.
   explicit PlimEncoder(std::int64_t time_unit_ns) : unit_ns_(time_unit_ns) {}
@@ -28,7 +31,7 @@ class PlimEncoder {
   std::string encode(const Profile& profile);
   // The same with threads that are not in profile.threads: those that are new or have changed, by their ids. New ones
   // are numbered without gaps.
-  std::string encode(const Profile& profile, const std::map<std::uint32_t, Thread>& threads);
+  std::string encode(const Profile& profile, const ThreadRows& rows);
   // There will be no more samples of a thread: what they would be written relative to is forgotten.
   void forget_thread(ThreadId thread) { thread_states_.erase(static_cast<std::uint32_t>(thread.index())); }
   // The caller is about to clear the tables of strings, functions, frames, stacks and tag sets, which are all in the
@@ -64,7 +67,6 @@ class PlimEncoder {
   std::string stacks(const Profile& profile);
   std::string tag_sets(const Profile& profile);
   std::string processes(const Profile& profile);
-  using ThreadRows = std::map<std::uint32_t, Thread>;
   static std::string threads(const ThreadRows& rows, ThreadRows::const_iterator& next);
   std::string samples(const Profile& profile, std::size_t& next);
   std::string allocations(const Profile& profile, std::size_t& next);

@@ -3,7 +3,6 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,7 +91,7 @@ class Recorder final : public capture::SampleSink {
   bool has_header_ = false;
   SampleStacks stacks_{profile_};
   boost::unordered_flat_map<std::uint32_t, LiveThread> threads_;  // by ThreadSerial
-  std::map<std::uint32_t, Thread> changed_threads_;               // since the last flush
+  PlimEncoder::ThreadRows changed_threads_;                       // since the last flush
   std::uint32_t thread_count_ = 0;                                // numbered so far
   // By ExactAllocation::stack_number.
   struct ExactStack {

@@ -50,7 +50,7 @@ class CoreDumper {
   }
 
  private:
-  // Of the first thread alone, unless others got another one: the kernel writes the one that ended the process to all.
+  // Of the first thread alone: the kernel writes the one that ended the process to all.
   [[nodiscard]] std::int32_t signal_of(Tid tid) const {
     const std::vector<CoreThread>& threads = core_.notes.threads;
     const bool is_first = !threads.empty() && Tid{threads.front().tid} == tid;

@@ -9,30 +9,20 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "remote/core_testing.h"
 #include "remote/elf_symbols.h"
 
 namespace {
 
 // A library that defines _PyRuntime, in a section of that name.
 struct Library {
-  Elf64_Ehdr header{};
+  Elf64_Ehdr header = plimsoll::remote::testing::elf_header(ET_DYN, 1);
   Elf64_Phdr segment{};
   Elf64_Shdr sections[5] = {};
   Elf64_Sym symbols[2] = {};
   char names[64] = "\0_PyRuntime\0.PyRuntime\0.dynsym\0.dynstr";
 
   Library() {
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_ident[EI_VERSION] = EV_CURRENT;
-    header.e_type = ET_DYN;
-    header.e_machine = EM_X86_64;
-    header.e_version = EV_CURRENT;
-    header.e_ehsize = sizeof header;
-    header.e_phoff = offsetof(Library, segment);
-    header.e_phentsize = sizeof segment;
-    header.e_phnum = 1;
     header.e_shoff = offsetof(Library, sections);
     header.e_shentsize = sizeof sections[0];
     header.e_shnum = 5;
@@ -60,6 +50,7 @@ struct Library {
     return section;
   }
 };
+static_assert(offsetof(Library, segment) == sizeof(Elf64_Ehdr), "where elf_header says that segments are");
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Iterable, Iterator
 
 import harness
@@ -36,6 +37,14 @@ class CallRules:
         if len(path) > 1 and name in self._generators and line == min(self._lines[name] - {0}):
             return self.violation(path[:-1])
         return "no such stack"
+
+
+    def judge(self, stacks: "Iterable[harness.Stack]") -> "tuple[int, int, str]":
+        """Of the stacks that are ruled: how many, how many of them are impossible, and which, in words."""
+        seen = collections.Counter(self.relevant(stacks))
+        wrong = {path: self.violation(path) for path in seen if self.violation(path)}
+        told = "\n".join(f"{seen[path]} times, {why}: {written(path)}" for path, why in wrong.items())
+        return sum(seen.values()), sum(seen[path] for path in wrong), told
 
 
 def _hashable(entry: Any) -> Any:

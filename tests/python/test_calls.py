@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import collections
 import pathlib
 from typing import Any
 
 import pytest
 
 import harness
-from call_rules import CallRules, written
+from call_rules import CallRules
 
 SCENARIOS = ["alternating", "generators", "generators_thrown_into", "coroutines", "event_loop", "exceptions",
              "callbacks", "entries", "constructs", "recursion"]
@@ -28,11 +27,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, engine: str) -> harness.R
 def check(recorded: harness.Recorded, scenario: str, least: int) -> None:
     facts = next(facts for facts in recorded.truth["scenarios"] if facts["work"] == scenario)
     rules = CallRules(recorded.truth["file"], facts)
-    seen = collections.Counter(rules.relevant(harness.stacks(recorded.profile)))
-    impossible = {path: rules.violation(path) for path in seen if rules.violation(path)}
-    told = "\n".join(f"{seen[path]} times, {why}: {written(path)}" for path, why in impossible.items())
-    assert not impossible, f"of {sum(seen.values())} samples:\n{told}"
-    assert sum(seen.values()) >= least, "too few samples to tell anything"
+    ruled, impossible, told = rules.judge(harness.stacks(recorded.profile))
+    assert not impossible, f"of {ruled} samples:\n{told}"
+    assert ruled >= least, "too few samples to tell anything"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
