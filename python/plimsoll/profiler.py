@@ -139,7 +139,7 @@ class Profiler:
         try:
             from plimsoll.profiles import Profile
 
-            self._profile = Profile.open(self._file)
+            self._profile = Profile._of_recording(self._file)
         finally:
             self._forget_temporary()
         return self._profile

@@ -287,9 +287,25 @@ def _end_ns(end: float) -> int:
 class Profile:
     """A profile in memory. Open one with :meth:`open`; a recording returns one from ``stop``."""
 
+    _bytes: bytes
+
     def __init__(self, data: Any, path: str = "") -> None:
         self._data = data
         self._path = path
+
+    @classmethod
+    def _of_recording(cls, path: str) -> "Profile":
+        """The profile of a recording that has just ended. Its file may go: the bytes are kept, and made sense of when
+        the profile is first asked for something."""
+        profile = cls.__new__(cls)
+        profile._path = path
+        with open(path, "rb") as file:
+            profile._bytes = file.read()
+        return profile
+
+    @cached_property
+    def _data(self) -> Any:
+        return _core.ProfileData.read(self._bytes)
 
     @classmethod
     def open(cls, path: "PathLike") -> "Profile":

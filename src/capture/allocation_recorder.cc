@@ -56,6 +56,7 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), slots};
   const WrittenStack stack = walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames,
                                        seen_, cpython::NoEntries{});
+  mark_frames(frames.first(sample->frame_count), seen_);
   const bool is_proven = cpython::is_proven(sample->stop);
   if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
   sampler_.count_tasks(stack.tasks);

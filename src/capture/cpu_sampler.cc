@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/clock.h"
@@ -287,6 +288,8 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
+  if (slot->stacks.room().size() < stack_slots_) slot->stacks = LastStack(stack_slots_);
+  slot->stacks.forget();
   slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now};
   if (!arm(*slot, first_ns)) {  // the thread has ended in the meantime
     carried_ns_ += carried;
@@ -568,19 +571,25 @@ void CpuSampler::take_sample(ThreadSlot& slot, const ucontext_t* context) noexce
 
   if (modules_ != nullptr && context != nullptr)
     return take_native_sample(slot, thread_state.address, weight, *context);
-  const SampleRing::Slot room = ring_.reserve(sizeof(RawSample) + stack_slots_ * sizeof(cpython::PyFrame));
-  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
-  auto* sample = new (room.bytes.data()) RawSample;
-  sample->time_ns = monotonic_ns();
-  sample->weight_ns = weight;
-  sample->thread = slot.serial;
-  auto* frames = reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + sizeof(RawSample));
-  const WrittenStack stack =
-      walk_into(*sample, interpreter_, thread_state.address, {frames, stack_slots_}, seen_, cpython::NoEntries{});
-  if (!cpython::is_proven(sample->stop)) count_drop(reason_of(sample->stop), weight);
+  RawSample sample;
+  sample.weight_ns = weight;
+  sample.thread = slot.serial;
+  sample.stack = RawSample::Stack::kOnLast;
+  const std::span<cpython::PyFrame> slots = slot.stacks.room();
+  const WrittenStack stack = walk_into(sample, interpreter_, thread_state.address, slots, seen_, cpython::NoEntries{});
   count_tasks(stack.tasks);
-  ring_.commit(room, sizeof(RawSample) + stack.used * sizeof(cpython::PyFrame),
-               sizeof(RawSample) + stack.touched * sizeof(cpython::PyFrame));
+  if (!cpython::is_proven(sample.stop)) return count_drop(reason_of(sample.stop), weight);
+  const std::size_t same = slot.stacks.same_outer(stack.used);
+  const std::span<const cpython::PyFrame> inner = slots.first(stack.used - same);
+  mark_frames(inner.first(std::min<std::size_t>(inner.size(), sample.frame_count)), seen_);
+  const SampleRing::Slot room = ring_.reserve(sizeof sample + inner.size_bytes());
+  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
+  sample.time_ns = monotonic_ns();  // after the record was reserved
+  sample.same_outer = static_cast<std::uint32_t>(same);
+  std::memcpy(room.bytes.data(), &sample, sizeof sample);
+  std::memcpy(room.bytes.data() + sizeof sample, inner.data(), inner.size_bytes());
+  ring_.commit(room, sizeof sample + inner.size_bytes(), sizeof sample + inner.size_bytes());
+  slot.stacks.keep(stack.used);
 }
 
 void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,

@@ -62,6 +62,7 @@ NativeSample write_native_sample(std::span<std::byte> room, const RawSample& hea
   const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at),
                                           2 * max_depth + awaiting_slots(interpreter)};
   const WrittenStack stack = walk_into(*sample, interpreter, thread_state, slots, seen, cpython::EntryMarks{});
+  mark_frames(slots.first(sample->frame_count), seen);
   const auto before = static_cast<std::size_t>(at - room.data());
   return {before + stack.used * sizeof(cpython::PyFrame), before + stack.touched * sizeof(cpython::PyFrame),
           sample->stop, stack.tasks};

@@ -40,14 +40,17 @@ struct RawSample {
     kHere,      // in this record
     kSame,      // it is that of the thread's last record that was not kRunning: the same wait goes on
     kSameLast,  // likewise, and nothing of the thread follows
+    kOnLast,    // here are its innermost slots; `same_outer` more are the outermost of the thread's last such record
   } stack = Stack::kHere;
   // What the record tells of. All but kTick are in raw_allocation.h.
   enum class Kind : std::uint8_t { kTick, kAllocation, kRelease } kind = Kind::kTick;
   std::uint8_t has_native = 0;
   std::uint8_t reserved = 0;
   TagNumber tags = 0;
+  std::uint32_t same_outer = 0;  // slots
+  std::uint32_t unused = 0;
 };
-static_assert(sizeof(RawSample) == 40);
+static_assert(sizeof(RawSample) == 48);
 
 // The machine code that was on the stack: this header, `count` NativeFrames, innermost first, and with kNoModule a copy
 // of the stack (native_sample.h). The PyFrames have entries from C among them (cpython::kEntryMark).

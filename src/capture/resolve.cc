@@ -117,7 +117,7 @@ bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, s
 }
 
 bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
-  if (raw.stack != RawSample::Stack::kHere) return resolve_same(raw);
+  if (raw.stack == RawSample::Stack::kSame || raw.stack == RawSample::Stack::kSameLast) return resolve_same(raw);
   const bool is_wait = raw.activity != Activity::kRunning;
   if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
   if (!resolve_frames(raw, frames, is_wait ? Codes::kKeep : Codes::kForget)) return false;

@@ -87,9 +87,13 @@ class Sampling {
     ring_.drain([this](std::span<const std::byte> record) {
       Taken taken;
       std::memcpy(&taken.raw, record.data(), sizeof taken.raw);
-      taken.frames.resize(taken.raw.frame_count);
-      if (!taken.frames.empty())
-        std::memcpy(taken.frames.data(), record.data() + sizeof taken.raw, record.size() - sizeof taken.raw);
+      const std::span own{reinterpret_cast<const cpython::PyFrame*>(record.data() + sizeof taken.raw),
+                          (record.size() - sizeof taken.raw) / sizeof(cpython::PyFrame)};
+      std::span<const cpython::PyFrame> whole = own;
+      const bool is_complete =
+          taken.raw.stack != RawSample::Stack::kOnLast || last_stacks_.complete(taken.raw, own, whole);
+      ASSERT_TRUE(is_complete);
+      taken.frames.assign(whole.begin(), whole.end());
       samples_.push_back(std::move(taken));
     });
     return samples_;
@@ -143,6 +147,7 @@ class Sampling {
   SampleRing ring_;
   std::unique_ptr<SeenFilter> seen_ = std::make_unique<SeenFilter>();
   Result<std::unique_ptr<CpuSampler>> sampler_;
+  LastStacks last_stacks_;
   std::vector<Taken> samples_;
   std::map<std::uint32_t, ThreadInfo> threads_;
 };

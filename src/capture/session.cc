@@ -157,12 +157,17 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
 void Session::drain_once() {
   const std::int64_t now = monotonic_ns();
   if (exact_ != nullptr) exact_->collect(resolver_);
-  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  tell_of_threads();
   if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);
+  const std::size_t ended = ended_.size();
   const bool was_empty = ring_.drain([this](std::span<const std::byte> record) { take(record); });
   // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
   // done with.
-  if (was_empty) resolver_.forget_deaths_before(now);
+  if (was_empty) {
+    resolver_.forget_deaths_before(now);
+    for (const ThreadSerial thread : std::span(ended_).first(ended)) last_stacks_.forget(thread);
+    ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(ended));
+  }
   look_at_modules(now);
   std::vector<MarkerEvent> markers;
   {
@@ -173,13 +178,20 @@ void Session::drain_once() {
   housekeeping(now);
 }
 
+void Session::tell_of_threads() {
+  for (const ThreadInfo& thread : sampler_->take_thread_changes()) {
+    sink_->thread(thread);
+    if (thread.has_ended) ended_.push_back(thread.serial);
+  }
+}
+
 void Session::take(std::span<const std::byte> record) {
   const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
   if (!cpython::is_proven(raw.stop)) return;  // counted there
   if (raw.kind != RawSample::Kind::kTick) return take_allocation(raw, record.subspan(sizeof(RawSample)));
   const bool is_running = raw.activity == Activity::kRunning;
   // A thread may have ticked before the drain thread heard of it.
-  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  tell_of_threads();
   if (!take_tick(raw, record.subspan(sizeof(RawSample)))) {
     sampler_->count_drop(DropReason::kUnknownCode, is_running ? raw.weight_ns : 0);
     return;
@@ -189,6 +201,10 @@ void Session::take(std::span<const std::byte> record) {
 }
 
 bool Session::take_tick(const RawSample& raw, std::span<const std::byte> rest) {
+  if (raw.stack == RawSample::Stack::kOnLast) {
+    std::span<const cpython::PyFrame> whole;
+    return last_stacks_.complete(raw, frames_in(rest), whole) && resolver_.resolve(raw, whole);
+  }
   if (raw.has_native == 0) return resolver_.resolve(raw, frames_in(rest));
   NativeStack native = native_stack_of(rest);
   std::size_t before = native_bytes(native);
@@ -217,7 +233,7 @@ void Session::take_allocation(const RawSample& raw, std::span<const std::byte> r
   if (raw.kind == RawSample::Kind::kRelease)
     return sink_->release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
   const auto& block = *reinterpret_cast<const RawAllocation*>(rest.data());
-  for (const ThreadInfo& thread : sampler_->take_thread_changes()) sink_->thread(thread);
+  tell_of_threads();
   if (!resolver_.resolve_allocation(raw, block, frames_in(rest.subspan(sizeof(RawAllocation)))))
     sampler_->count_drop(DropReason::kUnknownCode, 0);
 }

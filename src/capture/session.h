@@ -99,6 +99,7 @@ class Session {
   // Nanoseconds until the next look at the ring, given the last one and how full the ring is now.
   [[nodiscard]] std::int64_t next_drain_interval(std::int64_t last) const;
   void drain_once();
+  void tell_of_threads();
   void take(std::span<const std::byte> record);
   // Resolves and passes on a tick's sample; false if it cannot be.
   bool take_tick(const RawSample& raw, std::span<const std::byte> rest);
@@ -123,6 +124,8 @@ class Session {
   TagRegistry* const tags_;
   const bool tells_tasks_;  // asyncio's, with those who await them
   Resolver resolver_;
+  LastStacks last_stacks_;
+  std::vector<ThreadSerial> ended_;  // whose records may still be in the ring
   std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;

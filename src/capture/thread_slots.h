@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "capture/raw_sample.h"
+#include "capture/last_stack.h"
 #include "os/os.h"
 
 namespace plimsoll::capture {
@@ -49,6 +49,7 @@ struct alignas(128) ThreadSlot {
   std::int64_t tick_set_ns = 0;
   std::int64_t tick_due_ns = 0;
   std::int64_t period_step_ns = 0;  // likewise: the step of the period that is to be taken back
+  LastStack stacks;                 // the handler's
 
   // Bookkeeping.
   ThreadInfo info;

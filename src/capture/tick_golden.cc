@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kFrames = 20;
 
-// A thread that is 20 calls deep.
+// A thread that is 20 calls deep, and whose innermost function is now here, now there.
 class DeepThread {
  public:
   DeepThread() {
@@ -28,18 +28,26 @@ class DeepThread {
       frames_[i] = functions_.back().frame(2 * i, caller);
       caller = &frames_[i];
     }
-    state_.current_frame.store(caller);
+    elsewhere_ = functions_.back().frame(0, &frames_[kFrames - 2]);
+    go_on();
   }
   [[nodiscard]] Address state() const { return address_of(&state_); }
+  void go_on() {
+    is_elsewhere_ = !is_elsewhere_;
+    state_.current_frame.store(is_elsewhere_ ? &elsewhere_ : &frames_.back());
+  }
 
  private:
   std::deque<FakeFunction> functions_;
   std::array<FakeFrame, kFrames> frames_{};
+  FakeFrame elsewhere_{};
+  bool is_elsewhere_ = true;
   FakeThreadState state_;
 };
 
 Interpreter::ThreadState deep_thread() {
-  static const DeepThread thread;
+  static DeepThread thread;
+  thread.go_on();
   return {thread.state(), true};
 }
 
@@ -83,8 +91,8 @@ bool tick(long count, Tasks tasks) {
   info.si_value.sival_int = 0;  // this thread is the only one, so it has the first slot
   const std::size_t before = ring.value().backlog();
   for (long done = 0; done < count; ++done) sampler.value()->tick(info);
-  // A task has half of the frames, and then those of two others, three marks and three names.
-  const std::size_t slots = tasks == Tasks::kYes ? kFrames / 2 + 2 + 3 + 3 : kFrames;
+  // Of a stack its innermost frame is new at each tick; of a task's nothing is.
+  const std::size_t slots = tasks == Tasks::kYes ? 0 : 1;
   const std::size_t least = static_cast<std::size_t>(count) * (sizeof(RawSample) + slots * sizeof(cpython::PyFrame));
   const bool all_recorded = ring.value().backlog() - before >= least;
   sampler.value()->stop();

@@ -15,8 +15,15 @@ struct WrittenStack {
   cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
 };
 
+// Notes what was met, and will be told of by its address. Async-signal-safe.
+inline void mark_frames(std::span<const cpython::PyFrame> frames, SeenFilter& seen) noexcept {
+  for (const cpython::PyFrame& frame : frames)
+    if (frame.position != cpython::kEntryMark) seen.mark(frame.code);
+}
+
 // Walks a thread's frames into `slots`, which have room for awaiting_slots beside them, and notes in `sample` how that
-// went, and in `seen` what was met. Async-signal-safe.
+// went, and in `seen` who awaits them: its own frames, the first RawSample::frame_count, are the caller's to mark.
+// Async-signal-safe.
 template <typename Entries>
 WrittenStack walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
                        std::span<cpython::PyFrame> slots, SeenFilter& seen, Entries entries) noexcept {
@@ -33,8 +40,6 @@ WrittenStack walk_into(RawSample& sample, const Interpreter& interpreter, Addres
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;
   if (!cpython::is_proven(walk.stop)) return {0, walk.count};
   sample.frame_count = walk.count;
-  for (const cpython::PyFrame& found : frames.first(walk.count))
-    if (!Entries::kAreMarked || found.position != cpython::kEntryMark) seen.mark(found.code);
   if (!interpreter.tasks) return {walk.count, walk.count};
   const cpython::AwaitingStack stack = put_awaiting(memory, interpreter, thread_state, slots, walk, seen);
   sample.frame_count = stack.own;

@@ -202,6 +202,15 @@ void bind_profile(nb::module_& module) {
                     }();
                     return std::make_shared<Profile>(value_or_raise(std::move(profile)));
                   })
+      .def_static("read",
+                  [](const nb::bytes& bytes) {
+                    const std::string_view view(bytes.c_str(), bytes.size());
+                    Result<Profile> profile = [&] {
+                      const nb::gil_scoped_release release;
+                      return formats::read_profile(view);
+                    }();
+                    return std::make_shared<Profile>(value_or_raise(std::move(profile)));
+                  })
       .def_prop_ro("meta", &meta)
       .def_prop_ro("start_realtime_ns", [](const Profile& self) { return self.start_realtime_ns; })
       .def_prop_ro("end_ns", [](const Profile& self) { return self.end_ns; })
