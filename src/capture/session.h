@@ -125,7 +125,7 @@ class Session {
   const bool tells_tasks_;  // asyncio's, with those who await them
   Resolver resolver_;
   LastStacks last_stacks_;
-  std::vector<ThreadSerial> ended_;  // whose records may still be in the ring
+  std::vector<ThreadSerial> ended_;           // whose records may still be in the ring
   std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
