@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from plimsoll.attaching import Attachment as Attachment, attach as attach
     from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
-    from plimsoll.profiles import (Flat as Flat, Function as Function, Lines as Lines, Profile as Profile,
-                                   Samples as Samples, Tree as Tree)
+    from plimsoll.profiles import Profile as Profile, Samples as Samples
+    from plimsoll.rows import Function as Function
+    from plimsoll.views import Flat as Flat, Lines as Lines, Tree as Tree
     from plimsoll.tags import tag as tag
     from plimsoll.profiler import (Profiler as Profiler, Statistics as Statistics, is_active as is_active,
                                    pause as pause, profile as profile, resume as resume, set_rate as set_rate,
@@ -45,7 +46,9 @@ __all__ = [
 # Names are imported at first use, so that `import plimsoll` costs a program next to nothing.
 _HOMES = {
     **dict.fromkeys(("ProfileError", "UnsupportedError"), "plimsoll._core"),
-    **dict.fromkeys(("Flat", "Function", "Lines", "Profile", "Samples", "Tree"), "plimsoll.profiles"),
+    **dict.fromkeys(("Profile", "Samples"), "plimsoll.profiles"),
+    **dict.fromkeys(("Flat", "Lines", "Tree"), "plimsoll.views"),
+    "Function": "plimsoll.rows",
     **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
                      "stop"), "plimsoll.profiler"),
     **dict.fromkeys(("Attachment", "attach"), "plimsoll.attaching"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
-    from plimsoll.profiles import Function
+    from plimsoll.rows import Function
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ CPU time, or of all time if the recording was one of wall-clock time."""
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from plimsoll import _core
-from plimsoll._files import write_private
 
-from plimsoll.memory import Allocation, Memory, Moment, moment
-
+TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping, Union
+
+    from plimsoll.memory import Allocation, Memory, Moment
+    from plimsoll.rows import (Counter as Counter, Drop as Drop, FlatRow as FlatRow, Frame as Frame,
+                               Function as Function, Marker as Marker, Thread as Thread)
+    from plimsoll.views import Flat as Flat, Lines as Lines, Node as Node, Tree as Tree
+
     PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -21,74 +24,15 @@ if TYPE_CHECKING:
 ACTIVITIES: "tuple[str, ...]" = _core.activities
 
 
-@dataclass(frozen=True)
-class Function:
-    """A function as it was seen on stacks."""
-
-    name: str
-    file: str
-    first_line: int
-    #: ``python``, ``native`` or ``synthetic`` (made by the profiler).
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.name} ({os.path.basename(self.file)}:{self.first_line})" if self.file else self.name
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A function at a place in its source. Line and column count from 1; 0 is unknown. ``trace``, where it ran as
-    machine code of PyPy's JIT, is the address of that, in hexadecimal: see :class:`plimsoll.jitlog.Forest`."""
-
-    function: Function
-    line: int
-    column: int
-    trace: str = ""
-
-    def __str__(self) -> str:
-        file = os.path.basename(self.function.file)
-        return f"{self.function.name} ({file}:{self.line})" if file else self.function.name
-
-
-@dataclass(frozen=True)
-class Thread:
-    """A sampled thread. Times in nanoseconds since the start of the profile; CPU time by the thread's own clock."""
-
-    os_tid: int
-    name: str
-    is_main: bool
-    pid: int
-    start_ns: int
-    end_ns: int
-    cpu_ns: int
-
-
-@dataclass(frozen=True)
-class Marker:
-    """Something that happened, for example a garbage collection (``GC``)."""
-
-    name: str
-    time_ns: int
-    duration_ns: int
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Counter:
-    """A quantity over time, as columns; values in ``unit``."""
-
-    unit: str
-    time_ns: "memoryview"
-    value: "memoryview"
-
-
-@dataclass(frozen=True)
-class Drop:
-    """Samples that are not in the profile, for one reason."""
-
-    reason: str
-    count: int
-    cpu_ns: int
+def __getattr__(name: str) -> Any:
+    """Rows and views, which are imported when they are asked for: a recording ends without them."""
+    if name in ("Counter", "Drop", "FlatRow", "Frame", "Function", "Marker", "Thread"):
+        from plimsoll import rows
+        return getattr(rows, name)
+    if name in ("Flat", "Lines", "Node", "Tree"):
+        from plimsoll import views
+        return getattr(views, name)
+    raise AttributeError(f"module 'plimsoll.profiles' has no attribute {name!r}")
 
 
 class Samples:
@@ -132,152 +76,6 @@ class Samples:
 
     def __repr__(self) -> str:
         return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, weight_ns, activity, tag>"
-
-
-@dataclass(frozen=True)
-class FlatRow:
-    """A function, or a line of one, whoever called it. Recursion counts once."""
-
-    function: Function
-    #: 0 in a function table.
-    line: int
-    self_time: float
-    total_time: float
-    self_samples: int
-    total_samples: int
-
-
-class _Table(Sequence[FlatRow]):
-    """Rows ordered by self time that print as a table."""
-
-    _place = "function"
-
-    def __init__(self, rows: "list[FlatRow]", all_time: float) -> None:
-        self._rows = rows
-        self._all_time = all_time
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __str__(self) -> str:
-        shown = [f"{'self %':>7}  {'self s':>9}  {'total s':>9}  {self._place}"]
-        for row in self._rows[:20]:
-            share = 100 * row.self_time / self._all_time if self._all_time else 0.0
-            line = row.line or row.function.first_line
-            place = f"{row.function.name}  {row.function.file}:{line}" if row.function.file else row.function.name
-            shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {place}")
-        if len(self._rows) > 20:
-            shown.append(f"... and {len(self._rows) - 20} more")
-        return "\n".join(shown)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{row.self_time:.4f}</td><td>{row.total_time:.4f}</td><td style='text-align:left'>"
-            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(row.function.file)}:"
-            f"{row.line or row.function.first_line}</td></tr>" for row in self._rows[:50])
-        return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>")
-
-
-class Flat(_Table):
-    """CPU time per function, heaviest first."""
-
-
-class Lines(_Table):
-    """CPU time per line, heaviest first."""
-
-    _place = "line of"
-
-
-class Node:
-    """A node of a call tree: a function called along one path. Children are ordered heaviest first."""
-
-    __slots__ = ("_tree", "_index")
-
-    def __init__(self, tree: "Tree", index: int) -> None:
-        self._tree = tree
-        self._index = index
-
-    @property
-    def _row(self) -> "tuple[Any, ...]":
-        return self._tree._nodes[self._index]
-
-    @property
-    def function(self) -> Optional[Function]:
-        """None for the root, which stands for the whole profile."""
-        number = self._row[0]
-        return None if number is None else self._tree._functions[number]
-
-    @property
-    def line(self) -> int:
-        """The line, in a tree by line; else 0."""
-        return int(self._row[1])
-
-    @property
-    def total_time(self) -> float:
-        return float(self._row[2]) / 1e9
-
-    @property
-    def self_time(self) -> float:
-        return float(self._row[3]) / 1e9
-
-    @property
-    def samples(self) -> int:
-        return int(self._row[4])
-
-    @property
-    def children(self) -> "list[Node]":
-        return [Node(self._tree, index) for index in self._row[5]]
-
-    def walk(self) -> "Iterator[tuple[int, Node]]":
-        """This node and all below, depth first, each with its depth below this one."""
-        pending = [(0, self)]
-        while pending:
-            depth, node = pending.pop()
-            yield depth, node
-            pending.extend((depth + 1, child) for child in reversed(node.children))
-
-    def __repr__(self) -> str:
-        return f"<plimsoll.Node {self.function or 'all'}: total {self.total_time:.4f} s, self {self.self_time:.4f} s>"
-
-
-class Tree:
-    """The call tree. ``root`` is the whole profile; printing shows what takes at least one percent."""
-
-    def __init__(self, nodes: "list[tuple[Any, ...]]", functions: "list[Function]") -> None:
-        self._nodes = nodes
-        self._functions = functions
-
-    @property
-    def root(self) -> Node:
-        return Node(self, 0)
-
-    def _visible(self) -> "Iterator[tuple[int, Node]]":
-        least = self.root.total_time / 100
-        return ((depth, node) for depth, node in self.root.walk() if depth > 0 and node.total_time >= least)
-
-    def __str__(self) -> str:
-        everything = self.root.total_time
-        shown = [f"{'total %':>7}  {'total s':>9}  {'self s':>9}  function"]
-        for depth, node in self._visible():
-            share = 100 * node.total_time / everything if everything else 0.0
-            place = f":{node.line}" if node.line else ""
-            shown.append(f"{share:7.1f}  {node.total_time:9.4f}  {node.self_time:9.4f}  {'  ' * (depth - 1)}"
-                         f"{node.function}{place}")
-        return "\n".join(shown)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def _end_ns(end: float) -> int:
@@ -351,14 +149,20 @@ class Profile:
 
     @cached_property
     def functions(self) -> "list[Function]":
+        from plimsoll.rows import Function
+
         return [Function(*row) for row in self._data.functions()]
 
     @cached_property
     def frames(self) -> "list[Frame]":
+        from plimsoll.rows import Frame
+
         return [Frame(self.functions[function], *rest) for function, *rest in self._data.frames()]
 
     @cached_property
     def threads(self) -> "list[Thread]":
+        from plimsoll.rows import Thread
+
         return [Thread(*row) for row in self._data.threads()]
 
     @cached_property
@@ -368,15 +172,21 @@ class Profile:
 
     @cached_property
     def markers(self) -> "list[Marker]":
+        from plimsoll.rows import Marker
+
         return [Marker(*row) for row in self._data.markers()]
 
     @cached_property
     def counters(self) -> "dict[str, Counter]":
+        from plimsoll.rows import Counter
+
         return {name: Counter(unit, memoryview(times), memoryview(values))
                 for name, (unit, times, values) in self._data.counters().items()}
 
     @cached_property
     def drops(self) -> "list[Drop]":
+        from plimsoll.rows import Drop
+
         return [Drop(*row) for row in self._data.drops()]
 
     @cached_property
@@ -390,6 +200,8 @@ class Profile:
 
     def tree(self, *, by_line: bool = False) -> Tree:
         """The call tree; with ``by_line`` a function is one node for each of its lines."""
+        from plimsoll.views import Tree
+
         return Tree(self._data.tree(by_line=by_line), self.functions)
 
     def memory(self, view: str = "live", *, start: float = 0.0, end: float = float("inf"),
@@ -397,29 +209,41 @@ class Profile:
         """Sampled allocations: ``alloc`` all of them, ``live`` what was alive at ``end``, ``peak`` what was alive when
         most was, ``leaks`` what was allocated from ``start`` on and alive at ``end``, ``temporary`` what was freed no
         later than ``within`` after; all in seconds. ValueError if the recording did not sample allocations."""
+        from plimsoll.memory import Memory
+
         report = _core.memory_report(self._data, view, from_ns=int(start * 1e9), at_ns=_end_ns(end),
                                      within_ns=int(within * 1e9))
         return Memory(view, report, self.functions)
 
     def memory_over_time(self, moments: int = 20) -> "list[Moment]":
         """Memory at equal distances of time, the last one at the end."""
+        from plimsoll.memory import moment
+
         return [moment(self.functions, row) for row in _core.memory_over_time(self._data, moments)]
 
     @cached_property
     def allocations(self) -> "list[Allocation]":
         """Each sampled allocation, in the order of recording."""
+        from plimsoll.memory import Allocation
+
         return [Allocation(*row) for row in _core.allocations(self._data)]
 
     def _rows(self, raw: Any) -> "list[FlatRow]":
+        from plimsoll.rows import FlatRow
+
         return [FlatRow(self.functions[function], line, self_ns / 1e9, total_ns / 1e9, self_samples, total_samples)
                 for function, line, self_ns, total_ns, self_samples, total_samples in raw]
 
     def flat(self) -> Flat:
         """CPU time per function."""
+        from plimsoll.views import Flat
+
         return Flat(self._rows(self._data.flat()), self.sampled)
 
     def lines(self) -> Lines:
         """CPU time per line."""
+        from plimsoll.views import Lines
+
         return Lines(self._rows(self._data.lines()), self.sampled)
 
     def filter(self, *, thread: str = "", function: str = "", file: str = "", activity: "Iterable[str] | str" = (),
@@ -460,6 +284,8 @@ class Profile:
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
             return
+        from plimsoll._files import write_private
+
         write_private(target, self._data.convert(format=format, path=target))
 
     def __repr__(self) -> str:

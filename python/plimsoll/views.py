@@ -1,0 +1,144 @@
+"""What a profile looks like: trees and tables, which print as such. Times are in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plimsoll.rows import FlatRow, Function
+
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Optional
+
+
+class _Table(Sequence[FlatRow]):
+    """Rows ordered by self time that print as a table."""
+
+    _place = "function"
+
+    def __init__(self, rows: "list[FlatRow]", all_time: float) -> None:
+        self._rows = rows
+        self._all_time = all_time
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __str__(self) -> str:
+        shown = [f"{'self %':>7}  {'self s':>9}  {'total s':>9}  {self._place}"]
+        for row in self._rows[:20]:
+            share = 100 * row.self_time / self._all_time if self._all_time else 0.0
+            line = row.line or row.function.first_line
+            place = f"{row.function.name}  {row.function.file}:{line}" if row.function.file else row.function.name
+            shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {place}")
+        if len(self._rows) > 20:
+            shown.append(f"... and {len(self._rows) - 20} more")
+        return "\n".join(shown)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{row.self_time:.4f}</td><td>{row.total_time:.4f}</td><td style='text-align:left'>"
+            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(row.function.file)}:"
+            f"{row.line or row.function.first_line}</td></tr>" for row in self._rows[:50])
+        return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>")
+
+
+class Flat(_Table):
+    """CPU time per function, heaviest first."""
+
+
+class Lines(_Table):
+    """CPU time per line, heaviest first."""
+
+    _place = "line of"
+
+
+class Node:
+    """A node of a call tree: a function called along one path. Children are ordered heaviest first."""
+
+    __slots__ = ("_tree", "_index")
+
+    def __init__(self, tree: "Tree", index: int) -> None:
+        self._tree = tree
+        self._index = index
+
+    @property
+    def _row(self) -> "tuple[Any, ...]":
+        return self._tree._nodes[self._index]
+
+    @property
+    def function(self) -> Optional[Function]:
+        """None for the root, which stands for the whole profile."""
+        number = self._row[0]
+        return None if number is None else self._tree._functions[number]
+
+    @property
+    def line(self) -> int:
+        """The line, in a tree by line; else 0."""
+        return int(self._row[1])
+
+    @property
+    def total_time(self) -> float:
+        return float(self._row[2]) / 1e9
+
+    @property
+    def self_time(self) -> float:
+        return float(self._row[3]) / 1e9
+
+    @property
+    def samples(self) -> int:
+        return int(self._row[4])
+
+    @property
+    def children(self) -> "list[Node]":
+        return [Node(self._tree, index) for index in self._row[5]]
+
+    def walk(self) -> "Iterator[tuple[int, Node]]":
+        """This node and all below, depth first, each with its depth below this one."""
+        pending = [(0, self)]
+        while pending:
+            depth, node = pending.pop()
+            yield depth, node
+            pending.extend((depth + 1, child) for child in reversed(node.children))
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.Node {self.function or 'all'}: total {self.total_time:.4f} s, self {self.self_time:.4f} s>"
+
+
+class Tree:
+    """The call tree. ``root`` is the whole profile; printing shows what takes at least one percent."""
+
+    def __init__(self, nodes: "list[tuple[Any, ...]]", functions: "list[Function]") -> None:
+        self._nodes = nodes
+        self._functions = functions
+
+    @property
+    def root(self) -> Node:
+        return Node(self, 0)
+
+    def _visible(self) -> "Iterator[tuple[int, Node]]":
+        least = self.root.total_time / 100
+        return ((depth, node) for depth, node in self.root.walk() if depth > 0 and node.total_time >= least)
+
+    def __str__(self) -> str:
+        everything = self.root.total_time
+        shown = [f"{'total %':>7}  {'total s':>9}  {'self s':>9}  function"]
+        for depth, node in self._visible():
+            share = 100 * node.total_time / everything if everything else 0.0
+            place = f":{node.line}" if node.line else ""
+            shown.append(f"{share:7.1f}  {node.total_time:9.4f}  {node.self_time:9.4f}  {'  ' * (depth - 1)}"
+                         f"{node.function}{place}")
+        return "\n".join(shown)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
