@@ -71,32 +71,77 @@ void Sampler::update_threads() {
   std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
   newest_ = states.empty() ? Address{} : states.front().address;
   interpreter_ = states.empty() ? Address{} : states.front().interpreter;
-  std::vector<ThreadState> unknown;
-  for (const auto& thread : threads_) ++thread->times_missed;
-  for (const ThreadState& state : states) {
-    const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
-      return thread->state.address == state.address && thread->state.pthread == state.pthread && !thread->has_ended;
-    });
-    if (known == threads_.end())
-      unknown.push_back(state);
-    else
-      (*known)->times_missed = 0;
-  }
+  std::vector<ThreadState> unknown = sort_states(states);
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
     for (const ThreadState& state : unknown)
-      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_thread(state, *task);
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
   }
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
   std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
 }
 
+std::vector<ThreadState> Sampler::sort_states(const std::vector<ThreadState>& states) {
+  std::vector<ThreadState> unknown;
+  std::vector<std::vector<ThreadState>> found(threads_.size());
+  for (const ThreadState& state : states) {
+    const auto is_it = [&](const ThreadState& known) {
+      return known.address == state.address && known.pthread == state.pthread;
+    };
+    const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      return !thread->has_ended && std::any_of(thread->states.begin(), thread->states.end(), is_it);
+    });
+    if (known == threads_.end())
+      unknown.push_back(state);
+    else
+      found[static_cast<std::size_t>(known - threads_.begin())].push_back(state);
+  }
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    Thread& thread = *threads_[i];
+    thread.times_missed = found[i].empty() ? thread.times_missed + 1 : 0;
+    if (!found[i].empty() && found[i].size() < thread.states.size()) thread.state = found[i].front();
+    if (!found[i].empty()) thread.states = std::move(found[i]);
+  }
+  return unknown;
+}
+
+void Sampler::add_state(const ThreadState& state, const os::Task& task) {
+  const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+    return !thread->has_ended && thread->info.tid == task.tid;
+  });
+  if (known == threads_.end()) return add_thread(state, task);
+  // It has come into another interpreter. One that is in none any more waits for its end, as before.
+  Thread& thread = **known;
+  if (thread.times_missed > 0) thread.states.clear();
+  thread.times_missed = 0;
+  thread.states.insert(thread.states.begin(), state);
+  if (thread.states.size() == 1) thread.state = state;
+}
+
+ThreadState Sampler::current_state(const Thread& thread) const {
+  if (thread.states.size() == 1) return thread.state;
+  // Up to 3.11 a thread takes the lock along from one interpreter into the other, and it stays the first one's.
+  const bool locks_tell = target_.layout.gil.in_runtime == cpython::kNoField;
+  if (locks_tell)
+    for (const ThreadState& state : thread.states)
+      if (holds_gil(memory_, target_.layout, target_.runtime, state)) return state;
+  // Else it has given the lock up, to wait or to work without it. Interpreters are entered from older ones, as a rule.
+  for (const ThreadState& state : thread.states) {
+    Address frame{};
+    if ((!locks_tell || was_last_in_gil(memory_, target_.layout, target_.runtime, state)) &&
+        cpython::current_frame(memory_, target_.layout, state.address, frame) && !is_null(frame))
+      return state;
+  }
+  return thread.state;
+}
+
 void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   auto thread = std::make_unique<Thread>();
   const auto keep = threads_.size() < kProbesOpen ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
   thread->state = state;
+  thread->states = {state};
   thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));
   thread->info.serial = capture::ThreadSerial{next_serial_++};
   thread->info.tid = task.tid;
@@ -119,7 +164,8 @@ void Sampler::look_at_gil() {
   capture::GilLook look{monotonic_ns(), !is_null(*holder), {}};
   if (look.is_held)
     for (const auto& thread : threads_)
-      if (thread->state.address == *holder) look.holder = thread->info.serial;
+      for (const ThreadState& state : thread->states)
+        if (state.address == *holder) look.holder = thread->info.serial;
   sink_.gil(look);
 }
 
@@ -144,9 +190,14 @@ void Sampler::look_at(Thread& thread) {
     return;
   }
   using Kind = os::KernelWait::Kind;
-  const std::optional<os::Place> place = thread.probe.place();
   os::KernelWait wait{Kind::kRunnable, {}};
-  if (!place || !place->is_ready) wait = thread.probe.wait();
+  std::optional<os::Place> place;
+  // What it waits in costs a third of where it is: one that has waited is asked for the former first.
+  if (thread.is_waiting) wait = thread.probe.wait();
+  if (wait.kind == Kind::kRunnable || wait.kind == Kind::kUnknown) {
+    place = thread.probe.place();
+    if (!place || !place->is_ready) wait = thread.probe.wait();
+  }
   const bool is_running = wait.kind == Kind::kRunnable || wait.kind == Kind::kUnknown;
   if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
   thread.is_waiting = false;
@@ -168,6 +219,7 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
     return;
   }
   const Standing standing{&thread.probe, schedule};
+  thread.state = current_state(thread);
   const cpython::Snapshot snapshot =
       has_native() ? stopping_->read_waiting(standing, wait, thread.state.address, reader_).snapshot
                    : read(thread, standing);
@@ -194,6 +246,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   bool holds_now = false;
   bool has_run = schedule.cpu_ns > before.cpu_ns;
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
+    thread.state = current_state(thread);
     const bool held_before = wants_gil && has_gil();
     look = stopping_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
     holds_now = held_before && has_gil();
@@ -239,10 +292,15 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
     if (snapshot.is_proven) found_queued(thread, snapshot, false);
     return;
   }
-  if (snapshot.is_proven)
-    keep(thread, snapshot, !wants_gil || holds_now, false);
-  else
-    drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+  if (snapshot.is_proven) return keep(thread, snapshot, !wants_gil || holds_now, false);
+  // A thread that ends may still run for a while when the memory of its process is gone already.
+  if (snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory()) return end_thread(thread);
+  drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+}
+
+bool Sampler::has_memory() const {
+  std::uint64_t word = 0;
+  return memory_.load(target_.runtime, word);
 }
 
 std::optional<Standing> Sampler::standing_of(const Thread& thread) {
@@ -273,7 +331,8 @@ void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot, bo
   put(thread, stack, Activity::kReady, std::exchange(thread.open_ready_ns, 0));
 }
 
-cpython::Snapshot Sampler::read(const Thread& thread, const std::optional<Standing>& standing) {
+cpython::Snapshot Sampler::read(Thread& thread, const std::optional<Standing>& standing) {
+  thread.state = current_state(thread);
   const cpython::Snapshot snapshot = reader_.read(thread.state.address, standing);
   learn_codes(snapshot.time_ns);
   return snapshot;
