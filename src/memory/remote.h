@@ -112,8 +112,8 @@ class PagedReader {
   mutable boost::unordered_flat_map<std::uint64_t, Place> places_;  // by number
   mutable std::vector<std::uint64_t> visited_;
   mutable std::vector<std::unique_ptr<Page>> pages_;
-  // Those that were read last, found without a search: a walk goes to and fro between frames and their code.
   static constexpr std::size_t kRecent = 16;
+  // One that was read lately, found without a search: a walk goes to and fro between frames and their code.
   struct Recent {
     std::uint64_t number = kNoPage;
     const std::byte* page = nullptr;
