@@ -71,6 +71,23 @@ def test_a_stopped_process_is_looked_at_and_stays_stopped(tmp_path: pathlib.Path
     assert sum(profile.samples.weight_ns) >= 50_000_000
 
 
+def test_a_process_that_ends_before_it_has_done_anything_has_no_samples(tmp_path: pathlib.Path) -> None:
+    with harness.Running([sys.executable, harness.TARGETS / "on_command.py"]) as running:
+        running.line()
+        # GIVEN a stopped process, which uses no CPU time
+        os.kill(running.process.pid, signal.SIGSTOP)
+        os.waitpid(running.process.pid, os.WUNTRACED)
+        path = tmp_path / "attached.plim"
+        with harness.Running([harness.binary(), "attach", str(running.process.pid), "-o", path]) as attached:
+            assert attached.process.stderr is not None
+            attached.process.stderr.readline()
+            # WHEN it is killed while it is recorded
+            running.process.kill()
+            # THEN the exit code says that there is nothing
+            assert "there are no samples" in attached.finish().expect(NO_SAMPLES).err
+    assert len(plimsoll.Profile.open(path).samples) == 0
+
+
 def test_of_a_zombie_it_says_that_it_has_ended(tmp_path: pathlib.Path) -> None:
     # GIVEN a process that has ended, whose parent has not asked for it yet
     with subprocess.Popen([sys.executable, "-c", "pass"]) as process:
