@@ -98,19 +98,29 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
 
 ThreadState Sampler::current_state(const Thread& thread) const {
   if (thread.states.size() == 1) return thread.state;
+  // The state of a thread that is being made is its maker's for a moment.
+  std::vector<ThreadState> states;
+  for (const ThreadState& state : thread.states) {
+    std::uint64_t pthread = 0;
+    if (memory_.load(offset_by(state.address, target_.layout.tstate.thread_id), pthread) && pthread == state.pthread)
+      states.push_back(state);
+  }
+  if (states.empty()) return thread.state;
   // Up to 3.11 a thread takes the lock along from one interpreter into the other, and it stays the first one's.
   const bool locks_tell = target_.layout.gil.in_runtime == cpython::kNoField;
   if (locks_tell)
-    for (const ThreadState& state : thread.states)
+    for (const ThreadState& state : states)
       if (holds_gil(memory_, target_.layout, target_.runtime, state)) return state;
   // Else it has given the lock up, to wait or to work without it. Interpreters are entered from older ones, as a rule.
-  for (const ThreadState& state : thread.states) {
+  for (const ThreadState& state : states) {
     Address frame{};
     if ((!locks_tell || was_last_in_gil(memory_, target_.layout, target_.runtime, state)) &&
         cpython::current_frame(memory_, target_.layout, state.address, frame) && !is_null(frame))
       return state;
   }
-  return thread.state;
+  const auto is_before = [&](const ThreadState& state) { return state.address == thread.state.address; };
+  const auto before = std::find_if(states.begin(), states.end(), is_before);
+  return before != states.end() ? *before : states.back();
 }
 
 }  // namespace plimsoll::remote

@@ -183,6 +183,27 @@ def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
         assert 0.5 * life <= times[name][activity] <= life * 1.02 + 50e6, times[name]
 
 
+def test_a_thread_that_is_being_made_is_not_taken_for_its_maker(tmp_path: pathlib.Path) -> None:
+    # GIVEN a thread that makes others all the time (whose states are said to be of their maker for a moment)
+    program = tmp_path / "makes.py"
+    program.write_text("""
+import os, threading, time
+def napping():
+    time.sleep(0.002)
+for _ in range(300):
+    thread = threading.Thread(target=napping)
+    thread.start()
+    thread.join()
+""")
+    # WHEN it is recorded with its waits
+    profile = record_from_outside(tmp_path, program, options=["--mode", "wall", "-r", "4000"]).profile
+    # THEN nothing that another thread did is the maker's
+    makers = {number for number, thread in enumerate(profile.threads) if thread.os_tid == thread.pid}
+    names = [(stack.thread, [frame.function.name for frame in stack.frames]) for stack in harness.stacks(profile)]
+    assert any("napping" in frames for _, frames in names)
+    assert not any("napping" in frames for thread, frames in names if thread in makers)
+
+
 # ---- the ends of recordings ----
 
 
