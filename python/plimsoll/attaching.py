@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 # The exit codes of src/cli/exit_code.h.
-_USAGE, _NO_PERMISSION, _BAD_INPUT = 2, 3, 5
+_FINE, _USAGE, _NO_PERMISSION, _NO_SAMPLES, _BAD_INPUT = 0, 2, 3, 4, 5
 
 
 class Attachment:
@@ -72,7 +72,8 @@ class Attachment:
         """
         if self._profile is None:
             _, said = self._recorder.communicate(timeout=timeout)
-            if self._recorder.returncode != 0:
+            # A profile without samples is one.
+            if self._recorder.returncode not in (_FINE, _NO_SAMPLES):
                 raise _error(self._recorder.returncode, said)
             from plimsoll.profiles import Profile
 

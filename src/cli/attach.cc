@@ -101,7 +101,10 @@ class Attach final : public Command {
     if (result.value().ending == remote::Ending::kProcessEnded)
       console.notice(fmt::format("process {} has ended, or runs another program now", pid_));
     report_outside(result.value(), recording_, console);
-    return kFine;
+    // (One that did nothing all the time has been recorded, too.)
+    if (result.value().ending != remote::Ending::kProcessEnded || result.value().samples > 0) return kFine;
+    console.notice("there are no samples: the process ended before it used any CPU time that could be seen");
+    return kNoSamples;
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "cli/render_dump.h"
 #include "cli/render_tasks.h"
 #include "remote/core_dump.h"
+#include "remote/core_tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -23,6 +24,7 @@ class DumpCommand final : public Command {
            "  plimsoll dump 1234 --native         functions of C, C++, ... as well; threads are stopped, one at a\n"
            "                                      time, for some microseconds while their stacks are copied\n"
            "  plimsoll dump --core core.1234      the same of a core file: of a process that has ended\n"
+           "  plimsoll dump --core core.1234 --tasks\n"
            "  plimsoll dump 1234 --json           the same for a program\n"
            "  sudo plimsoll dump 1234             if the process is not yours to look into";
   }
@@ -35,8 +37,7 @@ class DumpCommand final : public Command {
         ->type_name("PYTHON")
         ->needs(core);
     CLI::Option* tasks =
-        app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)")
-            ->excludes(core);
+        app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)");
     app.add_flag("--native", has_native_,
                  "Native functions, too, between those of Python; threads without Python have their stacks, as well")
         ->excludes(tasks)
@@ -87,14 +88,12 @@ class DumpCommand final : public Command {
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     if (!shows_tasks_) return shown(remote::take_dump(target.value(), options()), source, page);
-    const Result<remote::TaskDump> dump = remote::take_task_dump(target.value());
-    if (!dump.ok()) return dump.error();
-    return as_json_ ? tasks_json(dump.value(), source)
-                    : render_tasks(dump.value(), source, page(dump.value().directory));
+    return shown(remote::take_task_dump(target.value()), source, page);
   }
   [[nodiscard]] Result<std::string> of_core(const SourceLookup& source, const PageFor& page) const {
     const Result<remote::CoreFile> core = remote::open_core_file(core_, program_);
     if (!core.ok()) return core.error();
+    if (shows_tasks_) return shown(remote::take_core_task_dump(core.value()), source, page);
     return shown(remote::take_core_dump(core.value(), options()), source, page);
   }
 
@@ -106,6 +105,12 @@ class DumpCommand final : public Command {
                                           const PageFor& page) const {
     if (!dump.ok()) return dump.error();
     return as_json_ ? dump_json(dump.value(), source) : render_dump(dump.value(), source, page(dump.value().directory));
+  }
+  [[nodiscard]] Result<std::string> shown(const Result<remote::TaskDump>& dump, const SourceLookup& source,
+                                          const PageFor& page) const {
+    if (!dump.ok()) return dump.error();
+    return as_json_ ? tasks_json(dump.value(), source)
+                    : render_tasks(dump.value(), source, page(dump.value().directory));
   }
 
   std::int32_t pid_ = 0;

@@ -7,6 +7,7 @@
 #include "cli/dumped_frame.h"
 #include "cli/json_document.h"
 #include "cli/task_tree.h"
+#include "cli/units.h"
 #include "cli/utf8.h"
 
 namespace plimsoll::cli {
@@ -49,8 +50,14 @@ class TaskRenderer {
       : dump_(dump), source_(source), page_(page) {}
 
   std::string render() {
-    add("", Style::kStrong, fmt::format("process {}: {}", static_cast<int>(dump_.pid), printable(dump_.command)));
+    add("", Style::kStrong,
+        fmt::format("{}process {}: {}", dump_.is_of_core_file ? "core file of " : "", static_cast<int>(dump_.pid),
+                    printable(dump_.command)));
     add("", Style::kDim, summary());
+    if (dump_.missing_bytes > 0)
+      add("", Style::kWarning,
+          fmt::format("the core file is cut short: {} of memory are missing",
+                      format_bytes(static_cast<std::int64_t>(dump_.missing_bytes))));
     std::optional<std::size_t> loop;
     for (const TaskRow& row : draw_tasks(dump_)) {
       if (row.loop != loop) add_loop(dump_.loops[*(loop = row.loop)]);
@@ -210,6 +217,7 @@ std::string tasks_json(const TaskDump& dump, const SourceLookup& source) {
   json.boolean(dump.has_asyncio);
   json.column("loops", dump.loops, [&](const DumpedLoop& loop) { put_loop(json, loop); });
   json.column("tasks", dump.tasks, [&](const DumpedTask& task) { put_task(json, task, source); });
+  if (dump.missing_bytes > 0) json.member("missing_bytes", static_cast<std::int64_t>(dump.missing_bytes));
   json.member("moved", static_cast<std::int64_t>(dump.moved));
   json.member("unreadable", static_cast<std::int64_t>(dump.unreadable));
   json.key("complete");

@@ -11,6 +11,7 @@
 #include "cli/top_loop.h"
 #include "cli/units.h"
 #include "cli/watched_program.h"
+#include "cpython/task_layout.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -43,6 +44,7 @@ class Top final : public Command {
            "  plimsoll top app.py --port 80         starts python app.py --port 80, and ends it at the end\n"
            "  plimsoll top 1234 --view threads      who runs, who waits for what, who has the GIL\n"
            "  plimsoll top 1234 --mode wall         time that passes in waits, too\n"
+           "  plimsoll top 1234 --tasks --view flame  asyncio: below the tasks that await what runs\n"
            "  plimsoll top 1234 --once              one picture as text, of the next 5 seconds; --json for programs\n"
            "  plimsoll top 1234 | tee top.txt       a picture as text every second\n"
            "Options come before a program; all that follows it is the program's. Nothing of ours runs in the process, "
@@ -73,6 +75,8 @@ class Top final : public Command {
     app.add_option("--max-depth", settings_.sampler.max_depth, "Frames looked at of a stack; 2048 by default")
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
+    app.add_flag("--tasks", has_tasks_,
+                 "asyncio's tasks with those that await them, in place of the event loop (CPython 3.14 and newer)");
     app.add_flag("--apart", is_apart_, "Look from other CPUs than the process's own: see plimsoll attach --help");
   }
 
@@ -97,6 +101,7 @@ class Top final : public Command {
     if (!target.ok() && !was_ended_early(signals)) return target.error();
     if (!target.ok()) return report_program(TopEnd::kAsked, console);
     PLIMSOLL_TRY(remote::check(target.value(), settings_));
+    if (has_tasks_) PLIMSOLL_TRY(cpython::tells_of_tasks(target.value().layout.version));
     const os::Pid pid = target.value().pid;
     TopFeed feed(target.take(), settings_);
     ProcessSources sources(pid);
@@ -143,6 +148,9 @@ class Top final : public Command {
     // All time is looked at, as what threads wait for is on the screen, too.
     settings_.sampler.mode = capture::Mode::kWall;
     settings_.sampler.gil_looks = remote::GilLooks::kYes;
+    if (has_tasks_ && is_apart_)
+      return Error{ErrorKind::kUsage, "--tasks takes looks from the process's own CPUs: leave --apart out"};
+    if (has_tasks_) settings_.sampler.awaiting_tasks = remote::AwaitingTasks::kYes;
     settings_.stand = is_apart_ ? remote::Stand::kApart : remote::Stand::kBeside;
     return Ok{};
   }
@@ -229,7 +237,7 @@ class Top final : public Command {
   std::int64_t interval_ns_ = 0;
   std::size_t limit_ = 20;
   std::string python_;
-  bool is_once_ = false, as_json_ = false, is_apart_ = false, discards_output_ = false;
+  bool is_once_ = false, as_json_ = false, is_apart_ = false, has_tasks_ = false, discards_output_ = false;
   bool is_over_ = false, has_samples_ = false, ends_with_picture_ = false;
 };
 

@@ -75,9 +75,9 @@ const std::byte* PagedReader::find_page(std::uint64_t number) const {
     }
   }
   if (!std::exchange(place->second.is_visited, true)) visited_.push_back(number);
-  last_number_ = number;
-  last_ = pages_[index]->data();
-  return last_;
+  const std::byte* const page = pages_[index]->data();
+  recent_[number % kRecent] = {number, page};
+  return page;
 }
 
 void PagedReader::copy_together(std::span<const std::uint64_t> numbers) {

@@ -58,7 +58,12 @@ class PagedReader {
 
   template <typename Word>
   [[nodiscard]] bool load(Address at, Word& out) const {
-    return read(at, &out, sizeof out);
+    const std::size_t offset = raw(at) % kPageSize;
+    if (offset > kPageSize - sizeof out) return read(at, &out, sizeof out);
+    const std::byte* page = page_of(raw(at) / kPageSize);
+    if (page == nullptr) return false;
+    std::memcpy(&out, page + offset, sizeof out);
+    return true;
   }
   [[nodiscard]] bool read(Address at, void* out, std::size_t size) const {
     auto* to = static_cast<std::byte*>(out);
@@ -78,7 +83,7 @@ class PagedReader {
   void forget() {
     places_.clear();
     visited_.clear();
-    last_number_ = kNoPage;
+    recent_.fill({});
   }
   // Copies pages, as numbers of pages, in one call, which is faster and leaves little time between them. Those after
   // one that cannot be read are left for later.
@@ -92,8 +97,8 @@ class PagedReader {
   static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
   using Page = std::array<std::byte, kPageSize>;
   [[nodiscard]] const std::byte* page_of(std::uint64_t number) const {
-    if (number == last_number_) return last_;
-    return find_page(number);
+    const Recent& recent = recent_[number % kRecent];
+    return recent.number == number ? recent.page : find_page(number);
   }
   [[nodiscard]] const std::byte* find_page(std::uint64_t number) const;
 
@@ -107,8 +112,13 @@ class PagedReader {
   mutable boost::unordered_flat_map<std::uint64_t, Place> places_;  // by number
   mutable std::vector<std::uint64_t> visited_;
   mutable std::vector<std::unique_ptr<Page>> pages_;
-  mutable std::uint64_t last_number_ = kNoPage;
-  mutable const std::byte* last_ = nullptr;
+  static constexpr std::size_t kRecent = 16;
+  // One that was read lately, found without a search: a walk goes to and fro between frames and their code.
+  struct Recent {
+    std::uint64_t number = kNoPage;
+    const std::byte* page = nullptr;
+  };
+  mutable std::array<Recent, kRecent> recent_{};
 };
 
 }  // namespace plimsoll::memory

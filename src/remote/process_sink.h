@@ -13,6 +13,7 @@ struct SharedNumbers {
   std::size_t next_code = 0;
   std::size_t next_thread = 0;
   std::uint32_t next_process = 0;
+  std::uint64_t samples = 0;  // that have been told of
 };
 
 // Passes on what is told of a process, under the numbers of the whole recording. The first one that is made is of the
@@ -31,7 +32,10 @@ class ProcessSink final : public capture::SampleSink {
   void forget_code(capture::CodeId id) override;
   void process(const capture::ProcessInfo& info) override { all_.process(info); }
   void thread(const capture::ThreadInfo& info) override;
-  void sample(const capture::Sample& sample) override { all_.sample(ours(sample)); }
+  void sample(const capture::Sample& sample) override {
+    ++numbers_.samples;
+    all_.sample(ours(sample));
+  }
   void gil(const capture::GilLook& look) override;
   void allocation(const capture::Allocation& allocation) override;
   void release(std::int64_t time_ns, const capture::RawRelease& release) override { all_.release(time_ns, release); }

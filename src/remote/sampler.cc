@@ -16,14 +16,10 @@ using capture::RawSample;
 
 // A wait is told of at least so often.
 constexpr std::int64_t kTellAfter = 500'000'000;
-// So many threads may have files of /proc kept open for them.
-constexpr std::size_t kProbesOpen = 200;
 // Stacks that wait for a thread's clock. Of more than these, each has the same chance to be kept.
 constexpr std::size_t kMostPending = 256;
 // A thread that we stand beside may be sent to another CPU: it is followed so often.
 constexpr int kTries = 3;
-// A thread that is not in the list so often, although its neighbours are, has left Python.
-constexpr int kMisses = 2;
 
 }  // namespace
 
@@ -55,59 +51,6 @@ void Sampler::find_tasks() {
   reader_.show_awaiting(layout.value());
 }
 
-bool Sampler::has_new_threads() const {
-  // The first interpreter, which hardly ever changes, and its newest thread, in one call.
-  const cpython::Layout& layout = target_.layout;
-  Address found[2] = {};
-  const memory::RemoteReader::Range ranges[] = {
-      {offset_by(target_.runtime, layout.runtime.interpreters), sizeof found[0]},
-      {offset_by(interpreter_, layout.runtime.threads), sizeof found[1]}};
-  if (!memory_.read_all(ranges, reinterpret_cast<std::byte*>(found))) return false;
-  return found[0] != interpreter_ || found[1] != newest_;
-}
-
-void Sampler::update_threads() {
-  memory::PagedReader pages(memory_);
-  std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
-  newest_ = states.empty() ? Address{} : states.front().address;
-  interpreter_ = states.empty() ? Address{} : states.front().interpreter;
-  std::vector<ThreadState> unknown;
-  for (const auto& thread : threads_) ++thread->times_missed;
-  for (const ThreadState& state : states) {
-    const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
-      return thread->state.address == state.address && thread->state.pthread == state.pthread && !thread->has_ended;
-    });
-    if (known == threads_.end())
-      unknown.push_back(state);
-    else
-      (*known)->times_missed = 0;
-  }
-  if (!unknown.empty()) {
-    const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
-    if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
-    for (const ThreadState& state : unknown)
-      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_thread(state, *task);
-  }
-  for (const auto& thread : threads_)
-    if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
-  std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
-}
-
-void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
-  auto thread = std::make_unique<Thread>();
-  const auto keep = threads_.size() < kProbesOpen ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
-  thread->state = state;
-  thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));
-  thread->info.serial = capture::ThreadSerial{next_serial_++};
-  thread->info.tid = task.tid;
-  thread->info.name = task.name;
-  thread->info.start_ns = thread->info.end_ns = thread->looked_ns = thread->settled_ns = monotonic_ns();
-  thread->paid = thread->probe.schedule();
-  thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
-  sink_.thread(thread->info);
-  threads_.push_back(std::move(thread));
-}
-
 void Sampler::look_at_gil() {
   const auto of_main = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
     return static_cast<std::int32_t>(thread->info.tid) == static_cast<std::int32_t>(target_.pid);
@@ -119,7 +62,8 @@ void Sampler::look_at_gil() {
   capture::GilLook look{monotonic_ns(), !is_null(*holder), {}};
   if (look.is_held)
     for (const auto& thread : threads_)
-      if (thread->state.address == *holder) look.holder = thread->info.serial;
+      for (const ThreadState& state : thread->states)
+        if (state.address == *holder) look.holder = thread->info.serial;
   sink_.gil(look);
 }
 
@@ -144,9 +88,14 @@ void Sampler::look_at(Thread& thread) {
     return;
   }
   using Kind = os::KernelWait::Kind;
-  const std::optional<os::Place> place = thread.probe.place();
   os::KernelWait wait{Kind::kRunnable, {}};
-  if (!place || !place->is_ready) wait = thread.probe.wait();
+  std::optional<os::Place> place;
+  // What it waits in costs a third of where it is: one that has waited is asked for the former first.
+  if (thread.is_waiting) wait = thread.probe.wait();
+  if (wait.kind == Kind::kRunnable || wait.kind == Kind::kUnknown) {
+    place = thread.probe.place();
+    if (!place || !place->is_ready) wait = thread.probe.wait();
+  }
   const bool is_running = wait.kind == Kind::kRunnable || wait.kind == Kind::kUnknown;
   if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSame);
   thread.is_waiting = false;
@@ -168,6 +117,7 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
     return;
   }
   const Standing standing{&thread.probe, schedule};
+  thread.state = current_state(thread);
   const cpython::Snapshot snapshot =
       has_native() ? stopping_->read_waiting(standing, wait, thread.state.address, reader_).snapshot
                    : read(thread, standing);
@@ -194,6 +144,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   bool holds_now = false;
   bool has_run = schedule.cpu_ns > before.cpu_ns;
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
+    thread.state = current_state(thread);
     const bool held_before = wants_gil && has_gil();
     look = stopping_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
     holds_now = held_before && has_gil();
@@ -239,10 +190,15 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
     if (snapshot.is_proven) found_queued(thread, snapshot, false);
     return;
   }
-  if (snapshot.is_proven)
-    keep(thread, snapshot, !wants_gil || holds_now, false);
-  else
-    drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+  if (snapshot.is_proven) return keep(thread, snapshot, !wants_gil || holds_now, false);
+  // A thread that ends may still run for a while when the memory of its process is gone already.
+  if (snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory()) return end_thread(thread);
+  drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+}
+
+bool Sampler::has_memory() const {
+  std::uint64_t word = 0;
+  return memory_.load(target_.runtime, word);
 }
 
 std::optional<Standing> Sampler::standing_of(const Thread& thread) {
@@ -273,7 +229,8 @@ void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot, bo
   put(thread, stack, Activity::kReady, std::exchange(thread.open_ready_ns, 0));
 }
 
-cpython::Snapshot Sampler::read(const Thread& thread, const std::optional<Standing>& standing) {
+cpython::Snapshot Sampler::read(Thread& thread, const std::optional<Standing>& standing) {
+  thread.state = current_state(thread);
   const cpython::Snapshot snapshot = reader_.read(thread.state.address, standing);
   learn_codes(snapshot.time_ns);
   return snapshot;

@@ -78,7 +78,8 @@ class Sampler {
   };
   // A thread as far as it is known.
   struct Thread {
-    ThreadState state;
+    ThreadState state;                // of the interpreter that it is in, as far as is known
+    std::vector<ThreadState> states;  // one for each interpreter that it has been in, the newest first
     capture::ThreadInfo info;
     os::ThreadProbe probe;
     os::Schedule looked;               // at the last look
@@ -101,7 +102,12 @@ class Sampler {
 
   // asyncio may be imported at any time: looked for ever more seldom, as all that is loaded is looked into.
   void find_tasks();
+  // Gives each thread what it has of the list; the others that are there.
+  std::vector<ThreadState> sort_states(const std::vector<ThreadState>& states);
+  void add_state(const ThreadState& state, const os::Task& task);
   void add_thread(const ThreadState& state, const os::Task& task);
+  // Which of a thread's states is that of the interpreter that it runs in. To be asked while it stands still.
+  [[nodiscard]] ThreadState current_state(const Thread& thread) const;
   void look_at(Thread& thread);
   void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
@@ -115,6 +121,8 @@ class Sampler {
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing);
+  // Whether the process has not given up its memory, as it does when it ends or calls exec.
+  [[nodiscard]] bool has_memory() const;
   void found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native);
   void pay(Thread& thread, const os::Schedule& schedule);
   void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
@@ -123,7 +131,7 @@ class Sampler {
   void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
   void put_same(Thread& thread, capture::RawSample::Stack stack);
   void end_thread(Thread& thread);
-  cpython::Snapshot read(const Thread& thread, const std::optional<Standing>& standing);
+  cpython::Snapshot read(Thread& thread, const std::optional<Standing>& standing);
   void learn_codes(std::int64_t time_ns);
   void drop(capture::DropReason reason) { ++drops_[static_cast<std::size_t>(reason)].count; }
 

@@ -86,6 +86,7 @@ class Session {
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
+    result_.samples = numbers_.samples;
     const Drops lost = drops();
     for (std::size_t i = 0; i < lost.size(); ++i)
       if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;

@@ -38,6 +38,7 @@ enum class Ending : std::uint8_t {
 struct SessionResult {
   Ending ending{};
   std::uint64_t looks = 0;
+  std::uint64_t samples = 0;
   std::uint64_t unproven = 0;  // looks at a thread that came to nothing: its time went to its next sample
   std::int64_t median_stop_ns = 0, longest_stop_ns = 0;  // of threads that were held; 0 if none was
   std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU

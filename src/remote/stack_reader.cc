@@ -46,47 +46,59 @@ void StackReader::show_awaiting(const cpython::TaskLayout& tasks) {
   frames_.resize(walk_slots_ + kSlots);
 }
 
-cpython::Walk StackReader::walk(const Logging& logging, Address thread_state) {
+template <memory::Reader M>
+cpython::Walk StackReader::walk(const M& memory, Address thread_state) {
   const auto with = [&](auto entries) {
-    return cpython::walk_thread(logging, target_.layout, target_.code_type, thread_state,
+    return cpython::walk_thread(memory, target_.layout, target_.code_type, thread_state,
                                 std::span(frames_).first(walk_slots_), entries);
   };
   return marks_ == Marks::kYes ? with(cpython::EntryMarks{}) : with(cpython::NoEntries{});
 }
 
+template <memory::Reader M>
+StackReader::Look StackReader::look(const M& memory, Address thread_state, bool stands_still) {
+  Look found;
+  found.walk.stop = cpython::WalkStop::kUnreadable;
+  // (Its innermost frame first: that is the order of a proof.)
+  Address innermost{};
+  if (!cpython::current_frame(memory, target_.layout, thread_state, innermost) ||
+      !cpython::is_thread_state(memory, target_.layout, thread_state))
+    return found;
+  found.walk = walk(memory, thread_state);
+  if (!cpython::is_proven(found.walk.stop)) return found;
+  count_ = found.walk.count;
+  if (tasks_ && stands_still) {
+    const cpython::TaskPlaces places{target_.layout, *tasks_, target_.code_type};
+    const cpython::AwaitingStack stack =
+        cpython::put_awaiting(pages_, places, thread_state, frames_, found.walk, walk_slots_);
+    count_ = stack.count;
+    found.walk.stop = stack.stop;
+    found.tasks = stack.outcome;
+  }
+  found.has_codes = note_codes(memory);
+  return found;
+}
+
 cpython::Snapshot StackReader::read(Address thread_state, const std::optional<Standing>& standing) {
   cpython::Snapshot snapshot;
-  snapshot.walk.stop = cpython::WalkStop::kUnreadable;
   count_ = 0;
   noted_.clear();
   new_codes_.clear();
   pages_.forget();
   copy_visited(thread_state, standing ? kMostTogether : kFastest);
+  // What stands still need not be read again, so nothing is kept of how it was read.
   const Logging logging(pages_, log_);
-  // (Its innermost frame first: that is the order of a proof.)
-  Address innermost{};
-  if (!cpython::current_frame(logging, target_.layout, thread_state, innermost) ||
-      !cpython::is_thread_state(logging, target_.layout, thread_state))
-    return snapshot;
-  snapshot.walk = walk(logging, thread_state);
+  const Look found = standing ? look(pages_, thread_state, true) : look(logging, thread_state, false);
+  snapshot.walk = found.walk;
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;
-  count_ = snapshot.walk.count;
-  cpython::AwaitingStack stack;
-  if (tasks_ && standing) {
-    const cpython::TaskPlaces places{target_.layout, *tasks_, target_.code_type};
-    stack = cpython::put_awaiting(pages_, places, thread_state, frames_, snapshot.walk, walk_slots_);
-    count_ = stack.count;
-    snapshot.walk.stop = stack.stop;
-  }
-  const bool has_codes = note_codes(logging);
-  if (look_along_ && standing && has_codes) look_along_(pages_, thread_state, frames());
+  if (look_along_ && standing && found.has_codes) look_along_(pages_, thread_state, frames());
   note_visited(thread_state);
   snapshot.time_ns = monotonic_ns();
-  if (!has_codes) return snapshot;
+  if (!found.has_codes) return snapshot;
   if (standing ? !standing->goes_on() : snapshot.walk.leaf_skipped || !proves(logging, thread_state)) return snapshot;
   snapshot.is_proven = true;
   if (codes_.size() > kMostCodes) codes_.clear();
-  note_tasks(stack.outcome);
+  note_tasks(found.tasks);
   for (auto& [code, known] : noted_) {
     codes_[raw(code)] = std::move(known);
     new_codes_.push_back(code);
@@ -114,7 +126,8 @@ void StackReader::note_tasks(cpython::AwaitingStack::Outcome outcome) {
   if (outcome == Outcome::kUnreadable) ++task_counts_.unreadable;
 }
 
-bool StackReader::note_codes(const Logging& logging) {
+template <memory::Reader M>
+bool StackReader::note_codes(const M& memory) {
   code_starts_.clear();
   cpython::each_from_outermost(frames(), [&](const cpython::PyFrame& frame, std::string_view) {
     if (frame.position != cpython::kEntryMark && frame.position != cpython::kTaskMark)
@@ -124,21 +137,22 @@ bool StackReader::note_codes(const Logging& logging) {
   std::sort(code_starts_.begin(), code_starts_.end());
   code_starts_.erase(std::unique(code_starts_.begin(), code_starts_.end()), code_starts_.end());
   return std::all_of(code_starts_.begin(), code_starts_.end(),
-                     [&](std::uint64_t code) { return note_code(logging, Address{code}); });
+                     [&](std::uint64_t code) { return note_code(memory, Address{code}); });
 }
 
-bool StackReader::note_code(const Logging& logging, Address code) {
+template <memory::Reader M>
+bool StackReader::note_code(const M& memory, Address code) {
   const cpython::Layout& layout = target_.layout;
   const auto field = [&](std::uint32_t offset, Address& out) {
-    return memory::load_address(logging, offset_by(code, offset), out);
+    return memory::load_address(memory, offset_by(code, offset), out);
   };
   CodeMarks marks;
   const std::uint32_t name = layout.code.qualname != cpython::kNoField ? layout.code.qualname : layout.code.name;
   if (!field(name, marks.name) || !field(layout.code.filename, marks.file) ||
       !field(layout.code.line_table, marks.line_table) ||
-      !logging.load(offset_by(code, layout.code.first_line), marks.first_line))
+      !memory.load(offset_by(code, layout.code.first_line), marks.first_line))
     return false;
-  if (layout.code.version != cpython::kNoField && !logging.load(offset_by(code, layout.code.version), marks.version))
+  if (layout.code.version != cpython::kNoField && !memory.load(offset_by(code, layout.code.version), marks.version))
     return false;
   const auto known = codes_.find(raw(code));
   if (known != codes_.end() && known->second.marks == marks) return true;

@@ -87,10 +87,21 @@ class StackReader {
     std::size_t places[2] = {0, 0};  // where its copies stand
   };
 
-  cpython::Walk walk(const Logging& logging, Address thread_state);
+  // What was found, before it is proven.
+  struct Look {
+    cpython::Walk walk;
+    cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
+    bool has_codes = false;  // and the frames' code objects are known
+  };
+  template <memory::Reader M>
+  Look look(const M& memory, Address thread_state, bool stands_still);
+  template <memory::Reader M>
+  cpython::Walk walk(const M& memory, Address thread_state);
   void note_tasks(cpython::AwaitingStack::Outcome outcome);
-  bool note_codes(const Logging& logging);
-  bool note_code(const Logging& logging, Address code);
+  template <memory::Reader M>
+  bool note_codes(const M& memory);
+  template <memory::Reader M>
+  bool note_code(const M& memory, Address code);
   bool proves(const Logging& logging, Address thread_state);
   void copy_visited(Address thread_state, std::size_t most);
   void note_visited(Address thread_state);

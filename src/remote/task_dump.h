@@ -56,6 +56,8 @@ struct TaskDump {
   std::size_t moved = 0;          // tasks that are left out, as they were not the same in two readings
   std::size_t unreadable = 0;     // tasks that are left out, as their memory made no sense
   bool is_cut = false;            // there are more than could be read
+  bool is_of_core_file = false;
+  std::uint64_t missing_bytes = 0;  // of a core file that is cut short
 };
 
 // Looks at the tasks of one thread after another. Those of a thread that stands still, or is made to (standing.h), are

@@ -23,15 +23,16 @@ struct StackFrame {
 };
 
 // One reading, as it goes on.
+template <memory::Reader M>
 class Reading {
  public:
-  Reading(const memory::PagedReader& pages, const cpython::TaskPlaces& places)
-      : pages_(pages), places_(places), reader_(pages, places, kMostDepth) {}
+  Reading(const M& memory, const cpython::TaskPlaces& places)
+      : memory_(memory), places_(places), reader_(memory, places, kMostDepth) {}
 
   TaskReading run(const ThreadState& thread, Address interpreter) {
     const cpython::TaskLayout& tasks = places_.tasks;
     const auto load = [&](std::uint32_t offset, Address& out) {
-      if (!memory::load_address(pages_, offset_by(thread.address, offset), out)) out_.is_whole = false;
+      if (!memory::load_address(memory_, offset_by(thread.address, offset), out)) out_.is_whole = false;
     };
     load(tasks.tstate.running_loop, out_.running_loop);
     load(tasks.tstate.running_task, out_.running_task);
@@ -74,7 +75,7 @@ class Reading {
     auto& code = codes_[raw(frame.code)];
     if (!code) {
       cpython::CodeInfo info;
-      if (code_bytes_ > kMostCodeBytes || !cpython::read_code(pages_, places_.layout, frame.code, info)) {
+      if (code_bytes_ > kMostCodeBytes || !cpython::read_code(memory_, places_.layout, frame.code, info)) {
         read.end = AwaitEnd::kUnreadable;
         return;
       }
@@ -93,8 +94,8 @@ class Reading {
   [[nodiscard]] std::vector<StackFrame> stack_of(Address thread) const {
     std::vector<StackFrame> stack;
     Address frame{};
-    if (!cpython::current_frame(pages_, places_.layout, thread, frame)) return stack;
-    cpython::internal::each_frame(pages_, places_.layout, places_.code_type, frame, kMostDepth,
+    if (!cpython::current_frame(memory_, places_.layout, thread, frame)) return stack;
+    cpython::internal::each_frame(memory_, places_.layout, places_.code_type, frame, kMostDepth,
                                   [&](Address at, const auto& look, const PyFrame& found) {
                                     // (The innermost may be on its way in or out.)
                                     const bool is_innermost = at == frame;
@@ -130,9 +131,9 @@ class Reading {
     std::size_t task = 0;
   };
 
-  const memory::PagedReader& pages_;
+  const M& memory_;
   const cpython::TaskPlaces& places_;
-  cpython::TaskReader<memory::PagedReader> reader_;
+  cpython::TaskReader<M> reader_;
   boost::unordered_flat_map<std::uint64_t, std::shared_ptr<const cpython::CodeInfo>> codes_;
   std::vector<Executing> executing_;
   std::size_t frames_ = 0;
@@ -142,9 +143,12 @@ class Reading {
 
 }  // namespace
 
-TaskReading read_tasks(const memory::PagedReader& pages, const cpython::TaskPlaces& places, const ThreadState& thread,
+template <memory::Reader M>
+TaskReading read_tasks(const M& memory, const cpython::TaskPlaces& places, const ThreadState& thread,
                        Address interpreter) {
-  return Reading(pages, places).run(thread, interpreter);
+  return Reading<M>(memory, places).run(thread, interpreter);
 }
+template TaskReading read_tasks(const memory::PagedReader&, const cpython::TaskPlaces&, const ThreadState&, Address);
+template TaskReading read_tasks(const memory::Image&, const cpython::TaskPlaces&, const ThreadState&, Address);
 
 }  // namespace plimsoll::remote

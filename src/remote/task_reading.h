@@ -1,9 +1,10 @@
-// remote/task_reading.h: the tasks of one thread of another process, read once.
+// remote/task_reading.h: the tasks of one thread of another process, or of a core file, read once.
 #pragma once
 
 #include <vector>
 
 #include "cpython/tasks.h"
+#include "memory/image.h"
 #include "memory/remote.h"
 #include "remote/task_dump.h"
 #include "remote/thread_states.h"
@@ -31,8 +32,13 @@ struct TaskReading {
   bool is_whole = true;        // the lists came round
 };
 
-// Reads the tasks that were made in the thread and, if it is given, those in the list of the interpreter.
-TaskReading read_tasks(const memory::PagedReader& pages, const cpython::TaskPlaces& places, const ThreadState& thread,
+// Reads the tasks that were made in the thread and, if it is given, those in the list of the interpreter. Of a process
+// that runs, or of its core file.
+template <memory::Reader M>
+TaskReading read_tasks(const M& memory, const cpython::TaskPlaces& places, const ThreadState& thread,
                        Address interpreter);
+extern template TaskReading read_tasks(const memory::PagedReader&, const cpython::TaskPlaces&, const ThreadState&,
+                                       Address);
+extern template TaskReading read_tasks(const memory::Image&, const cpython::TaskPlaces&, const ThreadState&, Address);
 
 }  // namespace plimsoll::remote

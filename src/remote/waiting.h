@@ -34,6 +34,16 @@ bool holds_gil(const M& memory, const cpython::Layout& layout, Address runtime, 
   return gil_holder(memory, layout, runtime, state.interpreter) == state.address;
 }
 
+// Whether nobody has had the lock of its interpreter since the thread, or that cannot be told.
+template <memory::Reader M>
+bool was_last_in_gil(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state) {
+  if (layout.version.threading == cpython::Version::Threading::kFree) return true;
+  const Address gil = cpython::gil_of(memory, layout, runtime, state.interpreter);
+  Address holder{};
+  return is_null(gil) || !memory::load_address(memory, offset_by(gil, layout.gil.last_holder), holder) ||
+         holder == state.address;
+}
+
 // What a wait means.
 template <memory::Reader M>
 Activity activity_of(const M& memory, const cpython::Layout& layout, Address runtime, const ThreadState& state,

@@ -36,6 +36,22 @@ def test_what_runs_is_below_the_tasks_that_await_it(tmp_path: pathlib.Path) -> N
     assert set(found) >= {*truth} - {"in_wait"}, found
 
 
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython tells where its tasks are since 3.14")
+def test_top_shows_what_runs_below_the_tasks_that_await_it() -> None:
+    # GIVEN tasks that work in turn, awaited in every way there is
+    with harness.Running([sys.executable, harness.TARGETS / "awaited.py", "waits"]) as running:
+        truth = json.loads(running.line())
+        pid = str(running.process.pid)
+        with harness.Running([harness.binary(), "top", pid, "--tasks", "--json", "-w", "3s", "-r", "2000"]) as top:
+            running.say("go\n")
+            finished = top.finish().expect(0)
+    # THEN the tasks are among the callers
+    functions = {row["function"]: row for row in json.loads(finished.out)["functions"]}
+    tasks = {name for name in functions if name.startswith("[task ")}
+    assert tasks and all(functions[name]["self_ns"] == 0 for name in tasks), functions
+    assert truth
+
+
 def test_says_what_it_cannot() -> None:
     with harness.Running([sys.executable, "-c", "print('begun', flush=True); input()"]) as running:
         running.line()
@@ -43,6 +59,8 @@ def test_says_what_it_cannot() -> None:
         # WHEN tasks are asked for from other CPUs THEN it says that this does not go together
         apart = harness.plimsoll_command("attach", pid, "--tasks", "--apart").expect(2)
         assert apart.notices[0].startswith("plimsoll: --tasks takes looks from the process's own CPUs")
+        top = harness.plimsoll_command("top", pid, "--tasks", "--apart").expect(2)
+        assert top.notices[0].startswith("plimsoll: --tasks takes looks from the process's own CPUs")
         # and of a version that does not tell where they are, that it does not
         if sys.version_info < (3, 14):
             version = platform.python_version() + ("t" if harness.FREE_THREADED else "")

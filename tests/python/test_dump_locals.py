@@ -188,6 +188,37 @@ def test_a_core_file_has_all_threads(take: Any, tmp_path: pathlib.Path) -> None:
             assert frames[:len(expected["frames"])] == expected["frames"]
 
 
+@cores
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython tells where its tasks are since 3.14")
+def test_a_core_file_has_the_tasks(take: Any, tmp_path: pathlib.Path) -> None:
+    # GIVEN a process whose asyncio tasks await each other in every way there is, and which left a core file
+    with known_locals("awaiting.py", cwd=tmp_path) as (running, truth):
+        core = take(running, tmp_path)
+    # WHEN its tasks are looked at
+    text = harness.plimsoll_command("dump", "--core", core, "--tasks").expect().out
+    # THEN the tree is the one that the process had
+    lines = [line for line in text.splitlines() if line.lstrip("│├└─ ").startswith("[task ")]
+    assert "".join(line + "\n" for line in lines) == truth["drawing"]
+    assert text.startswith(f"core file of process {truth['pid']}: ")
+    # AND each task has its coroutines' frames down to what it waits in, all of one moment
+    told = dump("--core", core, "--tasks")
+    tasks = {task["name"]: task for task in told["tasks"]}
+    for name, expected in truth["frames"].items():
+        assert [[frame["function"], frame["line"]] for frame in tasks[name]["frames"]][-len(expected):] == expected
+    assert told["complete"]
+    main, other = truth["threads"]
+    assert [loop["tid"] for loop in told["loops"]] == [main, other]
+
+
+@cores
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="its tasks can be read")
+def test_says_of_which_core_files_the_tasks_cannot_be_read(take: Any, tmp_path: pathlib.Path) -> None:
+    with known_locals(cwd=tmp_path) as (running, _):
+        core = take(running, tmp_path)
+    refused = harness.plimsoll_command("dump", "--core", core, "--tasks").expect(UNSUPPORTED)
+    assert refused.notices[0].startswith("plimsoll: the tasks of Python 3.")
+
+
 @pytest.mark.skipif(not leaves_core_files_here(), reason="core files go elsewhere, or are of gigabytes")
 def test_says_what_is_wrong_with_a_core_file(tmp_path: pathlib.Path) -> None:
     # GIVEN a core file of an interpreter whose file is then moved

@@ -9,6 +9,7 @@ from typing import Callable
 import pytest
 
 import harness
+import plimsoll
 
 Write = Callable[..., pathlib.Path]
 
@@ -103,3 +104,45 @@ for number in range(12):
         inside = {harness.plain_name(frame.function).rpartition("_")[2] for frame in stack.frames
                   if "_inside_" in frame.function.name}
         assert len(inside) <= 1
+
+
+@pytest.mark.skipif(not harness.may_look_at_others(), reason="kernel.yama.ptrace_scope forbids looking at other processes")
+@pytest.mark.parametrize("kind", ["shared lock", "own lock"])
+def test_from_outside_a_thread_is_in_one_interpreter_at_a_time(tmp_path: pathlib.Path, program: Write, kind: str) -> None:
+    # GIVEN a thread that goes to and fro between two interpreters
+    if kind == "own lock" and sys.version_info < (3, 12):
+        pytest.skip("interpreters have had their own GIL since 3.12")
+    isolated = """
+try: interpreter = interpreters.create("isolated")
+except TypeError: interpreter = interpreters.create(isolated=True)
+"""
+    script = program(START + ("interpreter = make()" if kind == "shared lock" else isolated) + """
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+run(interpreter, BURN)
+for _ in range(5):
+    run(interpreter, "named_inside(0.1)")
+    burn_outside(0.1)
+interpreters.destroy(interpreter)
+print(json.dumps(time.process_time()))
+""")
+    path = tmp_path / "attached.plim"
+    # WHEN it is recorded from outside
+    with harness.Running([sys.executable, script]) as running:
+        assert running.line() == "ready"
+        with harness.Running([harness.binary(), "attach", str(running.process.pid), "-o", path]) as attached:
+            assert attached.process.stderr is not None
+            attached.process.stderr.readline()
+            running.say("go")
+            running.finish().expect(0)
+            attached.finish().expect(0)
+    profile = plimsoll.Profile.open(path)
+    # THEN each has its time, each sample the frames of one, and no time is counted twice
+    measured = harness.total_seconds(profile)
+    assert measured["named_inside"] == pytest.approx(0.5, rel=0.1)
+    assert measured["burn_outside"] == pytest.approx(0.5, rel=0.1)
+    for stack in harness.stacks(profile):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        assert not ("burn_inside" in names and "burn_outside" in names)
+    assert profile.sampled_cpu <= profile.process_cpu * 1.02

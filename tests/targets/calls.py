@@ -1,10 +1,12 @@
-"""Calls of every kind that Python knows, each done over and over: calls.py [SECONDS]"""
+"""Calls of every kind that Python knows, each done over and over: calls.py [SECONDS [THREADS]]"""
 
 import asyncio
+import collections
 import functools
 import json
 import re
 import sys
+import threading
 
 import oracle
 
@@ -158,11 +160,11 @@ async def parent():
     leaf()
 
 
-LOOP = asyncio.new_event_loop()
+LOOPS = collections.defaultdict(asyncio.new_event_loop)  # by thread
 
 
 def event_loop():
-    LOOP.run_until_complete(parent())
+    LOOPS[threading.get_ident()].run_until_complete(parent())
 
 
 # ---- exceptions ----
@@ -386,4 +388,5 @@ SCENARIOS = [alternating, generators, generators_thrown_into, coroutines, event_
              constructs, recursion]
 
 if __name__ == "__main__":
-    oracle.run_scenarios(SCENARIOS, float(sys.argv[1]) if sys.argv[1:] else 0.3)
+    oracle.run_scenarios(SCENARIOS, float(sys.argv[1]) if sys.argv[1:] else 0.3,
+                         int(sys.argv[2]) if sys.argv[2:] else 1)

@@ -9,6 +9,7 @@ is named by its name and first line, as several may share a name.
 import dis
 import json
 import sys
+import threading
 import time
 from types import CodeType
 
@@ -80,11 +81,21 @@ class Oracle:
         }
 
 
-def run_scenarios(scenarios, seconds):
-    """Learns each scenario, then runs each for so many seconds of CPU time, then tells what was learned."""
+def run_scenarios(scenarios, seconds, threads=1):
+    """Learns each scenario, then runs each for so many seconds of CPU time, in so many threads that take turns, then
+    tells what was learned."""
     facts = [Oracle(work).learn().facts() for work in scenarios]
-    for work in scenarios:
-        repeat(work, seconds)
+
+    def run():
+        for work in scenarios:
+            repeat(work, seconds)
+
+    others = [threading.Thread(target=run) for _ in range(threads - 1)]
+    for other in others:
+        other.start()
+    run()
+    for other in others:
+        other.join()
     print(json.dumps({"file": scenarios[0].__code__.co_filename, "scenarios": facts}))
 
 

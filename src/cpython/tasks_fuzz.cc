@@ -1,0 +1,67 @@
+// Whatever stands where asyncio's tasks should be (lists that come round too early or never, coroutines that await each
+// other in a ring, sets of absurd sizes), reading them ends, within bounds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "cpython/tasks.h"
+#include "cpython/testing.h"
+#include "memory/hostile.h"
+
+namespace {
+
+// Near each other, so that a small input has all of a task.
+plimsoll::cpython::TaskLayout small_layout() {
+  plimsoll::cpython::TaskLayout layout;
+  layout.type = {8, 16};
+  layout.set = {24, 32, 40};
+  layout.integer = {16, 24};
+  layout.coroutine = {.frame = 72,
+                      .frame_state = 67,
+                      .stack_top = 64,
+                      .awaited = 8,
+                      .created = -3,
+                      .executing = 0,
+                      .first_awaiting = -1,
+                      .last_awaiting = -1,
+                      .first_ended = 1};
+  layout.node = {0, 8};
+  layout.task = {
+      .loop = 16, .name = 24, .awaited_by = 32, .awaited_by_is_set = 40, .is_task = 41, .coroutine = 48, .node = 56};
+  return layout;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace plimsoll;
+  using namespace plimsoll::cpython;
+  static const std::vector<Layout> layouts = testing::all_layouts();
+  static const TaskLayout tasks = small_layout();
+  if (size == 0) return 0;
+  const Layout& layout = layouts[layouts.size() - 1 - data[0] % 2];
+  constexpr std::size_t kDepth = 1000, kTasks = 4;
+  const memory::HostileMemory memory(data + 1, size - 1);
+  TaskReader reader(memory, {layout, tasks, Address{8}}, kDepth);
+  std::vector<Address> found;
+  (void)reader.list(Address{0}, found);
+  if (found.size() > kMostTasks) __builtin_trap();
+  memory.expect_at_most(2 * kMostTasks + 2);
+
+  const memory::HostileMemory again(data + 1, size - 1);
+  TaskReader each(again, {layout, tasks, Address{8}}, kDepth);
+  found.resize(std::min(found.size(), kTasks));
+  found.push_back(Address{64});
+  for (const Address task : found) {
+    TaskRecord record;
+    if (!each.read(task, record)) continue;
+    if (record.chain.frames.size() > kDepth || record.awaiters.size() > kMostAwaiters) __builtin_trap();
+    bool has_more = false;
+    if (each.tasks_among(record.awaiters, has_more).size() > kMostAwaiters + 1) __builtin_trap();
+  }
+  // A step along a chain looks at an object, its type, whose name has 200 bytes, and a frame; a slot of a set is two
+  // loads.
+  constexpr std::uint64_t kPerStep = 300, kSlots = 2 * kMostAwaiterSlots, kBetween = 200;
+  again.expect_at_most((kTasks + 1) * (kDepth + kBetween) * kPerStep + kSlots);
+  return 0;
+}

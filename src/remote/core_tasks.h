@@ -1,0 +1,13 @@
+// remote/core_tasks.h: asyncio's tasks in a process when its core file was written.
+#pragma once
+
+#include "remote/core_file.h"
+#include "remote/task_dump.h"
+
+namespace plimsoll::remote {
+
+// As take_task_dump: nothing moves, so all is of one moment. Threads have the names that Python's module threading has
+// for them. Files that the core file names are opened with `open`.
+Result<TaskDump> take_core_task_dump(const CoreFile& core, const OpenNamedFile& open = open_named_file);
+
+}  // namespace plimsoll::remote

@@ -1,0 +1,126 @@
+// remote/sampler_threads.cc: which threads there are, and in which interpreter each is.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "remote/sampler.h"
+#include "remote/waiting.h"
+
+namespace plimsoll::remote {
+namespace {
+
+// So many threads may have files of /proc kept open for them.
+constexpr std::size_t kProbesOpen = 200;
+// A thread that is not in the list so often, although its neighbours are, has left Python.
+constexpr int kMisses = 2;
+
+}  // namespace
+
+bool Sampler::has_new_threads() const {
+  // The first interpreter, which hardly ever changes, and its newest thread, in one call.
+  const cpython::Layout& layout = target_.layout;
+  Address found[2] = {};
+  const memory::RemoteReader::Range ranges[] = {
+      {offset_by(target_.runtime, layout.runtime.interpreters), sizeof found[0]},
+      {offset_by(interpreter_, layout.runtime.threads), sizeof found[1]}};
+  if (!memory_.read_all(ranges, reinterpret_cast<std::byte*>(found))) return false;
+  return found[0] != interpreter_ || found[1] != newest_;
+}
+
+void Sampler::update_threads() {
+  memory::PagedReader pages(memory_);
+  std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
+  newest_ = states.empty() ? Address{} : states.front().address;
+  interpreter_ = states.empty() ? Address{} : states.front().interpreter;
+  std::vector<ThreadState> unknown = sort_states(states);
+  if (!unknown.empty()) {
+    const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
+    if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
+    for (const ThreadState& state : unknown)
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
+  }
+  for (const auto& thread : threads_)
+    if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
+  std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
+}
+
+std::vector<ThreadState> Sampler::sort_states(const std::vector<ThreadState>& states) {
+  std::vector<ThreadState> unknown;
+  std::vector<std::vector<ThreadState>> found(threads_.size());
+  for (const ThreadState& state : states) {
+    const auto is_it = [&](const ThreadState& known) {
+      return known.address == state.address && known.pthread == state.pthread;
+    };
+    const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      return !thread->has_ended && std::any_of(thread->states.begin(), thread->states.end(), is_it);
+    });
+    if (known == threads_.end())
+      unknown.push_back(state);
+    else
+      found[static_cast<std::size_t>(known - threads_.begin())].push_back(state);
+  }
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    Thread& thread = *threads_[i];
+    thread.times_missed = found[i].empty() ? thread.times_missed + 1 : 0;
+    if (!found[i].empty() && found[i].size() < thread.states.size()) thread.state = found[i].front();
+    if (!found[i].empty()) thread.states = std::move(found[i]);
+  }
+  return unknown;
+}
+
+void Sampler::add_state(const ThreadState& state, const os::Task& task) {
+  const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+    return !thread->has_ended && thread->info.tid == task.tid;
+  });
+  if (known == threads_.end()) return add_thread(state, task);
+  // It has come into another interpreter. One that is in none any more waits for its end, as before.
+  Thread& thread = **known;
+  if (thread.times_missed > 0) thread.states.clear();
+  thread.times_missed = 0;
+  thread.states.insert(thread.states.begin(), state);
+  if (thread.states.size() == 1) thread.state = state;
+}
+
+void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
+  auto thread = std::make_unique<Thread>();
+  const auto keep = threads_.size() < kProbesOpen ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
+  thread->state = state;
+  thread->states = {state};
+  thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));
+  thread->info.serial = capture::ThreadSerial{next_serial_++};
+  thread->info.tid = task.tid;
+  thread->info.name = task.name;
+  thread->info.start_ns = thread->info.end_ns = thread->looked_ns = thread->settled_ns = monotonic_ns();
+  thread->paid = thread->probe.schedule();
+  thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
+  sink_.thread(thread->info);
+  threads_.push_back(std::move(thread));
+}
+
+ThreadState Sampler::current_state(const Thread& thread) const {
+  if (thread.states.size() == 1) return thread.state;
+  // The state of a thread that is being made is its maker's for a moment.
+  std::vector<ThreadState> states;
+  for (const ThreadState& state : thread.states) {
+    std::uint64_t pthread = 0;
+    if (memory_.load(offset_by(state.address, target_.layout.tstate.thread_id), pthread) && pthread == state.pthread)
+      states.push_back(state);
+  }
+  if (states.empty()) return thread.state;
+  // Up to 3.11 a thread takes the lock along from one interpreter into the other, and it stays the first one's.
+  const bool locks_tell = target_.layout.gil.in_runtime == cpython::kNoField;
+  if (locks_tell)
+    for (const ThreadState& state : states)
+      if (holds_gil(memory_, target_.layout, target_.runtime, state)) return state;
+  // Else it has given the lock up, to wait or to work without it. Interpreters are entered from older ones, as a rule.
+  for (const ThreadState& state : states) {
+    Address frame{};
+    if ((!locks_tell || was_last_in_gil(memory_, target_.layout, target_.runtime, state)) &&
+        cpython::current_frame(memory_, target_.layout, state.address, frame) && !is_null(frame))
+      return state;
+  }
+  const auto is_before = [&](const ThreadState& state) { return state.address == thread.state.address; };
+  const auto before = std::find_if(states.begin(), states.end(), is_before);
+  return before != states.end() ? *before : states.back();
+}
+
+}  // namespace plimsoll::remote

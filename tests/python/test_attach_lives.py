@@ -1,0 +1,121 @@
+"""`attach`, `dump` and `top` at every moment of a process's life, and without leave to look at it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import Sequence
+
+import pytest
+
+import harness
+import plimsoll
+
+pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
+                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+
+FINE, FAILED, NO_PERMISSION, NO_SAMPLES, BAD_INPUT = 0, 1, 3, 4, 5
+SAYS_WHY = {FAILED: ("is not CPython",), NO_SAMPLES: ("no samples",), BAD_INPUT: ("has ended", "there is no process")}
+
+
+def looks(pid: int, directory: pathlib.Path) -> "list[Sequence[harness.Word]]":
+    """The ways to look at a process from outside."""
+    return [("attach", str(pid), "-d", "200ms", "-o", directory / f"{pid}.plim"),
+            ("attach", str(pid), "-d", "200ms", "--mode", "wall", "--children", "-o", directory / f"{pid}.wall.plim"),
+            ("dump", str(pid)), ("dump", str(pid), "--locals"), ("top", str(pid), "--once", "-w", "1s")]
+
+
+def test_ends_well_whatever_the_process_is_at(tmp_path: pathlib.Path) -> None:
+    # GIVEN processes that start, import, fork, are finalised, become other programs and die, one after another
+    generations = 30
+    outcomes: "dict[int, int]" = {}
+    with harness.Running([sys.executable, harness.TARGETS / "lives.py", str(generations)]) as running:
+        for number in range(generations):
+            pid = int(running.line())
+            ways = looks(pid, tmp_path)
+            # WHEN each is looked at, at another moment of its life
+            time.sleep(number % 12 * 0.01)
+            for way in [ways[number % len(ways)], ways[(number + 2) % len(ways)]]:
+                done = harness.plimsoll_command(*way)
+                outcomes[done.code] = outcomes.get(done.code, 0) + 1
+                # THEN it ends, with what it has, or says why it has nothing
+                assert done.code in (FINE, *SAYS_WHY), (way, done)
+                assert done.code == FINE or any(why in done.err for why in SAYS_WHY[done.code]), (way, done)
+        # AND the processes have noticed nothing of it
+        running.finish().expect(0)
+    assert set(outcomes) > {FINE}, outcomes
+    # AND each profile that there is can be read
+    for path in tmp_path.glob("*.plim"):
+        assert plimsoll.Profile.open(path).complete
+
+
+def test_a_stopped_process_is_looked_at_and_stays_stopped(tmp_path: pathlib.Path) -> None:
+    with harness.Running([sys.executable, harness.TARGETS / "on_command.py"]) as running:
+        running.line()
+        # GIVEN a process that has been stopped
+        os.kill(running.process.pid, signal.SIGSTOP)
+        os.waitpid(running.process.pid, os.WUNTRACED)
+        for way in looks(running.process.pid, tmp_path):
+            # WHEN it is looked at THEN that works
+            harness.plimsoll_command(*way).expect(FINE)
+        # AND it is stopped still
+        status = pathlib.Path(f"/proc/{running.process.pid}/status").read_text()
+        assert "\nState:\tT" in status
+    profile = plimsoll.Profile.open(tmp_path / f"{running.process.pid}.wall.plim")
+    assert sum(profile.samples.weight_ns) >= 50_000_000
+
+
+def test_a_process_that_ends_before_it_has_done_anything_has_no_samples(tmp_path: pathlib.Path) -> None:
+    with harness.Running([sys.executable, harness.TARGETS / "on_command.py"]) as running:
+        running.line()
+        # GIVEN a stopped process, which uses no CPU time
+        os.kill(running.process.pid, signal.SIGSTOP)
+        os.waitpid(running.process.pid, os.WUNTRACED)
+        path = tmp_path / "attached.plim"
+        with harness.Running([harness.binary(), "attach", str(running.process.pid), "-o", path]) as attached:
+            assert attached.process.stderr is not None
+            attached.process.stderr.readline()
+            # WHEN it is killed while it is recorded
+            running.process.kill()
+            # THEN the exit code says that there is nothing
+            assert "there are no samples" in attached.finish().expect(NO_SAMPLES).err
+    assert len(plimsoll.Profile.open(path).samples) == 0
+
+
+def test_of_a_zombie_it_says_that_it_has_ended(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process that has ended, whose parent has not asked for it yet
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        for way in looks(process.pid, tmp_path):
+            done = harness.plimsoll_command(*way).expect(BAD_INPUT)
+            assert f"process {process.pid} has ended" in done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.any_version
+def test_without_leave_it_says_what_gives_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process of root's, and somebody who is not root
+    nobody = pwd.getpwnam("nobody")
+    place = pathlib.Path("/var/tmp") / f"plimsoll-nobody-{os.getpid()}"
+    place.mkdir()
+    try:
+        binary = shutil.copy(harness.binary(), place / "plimsoll")
+        place.chmod(0o755)
+        with harness.Running([sys.executable, harness.TARGETS / "on_command.py"]) as running:
+            running.line()
+            for way in looks(running.process.pid, tmp_path):
+                # WHEN they look at it
+                done = harness.run([binary, *way[:2]], cwd="/", user=nobody.pw_uid, group=nobody.pw_gid,
+                                   extra_groups=[])
+                # THEN they are told what is missing, and what to do
+                assert done.code == NO_PERMISSION, done
+                assert f"no permission to look into process {running.process.pid}: " in done.err
+                assert "put sudo before the command" in done.err or "--cap-add SYS_PTRACE" in done.err
+    finally:
+        shutil.rmtree(place)
