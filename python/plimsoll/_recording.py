@@ -36,6 +36,7 @@ class Options:
     rss_interval_s: float = 0.1
     alloc_bytes: int = 0  # mean distance of sampled allocations; 0 = they are not sampled
     alloc_exact: bool = False  # all allocations are recorded
+    native_memory: bool = False  # those by malloc, too
     native: bool = False
     sources: bool = True
     tasks: bool = False
@@ -105,7 +106,8 @@ def _make(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact, native=options.native,
+            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact,
+            native_memory=options.native_memory, native=options.native,
             known_task=known_task.facts if known_task else None, sources=options.sources,
             meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
     finally:
@@ -146,6 +148,8 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _mark_collections(now)
+    if now.options.native_memory:
+        _wrap_loading(now)
     if now.options.tasks:
         from plimsoll import _tasks
 
@@ -194,6 +198,15 @@ def _wrap_thread_starts(now: _Active) -> None:
             continue
         setattr(module, name, _core.ThreadStarter(original))
         now.undo.append(_putting_back(module, name, original))
+
+
+def _wrap_loading(now: _Active) -> None:
+    """Extension modules are looked at as soon as they are loaded: malloc is recorded in them, too."""
+    import _imp
+
+    original = _imp.create_dynamic
+    _imp.create_dynamic = _core.ModuleLoader(original)  # type: ignore[assignment]
+    now.undo.append(_putting_back(_imp, "create_dynamic", original))
 
 
 def _putting_back(module: Any, name: str, original: Any) -> Callable[[], None]:

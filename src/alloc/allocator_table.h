@@ -7,9 +7,15 @@
 namespace plimsoll::alloc {
 
 // Which of the program's allocators: SampledBlock::kind.
-enum class Domain : std::uint8_t { kObject, kMemory, kRaw };
-inline constexpr std::size_t kDomains = 2;     // that are sampled: all but kRaw, which is called without the GIL, too
-inline constexpr std::size_t kAllDomains = 3;  // that are recorded exactly
+enum class Domain : std::uint8_t {
+  kObject,
+  kMemory,
+  kRaw,     // called without the GIL, too
+  kMalloc,  // the C library's, not Python's; this and what follows is not in an AllocatorTable
+  kMmap,    // the kernel's
+};
+inline constexpr std::size_t kDomains = 2;     // of an AllocatorTable that are called with the GIL held
+inline constexpr std::size_t kAllDomains = 3;  // of an AllocatorTable
 
 // An allocator as Python has it (PyMemAllocatorEx).
 struct Allocator {

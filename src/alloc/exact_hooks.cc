@@ -1,5 +1,6 @@
 #include "alloc/exact_hooks.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <utility>
 
 #include "alloc/block_map.h"
+#include "alloc/inside.h"
+#include "alloc/patched_malloc.h"
 
 namespace plimsoll::alloc {
 namespace {
@@ -28,7 +31,10 @@ struct Exact {
   std::array<bool, kAllDomains> is_installed{};
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
-  std::atomic<bool> is_locked{false};       // there is more than one GIL
+  bool is_active = false;                   // between start and stop
+  bool is_patched = false;                  // malloc is
+  bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
+  std::atomic<bool> is_locked{false};       // there is more than one GIL, or the books are of malloc, too
   std::mutex mutex;                         // guards what follows if so; else the GIL does
   int pauses = 0;
   BlockMap blocks;
@@ -50,22 +56,13 @@ constinit ExactStorage exact_storage;
 Exact* const exact = &exact_storage.exact;
 bool exact_is_made = false;
 
-// Whether the thread is inside an allocator that may turn to the raw one, whose part in it is booked already.
-[[gnu::tls_model("initial-exec")]] thread_local constinit bool is_inside = false;
-
-// The allocator below, called.
-template <typename Call>
-auto inside(Call call) {
-  const bool before = std::exchange(is_inside, true);
-  const auto result = call();
-  is_inside = before;
-  return result;
-}
+// The thread has the books, as fork must not happen while another has them.
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool is_forking = false;
 
 // The books, held.
 class Books {
  public:
-  Books() : is_locked_(exact->is_locked.load(std::memory_order_relaxed)) {
+  Books() : is_locked_(exact->is_locked.load(std::memory_order_relaxed) && !is_forking) {
     if (is_locked_) [[unlikely]]
       exact->mutex.lock();
   }
@@ -141,9 +138,9 @@ bool begin(ExactTaker* taker) {
 // ---- objects and memory ----
 
 void book(Domain domain, void* at, std::size_t size) noexcept {
+  const Books books;
   ExactTaker* taker = taker_now();
   try {
-    const Books books;
     if (!begin(taker) || exact->pauses > 0) return;
     const Ledger::Token token = exact->ledger->allocated(taker->stack(), domain, at, size);
     if (exact->blocks.set(at, token)) [[likely]]
@@ -270,7 +267,7 @@ class RawTaker {
 
 void* raw_malloc(void*, std::size_t size) {
   Allocator& from = original(Domain::kRaw);
-  void* at = from.malloc(from.context, size);
+  void* at = inside([&] { return from.malloc(from.context, size); });
   const RawTaker taker;
   if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, size);
   return at;
@@ -278,7 +275,7 @@ void* raw_malloc(void*, std::size_t size) {
 
 void* raw_calloc(void*, std::size_t count, std::size_t item) {
   Allocator& from = original(Domain::kRaw);
-  void* at = from.calloc(from.context, count, item);
+  void* at = inside([&] { return from.calloc(from.context, count, item); });
   const RawTaker taker;
   if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, count * item);
   return at;
@@ -297,13 +294,41 @@ void* raw_realloc(void*, void* at, std::size_t size) {
   Allocator& from = original(Domain::kRaw);
   if (at == nullptr) return raw_malloc(nullptr, size);
   const RawTaker taker;
-  if (taker.get() == nullptr) return from.realloc(from.context, at, size);
+  if (taker.get() == nullptr) return inside([&] { return from.realloc(from.context, at, size); });
   // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
   raw_ended(*taker.get(), at, Fate::kMoved);
-  void* moved = from.realloc(from.context, at, size);
+  void* moved = inside([&] { return from.realloc(from.context, at, size); });
   raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
   return moved;
 }
+
+// ---- malloc ----
+
+// The books as malloc and its kin see them: always locked.
+struct ExactBooks {
+  // What a block was that is given up: its end is booked already.
+  using Kept = std::size_t;
+
+  static bool is_due(std::size_t) { return !is_inside && exact->taker.load(std::memory_order_relaxed) != nullptr; }
+  static bool may_know(const void* at) { return at != nullptr && is_due(0); }
+  static void note(Domain domain, void* at, std::size_t size) noexcept { book(domain, at, size); }
+  static Kept take(void* at, NativeEnd what) noexcept {
+    const Books books;
+    const BlockMap::Word token = taker_now() != nullptr ? exact->blocks.take(at) : 0;
+    if (token == 0) return kNothing;
+    const std::size_t size = exact->ledger->facts_of(token, at).size;
+    end(token, at, what == NativeEnd::kMoved ? Fate::kMoved : Fate::kFreed);
+    return size;
+  }
+  // Its end was booked before it may be given to somebody else. If it stays after all, it is counted as allocated here.
+  static void put_back(void* at, Kept size) noexcept {
+    if (size != kNothing) book(Domain::kMalloc, at, size);
+  }
+  static void ended(Kept) {}
+
+ private:
+  static constexpr std::size_t kNothing = ~std::size_t{0};
+};
 
 // ---- in and out of the table ----
 
@@ -355,6 +380,7 @@ void remove() {
 }
 
 void forget_all() {
+  exact->is_active = false;
   exact->taker.store(nullptr);
   exact->ledger.reset();
   exact->blocks.clear();
@@ -362,25 +388,55 @@ void forget_all() {
   exact->events = {};
 }
 
-bool is_recording() { return exact_is_made && taker_now() != nullptr; }
+bool is_recording() { return exact_is_made && exact->is_active; }
+
+void make_exact() {
+  new (&exact_storage.exact) Exact;
+  const auto let_go = [] {
+    exact->mutex.unlock();
+    is_forking = false;
+  };
+  ::pthread_atfork(
+      [] {
+        exact->mutex.lock();
+        is_forking = true;
+      },
+      let_go,
+      [] {
+        exact->mutex.unlock();
+        is_forking = false;
+        exact->taker.store(nullptr);  // whose locks others may have held who do not exist here
+      });
+}
 
 }  // namespace
 
-Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters) {
-  if (!std::exchange(exact_is_made, true)) new (&exact_storage.exact) Exact;
+Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters, ExactScope scope) {
+  if (!std::exchange(exact_is_made, true)) make_exact();
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
   exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
   exact->pauses = 0;
-  exact->is_locked.store(interpreters == Interpreters::kAtOnce);
+  exact->was_patched = exact->was_patched || scope == ExactScope::kNative;
+  exact->is_locked.store(interpreters == Interpreters::kAtOnce || exact->was_patched);
+  exact->is_active = true;
   exact->taker.store(&taker);
   install();
-  return Ok{};
+  if (scope == ExactScope::kPython) return Ok{};
+  const Status patched = patch_malloc<ExactBooks>();
+  exact->is_patched = patched.ok();
+  if (!patched.ok()) abandon_exact();
+  return patched;
 }
 
 Stopped stop_exact() {
   if (!is_recording()) return Stopped::kWhole;
+  if (taker_now() == nullptr) {  // in the child of a fork that Python does not know of
+    abandon_exact();
+    return Stopped::kWhole;
+  }
   ExactTaker& taker = *taker_now();
+  if (std::exchange(exact->is_patched, false)) restore_malloc();
   bool is_whole = true;
   for (std::size_t i = 0; i < kAllDomains; ++i) is_whole = is_called(i, taker) && is_whole;
   remove();
@@ -405,12 +461,15 @@ void abandon_exact() {
   new (&exact->mutex) std::mutex;
   new (&exact->events_mutex) std::mutex;
   exact->raw_callers.store(0);
+  if (std::exchange(exact->is_patched, false)) restore_malloc();
   remove();
+  exact->taker.store(nullptr);
+  const Books books;
   forget_all();
 }
 
 void close_exact_epoch() {
-  if (!is_recording()) return;
+  if (!is_recording() || taker_now() == nullptr) return;
   const Books books;
   taker_now()->attention->fetch_or(ExactTaker::kEpoch, std::memory_order_relaxed);
   attend(*taker_now());

@@ -43,7 +43,10 @@ class ExactTaker {
 
 // The caller serialises these, and has the GIL. One recording at a time; both objects must outlive it, and the table
 // the process.
-Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters);
+// With kNative malloc and its kin, called by any thread of any module, are booked as well.
+enum class ExactScope : std::uint8_t { kPython, kNative };
+Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters,
+                   ExactScope scope = ExactScope::kPython);
 // Closes the last epoch, and tells of what is alive if that is known.
 Stopped stop_exact();
 // In the child of a fork: tells nothing.

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "alloc/inside.h"
 #include "alloc/object_heap.h"
 #include "alloc/sampled_blocks.h"
 #include "base/poisson.h"
@@ -117,7 +118,8 @@ Allocator& original(Domain domain) { return hooks->original[static_cast<std::siz
 
 void* plain_allocate(Domain domain, std::size_t size, Fill fill) {
   Allocator& from = original(domain);
-  return fill == Fill::kZeros ? from.calloc(from.context, 1, size) : from.malloc(from.context, size);
+  return inside(
+      [&] { return fill == Fill::kZeros ? from.calloc(from.context, 1, size) : from.malloc(from.context, size); });
 }
 
 SampledBlock next_sample(Domain domain, std::size_t size) {
@@ -209,18 +211,19 @@ void* hook_malloc(void*, std::size_t size) {
   if (countdown.left <= 0) [[unlikely]]
     return allocate_at_point(domain, size, Fill::kNothing);
   Allocator& from = original(domain);
-  return from.malloc(from.context, size);
+  return inside([&] { return from.malloc(from.context, size); });
 }
 
 template <Domain domain>
 void* hook_calloc(void*, std::size_t count, std::size_t item) {
   std::size_t size = 0;
   Allocator& from = original(domain);
-  if (__builtin_mul_overflow(count, item, &size) || size > PTRDIFF_MAX) return from.calloc(from.context, count, item);
+  if (__builtin_mul_overflow(count, item, &size) || size > PTRDIFF_MAX)
+    return inside([&] { return from.calloc(from.context, count, item); });
   countdown.left -= static_cast<std::int64_t>(size);
   if (countdown.left <= 0) [[unlikely]]
     return allocate_at_point(domain, size, Fill::kZeros);
-  return from.calloc(from.context, count, item);
+  return inside([&] { return from.calloc(from.context, count, item); });
 }
 
 template <Domain domain>
@@ -311,7 +314,7 @@ void* hook_realloc(void*, void* at, std::size_t size) {
     const std::lock_guard guard(hooks->mutex);
     const auto block = hooks->blocks.find(at);
     if (block) hooks->blocks.forget(at);  // before others can be given the address
-    void* moved = from.realloc(from.context, at, size);
+    void* moved = inside([&] { return from.realloc(from.context, at, size); });
     if (block && moved == nullptr) hooks->blocks.track(at, *block);
     if (block && moved != nullptr) {
       SampledBlock rest = *block;
@@ -321,7 +324,7 @@ void* hook_realloc(void*, void* at, std::size_t size) {
     if (moved == nullptr) return nullptr;
     at = moved;
   } else {
-    at = from.realloc(from.context, at, size);
+    at = inside([&] { return from.realloc(from.context, at, size); });
     if (at == nullptr) return nullptr;
   }
   countdown.left -= static_cast<std::int64_t>(size);

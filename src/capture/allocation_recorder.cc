@@ -66,11 +66,17 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
 
 void AllocationRecorder::released(const RawRelease& release) {
   const Waiting now{monotonic_ns(), release};
-  flush_releases();
+  const std::lock_guard guard(mutex_);
+  put_waiting();
   if (!waiting_.empty() || !put(now)) waiting_.push_back(now);
 }
 
 void AllocationRecorder::flush_releases() {
+  const std::lock_guard guard(mutex_);
+  put_waiting();
+}
+
+void AllocationRecorder::put_waiting() {
   if (waiting_.empty()) return;
   const auto first_left =
       std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& at) { return !put(at); });

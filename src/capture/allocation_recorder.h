@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "base/sample_ring.h"
@@ -12,7 +13,7 @@
 
 namespace plimsoll::capture {
 
-// The allocation side of one session. The caller holds the GIL, or serialises its calls otherwise.
+// The allocation side of one session. For any thread, with the GIL or without.
 class AllocationRecorder {
  public:
   AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
@@ -43,6 +44,7 @@ class AllocationRecorder {
     RawRelease release;
   };
   bool put(const Waiting& waiting);
+  void put_waiting();
   ThreadSerial serial_of_caller();
 
   const Interpreter interpreter_;
@@ -53,6 +55,7 @@ class AllocationRecorder {
   SeenFilter& seen_;
   std::atomic<std::uint64_t> next_number_{0};
   std::atomic<std::uint64_t> allocated_bytes_{0};
+  std::mutex mutex_;  // guards what follows
   std::vector<Waiting> waiting_;
 };
 

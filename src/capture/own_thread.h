@@ -6,6 +6,8 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "alloc/inside.h"
+
 namespace plimsoll::capture {
 
 // Starts a thread that blocks all signals but those of its own faults, so that no signal of the program is ever
@@ -22,5 +24,8 @@ inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(v
   if (failed == 0) ::pthread_setname_np(thread, name);
   return failed;
 }
+
+// For the beginning of such a thread: what it allocates is not the program's.
+inline void become_own_thread() { alloc::is_inside = true; }
 
 }  // namespace plimsoll::capture

@@ -13,7 +13,9 @@ namespace plimsoll::capture {
 enum class AllocationDomain : std::uint8_t {
   kObject,  // PyObject_Malloc: objects
   kMemory,  // PyMem_Malloc: what objects own
-  kRaw,     // PyMem_RawMalloc: what Python has of the system; in exact recordings
+  kRaw,     // PyMem_RawMalloc: what Python has of the system
+  kMalloc,  // malloc and its kin, called by others than Python's allocators
+  kMmap,    // anonymous memory of mmap, likewise
 };
 
 // A block that was sampled; then come the frames.

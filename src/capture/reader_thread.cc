@@ -50,6 +50,7 @@ void ReaderThread::abandon() {
 }
 
 void ReaderThread::run() {
+  become_own_thread();
   os::wake_on_time();
   tid_.store(static_cast<std::int32_t>(os::current_tid()));
   tid_.notify_all();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "alloc/patched_malloc.h"
 #include "base/clock.h"
 #include "capture/native_sample.h"
 #include "capture/own_thread.h"
@@ -117,6 +118,7 @@ Session::~Session() {
 }
 
 void Session::run() {
+  become_own_thread();
   drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
   drain_tid_.notify_all();
   std::int64_t interval = kShortestDrainInterval;
@@ -156,6 +158,7 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
 
 void Session::drain_once() {
   const std::int64_t now = monotonic_ns();
+  alloc::patch_new_modules();
   if (exact_ != nullptr) exact_->collect(resolver_);
   tell_of_threads();
   if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);

@@ -66,6 +66,7 @@ class Run final : public Command {
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
+           "  plimsoll run --native-memory app.py       and what C libraries take from malloc: NumPy's arrays\n"
            "  plimsoll run --native app.py              C functions and libraries, too: plimsoll show app.plim "
            "--native\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"
@@ -97,6 +98,8 @@ class Run final : public Command {
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees; "
            "--alloc=exact records all of them")
         ->type_name("[=BYTES]");
+    app.add_flag("--native-memory", settings_.native_memory,
+                 "Allocations that C libraries make by malloc, too, such as NumPy's arrays; implies --alloc");
     app.add_flag("--native", settings_.native,
                  "Record machine code, too: C functions and libraries (CPython 3.11 and newer on x86-64; PyPy)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
@@ -133,6 +136,7 @@ class Run final : public Command {
     if (!file.ok()) return file.error();
     if (no_sources_) settings_.sources = false;
     fill_in(settings_, file.value());
+    if (settings_.native_memory.value_or(false) && !settings_.alloc) settings_.alloc = "512K";
     PLIMSOLL_TRY(check_settings());
     const Result<std::string> interpreter = find_interpreter(python_);
     if (!interpreter.ok()) return interpreter.error();
@@ -171,6 +175,7 @@ class Run final : public Command {
     const std::pair<const char*, bool> inside[] = {{"--engine", settings_.engine.value_or("auto") != "auto"},
                                                    {"--mem", settings_.mem.value_or(false)},
                                                    {"--alloc", settings_.alloc.has_value()},
+                                                   {"--native-memory", settings_.native_memory.value_or(false)},
                                                    {"--native", settings_.native.value_or(false)},
                                                    {"--jitlog", jitlog_},
                                                    {"--safe-mode", settings_.safe_mode.value_or(false)},
@@ -273,6 +278,7 @@ class Run final : public Command {
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
     if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
     if (is_exact()) say("alloc_exact", "1");
+    if (settings_.native_memory.value_or(false)) say("native_memory", "1");
     if (settings_.native.value_or(false)) say("native", "1");
     if (!settings_.sources.value_or(true)) say("sources", "");
     if (settings_.tasks.value_or(false)) say("tasks", "1");

@@ -45,6 +45,7 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "mode") return assign(settings.mode, name, text, path);
   if (name == "engine") return assign(settings.engine, name, text, path);
   if (name == "mem") return assign(settings.mem, name, text, path);
+  if (name == "native_memory") return assign(settings.native_memory, name, text, path);
   if (name == "alloc") return assign(settings.alloc, name, text, path);
   if (name == "native") return assign(settings.native, name, text, path);
   if (name == "children") return assign(settings.children, name, text, path);
@@ -55,11 +56,11 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "max_overhead") return assign(settings.max_overhead, name, text, path);
   if (name == "memory_limit") return assign(settings.memory_limit, name, text, path);
   if (name == "max_depth") return assign(settings.max_depth, name, text, path);
-  return Error{
-      ErrorKind::kUsage,
-      fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, alloc, native, children, "
-                  "format, safe_mode, sources, tasks, max_overhead, memory_limit, max_depth",
-                  path, name)};
+  return Error{ErrorKind::kUsage,
+               fmt::format("{}: no setting '{}'; there are output, rate, duration, mode, engine, mem, alloc, "
+                           "native_memory, native, children, "
+                           "format, safe_mode, sources, tasks, max_overhead, memory_limit, max_depth",
+                           path, name)};
 }
 
 std::string as_text(const toml::node& value) {
@@ -114,6 +115,7 @@ void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.engine, other.engine);
   fill(settings.mem, other.mem);
   fill(settings.alloc, other.alloc);
+  fill(settings.native_memory, other.native_memory);
   fill(settings.native, other.native);
   fill(settings.children, other.children);
   fill(settings.format, other.format);

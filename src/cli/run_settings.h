@@ -18,6 +18,7 @@ struct RunSettings {
   std::optional<std::string> engine;
   std::optional<bool> mem;
   std::optional<std::string> alloc;  // bytes, with a unit
+  std::optional<bool> native_memory;
   std::optional<bool> native;
   std::optional<bool> children;
   std::optional<std::string> format;

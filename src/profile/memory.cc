@@ -1,6 +1,7 @@
 #include "profile/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 
@@ -61,6 +62,11 @@ std::vector<MemoryRow> flat_of(const Profile& profile, const std::vector<MemoryE
 }
 
 }  // namespace
+
+const char* domain_name(std::uint8_t domain) {
+  constexpr std::array<const char*, 5> kNames = {"object", "memory", "raw", "malloc", "mmap"};
+  return domain < kNames.size() ? kNames[domain] : "?";
+}
 
 void MemoryEstimate::add(const AllocationRow& row, std::uint64_t distance) {
   const double weight = weight_of(row, distance);

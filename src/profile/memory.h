@@ -13,6 +13,9 @@
 
 namespace plimsoll::profile {
 
+// What an allocator is called, by AllocationRow::domain: object, memory, raw, malloc or mmap.
+const char* domain_name(std::uint8_t domain);
+
 // Which allocations are looked at.
 enum class MemoryView : std::uint8_t {
   kAllocated,  // all of them, freed since or not

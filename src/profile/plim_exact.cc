@@ -59,7 +59,7 @@ void ExactEncoder::put(std::string& out, const AllocationChange& change, std::in
 ExactDecoder::Numbers ExactDecoder::next(VarintCursor& cursor, const Numbers& before) {
   Numbers row;
   row.change = cursor.bounded(static_cast<std::uint64_t>(ExactChange::kPeak));
-  row.domain = cursor.bounded(static_cast<std::uint64_t>(capture::AllocationDomain::kRaw));
+  row.domain = cursor.bounded(static_cast<std::uint64_t>(capture::AllocationDomain::kMmap));
   row.thread = cursor.varint();
   // A sum that does not fit is no stack, and no time.
   if (__builtin_add_overflow(before.stack, cursor.signed_varint(), &row.stack)) row.stack = -1;

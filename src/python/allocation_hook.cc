@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "alloc/exact_hooks.h"
+#include "alloc/native_sampling.h"
+#include "alloc/patched_malloc.h"
 #include "alloc/sampling_hooks.h"
 #include "base/clock.h"
 #include "python/compat.h"
@@ -27,6 +29,8 @@ using capture::AllocationDomain;
 static_assert(static_cast<int>(Domain::kObject) == static_cast<int>(AllocationDomain::kObject));
 static_assert(static_cast<int>(Domain::kMemory) == static_cast<int>(AllocationDomain::kMemory));
 static_assert(static_cast<int>(Domain::kRaw) == static_cast<int>(AllocationDomain::kRaw));
+static_assert(static_cast<int>(Domain::kMalloc) == static_cast<int>(AllocationDomain::kMalloc));
+static_assert(static_cast<int>(Domain::kMmap) == static_cast<int>(AllocationDomain::kMmap));
 static_assert(alloc::ExactTaker::kEpoch == capture::ExactRecorder::kWantsEpoch);
 
 PyMemAllocatorDomain python_domain(Domain domain) {
@@ -54,6 +58,32 @@ class PythonAllocators final : public alloc::AllocatorTable {
   }
 };
 
+capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_bytes) {
+  capture::RawAllocation raw;
+  raw.number = block.number;
+  raw.size = block.size;
+  raw.chance_bytes = chance_bytes;
+  raw.domain = static_cast<AllocationDomain>(block.kind);
+  return raw;
+}
+
+// Notes samples of what is allocated without the GIL.
+class NativeRecordingTaker final : public alloc::NativeTaker {
+ public:
+  capture::AllocationRecorder* recorder = nullptr;
+
+  std::uint64_t next_number() override { return recorder->next_number(); }
+  bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) override {
+    return recorder->allocated(raw_of(block, chance_bytes));
+  }
+  void ended(const SampledBlock& block) override {
+    capture::RawRelease raw;
+    raw.number = block.number;
+    raw.is_freed = 1;
+    recorder->released(raw);
+  }
+};
+
 // Notes samples in a recording.
 class RecordingTaker final : public alloc::SampleTaker {
  public:
@@ -62,12 +92,7 @@ class RecordingTaker final : public alloc::SampleTaker {
   std::uint64_t next_number() override { return recorder->next_number(); }
   void count_bytes(std::uint64_t bytes) override { recorder->count_bytes(bytes); }
   bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) override {
-    capture::RawAllocation raw;
-    raw.number = block.number;
-    raw.size = block.size;
-    raw.chance_bytes = chance_bytes;
-    raw.domain = static_cast<AllocationDomain>(block.kind);
-    return recorder->allocated(raw);
+    return recorder->allocated(raw_of(block, chance_bytes));
   }
   void ended(const void* at, const SampledBlock& block, alloc::End end) override {
     capture::RawRelease raw;
@@ -142,6 +167,7 @@ class BooksTaker final : public alloc::ExactTaker {
 // The hooks point to these until the process is gone.
 PythonAllocators allocators;
 RecordingTaker taker;
+NativeRecordingTaker native_taker;
 BooksTaker books_taker;
 
 // Whether there are interpreters that run at the same time, or may be at any moment.
@@ -167,25 +193,40 @@ Status can_record_allocations() {
                "free-threaded builds of Python cannot record allocations yet: leave out --alloc (alloc_bytes)"};
 }
 
-Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes) {
+Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
+                                 AllocationScope scope) {
   PLIMSOLL_TRY(can_record_allocations());
-  taker.recorder = &recorder;
-  const Status started = alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now());
-  if (!started.ok()) taker.recorder = nullptr;
+  taker.recorder = native_taker.recorder = &recorder;
+  // Python's own hooks first: where they lie below, the C library's are told that a block is known.
+  PLIMSOLL_TRY(alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now()));
+  const bool is_native = scope == AllocationScope::kNative;
+  return alloc::start_native_sampling(native_taker, allocators, mean_bytes,
+                                      is_native ? alloc::NativeScope::kEverything : alloc::NativeScope::kRaw);
+}
+
+Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope) {
+  PLIMSOLL_TRY(can_record_allocations());
+  books_taker.begin(recorder);
+  const bool is_native = scope == AllocationScope::kNative;
+  const Status started = alloc::start_exact(books_taker, allocators, interpreters_now(),
+                                            is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython);
+  if (!started.ok()) books_taker.end();
   return started;
 }
 
-Status start_exact_allocations(capture::ExactRecorder& recorder) {
-  PLIMSOLL_TRY(can_record_allocations());
-  books_taker.begin(recorder);
-  const Status started = alloc::start_exact(books_taker, allocators, interpreters_now());
-  if (!started.ok()) books_taker.end();
-  return started;
+void look_for_new_modules() {
+  if (!alloc::has_new_modules()) return;
+  // Whoever is loading one may wait for the GIL.
+  Py_BEGIN_ALLOW_THREADS;
+  alloc::patch_new_modules();
+  Py_END_ALLOW_THREADS;
 }
 
 void close_allocation_epoch() { alloc::close_exact_epoch(); }
 
 void stop_recording_allocations() {
+  alloc::stop_native_sampling();
+  native_taker.recorder = nullptr;
   const bool is_whole = alloc::stop_sampling() == alloc::Stopped::kWhole;
   if (capture::AllocationRecorder* recorder = std::exchange(taker.recorder, nullptr)) {
     if (!is_whole) recorder->count_cut_short();
@@ -197,6 +238,8 @@ void stop_recording_allocations() {
 }
 
 void abandon_allocations() {
+  alloc::abandon_native_sampling();
+  native_taker.recorder = nullptr;
   alloc::abandon_sampling();
   taker.recorder = nullptr;
   alloc::abandon_exact();
@@ -211,11 +254,13 @@ Status prepare_for_interpreter() {
 
 void pause_allocations() {
   alloc::pause_sampling();
+  alloc::pause_native_sampling();
   alloc::pause_exact();
 }
 
 void resume_allocations() {
   alloc::resume_sampling();
+  alloc::resume_native_sampling();
   alloc::resume_exact();
 }
 

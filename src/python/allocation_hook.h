@@ -14,10 +14,20 @@ namespace plimsoll::python {
 // kUnsupported in free-threaded builds, whose collector must find all objects in their own heaps.
 Status can_record_allocations();
 
+// Whose allocations are recorded.
+enum class AllocationScope : std::uint8_t {
+  kPython,  // PyObject_Malloc, PyMem_Malloc and PyMem_RawMalloc
+  kNative,  // and malloc and its kin, by whomever they are called
+};
+
 // All need the GIL. One recording at a time.
-Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes);
-// Likewise, of all of them: PyObject_Malloc, PyMem_Malloc and PyMem_RawMalloc.
-Status start_exact_allocations(capture::ExactRecorder& recorder);
+Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
+                                 AllocationScope scope);
+// Likewise, of all of them.
+Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope);
+// Modules may have been loaded: if malloc is recorded, it is in them, too. Lets go of the GIL if there is something to
+// do.
+void look_for_new_modules();
 // Tells the exact recorder all that there is, so that it can be written.
 void close_allocation_epoch();
 // Tells the recorder the types of the blocks that are alive, and leaves it alone from then on.

@@ -81,10 +81,7 @@ nb::list memory_over_time(const Profile& profile, std::size_t moments) {
   return rows;
 }
 
-const char* domain_name(std::uint8_t domain) {
-  if (domain == 0) return "object";
-  return domain == 1 ? "memory" : "raw";
-}
+const char* domain_name(std::uint8_t domain) { return profile::domain_name(domain); }
 
 nb::list allocations(const Profile& profile) {
   nb::list rows;

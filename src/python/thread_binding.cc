@@ -146,13 +146,32 @@ bool announces_interpreters(const char* event, PyObject* args) {
   return false;
 }
 
-// Python's audit events come as C calls before the thing happens. Two are ours; the rest cost a comparison or two.
+// What loads an extension module (_imp.create_dynamic), and then looks at what came with it. Without a Python frame of
+// its own, as ThreadStarter.
+class ModuleLoader {
+ public:
+  explicit ModuleLoader(nb::object load) : load_(std::move(load)) {}
+
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    nb::object module = load_(*args, **kwargs);
+    look_for_new_modules();
+    return module;
+  }
+  [[nodiscard]] std::string repr() const { return nb::repr(load_).c_str(); }
+
+ private:
+  nb::object load_;
+};
+
+// Python's audit events come as C calls before the thing happens. Three are ours; the rest cost a comparison or two.
 int on_audit(const char* event, PyObject* args, void*) {
   if (announces_interpreters(event, args)) {
     const Status prepared = prepare_for_interpreter();
     if (!prepared.ok()) PyErr_SetString(PyExc_RuntimeError, prepared.error().message.c_str());
     return prepared.ok() ? 0 : -1;
   }
+  // A function of a library is looked up before it can be called.
+  if (std::strcmp(event, "ctypes.dlsym") == 0) look_for_new_modules();
   if (std::strcmp(event, "os.exec") != 0) return 0;
   capture::Session* session = current_recording();
   if (session == nullptr) return 0;
@@ -171,6 +190,10 @@ void bind_threads(nb::module_& module) {
       .def(nb::init<nb::object>())
       .def("__call__", &ThreadStarter::call)
       .def("__repr__", &ThreadStarter::repr);
+  nb::class_<ModuleLoader>(module, "ModuleLoader", "Loads extension modules whose allocations are recorded.")
+      .def(nb::init<nb::object>())
+      .def("__call__", &ModuleLoader::call)
+      .def("__repr__", &ModuleLoader::repr);
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())
       .def("__call__", &CollectionMarker::call);

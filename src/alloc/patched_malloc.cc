@@ -1,0 +1,61 @@
+#include "alloc/patched_malloc.h"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace plimsoll::alloc {
+namespace {
+
+// What is replaced. Never destroyed, as threads of ours may look at it to the end of the process.
+struct Patched {
+  std::mutex mutex;  // guards the imports, and passes over the modules
+  std::vector<Import> imports;
+  std::atomic<bool> is_on{false};
+  std::atomic<std::uint64_t> loads{0};  // modules_loaded() as of the last pass
+};
+Patched& patched() {
+  static Patched* const made = new Patched;
+  return *made;
+}
+
+}  // namespace
+
+Status patch_malloc_with(std::span<const Import> imports) {
+  Patched& state = patched();
+  const std::uint64_t loads = modules_loaded();
+  wait_for_loading();
+  const std::lock_guard guard(state.mutex);
+  state.imports.assign(imports.begin(), imports.end());
+  const PatchCounts counts = patch_imports(state.imports);
+  state.loads.store(loads);
+  if (counts.words == 0)
+    return Error{ErrorKind::kUnsupported, "no module of this program calls malloc in a way that can be watched"};
+  state.is_on.store(true);
+  return Ok{};
+}
+
+void restore_malloc() {
+  Patched& state = patched();
+  const std::lock_guard guard(state.mutex);
+  state.is_on.store(false);
+  restore_imports(state.imports);
+}
+
+bool has_new_modules() {
+  const Patched& state = patched();
+  return state.is_on.load(std::memory_order_relaxed) && state.loads.load() != modules_loaded();
+}
+
+void patch_new_modules() {
+  if (!has_new_modules()) return;
+  Patched& state = patched();
+  const std::uint64_t loads = modules_loaded();
+  wait_for_loading();
+  const std::lock_guard guard(state.mutex);
+  if (!state.is_on.load() || state.loads.load() == loads) return;
+  patch_imports(state.imports);
+  state.loads.store(loads);
+}
+
+}  // namespace plimsoll::alloc
