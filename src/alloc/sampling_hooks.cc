@@ -46,6 +46,7 @@ struct Hooks {
   // Guards what follows, and the blocks: interpreters with GILs of their own share all this.
   std::mutex mutex;
   SampleTaker* taker = nullptr;  // null: nothing is sampled
+  bool is_active = false;        // between start and stop
   AllocatorTable* table = nullptr;
   std::uint64_t mean_bytes = 0;
   std::uint32_t session = 0;
@@ -431,7 +432,12 @@ void make_hooks() {
         hooks->heap_mutex.lock();
         hooks->mutex.lock();
       },
-      release_locks, release_locks);
+      release_locks,
+      [] {
+        hooks->mutex.unlock();
+        hooks->heap_mutex.unlock();
+        hooks->taker = nullptr;  // whose locks threads may have held that do not exist here
+      });
 }
 
 // For a recording that starts.
@@ -454,9 +460,10 @@ Status choose_tier(Interpreters interpreters) {
   return Ok{};
 }
 
-bool is_sampling() { return hooks_are_made && hooks->taker != nullptr; }
+bool is_sampling() { return hooks_are_made && hooks->is_active; }
 
 void end_sampling() {
+  hooks->is_active = false;
   hooks->taker = nullptr;
   hooks->gives = false;
   hooks->heap.set_distance(0);
@@ -471,6 +478,7 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
   {
     const std::lock_guard guard(hooks->mutex);
     hooks->taker = &taker;
+    hooks->is_active = true;
     hooks->mean_bytes = mean_bytes;
     hooks->pauses = 0;
     hooks->gives = hooks->tier != Tier::kCounting;

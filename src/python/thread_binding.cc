@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "python/allocation_hook.h"
@@ -171,7 +172,8 @@ int on_audit(const char* event, PyObject* args, void*) {
     return prepared.ok() ? 0 : -1;
   }
   // A function of a library is looked up before it can be called.
-  if (std::strcmp(event, "ctypes.dlsym") == 0) look_for_new_modules();
+  constexpr std::string_view kLookUp = "ctypes.dlsym";  // and ctypes.dlsym/handle
+  if (std::strncmp(event, kLookUp.data(), kLookUp.size()) == 0) look_for_new_modules();
   if (std::strcmp(event, "os.exec") != 0) return 0;
   capture::Session* session = current_recording();
   if (session == nullptr) return 0;
