@@ -49,7 +49,7 @@ CallNode CallTree::stack_of_caller() {
   Chain& chain = chain_of_caller();
   const Address state = interpreter_.thread_state_of_caller().address;
   Address frame{};
-  if (is_null(state)) return chain.root;
+  if (is_null(state)) return native_root(chain);
   if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame))
     return unproven(chain, cpython::WalkStop::kUnreadable);
   if (is_same(chain, frame)) [[likely]]
@@ -184,8 +184,16 @@ CallNode CallTree::node_of(CallNode parent, const cpython::PyFrame& frame) {
   return made;
 }
 
+CallNode CallTree::native_root(Chain& chain) {
+  if (chain.native_root != 0) return chain.native_root;
+  const std::lock_guard guard(mutex_);
+  return chain.native_root = root_of(chain.thread, CallNodeInfo::Kind::kNative);
+}
+
 CallNode CallTree::root_of(ThreadSerial thread, CallNodeInfo::Kind kind) {
-  auto& roots = kind == CallNodeInfo::Kind::kThread ? thread_roots_ : truncated_roots_;
+  auto& roots = kind == CallNodeInfo::Kind::kThread   ? thread_roots_
+                : kind == CallNodeInfo::Kind::kNative ? native_roots_
+                                                      : truncated_roots_;
   const std::size_t row = thread.is_none() ? 0 : thread.index() + 1U;
   if (row >= roots.size()) roots.resize(row + 1);
   if (roots[row] != 0) return roots[row];

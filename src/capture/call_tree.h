@@ -28,7 +28,8 @@ struct CallNodeInfo {
   // What it adds to the stack.
   enum class Kind : std::uint8_t {
     kFrame,
-    kThread,     // `thread` is meant; what it runs is not Python, or none
+    kThread,     // `thread` is meant, and that it runs no Python code at the moment
+    kNative,     // likewise, of a thread that Python does not know
     kTruncated,  // outer frames are missing
   };
   Kind kind = Kind::kFrame;
@@ -75,6 +76,7 @@ class CallTree {
   struct Chain {
     ThreadSerial thread;
     CallNode root = 0;
+    CallNode native_root = 0;  // 0: it was not met without Python
     std::uint32_t deaths = 0;  // of code objects, when it was proven
     std::vector<Link> links;   // outermost first
     std::vector<Known> known;  // by known_row, since the last death; found without a lock
@@ -106,6 +108,7 @@ class CallTree {
   CallNode prove(Chain& chain, const Link& link, CallNode parent, cpython::WalkStop& stop);
   CallNode node_of(CallNode parent, const cpython::PyFrame& frame);
   CallNode new_node(const CallNodeInfo& info);
+  CallNode native_root(Chain& chain);
   CallNode root_of(ThreadSerial thread, CallNodeInfo::Kind kind);
   // Of a chain that is too long to be kept: its innermost frames.
   CallNode truncated(Chain& chain);
@@ -121,7 +124,7 @@ class CallTree {
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Chain>> chains_;
   boost::unordered_flat_map<Key, CallNode, boost::hash<Key>> nodes_;
-  std::vector<CallNode> thread_roots_, truncated_roots_;  // by ThreadSerial
+  std::vector<CallNode> thread_roots_, native_roots_, truncated_roots_;  // by ThreadSerial
   CallNode last_node_ = 0;
   std::vector<CallNodeInfo> new_;
 };

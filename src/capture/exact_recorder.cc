@@ -105,6 +105,7 @@ bool ExactRecorder::find_stack(CallNode number, Sample& sample, Resolver& resolv
   std::reverse(frames_.begin(), frames_.end());
   const bool has_root = at != 0;
   sample.is_truncated = has_root && nodes_[at].kind == CallNodeInfo::Kind::kTruncated;
+  sample.has_python = !has_root || nodes_[at].kind != CallNodeInfo::Kind::kNative;
   sample.frames = frames_;
   return is_known;
 }

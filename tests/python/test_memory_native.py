@@ -30,7 +30,7 @@ def by_function(profile: plimsoll.Profile, domains: "tuple[str, ...]") -> "dict[
         if row.domain not in domains:
             continue
         name = profile.frames_of(row.stack)[-1].function.name
-        if name == "[no Python frame]" and profile.threads[row.thread].name != "MainThread":
+        if name == "[native thread]":
             name = ""
         whole, alive = sums.get(name, (0.0, 0.0))
         size = row.size * (row.blocks if is_sampled else 1)

@@ -1,0 +1,62 @@
+#include "alloc/imports.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace plimsoll::alloc {
+namespace {
+
+std::atomic<int> calls{0};
+
+void* counted_malloc(std::size_t size) {
+  ++calls;
+  return std::malloc(size);
+}
+
+// Lets the C++ library, a module that imports malloc, call it.
+int calls_of_library() {
+  calls = 0;
+  ::operator delete(::operator new(100));
+  return calls;
+}
+
+TEST(Imports, AreReplacedAndPutBack) {
+  const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")},
+                            {"no_such_function_at_all", reinterpret_cast<void*>(&counted_malloc), nullptr}};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(calls_of_library(), 0);
+    const PatchCounts patched = patch_imports(imports);
+    EXPECT_GE(patched.words, 1U);
+    EXPECT_EQ(patched.failures, 0U);
+    // WHEN the library allocates THEN it is by ours, once
+    EXPECT_EQ(calls_of_library(), 1);
+    // WHEN it is done again THEN there is nothing left to do
+    EXPECT_EQ(patch_imports(imports).words, 0U);
+    // AND what was replaced is put back
+    EXPECT_EQ(restore_imports(imports).words, patched.words);
+    EXPECT_EQ(restore_imports(imports).words, 0U);
+  }
+  EXPECT_EQ(calls_of_library(), 0);
+}
+
+TEST(Imports, OfAModuleWithAnotherFunctionOfThatNameAreLeftAlone) {
+  // GIVEN that the program's malloc is thought to be another than the one that the modules call
+  const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("qsort")}};
+  // THEN nothing is replaced that would be called with another's blocks
+  EXPECT_EQ(patch_imports(imports).words, 0U);
+  EXPECT_EQ(calls_of_library(), 0);
+}
+
+TEST(Imports, OurOwnModuleIsLeftAlone) {
+  const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")}};
+  patch_imports(imports);
+  calls = 0;
+  std::free(std::malloc(100));
+  restore_imports(imports);
+  EXPECT_EQ(calls, 0);
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc

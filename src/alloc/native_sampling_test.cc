@@ -1,0 +1,194 @@
+#include "alloc/native_sampling.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "alloc/exact_hooks.h"
+#include "alloc/inside.h"
+#include "base/poisson.h"
+
+namespace plimsoll::alloc {
+namespace {
+
+// A table of allocators with a raw one that is the C library's.
+class RawTable final : public AllocatorTable {
+ public:
+  RawTable() {
+    now_.fill({nullptr, [](void*, std::size_t size) { return std::malloc(size); },
+               [](void*, std::size_t count, std::size_t item) { return std::calloc(count, item); },
+               [](void*, void* at, std::size_t size) { return std::realloc(at, size); },
+               [](void*, void* at) { std::free(at); }});
+  }
+  [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
+  void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
+  [[nodiscard]] bool is_plain() const override { return true; }
+
+ private:
+  std::array<Allocator, kAllDomains> now_;
+};
+
+// Sums up what it is told; in any thread.
+class Counter final : public NativeTaker {
+ public:
+  explicit Counter(std::uint64_t mean_bytes) : mean_bytes_(mean_bytes) {}
+  std::uint64_t next_number() override { return ++numbers_; }
+  bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) override {
+    ++samples;
+    const double weight = 1 / chance_of_sample(chance_bytes, mean_bytes_);
+    bytes += static_cast<double>(block.size) * weight;
+    if (static_cast<Domain>(block.kind) == Domain::kMalloc) ++mallocs;
+    return true;
+  }
+  void ended(const SampledBlock&) override { ++ends; }
+
+  std::atomic<std::uint64_t> samples{0}, mallocs{0}, ends{0};
+  std::atomic<double> bytes{0};
+
+ private:
+  const std::uint64_t mean_bytes_;
+  std::atomic<std::uint64_t> numbers_{0};
+};
+
+// Blocks of the C++ library's, which is a module that imports malloc, as the test itself is left alone.
+void* allocate(std::size_t size) { return ::operator new(size); }
+void release(void* at) { ::operator delete(at); }
+
+TEST(NativeSampling, SumsAreRight) {
+  // GIVEN a recording of malloc
+  constexpr std::uint64_t kMean = 4096;
+  RawTable table;
+  Counter counter(kMean);
+  std::vector<void*> kept;
+  kept.reserve(20'000);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  // WHEN blocks of many sizes are allocated by another module, and half of them freed
+  double truth = 0;
+  for (std::size_t i = 0; i < 40'000; ++i) {
+    const std::size_t size = 16 + i * 37 % 1500;
+    truth += static_cast<double>(size);
+    void* at = allocate(size);
+    if (i % 2 == 0)
+      release(at);
+    else
+      kept.push_back(at);
+  }
+  const std::uint64_t samples = counter.samples, ends = counter.ends;
+  for (void* at : kept) release(at);
+  stop_native_sampling();
+  // THEN the samples stand for all of them, and end with them
+  EXPECT_NEAR(counter.bytes, truth, truth * 0.06);
+  EXPECT_EQ(counter.samples, counter.mallocs);
+  EXPECT_NEAR(static_cast<double>(ends), static_cast<double>(samples) / 2, 0.06 * static_cast<double>(samples));
+  EXPECT_EQ(counter.samples, counter.ends);
+  EXPECT_EQ(living_native_samples(), 0U);
+}
+
+TEST(NativeSampling, LargeBlocksAreCertain) {
+  constexpr std::uint64_t kMean = 100'000;
+  RawTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  for (int i = 0; i < 100; ++i) release(allocate(kMean));
+  stop_native_sampling();
+  EXPECT_EQ(counter.samples, 100U);
+  EXPECT_EQ(counter.bytes, 100.0 * kMean);
+}
+
+TEST(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
+  constexpr std::uint64_t kMean = 64;
+  RawTable table;
+  Counter counter(kMean);
+  std::vector<void*> blocks;
+  blocks.reserve(100);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  inside([&] {
+    for (int i = 0; i < 100; ++i) blocks.push_back(allocate(1000));
+    return 0;
+  });
+  for (void* at : blocks) release(at);
+  stop_native_sampling();
+  EXPECT_EQ(counter.samples, 0U);
+}
+
+TEST(NativeSampling, RawBlocksAreThere) {
+  constexpr std::uint64_t kMean = 64;
+  RawTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kRaw).ok());
+  const Allocator raw = table.get(Domain::kRaw);
+  void* at = raw.malloc(raw.context, 1000);
+  EXPECT_EQ(counter.samples, 1U);
+  at = raw.realloc(raw.context, at, 5000);
+  EXPECT_EQ(counter.samples, 2U);
+  EXPECT_EQ(counter.ends, 1U);
+  raw.free(raw.context, at);
+  stop_native_sampling();
+  EXPECT_EQ(counter.samples, counter.ends);
+  EXPECT_EQ(counter.mallocs, 0U);
+  // THEN the table is what it was
+  EXPECT_NE(table.get(Domain::kRaw).free, raw.free);
+}
+
+TEST(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
+  // GIVEN threads that hand blocks to each other
+  std::atomic<bool> is_done{false};
+  std::array<std::atomic<void*>, 64> slots{};
+  std::vector<std::jthread> threads;
+  for (std::uint64_t i = 1; i <= 4; ++i)
+    threads.emplace_back([&, i] {
+      std::uint64_t random = i;
+      while (!is_done) {
+        const std::uint64_t drawn = next_random(random);
+        const std::size_t size = 8 + drawn % 5000;
+        auto* block = static_cast<char*>(allocate(size));
+        block[0] = block[size - 1] = static_cast<char>(i);
+        if (void* before = slots[drawn >> 32U & 63U].exchange(block)) release(before);
+      }
+    });
+  RawTable table;
+  std::vector<std::unique_ptr<Counter>> counters;
+  for (int i = 0; i < 30; ++i) {
+    counters.push_back(std::make_unique<Counter>(512));
+    ASSERT_TRUE(start_native_sampling(*counters.back(), table, 512, NativeScope::kEverything).ok());
+    while (counters.back()->samples < 1000) std::this_thread::yield();
+    stop_native_sampling();
+    EXPECT_LE(counters.back()->ends, counters.back()->samples);
+    EXPECT_EQ(living_native_samples(), 0U);
+  }
+  is_done = true;
+  threads.clear();
+  for (std::atomic<void*>& slot : slots)
+    if (void* at = slot.exchange(nullptr)) release(at);
+}
+
+TEST(NativeSampling, AChildOfAForkTellsNothing) {
+  constexpr std::uint64_t kMean = 64;
+  RawTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  void* from_before = allocate(10'000);
+  const std::uint64_t samples = counter.samples;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    release(from_before);
+    release(allocate(10'000));
+    ::_exit(counter.samples == samples && counter.ends == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  release(from_before);
+  stop_native_sampling();
+  EXPECT_EQ(counter.ends, counter.samples);
+}
+
+}  // namespace
+}  // namespace plimsoll::alloc
