@@ -68,6 +68,17 @@ std::string what_it_is(const MemoryQuestion& question, const MemoryReport& repor
   return "?";
 }
 
+// Who gave it out, if there is more than one.
+std::string domains_text(const Profile& profile, const MemoryQuestion& question) {
+  const std::vector<profile::DomainRow> rows = profile::memory_by_domain(profile, question);
+  if (rows.size() < 2) return {};
+  std::string out = "by allocator:";
+  for (const profile::DomainRow& row : rows)
+    out += fmt::format("{} {} {}", &row == rows.data() ? "" : " ·", profile::domain_name(row.domain),
+                       bytes_text(row.all.bytes));
+  return out + "\n";
+}
+
 std::string heading(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
                     const Page& page) {
   const std::string distance = format_bytes(static_cast<std::int64_t>(profile.allocation_distance));
@@ -82,15 +93,19 @@ std::string heading(const Profile& profile, const MemoryQuestion& question, cons
     out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
                        format_count(report.all.samples), distance);
   if (const std::int64_t counted = counted_bytes(profile); question.view == MemoryView::kAllocated && counted > 0)
-    out += fmt::format("counted: {} in all\n", format_bytes(counted));
-  return out + "\n";
+    out += fmt::format("counted: {} by Python's object and memory allocators\n", format_bytes(counted));
+  return out + domains_text(profile, question) + "\n";
 }
 
 std::string notes(const Profile& profile, const Page& page) {
-  std::string out = page.paint(Style::kDim,
-                               "of Python's object and memory allocators; not of C libraries that call malloc (NumPy's "
-                               "arrays, for one), nor of objects\nthat Python keeps for reuse") +
-                    "\n";
+  const bool has_native = !profile.meta_value("native_memory").empty();
+  std::string out =
+      page.paint(Style::kDim, has_native ? "of Python's allocators, and of malloc as other libraries call it; not "
+                                           "of objects that Python keeps for reuse"
+                                         : "of Python's allocators; not of C libraries that call malloc (NumPy's "
+                                           "arrays, for one: plimsoll run\n--native-memory), nor of objects that "
+                                           "Python keeps for reuse") +
+      "\n";
   for (const profile::Drop& drop : profile.drops) {
     if (drop.reason == "allocation not recorded")
       out +=
@@ -168,7 +183,9 @@ std::string flat_text(const Profile& profile, const MemoryQuestion& question, co
 
 std::string type_name(const Profile& profile, const profile::TypeRow& row) {
   if (!row.type.is_none()) return printable(profile.strings[row.type]);
-  return row.is_object ? "[type not known]" : "[memory that objects own]";
+  if (row.is_object) return "[type not known]";
+  constexpr std::uint8_t kMemory = 1;
+  return row.domain == kMemory ? "[memory that objects own]" : fmt::format("[{}]", profile::domain_name(row.domain));
 }
 
 std::string types_text(const Profile& profile, const MemoryQuestion& question, std::size_t limit, const Page& page) {
@@ -274,6 +291,7 @@ void put_types(JsonWriter& json, const Profile& profile, const MemoryQuestion& q
     if (!row.type.is_none()) json.member("type", profile.strings[row.type]);
     json.key("is_object");
     json.boolean(row.is_object);
+    json.member("allocator", profile::domain_name(row.domain));
     put_estimate(json, "all", row.all);
     if (!row.mostly.is_none()) {
       json.key("mostly");
@@ -336,6 +354,12 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   json.member("at_ns", report.at_ns);
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   put_estimate(json, "all", report.all);
+  json.column("allocators", profile::memory_by_domain(profile, options.question), [&](const profile::DomainRow& row) {
+    json.begin_object();
+    json.member("allocator", profile::domain_name(row.domain));
+    put_estimate(json, "all", row.all);
+    json.end_object();
+  });
   if (options.question.view == MemoryView::kTemporary) put_lifetimes(json, profile);
   if (options.shape == MemoryOptions::Shape::kTypes)
     put_types(json, profile, options.question, options.limit);

@@ -23,6 +23,7 @@ using profile::MemoryMoment;
 using profile::Profile;
 
 constexpr std::size_t kBarCells = 12;
+constexpr std::size_t kTrackCells = 6;  // of a part of it
 
 std::string bytes_text(double bytes) { return format_bytes(std::llround(bytes)); }
 
@@ -44,33 +45,39 @@ std::string timeline_text(const Profile& profile, std::size_t moments, const Pag
   const std::vector<MemoryMoment> rows = profile::memory_over_time(profile, moments);
   double most = 0;
   for (const MemoryMoment& row : rows) most = std::max(most, row.alive.bytes);
-  Table table({{"at"},
-               {"RSS"},
-               {"alive"},
-               {"95 % sure"},
-               {"", Fit::kLeft},
-               {"allocated"},
-               {"most of it by", Fit::kCutRight},
-               {"where", Fit::kCutLeft}});
+  const bool has_native = !profile.meta_value("native_memory").empty();
+  std::vector<Column> columns = {{"at"}, {"RSS"}, {"alive"}, {"95 % sure"}, {"", Fit::kLeft}};
+  if (has_native) columns.insert(columns.end(), {{"Python's"}, {"", Fit::kLeft}, {"malloc's"}, {"", Fit::kLeft}});
+  columns.insert(columns.end(), {{"allocated"}, {"most of it by", Fit::kCutRight}, {"where", Fit::kCutLeft}});
+  Table table(std::move(columns));
   for (const MemoryMoment& row : rows) {
     const Interval interval = row.alive.interval();
     const bool has_function = !row.mostly.is_none();
     const double share = row.alive.bytes > 0 ? 100 * row.mostly_bytes / row.alive.bytes : 0;
-    table.add_row(
-        {{{format_time(row.at_ns)}},
-         {{row.rss_bytes > 0 ? format_bytes(row.rss_bytes) : "·"}},
-         {{bytes_text(row.alive.bytes), Style::kStrong}},
-         {{profile.is_exact ? "exact" : fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high)),
-           Style::kDim}},
-         {{bar(most > 0 ? row.alive.bytes / most : 0, kBarCells)}},
-         {{bytes_text(row.allocated.bytes)}},
+    std::vector<Cell> cells = {
+        {{format_time(row.at_ns)}},
+        {{row.rss_bytes > 0 ? format_bytes(row.rss_bytes) : "·"}},
+        {{bytes_text(row.alive.bytes), Style::kStrong}},
+        {{profile.is_exact ? "exact" : fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high)),
+          Style::kDim}},
+        {{bar(most > 0 ? row.alive.bytes / most : 0, kBarCells)}}};
+    if (has_native) {
+      const double native = row.alive_native.bytes;
+      const double pythons = row.alive.bytes - native;
+      for (const double bytes : {pythons, native})
+        cells.insert(cells.end(), {{{bytes_text(bytes)}}, {{bar(most > 0 ? bytes / most : 0, kTrackCells)}}});
+    }
+    cells.insert(
+        cells.end(),
+        {{{bytes_text(row.allocated.bytes)}},
          {{has_function ? fmt::format("{} % {}", format_percent(share), function_name(profile, row.mostly)) : ""}},
          {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
+    table.add_row(std::move(cells));
   }
   return table.render(page) + "\n" +
          page.paint(
              Style::kDim,
-             "alive, allocated (since the row above): of Python's object and memory allocators; RSS: of the process\n"
+             "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the process\n"
              "who: plimsoll show FILE live --at TIME") +
          "\n";
 }
@@ -86,6 +93,7 @@ std::string timeline_json(const Profile& profile, std::size_t moments) {
     json.member("at_ns", row.at_ns);
     if (row.rss_bytes > 0) json.member("rss_bytes", row.rss_bytes);
     put_estimate(json, "alive", row.alive);
+    put_estimate(json, "alive_native", row.alive_native);
     put_estimate(json, "allocated", row.allocated);
     if (!row.mostly.is_none()) json.member("mostly", profile.strings[profile.functions[row.mostly].name]);
     json.end_object();

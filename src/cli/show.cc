@@ -33,7 +33,7 @@ const std::vector<std::string_view>& view_names() {
 struct ShowArguments {
   std::string file, view = "tree";
   std::string thread, from, to, at, within, function, source_file;
-  std::vector<std::string> activities, tags;
+  std::vector<std::string> activities, tags, domains;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
@@ -119,6 +119,25 @@ Status read_activities(const ShowArguments& arguments, profile::Filter& conditio
   return Ok{};
 }
 
+bool is_of_memory(std::string_view view) {
+  return memory_view_named(view).has_value() || view == "types" || view == "memory";
+}
+
+Status read_domains(const ShowArguments& arguments, profile::Filter& conditions) {
+  for (const std::string& name : arguments.domains) {
+    if (name == "python" || name == "native") {
+      for (std::uint8_t domain = 0; std::string_view(profile::domain_name(domain)) != "?"; ++domain)
+        if (profile::is_pythons(domain) == (name == "python")) conditions.domains.push_back(domain);
+      continue;
+    }
+    const std::optional<std::uint8_t> domain = profile::domain_named(name);
+    if (!domain)
+      return usage(no_such("allocator", name, {"object", "memory", "raw", "malloc", "mmap", "python", "native"}));
+    conditions.domains.push_back(*domain);
+  }
+  return Ok{};
+}
+
 Status check_least(std::string_view option, const std::optional<std::int64_t>& value, std::int64_t least) {
   if (value.value_or(least) >= least) return Ok{};
   return usage(fmt::format("{}: {} is less than {}", option, *value, least));
@@ -141,6 +160,9 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.conditions.function = arguments.function;
   request.conditions.file = arguments.source_file;
   PLIMSOLL_TRY(read_activities(arguments, request.conditions));
+  PLIMSOLL_TRY(read_domains(arguments, request.conditions));
+  if (!arguments.domains.empty() && !is_of_memory(arguments.view))
+    return usage("--domain: for the views of memory: alloc, live, peak, leaks, temporary, types, memory");
   for (const std::string& tag : arguments.tags) request.conditions.tags.push_back(profile::TagCondition::parse(tag));
   const Result<ColorChoice> color = parse_color(arguments.color);
   if (!color.ok()) return color.error();
@@ -241,10 +263,6 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
   return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
 }
 
-bool is_of_memory(std::string_view view) {
-  return memory_view_named(view).has_value() || view == "types" || view == "memory";
-}
-
 MemoryOptions memory_options(const ShowArguments& arguments, const ShowRequest& request) {
   MemoryOptions options;
   options.question = memory_view_named(arguments.view).value_or(profile::MemoryView::kLive);
@@ -275,6 +293,7 @@ class Show final : public Command {
            "  plimsoll show app.plim --tag 'request=GET*'        what was done for such requests\n"
            "  plimsoll show app.plim live                        memory that was never freed, by who allocated it\n"
            "  plimsoll show app.plim peak --flat                 functions by their share of the high-water mark\n"
+           "  plimsoll show app.plim live --domain malloc        what C libraries hold, of run --native-memory\n"
            "  plimsoll show app.plim leaks --from 10s --to 60s   allocated in these 50 seconds, and alive at their "
            "end\n"
            "  plimsoll show app.plim temporary --flat            who allocates what is freed at once\n"
@@ -326,6 +345,12 @@ class Show final : public Command {
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
     app.add_flag("--flat", to.as_flat, "alloc, live, peak, leaks, temporary: functions by what they allocate");
     app.add_flag("--types", to.by_type, "likewise: types of objects");
+    app.add_option("--domain", to.domains,
+                   "Memory: only from these allocators: object, memory, raw (together: python), malloc, mmap "
+                   "(together: native)")
+        ->type_name("NAME")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option("--at", to.at, "live, types: what was alive at TIME, not at the end")->type_name("TIME");
     app.add_option("--within", to.within, "temporary: freed no later than TIME after (default 1ms)")->type_name("TIME");
     app.add_flag("--json", to.as_json, "As JSON, with nothing left out unless asked for (docs/json.md)");

@@ -115,8 +115,13 @@ void filter(Profile& profile, const Filter& conditions) {
       kept.push_row(all, row);
   }
   profile.samples = std::move(kept);
+  const auto domain_matches = [&](std::uint8_t domain) {
+    const auto& wanted = conditions.domains;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), domain) != wanted.end();
+  };
   const auto is_other = [&](const AllocationRow& row) {
-    return !thread_matches(row.thread) || !stack_matches(row.stack) || !tag_matches(row.tags);
+    return !domain_matches(row.domain) || !thread_matches(row.thread) || !stack_matches(row.stack) ||
+           !tag_matches(row.tags);
   };
   std::erase_if(profile.allocations, [&](const AllocationRow& row) {
     const bool in_time = row.time_ns >= conditions.from_ns && row.time_ns < conditions.to_ns;

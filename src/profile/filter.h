@@ -25,12 +25,13 @@ struct TagCondition {
 // Conditions that a sample must meet, all of them. Empty texts match everything. Texts are matched as substrings
 // without regard to ASCII case.
 struct Filter {
-  std::string thread = {};                // in the thread's name, or equal to its kernel id in decimal
-  std::string function = {};              // in the name of any function on the stack
-  std::string file = {};                  // in the file of any function on the stack
-  std::vector<Activity> activities = {};  // what the thread was doing: one of these; none = any
-  std::vector<TagCondition> tags = {};    // all of these
-  std::int64_t from_ns = 0;               // time since the start of the profile: from_ns <= time < to_ns
+  std::string thread = {};                 // in the thread's name, or equal to its kernel id in decimal
+  std::string function = {};               // in the name of any function on the stack
+  std::string file = {};                   // in the file of any function on the stack
+  std::vector<Activity> activities = {};   // what the thread was doing: one of these; none = any
+  std::vector<TagCondition> tags = {};     // all of these
+  std::vector<std::uint8_t> domains = {};  // of allocations: from one of these allocators; none = any
+  std::int64_t from_ns = 0;                // time since the start of the profile: from_ns <= time < to_ns
   std::int64_t to_ns = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -6,9 +6,13 @@
 #include <cmath>
 
 #include "base/poisson.h"
+#include "capture/raw_allocation.h"
 
 namespace plimsoll::profile {
 namespace {
+
+// By capture::AllocationDomain.
+constexpr std::array<const char*, 5> kDomainNames = {"object", "memory", "raw", "malloc", "mmap"};
 
 constexpr double kZ = 1.959964;  // of the normal distribution, 95 %
 
@@ -63,10 +67,15 @@ std::vector<MemoryRow> flat_of(const Profile& profile, const std::vector<MemoryE
 
 }  // namespace
 
-const char* domain_name(std::uint8_t domain) {
-  constexpr std::array<const char*, 5> kNames = {"object", "memory", "raw", "malloc", "mmap"};
-  return domain < kNames.size() ? kNames[domain] : "?";
+const char* domain_name(std::uint8_t domain) { return domain < kDomainNames.size() ? kDomainNames[domain] : "?"; }
+
+std::optional<std::uint8_t> domain_named(std::string_view name) {
+  const auto found = std::find(kDomainNames.begin(), kDomainNames.end(), name);
+  if (found == kDomainNames.end()) return std::nullopt;
+  return static_cast<std::uint8_t>(found - kDomainNames.begin());
 }
+
+bool is_pythons(std::uint8_t domain) { return domain < static_cast<std::uint8_t>(capture::AllocationDomain::kMalloc); }
 
 void MemoryEstimate::add(const AllocationRow& row, std::uint64_t distance) {
   const double weight = weight_of(row, distance);
@@ -185,13 +194,13 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
   for (const AllocationRow* at : allocations_of(profile, question)) {
     const AllocationRow& row = *at;
     const bool is_object = row.domain == 0;
-    const std::uint64_t key =
-        std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 1U | (is_object ? 1U : 0U);
+    const std::uint64_t key = std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 8U | row.domain;
     const auto [position, inserted] = row_of.try_emplace(key, rows.size());
     if (inserted) {
       rows.emplace_back();
       rows.back().type = row.type;
       rows.back().is_object = is_object;
+      rows.back().domain = row.domain;
       functions.emplace_back();
     }
     rows[position->second].all.add(row, profile.allocation_distance);
@@ -203,6 +212,15 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const TypeRow& a, const TypeRow& b) { return a.all.bytes > b.all.bytes; });
+  return rows;
+}
+
+std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQuestion& question) {
+  std::vector<DomainRow> rows(kDomainNames.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].domain = static_cast<std::uint8_t>(i);
+  for (const AllocationRow* row : allocations_of(profile, question))
+    if (row->domain < rows.size()) rows[row->domain].all.add(*row, profile.allocation_distance);
+  std::erase_if(rows, [](const DomainRow& row) { return row.all.samples == 0; });
   return rows;
 }
 
@@ -234,6 +252,7 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
       if (row.time_ns > before_ns && row.time_ns <= now.at_ns) now.allocated.add(row, profile.allocation_distance);
       if (!is_alive_at(row, now.at_ns)) continue;
       now.alive.add(row, profile.allocation_distance);
+      if (!is_pythons(row.domain)) now.alive_native.add(row, profile.allocation_distance);
       functions.add(function_of(profile, row), bytes_of(profile, row));
     }
     now.mostly = functions.most();

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "profile/profile.h"
@@ -15,6 +17,10 @@ namespace plimsoll::profile {
 
 // What an allocator is called, by AllocationRow::domain: object, memory, raw, malloc or mmap.
 const char* domain_name(std::uint8_t domain);
+// The allocator of that name; none if there is none.
+std::optional<std::uint8_t> domain_named(std::string_view name);
+// Whether it is Python's; if not, somebody's who turns to the C library or the kernel.
+bool is_pythons(std::uint8_t domain);
 
 // Which allocations are looked at.
 enum class MemoryView : std::uint8_t {
@@ -79,14 +85,23 @@ MemoryReport memory_report(const Profile& profile, const MemoryQuestion& questio
 
 // What the blocks of one type come to.
 struct TypeRow {
-  StringId type;          // none: not known
-  bool is_object = true;  // false: memory that objects own, such as a list's items
+  StringId type;            // none: not known
+  bool is_object = true;    // false: memory that objects own, such as a list's items, or other libraries do
+  std::uint8_t domain = 0;  // AllocationRow::domain
   MemoryEstimate all;
   FunctionId mostly;  // who allocated most of it; none without stacks
   double mostly_bytes = 0;
 };
 // The types of a view, by bytes, most first.
 std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question);
+
+// What one allocator gave out.
+struct DomainRow {
+  std::uint8_t domain = 0;  // AllocationRow::domain
+  MemoryEstimate all;
+};
+// The allocators of a view, those that gave out anything.
+std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQuestion& question);
 
 // What was allocated and freed after a time that lies in these bounds.
 struct LifetimeRow {
@@ -100,9 +115,10 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile);
 struct MemoryMoment {
   std::int64_t at_ns = 0;
   MemoryEstimate alive;
-  MemoryEstimate allocated;    // since the moment before
-  std::int64_t rss_bytes = 0;  // of the process; 0 = not known
-  FunctionId mostly;           // who allocated most of what is alive; none without stacks
+  MemoryEstimate alive_native;  // of it, what is not Python's allocators'
+  MemoryEstimate allocated;     // since the moment before
+  std::int64_t rss_bytes = 0;   // of the process; 0 = not known
+  FunctionId mostly;            // who allocated most of what is alive; none without stacks
   double mostly_bytes = 0;
 };
 // Moments at equal distances, the last one at the end.

@@ -36,22 +36,24 @@ struct StackTotal {
   std::int64_t time_ns = 0;
 };
 
-// Blocks of one type that one thread allocated on one stack.
+// Blocks of one type that one thread allocated on one stack, from one allocator.
 struct HeapTotal {
   ThreadId thread;
   StackId stack;
   StringId type;
+  std::uint8_t domain = 0;
   profile::MemoryEstimate allocated;
   profile::MemoryEstimate in_use;
 };
 
 std::vector<HeapTotal> aggregate_heap(const profile::Profile& profile) {
   std::vector<HeapTotal> totals;
-  boost::unordered_flat_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> index;
+  boost::unordered_flat_map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> index;
   for (const profile::AllocationRow& row : profile.allocations) {
     const std::uint64_t key = std::uint64_t{row.thread.index()} << 32U | row.stack.index();
-    const auto [position, inserted] = index.try_emplace({key, row.type.index()}, totals.size());
-    if (inserted) totals.push_back({row.thread, row.stack, row.type, {}, {}});
+    const auto [position, inserted] =
+        index.try_emplace({key, std::uint64_t{row.type.index()} << 8U | row.domain}, totals.size());
+    if (inserted) totals.push_back({row.thread, row.stack, row.type, row.domain, {}, {}});
     HeapTotal& total = totals[position->second];
     total.allocated.add(row, profile.allocation_distance);
     if (row.freed_ns == profile::AllocationRow::kAlive) total.in_use.add(row, profile.allocation_distance);
@@ -201,6 +203,7 @@ class FileWriter {
       sample.add_packed_uint64(SampleField::kLocationId, locations.begin(), locations.end());
       sample.add_packed_int64(SampleField::kValue, values.begin(), values.end());
       write_labels(sample, profile_.threads[total.thread.index()]);
+      write_label(sample, "allocator", profile::domain_name(total.domain));
       if (!total.type.is_none()) write_label(sample, "type", profile_.strings[total.type]);
     }
   }
