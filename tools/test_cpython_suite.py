@@ -132,6 +132,7 @@ def main() -> int:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="how to record")
     parser.add_argument("--modules", nargs="+", default=MODULES)
     parser.add_argument("--rate", default="1000")
+    parser.add_argument("--native-memory", action="store_true", help="and those of C libraries by malloc")
     parser.add_argument("--alloc", help="sample allocations, too, with this distance: 32K")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one module")
     options = parser.parse_args()
@@ -145,6 +146,7 @@ def main() -> int:
         for way in options.ways:
             began = time.monotonic()
             memory = [f"--alloc={options.alloc}"] if options.alloc else []
+            memory += ["--native-memory"] if options.native_memory else []
             good, told = compare(suite, module, plain, [*WAYS[way], "-r", options.rate, *memory])
             bad += [] if good else [f"{module} ({way})"]
             took = time.monotonic() - began

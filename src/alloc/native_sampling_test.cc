@@ -14,6 +14,7 @@
 #include "alloc/exact_hooks.h"
 #include "alloc/inside.h"
 #include "base/poisson.h"
+#include "base/steps_testing.h"
 
 namespace plimsoll::alloc {
 namespace {
@@ -188,6 +189,30 @@ TEST(NativeSampling, AChildOfAForkTellsNothing) {
   release(from_before);
   stop_native_sampling();
   EXPECT_EQ(counter.ends, counter.samples);
+}
+
+// Instructions of a pair of malloc and free of another module, with all that is around them.
+long steps_of_pair() {
+  for (int i = 0; i < 3; ++i) release(allocate(64));
+  return plimsoll::testing::steps_of_one([] { release(allocate(64)); });
+}
+
+TEST(NativeSampling, ABlockThatIsNoSampleCostsAFewInstructions) {
+  const long steps_off = steps_of_pair();
+  if (steps_off < 0) GTEST_SKIP() << "this process may not trace its children: no instructions can be counted";
+  constexpr std::uint64_t kMean = std::uint64_t{1} << 32U;
+  RawTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  const long steps_on = steps_of_pair();
+  stop_native_sampling();
+  RecordProperty("steps_off", static_cast<int>(steps_off));
+  RecordProperty("steps_on", static_cast<int>(steps_on));
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(steps_on - steps_off, 20) << steps_off << " without, " << steps_on << " with";
+  // What was recorded leaves nothing behind.
+  EXPECT_EQ(steps_of_pair(), steps_off);
+#endif
 }
 
 }  // namespace

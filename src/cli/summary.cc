@@ -86,8 +86,8 @@ Selection select(profile::Profile& profile, const profile::Filter& conditions) {
 
 bool is_everything(const profile::Filter& conditions) {
   return conditions.thread.empty() && conditions.function.empty() && conditions.file.empty() &&
-         conditions.activities.empty() && conditions.tags.empty() && conditions.from_ns <= 0 &&
-         conditions.to_ns == kForever;
+         conditions.activities.empty() && conditions.tags.empty() && conditions.domains.empty() &&
+         conditions.from_ns <= 0 && conditions.to_ns == kForever;
 }
 
 std::string in_words(const profile::Filter& conditions) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import pathlib
 from typing import Any, Callable
 
@@ -163,3 +165,93 @@ print("{{}}")
 def test_refusals(capsys: Any) -> None:
     with pytest.raises(ValueError, match="native_memory needs alloc_bytes or alloc_exact"):
         plimsoll.Profiler(native_memory=True)
+
+
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+
+
+@pytest.mark.skipif(not HAS_NUMPY, reason="NumPy is not installed")
+@pytest.mark.parametrize("how", ["--alloc=64K", "--alloc=exact"])
+def test_arrays_belong_to_the_line_that_made_them(tmp_path: pathlib.Path, program: Write, how: str) -> None:
+    # GIVEN arrays of known sizes, some kept, some freed, some grown in place
+    path = program("""
+import numpy
+def zeros():
+    return [numpy.zeros(10_000) for _ in range(100)]
+def ones():
+    return [numpy.ones(5_000, dtype="f4") for _ in range(100)]
+def passing():
+    for _ in range(100):
+        numpy.empty(20_000)
+def big():
+    return numpy.empty(1 << 22)
+def one_more():
+    array = numpy.zeros(1000)
+    for n in range(2, 11):
+        array.resize(n * 1000, refcheck=False)
+    return array
+kept = zeros(), ones(), big(), one_more()
+passing()
+""")
+    profile = harness.record(tmp_path, path, options=[how, "--native-memory"]).profile
+    sums = by_function(profile, ("malloc", "raw"))
+    truth = {"zeros": (8_000_000, 8_000_000), "passing": (16_000_000, 0),
+             "big": (8 << 22, 8 << 22), "one_more": (8 * 55_000, 80_000)}
+    exact = "exact" in how
+    for function, (allocated, alive) in truth.items():
+        # THEN each has what it has asked for, and a little for what NumPy needs beside it
+        if function == "one_more" and not exact:
+            continue  # a few samples
+        whole, living = sums[function]
+        assert whole == pytest.approx(allocated, rel=0.01 if exact else 0.3), function
+        assert living == pytest.approx(alive, rel=0.02 if exact else 0.3, abs=20_000), function
+
+
+def test_the_allocators_of_a_view(tmp_path: pathlib.Path, library: pathlib.Path) -> None:
+    # GIVEN a profile with memory of several allocators
+    recorded = harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "1",
+                              options=["--alloc=exact", "--native-memory"])
+    def shown(*words: str) -> Any:
+        return json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "live", "--json", *words).expect().out)
+    every = {row["allocator"]: row["all"]["bytes"] for row in shown()["allocators"]}
+    assert {"object", "memory", "malloc"} <= set(every)
+    # WHEN one is asked for THEN the view is of that alone
+    only = shown("--domain", "malloc")
+    assert only["all"]["bytes"] == every["malloc"]
+    assert {row["function"]: row["self"]["bytes"] for row in only["functions"]}["kept"] == 1_000_000
+    # and the groups are the sums of theirs
+    python = shown("--domain", "python")["all"]["bytes"]
+    native = shown("--domain", "native")["all"]["bytes"]
+    assert python + native == shown()["all"]["bytes"] == sum(every.values())
+    # and memory over time has both as tracks
+    last = json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "memory", "--json").expect().out)["moments"][-1]
+    assert last["alive_native"]["bytes"] == native
+    assert "malloc's" in harness.plimsoll_command("show", tmp_path / "recorded.plim", "memory").expect().out
+    refused = harness.plimsoll_command("show", tmp_path / "recorded.plim", "live", "--domain", "mallok")
+    assert refused.code == 2 and "malloc" in refused.err
+
+
+@pytest.mark.parametrize("how", ["--alloc=4K", "--alloc=exact"])
+def test_memory_at_its_end(tmp_path: pathlib.Path, program: Write, how: str) -> None:
+    # GIVEN a program that may have little memory, and asks for more
+    path = program("""
+import resource
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
+refused = 0
+for _ in range(100):
+    try:
+        bytearray(1 << 30)
+    except MemoryError:
+        refused += 1
+kept = []
+try:
+    while True:
+        kept.append(bytearray(100_000))
+except MemoryError:
+    count = len(kept)
+    kept.clear()
+print([refused, int(count > 100)])
+""")
+    # THEN it meets MemoryError as it would without us
+    assert harness.record(tmp_path, path, options=[how, "--native-memory"]).truth == [100, 1]
