@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace plimsoll::alloc {
 namespace {
@@ -22,6 +24,9 @@ constexpr std::size_t kMostImports = 32;
 
 // What is to become of the words.
 enum class Change : std::uint8_t { kPatch, kRestore };
+
+// What a word is for.
+enum class Word : std::uint8_t { kJump, kPointer };
 
 // A loaded module, as its program headers and its dynamic section describe it. Nothing that they say is believed
 // without a look at where the module's memory is.
@@ -46,7 +51,7 @@ class LoadedModule {
     return start <= at && at < end;
   }
 
-  // visit(word, name of the imported function) for every word that the linker fills with a function's address.
+  // visit(word, name of the imported function, Word) for every word that the linker fills with a function's address.
   template <typename Visit>
   void each_import(Visit visit) const {
     for (const Table& table : {calls_, data_})
@@ -59,7 +64,7 @@ class LoadedModule {
         const ElfW(Phdr)* segment = segment_of(word, sizeof(std::uint64_t));
         if (name == nullptr || segment == nullptr || (segment->p_flags & PF_W) == 0 || word % sizeof(word) != 0)
           continue;
-        visit(reinterpret_cast<std::uint64_t*>(word), name);
+        visit(reinterpret_cast<std::uint64_t*>(word), name, type == kCall ? Word::kJump : Word::kPointer);
       }
   }
 
@@ -138,13 +143,14 @@ class Pass {
       return;
     if (change_ == Change::kPatch && uses_others(module)) return;
     const std::size_t before = counts_.words;
-    module.each_import([&](std::uint64_t* word, const char* name) {
+    module.each_import([&](std::uint64_t* word, const char* name, Word what) {
       const Import* import = find(name);
       if (import == nullptr) return;
       const auto ours = reinterpret_cast<std::uint64_t>(import->ours);
       const std::uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+      const bool is_alias = what == Word::kPointer && import->alias != nullptr;
       if (change_ == Change::kRestore && now == ours)
-        put(module, word, reinterpret_cast<std::uint64_t>(import->original));
+        put(module, word, reinterpret_cast<std::uint64_t>(is_alias ? import->alias : import->original));
       if (change_ == Change::kPatch && is_original(module, *import, now)) put(module, word, ours);
     });
     if (counts_.words != before) ++counts_.modules;
@@ -166,11 +172,12 @@ class Pass {
   }
   // The word holds the function, or will at its first call: until then it leads to the module's own code.
   static bool is_original(const LoadedModule& module, const Import& import, std::uint64_t now) {
-    return now == reinterpret_cast<std::uint64_t>(import.original) || module.holds(now, 1);
+    const bool is_alias = import.alias != nullptr && now == reinterpret_cast<std::uint64_t>(import.alias);
+    return now == reinterpret_cast<std::uint64_t>(import.original) || is_alias || module.holds(now, 1);
   }
   [[nodiscard]] bool uses_others(const LoadedModule& module) const {
     bool is_other = false;
-    module.each_import([&](const std::uint64_t* word, const char* name) {
+    module.each_import([&](const std::uint64_t* word, const char* name, Word) {
       const Import* import = find(name);
       if (import == nullptr) return;
       const std::uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -197,6 +204,45 @@ class Pass {
   const std::uint64_t page_;
   PatchCounts counts_;
 };
+
+// Where a module's file is, as the linker says; empty for the program itself.
+std::vector<std::string> paths_of_modules() {
+  std::vector<std::string> paths;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        if (info->dlpi_name != nullptr && *info->dlpi_name != '\0')
+          static_cast<std::vector<std::string>*>(to)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+std::string path_of(const void* at) {
+  Dl_info info{};
+  return ::dladdr(at, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// Whether a module that imports `name` has its code at `at`.
+bool is_stub(const void* at, const char* name) {
+  struct Question {
+    const void* at;
+    const char* name;
+    bool is_stub;
+  } question{at, name, false};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        auto& asked = *static_cast<Question*>(to);
+        const LoadedModule module(*info);
+        if (!module.holds(asked.at)) return 0;
+        module.each_import([&](const std::uint64_t*, const char* imported, Word) {
+          asked.is_stub = asked.is_stub || std::strcmp(imported, asked.name) == 0;
+        });
+        return 1;
+      },
+      &question);
+  return question.is_stub;
+}
 
 PatchCounts change_all(std::span<const Import> imports, Change change) {
   Pass pass(imports, change);
@@ -233,6 +279,24 @@ void wait_for_loading() {
   if (program != nullptr) ::dlclose(program);
 }
 
-void* imported_function(const char* name) { return ::dlsym(RTLD_DEFAULT, name); }
+void* imported_function(const char* name) {
+  void* found = ::dlsym(RTLD_DEFAULT, name);
+  if (found == nullptr || !is_stub(found, name)) return found;
+  // In the order in which the linker asks them.
+  for (const std::string& path : paths_of_modules()) {
+    void* module = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (module == nullptr) continue;
+    void* here = ::dlsym(module, name);  // or in what it needs
+    const bool is_its_own = here != nullptr && path == path_of(here);
+    ::dlclose(module);
+    if (is_its_own) return here;
+  }
+  return nullptr;
+}
+
+void* alias_of(const char* name) {
+  void* found = ::dlsym(RTLD_DEFAULT, name);
+  return found != nullptr && is_stub(found, name) ? found : nullptr;
+}
 
 }  // namespace plimsoll::alloc

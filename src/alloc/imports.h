@@ -21,6 +21,7 @@ struct Import {
   const char* name = nullptr;
   void* ours = nullptr;
   void* original = nullptr;  // null: the program has no such function, and the row is passed over
+  void* alias = nullptr;     // what pointers to it are, if not that: see alias_of; null: they are
 };
 
 // What was done.
@@ -45,5 +46,8 @@ void wait_for_loading();
 
 // The function that a module which imports `name` calls; null if there is none.
 void* imported_function(const char* name);
+// In a program that is linked to a fixed place, pointers to a library's function may lead to a stub in the program
+// itself, so that all modules have the same. That stub; null if there is none.
+void* alias_of(const char* name);
 
 }  // namespace plimsoll::alloc

@@ -93,14 +93,13 @@ struct MallocFamily {
   // Everything that modules import; `real` is filled.
   static std::array<Import, 10> imports() {
     const auto row = [](const char* name, auto* ours, auto* original) {
-      return Import{name, reinterpret_cast<void*>(ours), reinterpret_cast<void*>(original)};
+      return Import{name, reinterpret_cast<void*>(ours), reinterpret_cast<void*>(original), alias_of(name)};
     };
-    void* reallocarray_now = imported_function("reallocarray");
     return {row("malloc", &malloc, real.malloc),
             row("calloc", &calloc, real.calloc),
             row("realloc", &realloc, real.realloc),
             row("free", &free, real.free),
-            Import{"reallocarray", reinterpret_cast<void*>(&reallocarray), reallocarray_now},
+            row("reallocarray", &reallocarray, imported_function("reallocarray")),
             row("posix_memalign", &posix_memalign, real.posix_memalign),
             row("aligned_alloc", &aligned_alloc, real.aligned_alloc),
             row("memalign", &memalign, real.memalign),

@@ -166,6 +166,7 @@ struct SampledBooks {
     if (stale) taker.get()->ended(*stale);
   }
   static Kept take(const void* at, NativeEnd) {
+    if (is_inside) return {};  // what is allocated there is not sampled; and the lock may be this thread's
     const bool before = std::exchange(is_inside, true);
     Kept kept;
     {
@@ -295,8 +296,12 @@ void stop_native_sampling() {
   native->taker.store(nullptr);
   take_hooks_out();
   while (native->callers.load() != 0) ::sched_yield();
-  const Blocks blocks;
-  blocks->forget_large();
+  const bool before = std::exchange(is_inside, true);
+  {
+    const Blocks blocks;
+    blocks->forget_large();
+  }
+  is_inside = before;
 }
 
 void abandon_native_sampling() { stop_native_sampling(); }
