@@ -40,8 +40,18 @@ class LoadedModule {
     }
   }
 
-  // Whether these bytes are in its memory, all in one segment.
-  [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t size) const { return segment_of(at, size) != nullptr; }
+  // Whether these bytes are in its memory; a table may reach from one segment into the next.
+  [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t size) const {
+    while (size > 0) {
+      const ElfW(Phdr)* segment = segment_of(at, 1);
+      if (segment == nullptr) return false;
+      const std::uint64_t here = base_ + segment->p_vaddr + segment->p_memsz - at;
+      if (size <= here) return true;
+      at += here;
+      size -= here;
+    }
+    return true;
+  }
   [[nodiscard]] bool holds(const void* at) const { return holds(reinterpret_cast<std::uint64_t>(at), 1); }
   // Whether a word is a page of data that the linker has made read-only.
   [[nodiscard]] bool is_read_only(std::uint64_t at, std::uint64_t page) const {

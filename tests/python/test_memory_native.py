@@ -111,8 +111,9 @@ for _ in range(20):
     use()
 """)
     profile = harness.record(tmp_path, path, options=["--alloc=exact", "--native-memory"]).profile
-    # THEN every block is there each time
-    assert by_function(profile, ("malloc",))["use"] == (20 * 100 * 1000, 0)
+    # THEN every block is there each time, and the little that ctypes needs
+    whole, alive = by_function(profile, ("malloc",))["use"]
+    assert 20 * 100 * 1000 <= whole < 20 * 101 * 1000 and alive < 10_000
 
 
 def test_started_and_stopped_in_the_middle(library: pathlib.Path) -> None:
