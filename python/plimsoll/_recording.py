@@ -205,7 +205,7 @@ def _wrap_loading(now: _Active) -> None:
     import _imp
 
     original = _imp.create_dynamic
-    _imp.create_dynamic = _core.ModuleLoader(original)  # type: ignore[assignment]
+    _imp.create_dynamic = _core.ModuleLoader(original)
     now.undo.append(_putting_back(_imp, "create_dynamic", original))
 
 

@@ -39,8 +39,8 @@ class Allocation:
     stack: int
     size: int
     blocks: float
-    #: ``object`` (PyObject_Malloc), ``memory`` (PyMem_Malloc: what objects own), ``raw`` (PyMem_RawMalloc), ``malloc`` or
-    #: ``mmap`` (what others than Python's allocators take from the C library and the kernel).
+    #: ``object`` (PyObject_Malloc), ``memory`` (PyMem_Malloc: what objects own), ``raw`` (PyMem_RawMalloc), ``malloc``
+    #: or ``mmap`` (what others than Python's allocators take from the C library and the kernel).
     domain: str
     freed_ns: Optional[int]
     #: Of the object; empty if it is not known, or the block held no object.

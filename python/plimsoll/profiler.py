@@ -79,8 +79,8 @@ class Profiler:
     :param memory_mb: memory budget of the profiler's buffers.
     :param alloc_bytes: sample allocations, too: one in so many bytes on average. 0 samples none.
     :param alloc_exact: record all allocations, by stack, and what becomes of them. Instead of ``alloc_bytes``.
-    :param native_memory: with either of these, also what malloc and its kin give out, called by whatever library: NumPy's
-        arrays, for example.
+    :param native_memory: with either of these, also what malloc and its kin give out, called by whatever library:
+        NumPy's arrays, for example.
     :param native: record machine code, too: which C functions Python code spends its time in, down to the libraries'.
         CPython 3.11 and newer, x86-64; not with the engine ``reader``.
     :param max_depth: frames kept of a stack, innermost first.

@@ -210,8 +210,9 @@ passing()
 
 def test_the_allocators_of_a_view(tmp_path: pathlib.Path, library: pathlib.Path) -> None:
     # GIVEN a profile with memory of several allocators
-    recorded = harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "1",
-                              options=["--alloc=exact", "--native-memory"])
+    harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "1",
+                   options=["--alloc=exact", "--native-memory"])
+
     def shown(*words: str) -> Any:
         return json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "live", "--json", *words).expect().out)
     every = {row["allocator"]: row["all"]["bytes"] for row in shown()["allocators"]}
