@@ -29,7 +29,8 @@ _TRAILER_BYTES = 1 + 24
 #: What each setting that this recorder has nothing for is called, and what it is if nobody has set it.
 _NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "max_overhead": ("--max-overhead", "0"),
              "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_exact": ("--alloc=exact", ""),
-             "native_memory": ("--native-memory", ""), "max_depth": ("--max-depth", "2048"), "memory_mb": ("--memory-limit", "16")}
+             "native_memory": ("--native-memory", ""),
+             "max_depth": ("--max-depth", "2048"), "memory_mb": ("--memory-limit", "16")}
 
 
 class _Active:

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "alloc/block_map.h"
-#include "alloc/inside.h"
 #include "alloc/patched_malloc.h"
+#include "base/inside.h"
 
 namespace plimsoll::alloc {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "alloc/inside.h"
 #include "alloc/patched_malloc.h"
+#include "base/inside.h"
 #include "base/poisson.h"
 #include "os/os.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "alloc/exact_hooks.h"
-#include "alloc/inside.h"
+#include "base/inside.h"
 #include "base/poisson.h"
 #include "base/steps_testing.h"
 

@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "alloc/inside.h"
 #include "alloc/object_heap.h"
 #include "alloc/sampled_blocks.h"
+#include "base/inside.h"
 #include "base/poisson.h"
 #include "os/os.h"
 

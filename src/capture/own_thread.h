@@ -6,7 +6,7 @@
 #include <csignal>
 #include <initializer_list>
 
-#include "alloc/inside.h"
+#include "base/inside.h"
 
 namespace plimsoll::capture {
 
@@ -26,6 +26,6 @@ inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(v
 }
 
 // For the beginning of such a thread: what it allocates is not the program's.
-inline void become_own_thread() { alloc::is_inside = true; }
+inline void become_own_thread() { is_inside = true; }
 
 }  // namespace plimsoll::capture

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "alloc/patched_malloc.h"
 #include "base/clock.h"
 #include "capture/native_sample.h"
 #include "capture/own_thread.h"
@@ -158,7 +157,7 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
 
 void Session::drain_once() {
   const std::int64_t now = monotonic_ns();
-  alloc::patch_new_modules();
+  if (settings_.before_drain != nullptr) settings_.before_drain();
   if (exact_ != nullptr) exact_->collect(resolver_);
   tell_of_threads();
   if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "alloc/patched_malloc.h"
 #include "base/clock.h"
 #include "capture/session.h"
 #include "profile/recorder.h"
@@ -96,6 +97,7 @@ class Recording {
     settings.tick.clock = clock_named(engine);
     settings.tick.by_reader = is_by_reader(engine, settings.tick, native);
     settings.has_native = native;
+    if (native_memory) settings.before_drain = &alloc::patch_new_modules;
     settings.max_overhead = max_overhead;
     settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);

@@ -86,7 +86,7 @@ def test_blocks_are_counted_once(tmp_path: pathlib.Path, program: Write) -> None
     # GIVEN Python's own allocators, which turn to malloc for what is large
     path = program("""
 def objects():
-    return [bytes(100_000 - 33) for _ in range(100)]
+    return list(map(bytes, [100_000 - 33] * 100))
 kept = objects()
 """)
     for options in (["--alloc=64K"], ["--alloc=64K", "--native-memory"], ["--alloc=exact"],
@@ -178,9 +178,7 @@ def test_arrays_belong_to_the_line_that_made_them(tmp_path: pathlib.Path, progra
     path = program("""
 import numpy
 def zeros():
-    return [numpy.zeros(10_000) for _ in range(100)]
-def ones():
-    return [numpy.ones(5_000, dtype="f4") for _ in range(100)]
+    return list(map(numpy.zeros, [10_000] * 100))
 def passing():
     for _ in range(100):
         numpy.empty(20_000)
@@ -191,7 +189,7 @@ def one_more():
     for n in range(2, 11):
         array.resize(n * 1000, refcheck=False)
     return array
-kept = zeros(), ones(), big(), one_more()
+kept = zeros(), big(), one_more()
 passing()
 """)
     profile = harness.record(tmp_path, path, options=[how, "--native-memory"]).profile

@@ -1,9 +1,9 @@
-// alloc/inside.h: whether what the calling thread allocates is accounted for elsewhere, or nobody's business.
+// base/inside.h: whether what the calling thread allocates is accounted for elsewhere, or nobody's business.
 #pragma once
 
 #include <utility>
 
-namespace plimsoll::alloc {
+namespace plimsoll {
 
 // The thread is inside an allocator that may turn to the one below it, whose part in it is booked already; or it is a
 // thread of ours. In the static TLS block (initial-exec), so that no access allocates.
@@ -18,4 +18,4 @@ auto inside(Call call) {
   return result;
 }
 
-}  // namespace plimsoll::alloc
+}  // namespace plimsoll
