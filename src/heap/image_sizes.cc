@@ -134,13 +134,16 @@ std::uint64_t native_bytes(const ImageView& view, Address object, const ImageTyp
 
 }  // namespace
 
-std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type) {
+ObjectSize size_of(const ImageView& view, Address object, const ImageType& type) {
+  ObjectSize size;
   const Blocks blocks = blocks_of(view, object, type);
-  const std::uint64_t native = block_of(native_bytes(view, object, type));
   cpython::Attributes attributes;
   if (type.has_attributes && type.shape != ImageShape::kClass) attributes = attributes_of(view, object, type);
-  return block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
-         block_of(attributes.block_bytes) + native;
+  size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
+  size.add_block(block_of(blocks.rest));
+  size.add_block(block_of(attributes.block_bytes));
+  size.large += block_of(native_bytes(view, object, type));
+  return size;
 }
 
 }  // namespace plimsoll::heap

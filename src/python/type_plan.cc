@@ -187,14 +187,19 @@ std::size_t native_size(PyObject* object, const TypePlan& plan) {
 
 }  // namespace
 
-std::size_t size_of(PyObject* object, const TypePlan& plan) {
-  const std::size_t native = native_size(object, plan);
+heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
+  heap::ObjectSize size;
   const Blocks blocks = blocks_of(object, plan);
-  if (!plan.has_attributes || plan.shape == Shape::kClass)
-    return block_of(plan.header + blocks.own + plan.sentinel) + block_of(blocks.rest) + native;
-  const Attributes attributes = attributes_of(object, plan.type);
-  return block_of(plan.header + blocks.own + plan.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
-         block_of(attributes.block_bytes) + native;
+  std::size_t own = plan.header + blocks.own + plan.sentinel;
+  if (plan.has_attributes && plan.shape != Shape::kClass) {
+    const Attributes attributes = attributes_of(object, plan.type);
+    own += attributes.inline_bytes;
+    size.add_block(block_of(attributes.block_bytes));
+  }
+  size.own = block_of(own);
+  size.add_block(block_of(blocks.rest));
+  size.large += native_size(object, plan);
+  return size;
 }
 
 PyObject* entry_of(PyObject* dict, const char* name) {
