@@ -37,7 +37,8 @@ std::vector<Region> regions_of(std::span<const os::ResidentMapping> mappings) {
   for (const os::ResidentMapping& each : mappings) {
     const os::Mapping& mapping = each.mapping;
     const bool follows = regions.empty() || regions.back().start + regions.back().size <= mapping.start;
-    if (!follows || mapping.end <= mapping.start) continue;
+    constexpr std::uint64_t kKernel = std::uint64_t{1} << 63U;  // above it are the kernel's addresses: [vsyscall]
+    if (!follows || mapping.end <= mapping.start || mapping.end > kKernel) continue;
     regions.push_back({mapping.start, mapping.end - mapping.start, each.resident_bytes, mapping.is_writable,
                        mapping.is_executable, mapping.path});
   }

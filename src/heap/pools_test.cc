@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "memory/fake.h"
+#include "os/process.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -74,6 +75,16 @@ TEST(Pools, WithNumbersThatCannotBeAreNone) {
   EXPECT_FALSE(put(40, 50)) << "not at the beginning of a block";
   EXPECT_FALSE(put(44, 16384)) << "the last block would be outside";
   EXPECT_FALSE(put(8, 0x10)) << "a free block elsewhere";
+}
+
+TEST(Regions, AreThoseOfTheProcessAndNotTheKernels) {
+  os::ResidentMapping own{{kStart, kStart + 0x2000, 0, 0, true, true, false, false, "/x"}, 0x1000};
+  os::ResidentMapping kernels{{0xffffffffff600000, 0xffffffffff601000, 0, 0, true, false, true, false, "[vsyscall]"}, 0};
+  const std::vector<Region> regions = regions_of(std::vector{own, kernels});
+  ASSERT_EQ(regions.size(), 1U);
+  EXPECT_EQ(regions[0].size, 0x2000U);
+  EXPECT_EQ(regions[0].resident, 0x1000U);
+  EXPECT_EQ(regions[0].name, "/x");
 }
 
 TEST(BlockCount, TellsSmallFromLargeAndFromWhatIsNoBlock) {
