@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "Change", "Changes", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
+    "Answer", "Change", "Changes", "Group", "Groups", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
     "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
 ]
 
@@ -240,6 +240,43 @@ class Changes(_Table[Change]):
 
 
 @dataclass(frozen=True)
+class Group:
+    """Objects that are alike in something."""
+
+    name: str
+    count: int
+    size: int
+    #: What would be freed with all of them.
+    retained: int
+
+
+class Groups(_Table[Group]):
+    """Groups of objects, the one that takes most memory first."""
+
+    _head = ("count", "size", "retained", "group")
+
+    def _cells(self, row: Group) -> "tuple[str, ...]":
+        return f"{row.count:,}", _bytes(row.size), _bytes(row.retained), row.name
+
+
+class Answer(_Table["tuple[Any, ...]"]):
+    """What a statement gives: rows are tuples."""
+
+    def __init__(self, columns: "tuple[str, ...]", rows: "list[tuple[Any, ...]]", more: bool) -> None:
+        super().__init__(rows)
+        self.columns = self._head = columns
+        #: Whether there are more rows than were asked for.
+        self.more = more
+
+    def _cells(self, row: "tuple[Any, ...]") -> "tuple[str, ...]":
+        return tuple("" if value is None else str(value) for value in row)
+
+    def dicts(self) -> "list[dict[str, Any]]":
+        """The rows by the names of their columns."""
+        return [dict(zip(self.columns, row)) for row in self._rows]
+
+
+@dataclass(frozen=True)
 class Path:
     """A way from a root to an object: who holds whom, and how."""
 
@@ -425,6 +462,35 @@ class Heap:
         is left of the first time is a leak, or a cache. ValueError if they are of different processes.
         """
         return Types([TypeRow(*row) for row in third._data.survivors(self._data, second._data)])
+
+    def query(self, statement: str, limit: "Optional[int]" = None) -> Answer:
+        """What a select statement in SQL gives, for at most ``limit`` rows.
+
+        The tables are those of ``plimsoll heap query``: ``objects``, ``edges``, ``types``, ``meta``, ``duplicates``,
+        ``waste``, ``arenas``, ``mappings`` and ``rss`` (docs/heap.md). ValueError if the statement is wrong.
+        """
+        return Answer(*self._data.query(statement, -1 if limit is None else limit))
+
+    def groups(self, by: str = "place", type: str = "") -> Groups:
+        """The objects, or those of a class, by where they are held (``"place"``), by the classes of what holds them
+        (``"referrers"``), or by ``"module"``, ``"generation"`` or ``"size"``."""
+        return Groups([Group(*row) for row in self._data.groups(by, type)])
+
+    def duplicates(self, limit: "Optional[int]" = None) -> Answer:
+        """str and bytes that are there more than once, the most waste first."""
+        return self.query("select * from duplicates", limit)
+
+    def waste(self, limit: "Optional[int]" = None) -> Answer:
+        """Containers that are empty, or have room for more than they hold, by where they are held."""
+        return self.query("select * from waste", limit)
+
+    def arenas(self) -> Answer:
+        """The arenas of Python's small-object allocator, and how full they are."""
+        return self.query("select * from arenas")
+
+    def rss(self) -> Answer:
+        """What the memory that the process had in use (RSS) was used for."""
+        return self.query("select * from rss")
 
     def export(self, path: "PathLike") -> None:
         """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
