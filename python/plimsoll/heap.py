@@ -492,9 +492,12 @@ class Heap:
         """What the memory that the process had in use (RSS) was used for."""
         return self.query("select * from rss")
 
-    def export(self, path: "PathLike") -> None:
-        """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
-        write_private(os.fspath(path), self._data.heapsnapshot())
+    def export(self, path: "PathLike", format: str = "") -> None:
+        """Writes a file for another program: ``"heapsnapshot"`` for Chrome's DevTools (Memory, Load profile),
+        ``"perfetto"`` for ui.perfetto.dev, or ``"ndjson"``, a line of JSON for each object. Without a format it is
+        told by the name: .heapsnapshot, .pftrace, .ndjson. ValueError if there is no such format."""
+        path = os.fspath(path)
+        write_private(path, self._data.exported(path, format))
 
     def __repr__(self) -> str:
         return (f"<plimsoll.heap.Heap: {len(self):,} objects, {_bytes(sum(self.size))}"

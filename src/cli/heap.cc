@@ -15,7 +15,7 @@
 #include "cli/suggest.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
-#include "formats/heapsnapshot/writer.h"
+#include "formats/heap_formats.h"
 #include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
 #include "sql/query.h"
@@ -56,7 +56,9 @@ class Heap final : public Command {
            "  plimsoll heap query app.heap 'select type, count(*), sum(size) from objects where holders = 1 group by "
            "type'\n"
            "  plimsoll heap query app.heap                           the tables, and their columns\n"
-           "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools";
+           "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools\n"
+           "  plimsoll heap export app.heap -o app.pftrace           for Perfetto (ui.perfetto.dev)\n"
+           "  plimsoll heap export app.heap -o app.ndjson            a line of JSON for each object";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -65,7 +67,8 @@ class Heap final : public Command {
     add_show(*app.add_subcommand("show", "Classes, the tree of what retains what, or the paths to an object"));
     add_diff(*app.add_subcommand("diff", "Compare two snapshots class by class"));
     add_query(*app.add_subcommand("query", "Ask in SQL: select ... from objects, edges, types, meta"));
-    add_export(*app.add_subcommand("export", "Write a snapshot for Chrome's DevTools"));
+    add_export(
+        *app.add_subcommand("export", "Write a snapshot for Chrome's DevTools, for Perfetto, or as lines of JSON"));
   }
 
   Result<int> run(Console& console) override {
@@ -138,6 +141,9 @@ class Heap final : public Command {
     export_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
+    app.add_option("--format", format_,
+                   "heapsnapshot, perfetto or ndjson; else by the name of OUT: .heapsnapshot, .pftrace, .ndjson")
+        ->type_name("FORMAT");
   }
 
   [[nodiscard]] Status check() {
@@ -284,10 +290,16 @@ class Heap final : public Command {
   }
 
   Result<int> run_export(Console& console) {
+    const auto format = format_.empty() ? formats::heap_format_of(output_) : formats::heap_format_named(format_);
+    if (!format && !format_.empty())
+      return Error{ErrorKind::kUsage, no_such("format", format_, {"heapsnapshot", "perfetto", "ndjson"})};
+    if (!format)
+      return Error{ErrorKind::kUsage,
+                   "which format? Call the file .heapsnapshot, .pftrace or .ndjson, or add --format"};
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
     const Result<heap::Snapshot> snapshot = read(file_);
     if (!snapshot.ok()) return snapshot.error();
-    const std::string bytes = formats::heapsnapshot::write(snapshot.value());
+    const std::string bytes = formats::write_heap(snapshot.value(), *format);
     if (output_ == "-") {
       PLIMSOLL_TRY(console.print(bytes));
       return kFine;
@@ -300,7 +312,7 @@ class Heap final : public Command {
   CLI::App *show_ = nullptr, *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
   HeapTake take_;
   std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto",
-                                                                   by_ = "place";
+                                                                   by_ = "place", format_;
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "formats/heapsnapshot/writer.h"
+#include "formats/heap_formats.h"
 #include "heap/analysis.h"
 #include "heap/groups.h"
 #include "heap/paths.h"
@@ -269,23 +269,25 @@ nb::tuple query(HeapData& self, const std::string& statement, std::int64_t most)
 
 nb::list groups(HeapData& self, const std::string& by, const std::string& type) {
   const auto wanted = heap::group_by(by);
-  if (!wanted)
-    throw nb::value_error("objects are grouped by place, referrers, module, generation or size");
+  if (!wanted) throw nb::value_error("objects are grouped by place, referrers, module, generation or size");
   const heap::Snapshot& snapshot = self.snapshot();
   const heap::Dominance& dominance = self.dominance();
   std::vector<bool> chosen(snapshot.type.size(), true);
-  for (Node node = 0; node < chosen.size(); ++node)
-    chosen[node] = type.empty() || snapshot.type_name(node) == type;
+  for (Node node = 0; node < chosen.size(); ++node) chosen[node] = type.empty() || snapshot.type_name(node) == type;
   nb::list rows;
   for (const heap::GroupRow& row : heap::groups(snapshot, dominance, *wanted, chosen))
     rows.append(nb::make_tuple(text(row.name), row.count, row.size, row.retained));
   return rows;
 }
 
-nb::bytes heapsnapshot(const HeapData& self) {
+// In a format by its name, or by how a file is called.
+nb::bytes exported(const HeapData& self, const std::string& path, const std::string& name) {
+  const auto format = name.empty() ? formats::heap_format_of(path) : formats::heap_format_named(name);
+  if (!format)
+    throw nb::value_error("the formats are heapsnapshot, perfetto and ndjson: .heapsnapshot, .pftrace, .ndjson");
   const std::string bytes = [&] {
     const nb::gil_scoped_release release;
-    return formats::heapsnapshot::write(self.snapshot());
+    return formats::write_heap(self.snapshot(), *format);
   }();
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -333,7 +335,7 @@ void bind_heap(nb::module_& module) {
       .def("diff", &diff)
       .def("query", &query, nb::arg("statement"), nb::arg("most"))
       .def("groups", &groups, nb::arg("by"), nb::arg("type"))
-      .def("heapsnapshot", &heapsnapshot);
+      .def("exported", &exported, nb::arg("path"), nb::arg("format"));
 }
 
 }  // namespace plimsoll::python
