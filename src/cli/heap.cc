@@ -104,7 +104,8 @@ class Heap final : public Command {
     app.add_option("-o,--output", take_.output, "Where to write the snapshot")->type_name("FILE");
     app.add_flag("--values", with_values_, "Also record the beginning of each str and bytes, and numbers");
     app.add_option("--max-copy", take_.most_megabytes,
-                   "Copy at most so much memory of the process (default: what this machine has available)")
+                   "Copy at most so much memory of the process (default: what this machine has available, and its "
+                   "control group may take)")
         ->type_name("MB")
         ->check(CLI::PositiveNumber);
   }

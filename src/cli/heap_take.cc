@@ -9,6 +9,7 @@
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "heap/pools.h"
+#include "os/available_memory.h"
 #include "remote/core_file.h"
 #include "remote/memory_copy.h"
 #include "remote/target.h"
@@ -16,16 +17,6 @@
 
 namespace plimsoll::cli {
 namespace {
-
-// What this machine could give without putting others into swap; in bytes.
-std::uint64_t available_memory() {
-  std::ifstream facts("/proc/meminfo");
-  std::string name;
-  std::string unit;
-  for (std::uint64_t kilobytes = 0; facts >> name >> kilobytes; std::getline(facts, unit))
-    if (name == "MemAvailable:") return kilobytes * 1024;
-  return std::uint64_t{4} << 30U;
-}
 
 // Some words that snapshots of one process share.
 std::string process_name(os::Pid pid) {
@@ -90,7 +81,7 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
   if (!target.ok()) return target.error();
   const cpython::Layout& layout = target.value().layout;
   if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();
-  const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : available_memory();
+  const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : os::available_memory();
   // Before it is stopped, as the kernel looks at each page for it.
   heap::ImageFacts facts;
   if (const auto mappings = os::resident_mappings_of(pid); mappings.ok())
