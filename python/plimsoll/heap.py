@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Iterator, Optional, Sequence, TypeVar, Union
@@ -138,7 +139,30 @@ class Pending:
         return _taken(self.path, self._child.wait())
 
 
+def _rules_of_libraries() -> "list[Rule]":
+    """Those of entry points in the group ``plimsoll.heap_rules``, each a list of rules or a function that gives one. Of
+    libraries that the program has imported only: a snapshot imports no library that is not in use."""
+    from importlib import metadata
+
+    points: Any = metadata.entry_points()
+    chosen = points.select(group="plimsoll.heap_rules") if hasattr(points, "select") else points.get(
+        "plimsoll.heap_rules", ())
+    rules: "list[Rule]" = []
+    for point in chosen:
+        if point.value.partition(":")[0].partition(".")[0] not in sys.modules:
+            continue
+        try:
+            found = point.load()
+            found = found() if callable(found) else found
+            rules += [rule for rule in found if isinstance(rule, Rule)]
+        except Exception as error:  # a library's mistake must not cost the program its snapshot
+            warnings.warn(f"the heap rules of {point.name} ({point.value}) cannot be used: {error!r}",
+                          RuntimeWarning, stacklevel=5)
+    return rules
+
+
 def _options(values: bool, rules: "Sequence[Rule]") -> "dict[str, Any]":
+    rules = [*_rules_of_libraries(), *rules]
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
     return dict(values=values, hidden=ours, rules=[rule._row() for rule in rules],

@@ -38,6 +38,7 @@ class ContentHash {
   }
 
  private:
+  // Four words that are mixed.
   struct State {
     std::uint64_t a, b, c, d;
   };

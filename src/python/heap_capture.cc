@@ -246,16 +246,13 @@ class Recorder {
 // Both passes over the heap, while nothing else may change it.
 class Capture {
  public:
-  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked)
+  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked, std::vector<heap::Region> regions)
       : values_(options.values),
         hidden_(std::move(options.hidden)),
         lists_(std::move(lists)),
         tracked_(tracked),
-        plans_(std::move(options.rules)) {
-    // Before the heap stands still, as the kernel looks at each page for it.
-    if (const auto mappings = os::resident_mappings_of(os::Pid{::getpid()}); mappings.ok())
-      regions_ = heap::regions_of(mappings.value());
-  }
+        plans_(std::move(options.rules)),
+        regions_(std::move(regions)) {}
 
   Status run(heap::SnapshotWriter& writer) {
     const std::int64_t start = monotonic_ns();
@@ -396,13 +393,21 @@ class Preparation {
     std::vector<TypeRule> rules = built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
+    std::vector<heap::Region> regions = own_regions();
     nanobind::module_ collector = nanobind::module_::import_("gc");
     TrackedObjects lists;
     if (!lists.find(collector_thresholds(collector))) {
       tracked_ = collector.attr("get_objects")();
       options.hidden.push_back(tracked_.ptr());
     }
-    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr());
+    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr(), std::move(regions));
+  }
+
+  // The kernel looks at each page for that; the program goes on meanwhile.
+  static std::vector<heap::Region> own_regions() {
+    const nanobind::gil_scoped_release release;
+    const auto mappings = os::resident_mappings_of(os::Pid{::getpid()});
+    return mappings.ok() ? heap::regions_of(mappings.value()) : std::vector<heap::Region>{};
   }
 
   void add_meta(const CaptureStatistics& statistics) {

@@ -71,7 +71,7 @@ def test_empty_containers_and_room_that_is_not_needed(take: Any) -> None:
     sessions = [Own("x") for _ in range(123)]
     holder = Own("y")
     holder.list = list(range(5000))  # type: ignore[attr-defined]
-    holder.dict = {number: None for number in range(5000)}  # type: ignore[attr-defined]
+    holder.dict = dict.fromkeys(range(5000))  # type: ignore[attr-defined]
     holder.set = set(range(5000))  # type: ignore[attr-defined]
     del holder.list[2600:]  # type: ignore[attr-defined]
     for number in range(4990):

@@ -16,8 +16,9 @@ enum class PacketField : protozero::pbf_tag_type {
   kHeapGraph = 56    // HeapGraph
 };
 
-// Processes, and one of them.
+// Processes.
 enum class ProcessTreeField : protozero::pbf_tag_type { kProcess = 1 };
+// A process.
 enum class ProcessField : protozero::pbf_tag_type { kPid = 1, kParent = 2, kCommandLine = 3 };
 
 // A part of a heap; parts of one heap follow each other.
@@ -48,6 +49,7 @@ enum class TypeField : protozero::pbf_tag_type { kId = 1, kName = 3 };
 
 // Objects that are alive in themselves, and of what kind of root they are.
 enum class RootField : protozero::pbf_tag_type { kObjectIds = 1, kKind = 2 };
+// The kinds that are used; their names there are Java's.
 enum RootKind : int { kUnknownRoot = 0, kNativeRoot = 1, kModuleRoot = 5, kThreadRoot = 8, kInterpreterRoot = 13 };
 
 }  // namespace plimsoll::formats::heapgraph
