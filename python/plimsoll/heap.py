@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Iterator, Optional, Sequence, TypeVar, Union
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "Change", "Changes", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
+    "Answer", "Change", "Changes", "Group", "Groups", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
     "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
 ]
 
@@ -138,7 +139,30 @@ class Pending:
         return _taken(self.path, self._child.wait())
 
 
+def _rules_of_libraries() -> "list[Rule]":
+    """Those of entry points in the group ``plimsoll.heap_rules``, each a list of rules or a function that gives one. Of
+    libraries that the program has imported only: a snapshot imports no library that is not in use."""
+    from importlib import metadata
+
+    points: Any = metadata.entry_points()
+    chosen = points.select(group="plimsoll.heap_rules") if hasattr(points, "select") else points.get(
+        "plimsoll.heap_rules", ())
+    rules: "list[Rule]" = []
+    for point in chosen:
+        if point.value.partition(":")[0].partition(".")[0] not in sys.modules:
+            continue
+        try:
+            found = point.load()
+            found = found() if callable(found) else found
+            rules += [rule for rule in found if isinstance(rule, Rule)]
+        except Exception as error:  # a library's mistake must not cost the program its snapshot
+            warnings.warn(f"the heap rules of {point.name} ({point.value}) cannot be used: {error!r}",
+                          RuntimeWarning, stacklevel=5)
+    return rules
+
+
 def _options(values: bool, rules: "Sequence[Rule]") -> "dict[str, Any]":
+    rules = [*_rules_of_libraries(), *rules]
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
     return dict(values=values, hidden=ours, rules=[rule._row() for rule in rules],
@@ -237,6 +261,43 @@ class Changes(_Table[Change]):
         grown = row.size_after - row.size_before
         return (f"{'+' if grown > 0 else ''}{_bytes(grown)}", f"{row.count_after - row.count_before:+,}",
                 f"{row.new:,}", row.type)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Objects that are alike in something."""
+
+    name: str
+    count: int
+    size: int
+    #: What would be freed with all of them.
+    retained: int
+
+
+class Groups(_Table[Group]):
+    """Groups of objects, the one that takes most memory first."""
+
+    _head = ("count", "size", "retained", "group")
+
+    def _cells(self, row: Group) -> "tuple[str, ...]":
+        return f"{row.count:,}", _bytes(row.size), _bytes(row.retained), row.name
+
+
+class Answer(_Table["tuple[Any, ...]"]):
+    """What a statement gives: rows are tuples."""
+
+    def __init__(self, columns: "tuple[str, ...]", rows: "list[tuple[Any, ...]]", more: bool) -> None:
+        super().__init__(rows)
+        self.columns = self._head = columns
+        #: Whether there are more rows than were asked for.
+        self.more = more
+
+    def _cells(self, row: "tuple[Any, ...]") -> "tuple[str, ...]":
+        return tuple("" if value is None else str(value) for value in row)
+
+    def dicts(self) -> "list[dict[str, Any]]":
+        """The rows by the names of their columns."""
+        return [dict(zip(self.columns, row)) for row in self._rows]
 
 
 @dataclass(frozen=True)
@@ -426,9 +487,41 @@ class Heap:
         """
         return Types([TypeRow(*row) for row in third._data.survivors(self._data, second._data)])
 
-    def export(self, path: "PathLike") -> None:
-        """Writes a .heapsnapshot file, which Chrome's DevTools load (Memory, Load profile)."""
-        write_private(os.fspath(path), self._data.heapsnapshot())
+    def query(self, statement: str, limit: "Optional[int]" = None) -> Answer:
+        """What a select statement in SQL gives, for at most ``limit`` rows.
+
+        The tables are those of ``plimsoll heap query``: ``objects``, ``edges``, ``types``, ``meta``, ``duplicates``,
+        ``waste``, ``arenas``, ``mappings`` and ``rss`` (docs/heap.md). ValueError if the statement is wrong.
+        """
+        return Answer(*self._data.query(statement, -1 if limit is None else limit))
+
+    def groups(self, by: str = "place", type: str = "") -> Groups:
+        """The objects, or those of a class, by where they are held (``"place"``), by the classes of what holds them
+        (``"referrers"``), or by ``"module"``, ``"generation"`` or ``"size"``."""
+        return Groups([Group(*row) for row in self._data.groups(by, type)])
+
+    def duplicates(self, limit: "Optional[int]" = None) -> Answer:
+        """str and bytes that are there more than once, the most waste first."""
+        return self.query("select * from duplicates", limit)
+
+    def waste(self, limit: "Optional[int]" = None) -> Answer:
+        """Containers that are empty, or have room for more than they hold, by where they are held."""
+        return self.query("select * from waste", limit)
+
+    def arenas(self) -> Answer:
+        """The arenas of Python's small-object allocator, and how full they are."""
+        return self.query("select * from arenas")
+
+    def rss(self) -> Answer:
+        """What the memory that the process had in use (RSS) was used for."""
+        return self.query("select * from rss")
+
+    def export(self, path: "PathLike", format: str = "") -> None:
+        """Writes a file for another program: ``"heapsnapshot"`` for Chrome's DevTools (Memory, Load profile),
+        ``"perfetto"`` for ui.perfetto.dev, or ``"ndjson"``, a line of JSON for each object. Without a format it is
+        told by the name: .heapsnapshot, .pftrace, .ndjson. ValueError if there is no such format."""
+        path = os.fspath(path)
+        write_private(path, self._data.exported(path, format))
 
     def __repr__(self) -> str:
         return (f"<plimsoll.heap.Heap: {len(self):,} objects, {_bytes(sum(self.size))}"

@@ -5,16 +5,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 
 #include "cli/exit_code.h"
 #include "cli/heap_take.h"
 #include "cli/render_answer.h"
-#include "cli/render_heap.h"
+#include "cli/render_heap_memory.h"
 #include "cli/suggest.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
-#include "formats/heapsnapshot/writer.h"
+#include "formats/heap_formats.h"
 #include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
 #include "sql/query.h"
@@ -45,12 +46,19 @@ class Heap final : public Command {
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
            "  plimsoll heap show app.heap suspects                   where memory piles up\n"
+           "  plimsoll heap show app.heap duplicates                 str and bytes that are there more than once\n"
+           "  plimsoll heap show app.heap waste                      empty containers, and room that they do not need\n"
+           "  plimsoll heap show app.heap arenas                     what keeps memory from going back to the system\n"
+           "  plimsoll heap show app.heap rss                        what the process's memory is used for\n"
+           "  plimsoll heap show app.heap groups --by place          objects by the attribute that holds them\n"
            "  plimsoll heap diff before.heap after.heap              what has grown\n"
            "  plimsoll heap diff 1.heap 2.heap 3.heap                what came before 2.heap and has stayed: leaks\n"
            "  plimsoll heap query app.heap 'select type, count(*), sum(size) from objects where holders = 1 group by "
            "type'\n"
            "  plimsoll heap query app.heap                           the tables, and their columns\n"
-           "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools";
+           "  plimsoll heap export app.heap -o app.heapsnapshot      for Chrome's DevTools\n"
+           "  plimsoll heap export app.heap -o app.pftrace           for Perfetto (ui.perfetto.dev)\n"
+           "  plimsoll heap export app.heap -o app.ndjson            a line of JSON for each object";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -59,7 +67,8 @@ class Heap final : public Command {
     add_show(*app.add_subcommand("show", "Classes, the tree of what retains what, or the paths to an object"));
     add_diff(*app.add_subcommand("diff", "Compare two snapshots class by class"));
     add_query(*app.add_subcommand("query", "Ask in SQL: select ... from objects, edges, types, meta"));
-    add_export(*app.add_subcommand("export", "Write a snapshot for Chrome's DevTools"));
+    add_export(
+        *app.add_subcommand("export", "Write a snapshot for Chrome's DevTools, for Perfetto, or as lines of JSON"));
   }
 
   Result<int> run(Console& console) override {
@@ -95,15 +104,20 @@ class Heap final : public Command {
     app.add_option("-o,--output", take_.output, "Where to write the snapshot")->type_name("FILE");
     app.add_flag("--values", with_values_, "Also record the beginning of each str and bytes, and numbers");
     app.add_option("--max-copy", take_.most_megabytes,
-                   "Copy at most so much memory of the process (default: what this machine has available)")
+                   "Copy at most so much memory of the process (default: what this machine has available, and its "
+                   "control group may take)")
         ->type_name("MB")
         ->check(CLI::PositiveNumber);
   }
   void add_show(CLI::App& app) {
     show_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
-    app.add_option("VIEW", view_, "types (default), tree, paths or suspects")->type_name("");
-    app.add_option("--of", object_, "tree, paths: of the object at an address (0x7f...), or of the largest of a class")
+    app.add_option("VIEW", view_, "types (default), tree, paths, suspects, groups, duplicates, waste, arenas or rss")
+        ->type_name("");
+    app.add_option("--by", by_, "groups: by place (default), referrers, module, generation or size")->type_name("WHAT");
+    app.add_option(
+           "--of", object_,
+           "tree, paths: of the object at an address (0x7f...), or of the largest of a class; groups: of a class")
         ->type_name("OBJECT");
     app.add_flag("--raw", is_raw_, "tree: dicts of modules, classes and instances as objects of their own");
     app.add_option("--sort", sort_, "types: by size (default), retained or count")->type_name("size|retained|count");
@@ -128,11 +142,18 @@ class Heap final : public Command {
     export_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
+    app.add_option("--format", format_,
+                   "heapsnapshot, perfetto or ndjson; else by the name of OUT: .heapsnapshot, .pftrace, .ndjson")
+        ->type_name("FORMAT");
   }
 
   [[nodiscard]] Status check() {
-    if (view_ != "types" && view_ != "tree" && view_ != "paths" && view_ != "suspects")
-      return Error{ErrorKind::kUsage, no_such("view", view_, {"types", "tree", "paths", "suspects"})};
+    static const std::vector<std::string_view> kViews{"types",      "tree",  "paths",  "suspects", "groups",
+                                                      "duplicates", "waste", "arenas", "rss"};
+    if (std::find(kViews.begin(), kViews.end(), view_) == kViews.end())
+      return Error{ErrorKind::kUsage, no_such("view", view_, kViews)};
+    if (!heap::group_by(by_))
+      return Error{ErrorKind::kUsage, no_such("--by", by_, {"place", "referrers", "module", "generation", "size"})};
     if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
       return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};
     const std::int64_t limit = limit_.value_or(view_ == "paths" ? 5 : 30);
@@ -166,12 +187,20 @@ class Heap final : public Command {
       console.notice(file_ + " holds no objects");
       return kNoSamples;
     }
+    if (view_ == "duplicates" || view_ == "waste" || view_ == "arenas" || view_ == "rss")
+      return show_memory(console, snapshot.value(), page);
     const bool is_folded = view_ == "suspects" || (view_ == "tree" && !is_raw_);
     heap::Dominance dominance =
         is_folded ? heap::folded_dominance(snapshot.value()) : heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
     if (view_ == "types") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
+      return kFine;
+    }
+    if (view_ == "groups") {
+      const heap::GroupBy by = *heap::group_by(by_);
+      PLIMSOLL_TRY(console.print(as_json_ ? heap_groups_json(view, by, object_)
+                                          : render_heap_groups(view, by, object_, options_, page)));
       return kFine;
     }
     if (view_ == "suspects") {
@@ -196,6 +225,20 @@ class Heap final : public Command {
     }
     PLIMSOLL_TRY(console.print(as_json_ ? heap_paths_json(view, node, options_)
                                         : render_heap_paths(view, node, options_, page)));
+    return kFine;
+  }
+
+  Result<int> show_memory(Console& console, const heap::Snapshot& snapshot, const Page& page) {
+    if (as_json_) {
+      const Result<std::string> text = heap_table_json(snapshot, view_, view_, limit_ ? options_.limit : 0);
+      if (!text.ok()) return text.error();
+      PLIMSOLL_TRY(console.print(text.value()));
+      return kFine;
+    }
+    PLIMSOLL_TRY(console.print(view_ == "duplicates" ? render_heap_duplicates(snapshot, options_, page)
+                               : view_ == "waste"    ? render_heap_waste(snapshot, options_, page)
+                               : view_ == "arenas"   ? render_heap_arenas(snapshot, options_, page)
+                                                     : render_heap_rss(snapshot, page)));
     return kFine;
   }
 
@@ -248,10 +291,16 @@ class Heap final : public Command {
   }
 
   Result<int> run_export(Console& console) {
+    const auto format = format_.empty() ? formats::heap_format_of(output_) : formats::heap_format_named(format_);
+    if (!format && !format_.empty())
+      return Error{ErrorKind::kUsage, no_such("format", format_, {"heapsnapshot", "perfetto", "ndjson"})};
+    if (!format)
+      return Error{ErrorKind::kUsage,
+                   "which format? Call the file .heapsnapshot, .pftrace or .ndjson, or add --format"};
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
     const Result<heap::Snapshot> snapshot = read(file_);
     if (!snapshot.ok()) return snapshot.error();
-    const std::string bytes = formats::heapsnapshot::write(snapshot.value());
+    const std::string bytes = formats::write_heap(snapshot.value(), *format);
     if (output_ == "-") {
       PLIMSOLL_TRY(console.print(bytes));
       return kFine;
@@ -263,7 +312,8 @@ class Heap final : public Command {
 
   CLI::App *show_ = nullptr, *diff_ = nullptr, *export_ = nullptr, *query_ = nullptr;
   HeapTake take_;
-  std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto";
+  std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto",
+                                                                   by_ = "place", format_;
   HeapOptions options_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;

@@ -8,6 +8,8 @@
 #include "cli/exit_code.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
+#include "heap/pools.h"
+#include "os/available_memory.h"
 #include "remote/core_file.h"
 #include "remote/memory_copy.h"
 #include "remote/target.h"
@@ -15,16 +17,6 @@
 
 namespace plimsoll::cli {
 namespace {
-
-// What this machine could give without putting others into swap; in bytes.
-std::uint64_t available_memory() {
-  std::ifstream facts("/proc/meminfo");
-  std::string name;
-  std::string unit;
-  for (std::uint64_t kilobytes = 0; facts >> name >> kilobytes; std::getline(facts, unit))
-    if (name == "MemAvailable:") return kilobytes * 1024;
-  return std::uint64_t{4} << 30U;
-}
 
 // Some words that snapshots of one process share.
 std::string process_name(os::Pid pid) {
@@ -57,12 +49,12 @@ std::string report(const HeapTake& take, const heap::ImageStatistics& taken, con
 
 // Walks a copy of the memory, or a core file's.
 Status capture(Console& console, const HeapTake& take, const memory::Image& image, const cpython::Layout& layout,
-               const heap::ImageRuntime& runtime, heap::SnapshotWriter& writer) {
+               const heap::ImageRuntime& runtime, const heap::ImageFacts& facts, heap::SnapshotWriter& writer) {
   const Result<cpython::ObjectFields> fields = cpython::object_fields(layout.version);
   if (!fields.ok()) return fields.error();
   add_meta(writer, take, layout);
   const heap::ImageView view(image, layout, fields.value());
-  const Result<heap::ImageStatistics> taken = heap::capture_image(view, runtime, take.values, writer);
+  const Result<heap::ImageStatistics> taken = heap::capture_image(view, runtime, take.values, facts, writer);
   if (!taken.ok()) return taken.error();
   console.notice(report(take, taken.value(), writer));
   return Ok{};
@@ -76,7 +68,7 @@ Result<int> take_of_core(Console& console, const HeapTake& take) {
   if (!writer.ok()) return writer.error();
   writer.value().add_meta("pid", std::to_string(core.value().notes.pid));
   PLIMSOLL_TRY(capture(console, take, core.value().image, core.value().layout,
-                       {core.value().runtime, core.value().code_type}, writer.value()));
+                       {core.value().runtime, core.value().code_type}, {}, writer.value()));
   return kFine;
 }
 
@@ -89,7 +81,11 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
   if (!target.ok()) return target.error();
   const cpython::Layout& layout = target.value().layout;
   if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();
-  const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : available_memory();
+  const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : os::available_memory();
+  // Before it is stopped, as the kernel looks at each page for it.
+  heap::ImageFacts facts;
+  if (const auto mappings = os::resident_mappings_of(pid); mappings.ok())
+    facts.regions = heap::regions_of(mappings.value());
   const Result<remote::MemoryCopy> copy = remote::copy_memory(pid, most);
   if (!copy.ok()) return copy.error();
   // Not before: what is in a file of that name is lost only when there is something to take its place.
@@ -105,7 +101,7 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
                                     {"time_ns", std::to_string(realtime_ns())},
                                     {"stop_ns", std::to_string(stop_ns)}})
     writer.value().add_meta(name, value);
-  PLIMSOLL_TRY(capture(console, take, image, layout, {target.value().runtime, code_type}, writer.value()));
+  PLIMSOLL_TRY(capture(console, take, image, layout, {target.value().runtime, code_type}, facts, writer.value()));
   console.notice(fmt::format("process {} stood still for {:.1f} ms ({} copied)", take.pid,
                              static_cast<double>(stop_ns) / 1e6,
                              format_bytes(static_cast<std::int64_t>(image.copied_bytes()))));

@@ -146,6 +146,32 @@ TEST_F(HeapCommand, ExportsForDevTools) {
   EXPECT_TRUE(std::filesystem::exists(directory / "out.heapsnapshot"));
   EXPECT_NE(console.err.find("wrote "), std::string::npos);
   EXPECT_EQ(run({"export", "before.heap", "-o", "before.heap"}), kUsage) << "not onto itself";
+  EXPECT_EQ(run({"export", "before.heap", "-o", "out.heap"}), kUsage) << "which format?";
+  EXPECT_EQ(run({"export", "before.heap", "-o", "-", "--format", "hprof"}), kUsage);
+  console.out.clear();
+  EXPECT_EQ(run({"export", "before.heap", "-o", "-", "--format", "ndjson"}), kFine);
+  EXPECT_TRUE(console.out.starts_with(R"({"meta":{"process":"1:a"},"objects":4,)")) << console.out;
+  EXPECT_EQ(run({"export", "before.heap", "-o", "-", "--format", "perfetto"}), kFine);
+}
+
+TEST_F(HeapCommand, ShowsGroupsAndWaste) {
+  EXPECT_EQ(run({"show", "before.heap", "groups", "--of", "list"}), kFine);
+  EXPECT_EQ(console.out, "count     size  retained\n    1  1.00 kB   1.00 kB  app.Session.data\n");
+  console.out.clear();
+  EXPECT_EQ(run({"show", "before.heap", "waste"}), kFine);
+  EXPECT_NE(console.out.find("1.00 kB      1  1.00 kB  empty  list   app.Session.data\n"), std::string::npos)
+      << console.out;
+  console.out.clear();
+  for (const char* view : {"duplicates", "arenas", "rss"}) {
+    EXPECT_EQ(run({"show", "before.heap", view}), kFine);
+    EXPECT_NE(console.out.find("older version"), std::string::npos) << "it is not known: " << console.out;
+    console.out.clear();
+  }
+  EXPECT_EQ(run({"show", "before.heap", "groups", "--by", "colour"}), kUsage);
+  EXPECT_EQ(run({"show", "before.heap", "waste", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"({"kind":"empty","type":"list","place":"app.Session.data","count":1,"size":1000,)"),
+            std::string::npos)
+      << console.out;
 }
 
 TEST_F(HeapCommand, RefusesWhatMakesNoSense) {

@@ -188,20 +188,39 @@ void each_item(const ObjectView<M>& view, Address dict, Visit visit, std::uint64
     view.template each_row<2>(keys.entries, keys.count, [&](const auto& row) { own(row[0], row[1]); });
 }
 
-// UTF-8 of at most `most` characters of a str; empty if it is none. The caller knows that its class is one of str.
+// Where a str or bytes has its content. Equal contents of one kind are equal bytes.
+struct Content {
+  Address at{};
+  std::uint64_t size = 0;  // bytes
+  std::uint64_t kind = 0;  // of a str, bytes a character; 0 for bytes
+};
 template <memory::Reader M>
-std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most) {
+Content text_content(const ObjectView<M>& view, Address text) {
   const auto& unicode = view.layout().unicode;
-  const std::uint64_t length = std::min(view.word(text, unicode.length), most);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 46U;
+  const std::uint64_t length = view.word(text, unicode.length);
   const std::uint32_t state = view.template number<std::uint32_t>(text, unicode.state) >> unicode.kind_shift;
   const std::uint32_t width = state & 7U;
   const bool is_compact = (state & 8U) != 0, is_ascii = (state & 16U) != 0;
-  std::string out;
-  if (is_null(text) || (width != 1 && width != 2 && width != 4)) return out;
+  if (is_null(text) || (width != 1 && width != 2 && width != 4) || length > kMost) return {};
   Address data = offset_by(text, is_ascii ? unicode.ascii_size : unicode.compact_size);
   if (!is_compact) data = view.pointer(text, unicode.compact_size);
-  std::string bytes(length * width, '\0');
-  if (!view.memory().read(data, bytes.data(), bytes.size())) return out;
+  return {data, length * width, width};
+}
+template <memory::Reader M>
+Content bytes_content(const ObjectView<M>& view, Address bytes) {
+  return {offset_by(bytes, view.layout().bytes.data), view.item_count(bytes), 0};
+}
+
+// UTF-8 of at most `most` characters of a str; empty if it is none. The caller knows that its class is one of str.
+template <memory::Reader M>
+std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most) {
+  const Content content = text_content(view, text);
+  std::string out;
+  if (content.kind == 0) return out;
+  const auto width = static_cast<std::uint32_t>(content.kind);
+  std::string bytes(std::min(content.size, most * width), '\0');
+  if (!view.memory().read(content.at, bytes.data(), bytes.size())) return out;
   for (std::size_t at = 0; at < bytes.size(); at += width) {
     std::uint32_t character = 0;
     for (std::uint32_t i = 0; i < width; ++i)

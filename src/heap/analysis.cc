@@ -23,42 +23,38 @@ Dominance folded_dominance(const Snapshot& snapshot) {
   return result;
 }
 
-namespace {
-
-// For each chosen node, whether no chosen object of its class is above it in the dominator tree. A walk down the tree
-// counts, for each class, how many of them are above.
-std::vector<bool> topmost_of_their_type(const Snapshot& snapshot, const DominatorTree& tree,
-                                        const std::vector<bool>& chosen) {
-  std::vector<bool> is_topmost(snapshot.type.size(), false);
+// A walk down the tree counts, for each group, how many of it are above.
+std::vector<bool> topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
+                                         std::size_t group_count, const std::vector<bool>& chosen) {
+  std::vector<bool> is_topmost(group.size(), false);
+  if (tree.order.empty()) return is_topmost;
   const Graph children = tree_edges(tree);
   std::vector<std::uint32_t> next(children.first.begin(), children.first.end() - 1);
-  std::vector<std::uint32_t> above(snapshot.types.size(), 0);
+  std::vector<std::uint32_t> above(group_count, 0);
   std::vector<Node> path;
   const auto enter = [&](Node node) {
-    if (chosen[node]) is_topmost[node] = above[snapshot.type[node]]++ == 0;
+    if (chosen[node]) is_topmost[node] = above[group[node]]++ == 0;
     path.push_back(node);
   };
-  enter(snapshot.root());
+  enter(tree.order.front());
   while (!path.empty()) {
     const Node node = path.back();
     if (next[node] < children.first[node + 1]) {
       enter(children.targets[next[node]++]);
       continue;
     }
-    if (chosen[node]) --above[snapshot.type[node]];
+    if (chosen[node]) --above[group[node]];
     path.pop_back();
   }
   return is_topmost;
 }
-
-}  // namespace
 
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance) {
   return types(snapshot, dominance, std::vector<bool>(snapshot.type.size(), true));
 }
 
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen) {
-  const std::vector<bool> is_topmost = topmost_of_their_type(snapshot, dominance.tree, chosen);
+  const std::vector<bool> is_topmost = topmost_of_their_group(dominance.tree, snapshot.type, snapshot.types.size(), chosen);
   std::vector<TypeRow> rows(snapshot.types.size());
   for (Node node = 0; node < snapshot.object_count; ++node) {
     if (!chosen[node]) continue;

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "heap/address_set.h"
+#include "heap/content_hash.h"
+#include "heap/generations.h"
 #include "heap/image_edges.h"
+#include "heap/pools.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -137,14 +140,25 @@ class ObjectText {
 class Recorder {
  public:
   Recorder(const ImageView& view, ImageTypes& types, const KeptDicts& kept, const AddressSet& found,
-           const ObjectText& text, SnapshotWriter& writer)
-      : view_(view), types_(types), found_(found), text_(text), writer_(writer), edges_(view, kept, *this) {}
+           const ObjectText& text, const Generations& generations, std::span<const Pool> pools, SnapshotWriter& writer)
+      : view_(view),
+        types_(types),
+        found_(found),
+        text_(text),
+        generations_(generations),
+        blocks_(pools, pool_bytes(view.layout().version)),
+        writer_(writer),
+        edges_(view, kept, *this) {}
 
   void object(Address object) {
     const ImageType* type = types_.of_object(object);
     if (type == nullptr) return;  // cannot be: it was when it was found
     guessed_ += type->is_guessed ? 1 : 0;
-    writer_.begin_node(type->number, size_of(view_, object, *type), types_.reference_count(object), object);
+    const ObjectSize size = size_of(view_, object, *type);
+    blocks_.add(raw(object), size);
+    writer_.begin_node(type->number, size.total(), types_.reference_count(object), object);
+    writer_.generation(generation_of(object, *type));
+    hash_content(object, *type);
     edges_.visit(object, *type);
     if (const std::string text = text_.of(object, *type); !text.empty()) writer_.text(text);
     writer_.end_node();
@@ -194,8 +208,30 @@ class Recorder {
   static void name_space(Address) {}
   [[nodiscard]] bool has_names(Address dict) const { return found_.is_marked(dict); }
   [[nodiscard]] std::uint64_t guessed() const { return guessed_; }
+  [[nodiscard]] const BlockCount& blocks() const { return blocks_; }
 
  private:
+  [[nodiscard]] Generation generation_of(Address object, const ImageType& type) const {
+    constexpr std::uint64_t kLinks = 16;
+    const bool has_links = type.is(flag::kCollected) && !is_built_in_class(object, type);
+    if (!has_links || view_.word(Address{raw(object) - kLinks}, 0) == 0) return Generation::kUntracked;
+    return generations_.of(object);
+  }
+  [[nodiscard]] bool is_built_in_class(Address object, const ImageType& type) const {
+    return type.is(flag::kType) && (view_.word(object, cpython::type_field::kFlags) & flag::kHeapType) == 0;
+  }
+
+  void hash_content(Address object, const ImageType& type) {
+    if (type.is(flag::kHeapType)) return;  // of subclasses, which are told by what they are
+    const bool is_text = type.c_name == "str";
+    if (!is_text && type.c_name != "bytes") return;
+    const cpython::Content content = is_text ? text_content(view_, object) : bytes_content(view_, object);
+    if (content.size > view_.image().copied_bytes()) return;
+    content_.resize(content.size);
+    if (view_.image().read(content.at, content_.data(), content_.size()))
+      writer_.content_hash(hash_.of(content_, content.kind));
+  }
+
   [[nodiscard]] bool is_not_none(Address object) const {
     const ImageType* type = types_.of_object(object);
     return type == nullptr || type->c_name != "NoneType";
@@ -211,6 +247,10 @@ class Recorder {
   ImageTypes& types_;
   const AddressSet& found_;
   const ObjectText& text_;
+  const Generations& generations_;
+  BlockCount blocks_;
+  ContentHash hash_{random_key()};
+  std::string content_;
   SnapshotWriter& writer_;
   ImageEdges<Recorder> edges_;
   std::uint64_t guessed_ = 0;
@@ -221,8 +261,8 @@ class Recorder {
 // Both passes over the heap.
 class ImageCapture {
  public:
-  ImageCapture(const ImageView& view, const ImageRuntime& runtime, ImageValues values)
-      : view_(view), runtime_(runtime), values_(values), types_(view, view.type_of(runtime.code_type)) {}
+  ImageCapture(const ImageView& view, const ImageRuntime& runtime, ImageValues values, const ImageFacts& facts)
+      : view_(view), runtime_(runtime), values_(values), facts_(facts), types_(view, view.type_of(runtime.code_type)) {}
 
   Result<ImageStatistics> run(SnapshotWriter& writer) {
     const std::vector<Address> interpreters = interpreters_of(view_, runtime_.runtime);
@@ -257,7 +297,10 @@ class ImageCapture {
       for (const ImageRootEdge& edge : root.edges) finder.add(edge.held);
     finder.run();
     for (const Address interpreter : interpreters)
-      if (!each_tracked(view_, types_, interpreter, [&](Address object) { finder.add(object); }))
+      if (!each_tracked(view_, types_, interpreter, [&](std::size_t list, Address object) {
+            finder.add(object);
+            generations_.add(list, object);
+          }))
         statistics_.is_cut = true;
     finder.run();
     found_.seal();
@@ -270,7 +313,8 @@ class ImageCapture {
       writer.add_type(text.class_name(type.address));
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});
     }
-    Recorder recorder(view_, types_, kept_, found_, text, writer);
+    const std::vector<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
+    Recorder recorder(view_, types_, kept_, found_, text, generations_, pools, writer);
     found_.for_each([&](Address address) { recorder.object(address); });
     writer.end_objects();
     const Node first_root = writer.node_count();
@@ -283,12 +327,15 @@ class ImageCapture {
     for (const ImageType& type : types_.all())
       if (const Node node = found_.rank(type.address); node != kNoNode) writer.add_class(type.number, node);
     statistics_.guessed = recorder.guessed();
+    add_memory(writer, pools, facts_.regions, recorder.blocks());
   }
 
   const ImageView& view_;
   ImageRuntime runtime_;
   ImageValues values_;
+  const ImageFacts& facts_;
   ImageTypes types_;
+  Generations generations_;
   KeptDicts kept_;
   AddressSet found_;
   ImageStatistics statistics_;
@@ -297,8 +344,8 @@ class ImageCapture {
 }  // namespace
 
 Result<ImageStatistics> capture_image(const ImageView& view, const ImageRuntime& runtime, ImageValues values,
-                                      SnapshotWriter& writer) {
-  return ImageCapture(view, runtime, values).run(writer);
+                                      const ImageFacts& facts, SnapshotWriter& writer) {
+  return ImageCapture(view, runtime, values, facts).run(writer);
 }
 
 }  // namespace plimsoll::heap

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "heap/image_roots.h"
@@ -24,9 +25,14 @@ struct ImageStatistics {
   bool is_cut = false;        // a list of the collector is broken: what only it leads to is missing
 };
 
+// What is known of the process beside its memory; all may be empty.
+struct ImageFacts {
+  std::vector<Region> regions;
+};
+
 // Writes all objects of all interpreters, and the end of the file. kUnsupported if objects are laid out otherwise than
 // in releases of this version, kBadInput if there is no heap, or one whose references are more than its words.
 Result<ImageStatistics> capture_image(const ImageView& view, const ImageRuntime& runtime, ImageValues values,
-                                      SnapshotWriter& writer);
+                                      const ImageFacts& facts, SnapshotWriter& writer);
 
 }  // namespace plimsoll::heap

@@ -55,6 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   heap::SnapshotWriter writer;
   const auto values = data[1] % 4 < 2 ? heap::ImageValues::kShown : heap::ImageValues::kRedacted;
   // The class of code objects is wherever its class is that of classes: here, at the class of classes itself.
-  (void)heap::capture_image(view, {Address{kRuntime}, Address{kTypeType}}, values, writer);
+  const heap::ImageFacts facts{{{kStart, 1U << 20U, 1U << 20U, true, false, ""}}};
+  (void)heap::capture_image(view, {Address{kRuntime}, Address{kTypeType}}, values, facts, writer);
   return 0;
 }

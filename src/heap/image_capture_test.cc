@@ -51,7 +51,7 @@ struct ImageCapture : ::testing::Test {
     image.add_zeros(Address{kZeros}, kZeros);
     image.seal();
     const ImageView view(image, layout, fields);
-    return capture_image(view, {Address{kRuntime}, Address{kTypeType}}, ImageValues::kRedacted, writer);
+    return capture_image(view, {Address{kRuntime}, Address{kTypeType}}, ImageValues::kRedacted, {}, writer);
   }
 
   cpython::Layout layout = cpython::layout_from_table({3, 12, 1}).take();

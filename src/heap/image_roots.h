@@ -38,10 +38,11 @@ std::vector<Address> interpreters_of(const ImageView& view, Address runtime);
 // itself.
 std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, const ImageRuntime& runtime);
 
-// visit(object) for each object on the lists of an interpreter's garbage collector. Where the lists begin is found by
-// what they are: the only pairs of links in an interpreter's state that lead to objects and come back. Also while a
-// collection runs, which puts other things into the links backwards. False if a list is broken.
+// visit(list, object) for each object on the lists of an interpreter's garbage collector. Where the lists begin is
+// found by what they are: the only pairs of links in an interpreter's state that lead to objects and come back. Also
+// while a collection runs, which puts other things into the links backwards. `list` is 0 for the youngest generation to
+// 2, and 3 for what gc.freeze() has set aside. False if a list is broken.
 bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
-                  const std::function<void(Address)>& visit);
+                  const std::function<void(std::size_t, Address)>& visit);
 
 }  // namespace plimsoll::heap

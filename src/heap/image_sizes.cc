@@ -13,14 +13,8 @@ using cpython::ValuesStyle;
 // More than a process can have is no size.
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;
 
-// As the allocator rounds up: pymalloc by 16 bytes, glibc likewise with 8 bytes of its own.
-std::uint64_t block_of(std::uint64_t bytes) {
-  constexpr std::uint64_t kLargestSmall = 512;
-  if (bytes == 0) return 0;
-  if (bytes > kLargest) return 0;
-  if (bytes <= kLargestSmall) return (bytes + 15) / 16 * 16;
-  return (bytes + 8 + 15) / 16 * 16;
-}
+// Of what the copy says, which may be anything.
+std::uint64_t block_of(std::uint64_t bytes) { return bytes > kLargest ? 0 : heap::block_of(bytes, Allocator::kPymalloc); }
 
 struct Blocks {
   std::uint64_t own = 0;   // the block of the object, without what stands in front of it
@@ -134,13 +128,16 @@ std::uint64_t native_bytes(const ImageView& view, Address object, const ImageTyp
 
 }  // namespace
 
-std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type) {
+ObjectSize size_of(const ImageView& view, Address object, const ImageType& type) {
+  ObjectSize size;
   const Blocks blocks = blocks_of(view, object, type);
-  const std::uint64_t native = block_of(native_bytes(view, object, type));
   cpython::Attributes attributes;
   if (type.has_attributes && type.shape != ImageShape::kClass) attributes = attributes_of(view, object, type);
-  return block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
-         block_of(attributes.block_bytes) + native;
+  size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
+  size.add_block(block_of(blocks.rest));
+  size.add_block(block_of(attributes.block_bytes));
+  size.large += block_of(native_bytes(view, object, type));
+  return size;
 }
 
 }  // namespace plimsoll::heap

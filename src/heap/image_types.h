@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heap/image_view.h"
+#include "heap/object_size.h"
 
 namespace plimsoll::heap {
 
@@ -117,6 +118,6 @@ Address type_dict(const ImageView& view, const KeptDicts& kept, Address type);
 KeptDicts find_kept_dicts(const ImageView& view, ImageTypes& types, Address interpreter);
 
 // Bytes of memory that the object takes, as python/type_plan.h's size_of counts them.
-std::uint64_t size_of(const ImageView& view, Address object, const ImageType& type);
+ObjectSize size_of(const ImageView& view, Address object, const ImageType& type);
 
 }  // namespace plimsoll::heap

@@ -23,6 +23,33 @@ enum class EdgeKind : std::uint8_t {
 };
 inline constexpr std::uint8_t kEdgeKindCount = 7;
 
+// How often the garbage collector has passed an object by. The numbers are those of the file format.
+enum class Generation : std::uint8_t {
+  kYoung = 0,
+  kMiddle = 1,
+  kOld = 2,
+  kFrozen = 3,     // set aside by gc.freeze()
+  kUntracked = 4,  // not on the collector's lists
+  kUnknown = 5,
+};
+inline constexpr std::uint8_t kGenerationCount = 6;
+
+// A stretch of memory that Python's small-object allocator cut into blocks of one size. Pools lie in arenas.
+struct Pool {
+  std::uint64_t address = 0;
+  std::uint32_t block_bytes = 0;
+  std::uint32_t used = 0, capacity = 0;  // blocks
+  std::uint32_t arena = 0;               // pools side by side with the same number are of one arena
+};
+
+// A mapping of the process.
+struct Region {
+  std::uint64_t start = 0, size = 0;
+  std::uint64_t resident = 0;  // bytes of it that are in memory: its part of RSS
+  bool is_writable = false, is_executable = false;
+  std::string name;  // the file's, "[heap]", "[stack]"; "" for memory without a name
+};
+
 // A class, or a kind of node that is no object ("<thread>").
 struct Type {
   std::string name;       // "collections.OrderedDict"; built-in ones without their module
@@ -47,6 +74,13 @@ struct Snapshot {
   std::vector<std::uint32_t> name;  // by edge: index into names, of kNamed edges
   std::vector<std::string> names;
   std::vector<std::pair<Node, Node>> weak;  // holder and held, in the order of holders
+
+  std::vector<Generation> generation;  // by object; empty: not known
+  // Of str and bytes, in the order of nodes: equal hashes are equal contents. Good within this snapshot only.
+  std::vector<Node> hashed;
+  std::vector<std::uint64_t> hash;
+  std::vector<Pool> pools;      // by address; empty: not known
+  std::vector<Region> regions;  // likewise
 
   std::size_t object_count = 0;
   std::uint64_t lost_edges = 0;  // that led to what was not recorded

@@ -21,6 +21,9 @@ using file::Section;
 // Numbers stay below the two that Graph and Node need for themselves and the nodes that add_roots adds.
 constexpr std::uint64_t kMostNodes = kNoNode - 16;
 constexpr std::uint64_t kMostEdges = 0xffff0000U;
+// Of addresses, and of stretches of memory: sums of two do not overflow.
+constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 63U;
+constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;  // bytes, and blocks
 
 // The columns of a block of rows.
 struct Columns {
@@ -65,6 +68,11 @@ class Decoder {
     if (!has_nodes_) snapshot_.object_count = snapshot_.type.size();
     for (Type& type : snapshot_.types)
       if (type.object >= snapshot_.object_count) type.object = kNoNode;
+    if (!snapshot_.generation.empty()) snapshot_.generation.resize(snapshot_.object_count, Generation::kUnknown);
+    while (!snapshot_.hashed.empty() && snapshot_.hashed.back() >= snapshot_.object_count) {
+      snapshot_.hashed.pop_back();
+      snapshot_.hash.pop_back();
+    }
     resolve_edges();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
   }
@@ -80,6 +88,9 @@ class Decoder {
       case Section::kNodes: return nodes(cursor);
       case Section::kClasses: return classes(cursor);
       case Section::kEnd: return end(cursor);
+      case Section::kDetails: return details(cursor);
+      case Section::kPools: return pools(cursor);
+      case Section::kRegions: return regions(cursor);
     }
     return true;  // a section of a newer minor version
   }
@@ -222,6 +233,69 @@ class Decoder {
       const std::uint64_t object = cursor.bounded(kMostNodes);
       if (cursor.failed() || type >= snapshot_.types.size()) return false;
       snapshot_.types[type].object = static_cast<Node>(object);
+    }
+    return true;
+  }
+
+  // Of rows that have been read: they stand behind them in the same chunk.
+  bool details(VarintCursor& cursor) {
+    const std::uint64_t first = cursor.varint();
+    const std::string_view generations = cursor.bytes();
+    VarintCursor skipped(cursor.bytes());
+    VarintCursor hashes(cursor.bytes());
+    const std::size_t rows = snapshot_.type.size();
+    if (cursor.failed() || first > rows || generations.size() > rows - first) return false;
+    if (!generations.empty()) snapshot_.generation.resize(rows, Generation::kUnknown);
+    for (std::size_t i = 0; i < generations.size(); ++i) {
+      const auto number = static_cast<std::uint8_t>(generations[i]);
+      if (number >= kGenerationCount) return false;
+      snapshot_.generation[first + i] = static_cast<Generation>(number);
+    }
+    std::uint64_t node = first;
+    if (!snapshot_.hashed.empty() && snapshot_.hashed.back() >= first) return false;
+    while (!skipped.at_end()) {
+      node += skipped.bounded(kMostNodes);
+      const std::string_view bytes = hashes.take(sizeof(std::uint64_t));
+      if (skipped.failed() || hashes.failed() || node >= rows) return false;
+      snapshot_.hashed.push_back(static_cast<Node>(node));
+      snapshot_.hash.push_back(u32_at(bytes, 0) | std::uint64_t{u32_at(bytes, 4)} << 32U);
+      ++node;
+    }
+    return true;
+  }
+
+  bool pools(VarintCursor& cursor) {
+    std::uint64_t address = 0;
+    while (!cursor.at_end()) {
+      const std::uint64_t step = cursor.bounded(kHighestAddress / file::kPoolUnit);
+      if (step == 0 && !snapshot_.pools.empty()) return false;
+      address += step * file::kPoolUnit;
+      Pool pool{address, 0, 0, 0, 0};
+      for (std::uint32_t* number : {&pool.block_bytes, &pool.used, &pool.capacity, &pool.arena})
+        *number = static_cast<std::uint32_t>(cursor.bounded(UINT32_MAX));
+      if (cursor.failed() || address > kHighestAddress) return false;
+      if (pool.used > pool.capacity || pool.block_bytes > kLargestPool || pool.capacity > kLargestPool) return false;
+      snapshot_.pools.push_back(pool);
+    }
+    return true;
+  }
+
+  bool regions(VarintCursor& cursor) {
+    std::uint64_t start = 0;
+    while (!cursor.at_end()) {
+      start += cursor.bounded(kHighestAddress);
+      Region region;
+      region.start = start;
+      region.size = cursor.bounded(kHighestAddress);
+      region.resident = cursor.bounded(region.size);
+      const std::uint64_t flags = cursor.varint();
+      region.is_writable = (flags & 1U) != 0;
+      region.is_executable = (flags & 2U) != 0;
+      region.name = cursor.bytes();
+      const bool follows =
+          snapshot_.regions.empty() || snapshot_.regions.back().start + snapshot_.regions.back().size <= start;
+      if (cursor.failed() || start > kHighestAddress || !follows) return false;
+      snapshot_.regions.push_back(std::move(region));
     }
     return true;
   }

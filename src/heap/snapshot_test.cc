@@ -7,9 +7,11 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "base/chunk.h"
 #include "base/varint.h"
+#include "heap/content_hash.h"
 #include "heap/dominators.h"
 #include "heap/snapshot_format.h"
 #include "heap/snapshot_writer.h"
@@ -136,6 +138,65 @@ TEST(Snapshot, WriteErrorsAreTold) {
   Result<SnapshotWriter> writer = SnapshotWriter::create("/dev/full");
   ASSERT_TRUE(writer.ok()) << writer.error().message;
   EXPECT_EQ(writer.value().finish().error().kind, ErrorKind::kSystem);
+}
+
+TEST(Snapshot, KeepsWhatIsKnownOfRowsAndOfMemory) {
+  // GIVEN two objects, the second with a hash, of different generations; pools and regions
+  SnapshotWriter writer;
+  const auto type = writer.add_type("str");
+  writer.begin_node(type, 48, 1, Address{0x10030});
+  writer.generation(Generation::kOld);
+  writer.end_node();
+  writer.begin_node(type, 48, 1, Address{0x10060});
+  writer.content_hash(0x0123456789abcdefU);
+  writer.generation(Generation::kUntracked);
+  writer.end_node();
+  writer.end_objects();
+  writer.add_pools(std::vector<Pool>{{0x10000, 48, 2, 340, 7}, {0x14000, 64, 0, 255, 7}});
+  writer.add_regions(std::vector<Region>{{0x10000, 0x100000, 0x8000, true, false, ""},
+                                         {0x7f0000000000, 0x2000, 0x1000, false, true, "/lib/libc.so"}});
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN
+  EXPECT_TRUE(snapshot.complete);
+  EXPECT_EQ(snapshot.generation, (std::vector<Generation>{Generation::kOld, Generation::kUntracked}));
+  EXPECT_EQ(snapshot.hashed, std::vector<Node>{1});
+  EXPECT_EQ(snapshot.hash, std::vector<std::uint64_t>{0x0123456789abcdefU});
+  ASSERT_EQ(snapshot.pools.size(), 2U);
+  EXPECT_EQ(snapshot.pools[1].address, 0x14000U);
+  EXPECT_EQ(snapshot.pools[0].used, 2U);
+  EXPECT_EQ(snapshot.pools[1].capacity, 255U);
+  EXPECT_EQ(snapshot.pools[1].arena, 7U);
+  ASSERT_EQ(snapshot.regions.size(), 2U);
+  EXPECT_EQ(snapshot.regions[1].name, "/lib/libc.so");
+  EXPECT_EQ(snapshot.regions[0].resident, 0x8000U);
+  EXPECT_TRUE(snapshot.regions[0].is_writable && snapshot.regions[1].is_executable);
+}
+
+TEST(Snapshot, APoolOrRegionThatCannotBeEndsIt) {
+  for (const Pool& pool : {Pool{0x1000, 16, 5, 4, 0}, Pool{0x1000, 1U << 30U, 0, 4, 0}}) {
+    SnapshotWriter writer;
+    writer.add_pools(std::vector<Pool>{pool});
+    ASSERT_TRUE(writer.finish().ok());
+    EXPECT_FALSE(read_snapshot(writer.bytes()).value().complete) << "more blocks in use than there are, or too large";
+  }
+  SnapshotWriter writer;
+  writer.add_regions(std::vector<Region>{{0x1000, 0x3000, 0, false, false, ""}, {0x2000, 0x1000, 0, false, false, ""}});
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_FALSE(read_snapshot(writer.bytes()).value().complete) << "overlap";
+}
+
+TEST(ContentHash, TellsContentsApart) {
+  // GIVEN the key 0x00, 0x01, ... THEN equal contents have equal hashes, and others, or with other tags, have not
+  const ContentHash hash({0x0706050403020100U, 0x0f0e0d0c0b0a0908U});
+  EXPECT_EQ(hash.of("hello", 1), hash.of(std::string("hel") + "lo", 1));
+  EXPECT_NE(hash.of("hello", 1), hash.of("hello", 2));
+  EXPECT_NE(hash.of("hello", 1), hash.of(std::string_view("hello\0", 6), 1)) << "the length counts";
+  EXPECT_NE(hash.of("", 1), ContentHash({1, 2}).of("", 1)) << "the key counts";
+  std::set<std::uint64_t> different;
+  for (int i = 0; i < 10'000; ++i) different.insert(hash.of("word " + std::to_string(i), 1));
+  EXPECT_EQ(different.size(), 10'000U);
 }
 
 // Roots: what nobody of ours holds, by the number of references.

@@ -90,8 +90,18 @@ void SnapshotWriter::text(std::string_view text) {
   text_row_ = rows_ + 1;
 }
 
+void SnapshotWriter::content_hash(std::uint64_t hash) {
+  hashed_.number(rows_ - hashed_row_);
+  put_u32(hashes_, static_cast<std::uint32_t>(hash));
+  put_u32(hashes_, static_cast<std::uint32_t>(hash >> 32U));
+  hashed_row_ = rows_ + 1;
+}
+
 void SnapshotWriter::end_node() {
   columns_[kDegrees].number(degree_);
+  generations_.byte(static_cast<std::uint8_t>(generation_));
+  has_generations_ = has_generations_ || generation_ != Generation::kUnknown;
+  generation_ = Generation::kUnknown;
   ++node_;
   ++rows_;
   const bool is_full =
@@ -119,8 +129,20 @@ void SnapshotWriter::end_block() {
       column.clear();
     }
     put_section(raw, objects_ == kNoNode ? Section::kObjects : Section::kNodes, payload);
+    if (has_generations_ || !hashes_.empty()) {
+      payload.clear();
+      put_varint(payload, node_ - rows_);
+      put_bytes(payload, has_generations_ ? generations_.view() : std::string_view{});
+      put_bytes(payload, hashed_.view());
+      put_bytes(payload, hashes_);
+      put_section(raw, Section::kDetails, payload);
+    }
   }
-  rows_ = text_row_ = 0;
+  generations_.clear();
+  hashed_.clear();
+  hashes_.clear();
+  has_generations_ = false;
+  rows_ = text_row_ = hashed_row_ = 0;
   address_ = 0;
   if (!raw.empty()) write_chunk(raw);
 }
@@ -156,6 +178,32 @@ void SnapshotWriter::add_meta(std::string_view name, std::string_view value) {
   put_bytes(meta_, value);
 }
 
+void SnapshotWriter::add_pools(std::span<const Pool> pools) {
+  std::string payload;
+  std::uint64_t before = 0;
+  for (const Pool& pool : pools) {
+    put_varint(payload, (pool.address - before) / file::kPoolUnit);
+    before = pool.address;
+    for (const std::uint32_t number : {pool.block_bytes, pool.used, pool.capacity, pool.arena})
+      put_varint(payload, number);
+  }
+  put_section(memory_, Section::kPools, payload);
+}
+
+void SnapshotWriter::add_regions(std::span<const Region> regions) {
+  std::string payload;
+  std::uint64_t before = 0;
+  for (const Region& region : regions) {
+    put_varint(payload, region.start - before);
+    before = region.start;
+    put_varint(payload, region.size);
+    put_varint(payload, region.resident);
+    put_varint(payload, (region.is_writable ? 1U : 0U) + (region.is_executable ? 2U : 0U));
+    put_bytes(payload, region.name);
+  }
+  put_section(memory_, Section::kRegions, payload);
+}
+
 Status SnapshotWriter::finish() {
   end_block();
   std::string raw;
@@ -165,6 +213,7 @@ Status SnapshotWriter::finish() {
   put_varint(end, lost_edges_);
   put_section(raw, Section::kClasses, classes_);
   put_section(raw, Section::kMeta, meta_);
+  raw += memory_;
   put_section(raw, Section::kEnd, end);
   write_chunk(raw);
   if (error_ == 0) return Ok{};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,12 +35,18 @@ class SnapshotWriter {
   void edge_to_type() { put_edge(EdgeKind::kType, node_); }
   void named_edge(Node target, std::uint32_t name);
   void text(std::string_view text);
+  // Of an object; see Snapshot.
+  void content_hash(std::uint64_t hash);
+  void generation(Generation generation) { generation_ = generation; }
   void end_node();
   // The nodes after this are no objects.
   void end_objects();
 
   void add_class(std::uint32_t type, Node object);
   void add_meta(std::string_view name, std::string_view value);
+  // After the last object.
+  void add_pools(std::span<const Pool> pools);
+  void add_regions(std::span<const Region> regions);
   void count_lost_edge() { ++lost_edges_; }
   Status finish();
 
@@ -66,7 +73,7 @@ class SnapshotWriter {
   std::string bytes_;
   std::uint64_t file_bytes_ = 0;
 
-  std::string new_types_, new_names_, classes_, meta_;
+  std::string new_types_, new_names_, classes_, meta_, memory_;
   std::uint32_t types_ = 0, names_ = 0;
   // Bytes that grow, quicker at small numbers than std::string: room for one is made before it is written.
   class Bytes {
@@ -103,6 +110,11 @@ class SnapshotWriter {
     std::size_t size_ = 0;
   };
   std::array<Bytes, kColumnCount> columns_;
+  Bytes generations_, hashed_;
+  std::string hashes_;
+  Generation generation_ = Generation::kUnknown;  // of the row
+  bool has_generations_ = false;                  // a row has one
+  std::size_t hashed_row_ = 0;                    // the row after the last one with a hash
   std::size_t rows_ = 0;       // in the columns
   std::size_t text_row_ = 0;   // the row after the last one with a text
   std::uint64_t address_ = 0;  // of the row before

@@ -44,6 +44,17 @@ std::vector<Mapping> parse_mappings(std::string_view text);
 // The address space of a process. kBadInput if there is no such process, kPermission if it may not be looked at.
 Result<std::vector<Mapping>> mappings_of(Pid pid);
 
+// A mapping, and how much of it is in memory.
+struct ResidentMapping {
+  Mapping mapping;
+  std::uint64_t resident_bytes = 0;  // its part of RSS
+};
+// Of /proc/PID/smaps; what is damaged is left out. Pure.
+std::vector<ResidentMapping> parse_resident_mappings(std::string_view text);
+// The address space of a process with what is in memory of it: the kernel looks at every page for that, some
+// milliseconds a GB. Errors as of mappings_of.
+Result<std::vector<ResidentMapping>> resident_mappings_of(Pid pid);
+
 // The file behind a mapping, also if it is in a container's file system or has been deleted. Not open if it cannot be
 // had. Only a file with the same inode passes for it.
 UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);

@@ -115,16 +115,51 @@ std::vector<Mapping> parse_mappings(std::string_view text) {
   return mappings;
 }
 
-Result<std::vector<Mapping>> mappings_of(Pid pid) {
+namespace {
+
+Result<std::string> address_space(Pid pid, std::string_view file) {
   std::string text;
-  const std::string path = proc_path(pid, "maps");
-  if (!read_whole(path, text)) {
-    const int failed = errno;
-    if (failed == ENOENT || failed == ESRCH)
-      return Error{ErrorKind::kBadInput, "there is no process " + std::to_string(static_cast<int>(pid))};
-    return system_error(path, failed);
+  const std::string path = proc_path(pid, file);
+  if (read_whole(path, text)) return text;
+  const int failed = errno;
+  if (failed == ENOENT || failed == ESRCH)
+    return Error{ErrorKind::kBadInput, "there is no process " + std::to_string(static_cast<int>(pid))};
+  return system_error(path, failed);
+}
+
+}  // namespace
+
+Result<std::vector<Mapping>> mappings_of(Pid pid) {
+  const Result<std::string> text = address_space(pid, "maps");
+  if (!text.ok()) return text.error();
+  return parse_mappings(text.value());
+}
+
+std::vector<ResidentMapping> parse_resident_mappings(std::string_view text) {
+  constexpr std::string_view kResident = "Rss:";
+  std::vector<ResidentMapping> mappings;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    ResidentMapping next;
+    if (line.starts_with(kResident) && !mappings.empty()) {
+      line.remove_prefix(std::min(line.find_first_not_of(' ', kResident.size()), line.size()));
+      std::uint64_t kilobytes = 0;
+      const os::Mapping& last = mappings.back().mapping;
+      if (take_number(line, 10, ' ', kilobytes))
+        mappings.back().resident_bytes = std::min(kilobytes, (last.end - last.start) / 1024) * 1024;
+    } else if (parse_mapping(line, next.mapping)) {
+      mappings.push_back(std::move(next));
+    }
   }
-  return parse_mappings(text);
+  return mappings;
+}
+
+Result<std::vector<ResidentMapping>> resident_mappings_of(Pid pid) {
+  const Result<std::string> text = address_space(pid, "smaps");
+  if (!text.ok()) return text.error();
+  return parse_resident_mappings(text.value());
 }
 
 UniqueFd open_mapped_file(Pid pid, const Mapping& mapping) {

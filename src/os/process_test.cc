@@ -97,6 +97,26 @@ TEST(Mappings, ThatMakeNoSenseAreLeftOut) {
   EXPECT_TRUE(parse_mappings("55d0a000\n-\n1-2 r\nzz-zz r-xp 0 0:0 0\n2000-1000 r-xp 00000000 08:01 1 /x\n").empty());
 }
 
+TEST(Mappings, TellHowMuchOfThemIsInMemory) {
+  const std::vector<ResidentMapping> mappings = parse_resident_mappings(
+      "1000-5000 rw-p 00000000 00:00 0 \nSize:                 16 kB\nRss:                   8 kB\nPss: 3 kB\n"
+      "7f0000000000-7f0000001000 r-xp 00000000 08:01 12   /lib/x.so\nRss:       400 kB\nVmFlags: rd ex\nRss: x\n");
+  ASSERT_EQ(mappings.size(), 2U);
+  EXPECT_EQ(mappings[0].resident_bytes, 8192U);
+  EXPECT_EQ(mappings[1].mapping.path, "/lib/x.so");
+  EXPECT_EQ(mappings[1].resident_bytes, 4096U) << "never more than there is";
+  // AND of this process, what it has written to is in memory
+  std::vector<char> written(1 << 20, 1);
+  const Result<std::vector<ResidentMapping>> own = resident_mappings_of(Pid{::getpid()});
+  ASSERT_TRUE(own.ok());
+  const auto at = reinterpret_cast<std::uint64_t>(written.data() + written.size() / 2);
+  const auto found = std::find_if(own.value().begin(), own.value().end(), [&](const ResidentMapping& each) {
+    return each.mapping.start <= at && at < each.mapping.end;
+  });
+  ASSERT_NE(found, own.value().end());
+  EXPECT_GE(found->resident_bytes, written.size() / 2);
+}
+
 TEST(Process, ShowsItsThreads) {
   const std::vector<Task> tasks = tasks_of(Pid{::getpid()});
   const auto self =

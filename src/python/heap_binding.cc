@@ -10,13 +10,15 @@
 #include <mutex>
 #include <tuple>
 
-#include "formats/heapsnapshot/writer.h"
+#include "formats/heap_formats.h"
 #include "heap/analysis.h"
+#include "heap/groups.h"
 #include "heap/paths.h"
 #include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
 #include "python/bindings.h"
 #include "python/heap_capture.h"
+#include "sql/query.h"
 
 namespace nb = nanobind;
 
@@ -41,6 +43,17 @@ class HeapData {
     std::call_once(holders_once_, [&] { holders_ = heap::reversed(snapshot_.graph); });
     return holders_;
   }
+  // The answer to an SQL statement; asked by one thread at a time.
+  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows) {
+    const nb::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(database_mutex_);
+    if (!database_) {
+      auto made = sql::HeapDatabase::open(snapshot_);
+      if (!made.ok()) return made.error();
+      database_ = made.take();
+    }
+    return database_->ask(statement, most_rows);
+  }
   [[nodiscard]] Node check(std::int64_t node) const {
     if (node < 0 || static_cast<std::uint64_t>(node) >= snapshot_.type.size()) throw nb::index_error("no such object");
     return static_cast<Node>(node);
@@ -51,6 +64,8 @@ class HeapData {
   std::once_flag dominance_once_, holders_once_;
   heap::Dominance dominance_;
   heap::Graph holders_;
+  std::mutex database_mutex_;
+  std::unique_ptr<sql::HeapDatabase> database_;
 };
 
 // A read-only view of a column, without a copy; `owner` keeps the snapshot alive. Objects only: `count` of them.
@@ -230,10 +245,49 @@ nb::list diff(const HeapData& before, const HeapData& after) {
   return rows;
 }
 
-nb::bytes heapsnapshot(const HeapData& self) {
+nb::object object_of(const sql::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return nb::int_(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return nb::float_(*real);
+  if (const auto* words = std::get_if<std::string>(&value)) return text(*words);
+  return nb::none();
+}
+
+// (columns, rows, whether there are more).
+nb::tuple query(HeapData& self, const std::string& statement, std::int64_t most) {
+  const std::size_t most_rows = most < 0 ? SIZE_MAX : static_cast<std::size_t>(most);
+  const sql::Answer answer = value_or_raise(self.ask(statement, most_rows));
+  nb::list columns;
+  for (const std::string& name : answer.columns) columns.append(text(name));
+  nb::list rows;
+  for (const std::vector<sql::Value>& row : answer.rows) {
+    nb::list values;
+    for (const sql::Value& value : row) values.append(object_of(value));
+    rows.append(nb::tuple(values));
+  }
+  return nb::make_tuple(nb::tuple(columns), rows, answer.is_cut);
+}
+
+nb::list groups(HeapData& self, const std::string& by, const std::string& type) {
+  const auto wanted = heap::group_by(by);
+  if (!wanted) throw nb::value_error("objects are grouped by place, referrers, module, generation or size");
+  const heap::Snapshot& snapshot = self.snapshot();
+  const heap::Dominance& dominance = self.dominance();
+  std::vector<bool> chosen(snapshot.type.size(), true);
+  for (Node node = 0; node < chosen.size(); ++node) chosen[node] = type.empty() || snapshot.type_name(node) == type;
+  nb::list rows;
+  for (const heap::GroupRow& row : heap::groups(snapshot, dominance, *wanted, chosen))
+    rows.append(nb::make_tuple(text(row.name), row.count, row.size, row.retained));
+  return rows;
+}
+
+// In a format by its name, or by how a file is called.
+nb::bytes exported(const HeapData& self, const std::string& path, const std::string& name) {
+  const auto format = name.empty() ? formats::heap_format_of(path) : formats::heap_format_named(name);
+  if (!format)
+    throw nb::value_error("the formats are heapsnapshot, perfetto and ndjson: .heapsnapshot, .pftrace, .ndjson");
   const std::string bytes = [&] {
     const nb::gil_scoped_release release;
-    return formats::heapsnapshot::write(self.snapshot());
+    return formats::write_heap(self.snapshot(), *format);
   }();
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -279,7 +333,9 @@ void bind_heap(nb::module_& module) {
       .def("find", &find)
       .def("survivors", &survivors)
       .def("diff", &diff)
-      .def("heapsnapshot", &heapsnapshot);
+      .def("query", &query, nb::arg("statement"), nb::arg("most"))
+      .def("groups", &groups, nb::arg("by"), nb::arg("type"))
+      .def("exported", &exported, nb::arg("path"), nb::arg("format"));
 }
 
 }  // namespace plimsoll::python

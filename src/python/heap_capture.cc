@@ -17,8 +17,14 @@
 
 #include "base/clock.h"
 #include "heap/address_set.h"
+#include "heap/content_hash.h"
+#include "heap/generations.h"
+#include "heap/pools.h"
 #include "heap/snapshot_writer.h"
+#include "memory/local.h"
+#include "os/process.h"
 #include "python/heap_roots.h"
+#include "python/interpreter.h"
 #include "python/object_edges.h"
 
 namespace plimsoll::python {
@@ -86,12 +92,24 @@ class Recorder {
   static constexpr bool kTellsNames = true;
 
   Recorder(TypePlans& plans, const AddressSet& found, const std::vector<PyObject*>& hidden, Values values,
+           const heap::Generations& generations, std::span<const heap::Pool> pools, std::uint64_t pool_bytes,
            heap::SnapshotWriter& writer)
-      : plans_(plans), found_(found), hidden_(hidden), values_(values), writer_(writer), edges_(plans, *this) {}
+      : plans_(plans),
+        found_(found),
+        hidden_(hidden),
+        values_(values),
+        generations_(generations),
+        blocks_(pools, pool_bytes),
+        writer_(writer),
+        edges_(plans, *this) {}
 
   void object(PyObject* object) {
     const TypePlan& plan = plans_.of(Py_TYPE(object));
-    writer_.begin_node(plan.number, size_of(object, plan), reference_count(object), address_of(object));
+    const heap::ObjectSize size = size_of(object, plan);
+    blocks_.add(raw(address_of(object)), size);
+    writer_.begin_node(plan.number, size.total(), reference_count(object), address_of(object));
+    writer_.generation(is_on_a_list(object) ? generations_.of(address_of(object)) : heap::Generation::kUntracked);
+    hash_content(object);
     edges_.visit(object, plan);
     const std::string text = text_of_object(object, plan);
     if (!text.empty()) writer_.text(text);
@@ -133,8 +151,21 @@ class Recorder {
   }
   static void name_space(PyObject*) {}
   bool has_names(PyObject* dict) const { return found_.is_marked(address_of(dict)); }
+  [[nodiscard]] const heap::BlockCount& blocks() const { return blocks_; }
 
  private:
+  // Of exactly a str or bytes: others are told apart by what they are.
+  void hash_content(PyObject* object) {
+    if (PyBytes_CheckExact(object)) {
+      const std::string_view bytes(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
+      writer_.content_hash(hash_.of(bytes, 0));
+    } else if (PyUnicode_CheckExact(object) && PyUnicode_IS_READY(object) != 0) {
+      const auto kind = static_cast<std::size_t>(PyUnicode_KIND(object));
+      const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) * kind;
+      writer_.content_hash(hash_.of({static_cast<const char*>(PyUnicode_DATA(object)), size}, kind));
+    }
+  }
+
   static constexpr Py_ssize_t kLongestName = 200, kLongestValue = 100;
 
   void lose(PyObject* held) {
@@ -204,6 +235,9 @@ class Recorder {
   const AddressSet& found_;
   const std::vector<PyObject*>& hidden_;
   Values values_;
+  const heap::Generations& generations_;
+  heap::BlockCount blocks_;
+  heap::ContentHash hash_{heap::random_key()};
   heap::SnapshotWriter& writer_;
   ObjectEdges<Recorder> edges_;
   boost::unordered_flat_map<const void*, std::uint32_t> names_;
@@ -212,12 +246,13 @@ class Recorder {
 // Both passes over the heap, while nothing else may change it.
 class Capture {
  public:
-  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked)
+  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked, std::vector<heap::Region> regions)
       : values_(options.values),
         hidden_(std::move(options.hidden)),
         lists_(std::move(lists)),
         tracked_(tracked),
-        plans_(std::move(options.rules)) {}
+        plans_(std::move(options.rules)),
+        regions_(std::move(regions)) {}
 
   Status run(heap::SnapshotWriter& writer) {
     const std::int64_t start = monotonic_ns();
@@ -257,7 +292,10 @@ class Capture {
     const auto add = [&](PyObject* object) {
       if (!ours.contains(address_of(object))) finder.add(object);
     };
-    lists_.visit(add);
+    lists_.visit([&](std::size_t list, PyObject* object) {
+      add(object);
+      generations_.add(list, address_of(object));
+    });
     for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
   }
 
@@ -267,7 +305,9 @@ class Capture {
       const bool is_built_in = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
       if (is_built_in) roots[1].edges.push_back({reinterpret_cast<PyObject*>(plan.type), nullptr, "types"});
     }
-    Recorder recorder(plans_, found_, hidden_, values_, writer);
+    const cpython::Version version = own_version();
+    const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
+    Recorder recorder(plans_, found_, hidden_, values_, generations_, pools, heap::pool_bytes(version), writer);
     found_.for_each([&](Address address) { recorder.object(reinterpret_cast<PyObject*>(raw(address))); });
     writer.end_objects();
     const Node first_root = writer.node_count();
@@ -275,6 +315,7 @@ class Capture {
     for (const TypePlan& plan : plans_.all())
       if (const Node type = found_.rank(address_of(plan.type)); type != heap::kNoNode)
         writer.add_class(plan.number, type);
+    heap::add_memory(writer, pools, regions_, recorder.blocks());
   }
 
   std::uint32_t root_type(const char* name, heap::SnapshotWriter& writer) {
@@ -289,6 +330,8 @@ class Capture {
   PyObject* tracked_;  // else a list of what is on them
   TypePlans plans_;
   AddressSet found_;
+  heap::Generations generations_;
+  std::vector<heap::Region> regions_;
   boost::unordered_flat_map<std::string, std::uint32_t> root_types_;
   CaptureStatistics statistics_;
 };
@@ -350,13 +393,21 @@ class Preparation {
     std::vector<TypeRule> rules = built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
+    std::vector<heap::Region> regions = own_regions();
     nanobind::module_ collector = nanobind::module_::import_("gc");
     TrackedObjects lists;
     if (!lists.find(collector_thresholds(collector))) {
       tracked_ = collector.attr("get_objects")();
       options.hidden.push_back(tracked_.ptr());
     }
-    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr());
+    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr(), std::move(regions));
+  }
+
+  // The kernel looks at each page for that; the program goes on meanwhile.
+  static std::vector<heap::Region> own_regions() {
+    const nanobind::gil_scoped_release release;
+    const auto mappings = os::resident_mappings_of(os::Pid{::getpid()});
+    return mappings.ok() ? heap::regions_of(mappings.value()) : std::vector<heap::Region>{};
   }
 
   void add_meta(const CaptureStatistics& statistics) {

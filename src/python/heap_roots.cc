@@ -7,6 +7,7 @@
 
 #include "cpython/walk.h"
 #include "memory/local.h"
+#include "python/interpreter.h"
 #include "python/object_compat.h"
 #include "python/type_plan.h"
 
@@ -97,9 +98,7 @@ class ThreadRoots {
 };
 
 Result<cpython::Layout> own_layout() {
-  const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
-  const auto version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
-  return cpython::find_layout(memory::LocalReader{}, version, address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
+  return cpython::find_layout(memory::LocalReader{}, own_version(), address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
 }
 
 }  // namespace
@@ -190,9 +189,10 @@ bool TrackedObjects::find(const std::vector<int>& thresholds) {
   return true;
 }
 
-void TrackedObjects::visit(const std::function<void(PyObject*)>& visit_one) const {
-  for (const Link* list : lists_)
-    for (Link* at = after(list); at != list; at = after(at)) visit_one(reinterpret_cast<PyObject*>(at + 1));
+void TrackedObjects::visit(const std::function<void(std::size_t, PyObject*)>& visit_one) const {
+  for (std::size_t i = 0; i < lists_.size(); ++i)
+    for (Link* at = after(lists_[i]); at != lists_[i]; at = after(at))
+      visit_one(i, reinterpret_cast<PyObject*>(at + 1));
 }
 
 }  // namespace plimsoll::python

@@ -36,8 +36,9 @@ class TrackedObjects {
   // Finds the lists; `thresholds` are those of gc.get_threshold(), by which they are known. False where they are not
   // as expected: in free-threaded builds, which have none, and while a collection runs.
   bool find(const std::vector<int>& thresholds);
-  // visit(object) for each object on them.
-  void visit(const std::function<void(PyObject*)>& visit_one) const;
+  // visit(list, object) for each object on them; lists are those of the generations, the youngest first, and then of
+  // what gc.freeze() has set aside.
+  void visit(const std::function<void(std::size_t, PyObject*)>& visit_one) const;
 
  private:
   struct Link;

@@ -131,12 +131,15 @@ Status check_stack(const capture::Interpreter& interpreter) {
 
 bool has_gil() { return thread_state_of_caller().is_attached; }
 
+cpython::Version own_version() {
+  const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
+  return cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
+}
+
 Result<capture::Interpreter> find_interpreter() {
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
-  const auto threading = kIsFreeThreaded ? cpython::Version::Threading::kFree : cpython::Version::Threading::kGil;
   const Address runtime = address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime"));
-  const cpython::Version version = cpython::Version::from_hex(static_cast<std::uint32_t>(running_version()), threading);
-  const Result<cpython::Layout> layout = cpython::find_layout(memory::LocalReader{}, version, runtime);
+  const Result<cpython::Layout> layout = cpython::find_layout(memory::LocalReader{}, own_version(), runtime);
   if (!layout.ok()) return layout.error();
   capture::Interpreter interpreter{layout.value(), address_of(&PyCode_Type), runtime, &thread_state_of_caller, {}};
   PLIMSOLL_TRY(check_strings(interpreter.layout));

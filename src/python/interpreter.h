@@ -6,6 +6,9 @@
 
 namespace plimsoll::python {
 
+// The version and build of it.
+cpython::Version own_version();
+
 // Finds the layout of this interpreter and proves it: our walker must see the caller's own Python stack exactly as
 // CPython's API does, names, lines and all, and must read strings of every width. A difference is an error that names
 // it. Needs an attached thread state and at least one Python frame.

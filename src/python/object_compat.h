@@ -52,6 +52,13 @@ inline std::uint32_t reference_count(PyObject* object) {
   return count <= 0 || count >= kImmortal ? 0 : static_cast<std::uint32_t>(count);
 }
 
+// Whether the collector has the object on a list. In free-threaded builds it has none, and asks the allocator.
+inline bool is_on_a_list(PyObject* object) {
+  if (kIsFreeThreaded) return true;
+  return PyType_IS_GC(Py_TYPE(object)) && PyObject_IS_GC(object) != 0 &&
+         field_at<std::uintptr_t>(object, -static_cast<std::ptrdiff_t>(16)) != 0;
+}
+
 // ---- attributes ----
 
 // The attributes of an instance as it keeps them: values that share their names with other instances, or a dict.

@@ -3,7 +3,6 @@
 #include <structmember.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "cpython/code_object.h"
 #include "python/object_compat.h"
@@ -64,21 +63,8 @@ PyCFunction size_method_of(PyTypeObject* type) {
   return nullptr;
 }
 
-// As the allocator rounds up: pymalloc by 16 bytes, glibc likewise with 8 bytes of its own; mimalloc, which
-// free-threaded builds use, to a quarter of a power of two, or to a page.
 std::size_t block_of(std::size_t bytes) {
-  constexpr std::size_t kLargestSmall = 512;
-  if (bytes == 0) return 0;
-  if constexpr (kIsFreeThreaded) {
-    constexpr std::size_t kLargestBin = std::size_t{128} << 10U, kPage = 4096;
-    if (bytes <= 128) return (bytes + 15) / 16 * 16;
-    if (bytes > kLargestBin) return (bytes + kPage - 1) / kPage * kPage;
-    const unsigned bits = static_cast<unsigned>(std::bit_width((bytes + 7) / 8 - 1));
-    const std::size_t step = std::size_t{8} << (bits - 3);
-    return (bytes + step - 1) / step * step;
-  }
-  if (bytes <= kLargestSmall) return (bytes + 15) / 16 * 16;
-  return (bytes + 8 + 15) / 16 * 16;
+  return heap::block_of(bytes, kIsFreeThreaded ? heap::Allocator::kMimalloc : heap::Allocator::kPymalloc);
 }
 
 std::size_t items_of(PyObject* object, const TypePlan& plan) {
@@ -187,14 +173,19 @@ std::size_t native_size(PyObject* object, const TypePlan& plan) {
 
 }  // namespace
 
-std::size_t size_of(PyObject* object, const TypePlan& plan) {
-  const std::size_t native = native_size(object, plan);
+heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
+  heap::ObjectSize size;
   const Blocks blocks = blocks_of(object, plan);
-  if (!plan.has_attributes || plan.shape == Shape::kClass)
-    return block_of(plan.header + blocks.own + plan.sentinel) + block_of(blocks.rest) + native;
-  const Attributes attributes = attributes_of(object, plan.type);
-  return block_of(plan.header + blocks.own + plan.sentinel + attributes.inline_bytes) + block_of(blocks.rest) +
-         block_of(attributes.block_bytes) + native;
+  std::size_t own = plan.header + blocks.own + plan.sentinel;
+  if (plan.has_attributes && plan.shape != Shape::kClass) {
+    const Attributes attributes = attributes_of(object, plan.type);
+    own += attributes.inline_bytes;
+    size.add_block(block_of(attributes.block_bytes));
+  }
+  size.own = block_of(own);
+  size.add_block(block_of(blocks.rest));
+  size.large += native_size(object, plan);
+  return size;
 }
 
 PyObject* entry_of(PyObject* dict, const char* name) {

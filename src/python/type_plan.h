@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heap/object_size.h"
 #include "python/type_rules.h"
 
 namespace plimsoll::python {
@@ -81,7 +82,7 @@ class TypePlans {
 
 // Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in
 // front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
-std::size_t size_of(PyObject* object, const TypePlan& plan);
+heap::ObjectSize size_of(PyObject* object, const TypePlan& plan);
 
 // "collections.OrderedDict", "app.Outer.Inner", "list".
 std::string name_of(PyTypeObject* type);

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include "base/clock.h"
 #include "memory/remote.h"
@@ -103,10 +106,23 @@ Error too_large(os::Pid pid, std::uint64_t bytes, std::uint64_t most) {
                                        " are allowed: --max-copy MB allows more"};
 }
 
-// Copies the parts that are memory's to `room`; false if the process has gone. What cannot be read is left out.
+// Bytes that were copied: a whole block, or pages of one of which others cannot be read.
+using Copied = std::vector<memory::RemoteReader::Block>;
+
+void copy_block(const memory::RemoteReader& process, const memory::RemoteReader::Block& block, Copied& out) {
+  if (process.read(block.at, block.out.data(), block.out.size())) return out.push_back(block);
+  for (std::size_t at = 0; at < block.out.size(); at += kPage)
+    if (process.read(offset_by(block.at, at), block.out.data() + at, kPage))
+      out.push_back({offset_by(block.at, at), block.out.subspan(at, kPage)});
+}
+
+// Copies the parts that are memory's to `room`; false if the process has gone. What cannot be read is left out. By more
+// than one thread, as the kernel copies at the speed of one CPU a call: while the process stands still, its CPUs are
+// free.
 bool copy_parts(const memory::RemoteReader& process, const Plan& plan, std::span<std::byte> room,
                 memory::Image& image) {
-  constexpr std::uint64_t kLargestBlock = std::uint64_t{16} << 20U;
+  constexpr std::uint64_t kLargestBlock = std::uint64_t{4} << 20U;
+  constexpr std::size_t kMostThreads = 4, kLeastBlocks = 8;  // for a thread more
   std::vector<memory::RemoteReader::Block> blocks;
   for (const MemoryPart& part : plan.parts) {
     if (part.from != From::kMemory) continue;
@@ -116,19 +132,29 @@ bool copy_parts(const memory::RemoteReader& process, const Plan& plan, std::span
       room = room.subspan(size);
     }
   }
-  bool has_any = blocks.empty();
-  for (std::size_t next = 0; next < blocks.size();) {
-    const std::size_t done = process.read_blocks(std::span(blocks).subspan(next));
-    for (std::size_t i = next; i < next + done; ++i) image.add(blocks[i].at, blocks[i].out);
-    has_any = has_any || done > 0;
-    next += done;
-    if (next == blocks.size()) break;
-    // A page of this one cannot be read: the others can.
-    const memory::RemoteReader::Block& block = blocks[next++];
-    for (std::size_t at = 0; at < block.out.size(); at += kPage)
-      if (process.read(offset_by(block.at, at), block.out.data() + at, kPage))
-        image.add(offset_by(block.at, at), block.out.subspan(at, kPage));
+  std::atomic<std::size_t> next{0};
+  const auto copy_some = [&](Copied& copied) {
+    for (std::size_t i = next.fetch_add(1); i < blocks.size(); i = next.fetch_add(1))
+      copy_block(process, blocks[i], copied);
+  };
+  const std::size_t count = std::clamp<std::size_t>(
+      std::min<std::size_t>(std::thread::hardware_concurrency(), blocks.size() / kLeastBlocks), 1, kMostThreads);
+  std::vector<Copied> copied(count);
+  {
+    std::vector<std::jthread> others;
+    try {
+      for (std::size_t i = 1; i < count; ++i) others.emplace_back([&, i] { copy_some(copied[i]); });
+    } catch (const std::system_error&) {
+      // There are no more threads to be had: those that there are do it all.
+    }
+    copy_some(copied[0]);
   }
+  bool has_any = blocks.empty();
+  for (const Copied& of_thread : copied)
+    for (const memory::RemoteReader::Block& block : of_thread) {
+      image.add(block.at, block.out);
+      has_any = true;
+    }
   return has_any;
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "heap/groups.h"
+
 namespace plimsoll::sql {
 namespace {
 
@@ -57,7 +59,7 @@ class Objects final : public Table {
   [[nodiscard]] const char* name() const override { return "objects"; }
   [[nodiscard]] const char* columns() const override {
     return "id INTEGER, type TEXT, size INTEGER, retained INTEGER, holders INTEGER, held INTEGER, refcount INTEGER, "
-           "address INTEGER, dominator INTEGER, text TEXT";
+           "address INTEGER, dominator INTEGER, text TEXT, place TEXT, referrers TEXT, generation TEXT";
   }
   [[nodiscard]] std::int64_t row_count() const override { return static_cast<std::int64_t>(snapshot_.graph.size()); }
 
@@ -71,6 +73,8 @@ class Objects final : public Table {
       case kHolders: return put_number(out, facts_.incoming().first[node + 1] - facts_.incoming().first[node]);
       case kHeld: return put_number(out, snapshot_.graph.from(node).size());
       case kText: return put_text(out, snapshot_.text(node));
+      case kPlace: return put_text(out, facts_.places().names[facts_.places().of[node]]);
+      case kReferrers: return put_text(out, facts_.referrers().names[facts_.referrers().of[node]]);
       default: return put_what_may_be_missing(out, node, column);
     }
   }
@@ -96,11 +100,27 @@ class Objects final : public Table {
   }
 
  private:
-  enum Column : int { kId, kType, kSize, kRetained, kHolders, kHeld, kRefcount, kAddress, kDominator, kText };
+  enum Column : int {
+    kId,
+    kType,
+    kSize,
+    kRetained,
+    kHolders,
+    kHeld,
+    kRefcount,
+    kAddress,
+    kDominator,
+    kText,
+    kPlace,
+    kReferrers,
+    kGeneration
+  };
 
   void put_what_may_be_missing(sqlite3_context* out, Node node, int column) {
     if (column == kRefcount && snapshot_.refcount[node] != 0) put_number(out, snapshot_.refcount[node]);
     if (column == kAddress && snapshot_.address[node] != 0) put_number(out, snapshot_.address[node]);
+    if (column == kGeneration && node < snapshot_.generation.size())
+      put_text(out, heap::generation_name(snapshot_.generation[node]));
     if (column != kDominator) return;
     const Node dominator = facts_.dominance().tree.parent[node];
     if (dominator != heap::kNoNode) put_number(out, dominator);
@@ -298,12 +318,23 @@ const std::vector<heap::TypeRow>& HeapFacts::types() {
   return *types_;
 }
 
+const heap::Places& HeapFacts::places() {
+  if (!places_) places_ = heap::places(snapshot_);
+  return *places_;
+}
+
+const heap::Places& HeapFacts::referrers() {
+  if (!referrers_) referrers_ = heap::referrer_classes(snapshot_, heap::reversed(snapshot_.graph));
+  return *referrers_;
+}
+
 std::vector<std::unique_ptr<Table>> heap_tables(HeapFacts& facts) {
   std::vector<std::unique_ptr<Table>> tables;
   tables.push_back(std::make_unique<Objects>(facts));
   tables.push_back(std::make_unique<Edges>(facts));
   tables.push_back(std::make_unique<Types>(facts));
   tables.push_back(std::make_unique<Meta>(facts));
+  add_waste_tables(facts, tables);
   return tables;
 }
 

@@ -1,4 +1,4 @@
-// sql/heap_tables.h: a heap snapshot as tables: objects, edges, types, meta.
+// sql/heap_tables.h: a heap snapshot as tables: objects, edges, types, meta, and those of wasted memory.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heap/analysis.h"
+#include "heap/places.h"
 #include "heap/snapshot.h"
 #include "sql/table.h"
 
@@ -29,6 +30,8 @@ class HeapFacts {
   };
   const Incoming& incoming();
   const std::vector<heap::TypeRow>& types();
+  const heap::Places& places();
+  const heap::Places& referrers();
 
  private:
   const heap::Snapshot& snapshot_;
@@ -36,9 +39,13 @@ class HeapFacts {
   std::optional<heap::Graph> dominated_;
   std::optional<Incoming> incoming_;
   std::optional<std::vector<heap::TypeRow>> types_;
+  std::optional<heap::Places> places_, referrers_;
 };
 
-// The tables; `facts` must outlive them.
+// Tables of what heap/duplicates.h, waste.h, arenas.h and resident.h tell; `facts` must outlive them.
+void add_waste_tables(HeapFacts& facts, std::vector<std::unique_ptr<Table>>& tables);
+
+// All tables; `facts` must outlive them.
 std::vector<std::unique_ptr<Table>> heap_tables(HeapFacts& facts);
 
 }  // namespace plimsoll::sql

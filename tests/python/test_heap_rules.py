@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import io
 import mmap
+import pathlib
+import sys
 from typing import Any
 
 import pytest
@@ -84,3 +87,29 @@ def test_a_rule_cannot_make_us_read_outside_an_object(take: Any) -> None:
     assert all(heap.find(id(each)).size < 1000 for each in kept)
     with pytest.raises(ValueError, match="less than 0"):
         plimsoll.heap.snapshot("never", rules=[Rule("x", native=Native(-8, 0))])
+
+
+def test_libraries_bring_rules_through_entry_points(take: Any, tmp_path: pathlib.Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN a library in use with a rule, one whose rules are broken, and one that is not in use
+    for name in ("plim_lib_used", "plim_lib_broken", "plim_lib_unused"):
+        facts = tmp_path / f"{name}-1.0.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (facts / "entry_points.txt").write_text(f"[plimsoll.heap_rules]\n{name} = {name}:RULES\n")
+    (tmp_path / "plim_lib_used.py").write_text(
+        "from plimsoll.heap import Rule\n"
+        "class Thing:\n    def __init__(self, name): self.name = name\n"
+        "RULES = [Rule('plim_lib_used.Thing', label='name')]\n")
+    (tmp_path / "plim_lib_broken.py").write_text("")
+    (tmp_path / "plim_lib_unused.py").write_text("raise AssertionError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    library = importlib.import_module("plim_lib_used")
+    importlib.import_module("plim_lib_broken")
+    thing = library.Thing("the name of the thing")
+    # WHEN
+    with pytest.warns(RuntimeWarning, match="plim_lib_broken"):
+        found = take().find(id(thing))
+    # THEN the rule is used, the broken one is told of, and nothing was imported
+    assert found.text == "the name of the thing"
+    assert "plim_lib_unused" not in sys.modules

@@ -1,0 +1,111 @@
+#include "heap/resident.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "heap/arenas.h"
+
+namespace plimsoll::heap {
+namespace {
+
+// Threads are told apart by the address of what the system keeps of them, which lies in their stacks.
+std::vector<std::uint64_t> thread_addresses(const Snapshot& snapshot) {
+  constexpr std::string_view kThread = "thread ";
+  std::vector<std::uint64_t> found;
+  for (Node node = static_cast<Node>(snapshot.object_count); node < snapshot.type.size(); ++node) {
+    std::string_view text = snapshot.text(node);
+    if (snapshot.type_name(node) != "[thread]" || !text.starts_with(kThread)) continue;
+    text.remove_prefix(kThread.size());
+    std::uint64_t address = 0;
+    std::from_chars(text.data(), text.data() + text.size(), address);
+    if (address != 0) found.push_back(address);
+  }
+  return found;
+}
+
+bool lies_in(const Region& region, std::uint64_t address) {
+  return address >= region.start && address - region.start < region.size;
+}
+
+RegionUse use_of(const Region& region, bool has_pools, const std::vector<std::uint64_t>& threads) {
+  if (has_pools) return RegionUse::kPools;
+  if (region.name == "[stack]") return RegionUse::kStack;
+  const bool has_thread =
+      std::any_of(threads.begin(), threads.end(), [&](std::uint64_t at) { return lies_in(region, at); });
+  if (has_thread && region.name.empty()) return RegionUse::kStack;
+  if (region.name.starts_with("[v")) return RegionUse::kSystem;  // [vdso], [vvar], [vsyscall]
+  if (region.name.empty() || region.name == "[heap]" || region.name.starts_with("[anon")) return RegionUse::kHeap;
+  return RegionUse::kFile;
+}
+
+std::uint64_t number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+std::string_view use_name(RegionUse use) {
+  constexpr std::array<std::string_view, 5> kNames{"small objects", "thread stack", "heap", "file", "system"};
+  return kNames[static_cast<std::size_t>(use)];
+}
+
+std::vector<RegionFacts> region_facts(const Snapshot& snapshot) {
+  const std::vector<std::uint64_t> threads = thread_addresses(snapshot);
+  const std::vector<Arena> all_arenas = arenas(snapshot);
+  std::vector<RegionFacts> found;
+  auto arena = all_arenas.begin();
+  for (const Region& region : snapshot.regions) {
+    RegionFacts facts;
+    while (arena != all_arenas.end() && arena->address < region.start) ++arena;
+    for (; arena != all_arenas.end() && lies_in(region, arena->address); ++arena) facts.pool_bytes += arena->bytes;
+    const auto [first, last] = objects_between(snapshot, region.start, region.start + region.size);
+    facts.objects = last - first;
+    for (Node node = first; node < last; ++node) facts.object_bytes += snapshot.size[node];
+    facts.use = use_of(region, facts.pool_bytes != 0, threads);
+    const std::uint64_t inner = facts.pool_bytes != 0 ? facts.pool_bytes : facts.object_bytes;
+    facts.own = region.resident - std::min(region.resident, inner);
+    found.push_back(facts);
+  }
+  return found;
+}
+
+Resident resident(const Snapshot& snapshot) {
+  Resident result;
+  std::array<std::uint64_t, 5> by_use{};
+  const std::vector<RegionFacts> facts = region_facts(snapshot);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    by_use[static_cast<std::size_t>(facts[i].use)] += snapshot.regions[i].resident;
+    result.total += snapshot.regions[i].resident;
+  }
+  if (result.total == 0) return result;
+  std::uint64_t used = 0;
+  std::uint64_t room = 0;
+  for (const Arena& arena : arenas(snapshot)) {
+    used += arena.used;
+    room += arena.bytes;
+  }
+  const auto in_use = [&](RegionUse use) { return by_use[static_cast<std::size_t>(use)]; };
+  const auto add = [&](std::string what, std::uint64_t bytes) { result.parts.push_back({std::move(what), bytes}); };
+  result.small_used = used;
+  result.small_explained = std::min(used, number_of(snapshot.meta_value("small_block_bytes")));
+  // Pages of pools that have never been written to are not in memory.
+  const std::uint64_t pools = in_use(RegionUse::kPools);
+  const std::uint64_t free = std::min(room - std::min(room, used), pools - std::min(pools, used));
+  add("objects, in small blocks", result.small_explained);
+  add("other small blocks in use", used - result.small_explained);
+  add("free in pools", free);
+  add("beside pools in their mappings", pools - std::min(pools, used + free));
+  const std::uint64_t heap = in_use(RegionUse::kHeap);
+  const std::uint64_t large = std::min(heap, number_of(snapshot.meta_value("large_block_bytes")));
+  add("objects, in large blocks and buffers", large);
+  add("other memory of native code", heap - large);
+  add("program, libraries and mapped files", in_use(RegionUse::kFile));
+  add("thread stacks", in_use(RegionUse::kStack));
+  add("of the kernel", in_use(RegionUse::kSystem));
+  return result;
+}
+
+}  // namespace plimsoll::heap
