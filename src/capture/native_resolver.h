@@ -22,6 +22,8 @@ class NativeResolver {
   // The function that an instruction is in, at the time of a sample. A function without a name is called after its file
   // and its place in it.
   CodeId function_at(Address instruction, std::int64_t time_ns);
+  // What is loaded now; null if that is not known.
+  [[nodiscard]] const native::ModuleMap* code() const { return modules_.current(); }
   // Of an id that function_at gave.
   [[nodiscard]] const NativeFunction& function(CodeId id) const { return functions_.at(id.index()); }
 

@@ -58,7 +58,8 @@ struct RawNative {
   Address stack_pointer{};  // of the innermost
   std::uint32_t count = 0;
   native::UnwindStop stop = native::UnwindStop::kComplete;
-  std::uint8_t reserved[3] = {};
+  std::uint8_t leaf = 0;  // up to Python 3.10: LeafAt (loop_calls.h)
+  std::uint8_t reserved[2] = {};
 };
 static_assert(sizeof(RawNative) == 16);
 

@@ -83,7 +83,11 @@ bool Resolver::resolve_both(const RawSample& raw, const NativeStack& native, std
                             std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched) {
   // What is beyond a task's step is not shown.
   const cpython::WalkStop stop = awaiting.empty() ? raw.stop : cpython::WalkStop::kTruncated;
-  is_matched = native_ && interleave(native, frames, stop, items_);
+  if (counts_calls_)
+    is_matched = native_ && native_->code() != nullptr &&
+                 interleave_by_calls(native, *native_->code(), frames, stop, items_);
+  else
+    is_matched = native_ && interleave(native, frames, stop, items_);
   clear_frames();
   if (!add_frames(raw, awaiting, codes)) return false;
   if (is_matched) {

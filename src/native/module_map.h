@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -32,7 +33,10 @@ struct CodeRange {
 class ModuleMap {
  public:
   // `ranges` ascend and do not overlap.
-  ModuleMap(std::vector<CodeRange> ranges, const RulePool& pool) : ranges_(std::move(ranges)), pool_(pool) {}
+  // `followed` are the starts and ends of a function's code.
+  ModuleMap(std::vector<CodeRange> ranges, const RulePool& pool,
+            std::vector<std::pair<std::uint64_t, std::uint64_t>> followed = {})
+      : ranges_(std::move(ranges)), pool_(pool), followed_(std::move(followed)) {}
 
   // The rule at an instruction. Rules never move.
   [[nodiscard]] const Rule& rule_at(std::uint64_t pc) const {
@@ -57,6 +61,12 @@ class ModuleMap {
     return low < ranges_.size() && ranges_[low].start <= pc ? &ranges_[low] : nullptr;
   }
 
+  // Whether an instruction is of the function that Modules::follow was asked for. Async-signal-safe.
+  [[nodiscard]] bool is_followed(std::uint64_t pc) const {
+    for (const auto& [start, end] : followed_)
+      if (start <= pc && pc < end) return true;
+    return false;
+  }
   [[nodiscard]] const std::vector<CodeRange>& ranges() const { return ranges_; }
   // Whether somebody asked for an address that is in no range, since it was asked last.
   [[nodiscard]] bool take_missed() const { return missed_.exchange(false, std::memory_order_relaxed); }
@@ -80,6 +90,7 @@ class ModuleMap {
 
   const std::vector<CodeRange> ranges_;
   const RulePool& pool_;
+  const std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
   mutable std::atomic<bool> missed_{false};
   mutable std::array<std::atomic<std::uint64_t>, std::size_t{1} << kCacheBits> cache_{};
 };

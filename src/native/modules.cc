@@ -209,10 +209,22 @@ SymbolTable Modules::symbols_of(const Module& module) const {
 void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
   if (before_ != nullptr) retired_.push_back(before_);
   before_ = newest_;
-  newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_);
+  newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_, followed_);
   published_ns_ = now_ns;
   restless_until_ns_ = now_ns + kRestless;
   current_.store(newest_.get(), std::memory_order_seq_cst);
+}
+
+bool Modules::follow(Address within, std::string_view function) {
+  const std::shared_ptr<const Module> module = module_around(within);
+  if (module == nullptr) return false;
+  followed_ = symbols_of(*module).parts_of(function);
+  for (auto& [start, end] : followed_) {
+    start += module->slide;
+    end += module->slide;
+  }
+  if (!followed_.empty()) publish(newest_->ranges(), published_ns_);
+  return !followed_.empty();
 }
 
 std::shared_ptr<const Module> Modules::module_around(Address address) const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,10 @@ class Modules {
   void free_retired() { retired_.clear(); }
   [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
 
+  // From now on ModuleMap::is_followed tells the code of a function of the file that has `within` among its code or data.
+  // After a call of refresh. False if the file is not there, or has no such name.
+  bool follow(Address within, std::string_view function);
+
   // The file that an address was in at a time since the refresh before the last one; null if there was none.
   [[nodiscard]] std::shared_ptr<const Module> find(Address address, std::int64_t time_ns) const;
 
@@ -73,6 +78,7 @@ class Modules {
   Map newest_, before_;
   std::int64_t published_ns_ = 0;  // newest_ was
   std::vector<Map> retired_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
   std::int64_t next_miss_ns_ = 0;
   std::int64_t restless_until_ns_ = 0;

@@ -140,6 +140,16 @@ std::string_view SymbolTable::find(std::uint64_t address, std::uint64_t& start) 
   return names_.c_str() + found.name;
 }
 
+std::vector<std::pair<std::uint64_t, std::uint64_t>> SymbolTable::parts_of(std::string_view name) const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  for (const Function& function : functions_) {
+    const std::string_view each = names_.c_str() + function.name;
+    if (each.starts_with(name) && (each.size() == name.size() || each.substr(name.size()).starts_with(".cold")))
+      parts.emplace_back(function.start, function.start + function.size);
+  }
+  return parts;
+}
+
 std::string demangled(std::string_view name) {
   // The version of a symbol, or the clone that a compiler made of it, is not part of what is mangled.
   if (!name.starts_with("_Z")) return std::string(name);

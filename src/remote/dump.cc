@@ -171,7 +171,7 @@ class Dumper {
     if (!has_python) return all(thread.has_python ? thread.native_frames : thread.frames);
     thread.is_truncated = snapshot.walk.stop == cpython::WalkStop::kTruncated;
     std::vector<capture::StackItem> items;
-    if (can_interleave(target_) && capture::interleave(stack, reader_.frames(), snapshot.walk.stop, items)) {
+    if (native_->reader.interleave(stack, reader_, snapshot.walk.stop, items)) {
       for (const capture::StackItem& item : items)
         if (item.kind == capture::StackItem::Kind::kNative)
           add_native(stack.frames[item.index], snapshot.time_ns, thread.frames);
@@ -179,6 +179,8 @@ class Dumper {
           add_python(reader_.frames()[item.index], thread);
       return;
     }
+    if (thread.native_problem.empty())
+      thread.native_problem = "which native function called which of Python's is not known: their counts disagree";
     for (const cpython::PyFrame& frame : reader_.frames()) add_python(frame, thread);
     all(thread.native_frames);
   }

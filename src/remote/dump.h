@@ -48,7 +48,7 @@ struct DumpedThread {
   std::size_t interpreter = 0;      // 0: the main one, 1, 2, ...: others
   std::vector<DumpedFrame> frames;  // innermost first
   std::string problem;  // why there are no frames although there should be, or what is wrong with them; or ""
-  // Up to Python 3.10, where nobody can tell which of them called which, the frames of machine code by themselves.
+  // Where it cannot be told which of them called which, the frames of machine code by themselves.
   std::vector<DumpedFrame> native_frames;
   std::string native_problem;  // likewise of frames of machine code
   std::string locals_problem;  // likewise of variables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 from typing import Callable
 
 import pytest
@@ -14,10 +13,6 @@ from native_programs import CALLS, CHAIN, built, known_frames, whole
 
 Write = Callable[..., pathlib.Path]
 
-recorded_here = pytest.mark.skipif(sys.version_info < (3, 11), reason="native frames are recorded from Python 3.11 on")
-
-
-@recorded_here
 @pytest.mark.parametrize("flag", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
 def test_python_and_c_call_each_other(tmp_path: pathlib.Path, program: Write, flag: str) -> None:
     # GIVEN Python that calls C that calls Python, five times over: by way of qsort, recursion, a frame of varying size
@@ -37,7 +32,6 @@ def test_python_and_c_call_each_other(tmp_path: pathlib.Path, program: Write, fl
     assert whole(stacks) >= 0.999
 
 
-@recorded_here
 def test_exceptions_that_pass_through_frames(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN C++ that computes while an exception passes, then calls back, and that throws over and over
     library = built(tmp_path, "thrown.cc")
@@ -83,7 +77,6 @@ while time.thread_time() < end:
 """
 
 
-@recorded_here
 def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that spends its time in OpenSSL and zlib
     recorded = harness.record(tmp_path, program(LIBRARIES), options=["--native"])
@@ -120,10 +113,3 @@ def test_the_reader_records_none() -> None:
     assert "each thread's own ticks" in refused.err
     with pytest.raises(ValueError, match="another engine than reader"):
         plimsoll.Profiler(native=True, engine="reader").start()
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are recorded")
-def test_an_older_python_runs_without_a_profile(tmp_path: pathlib.Path) -> None:
-    done = harness.plimsoll_run("-c", "print(6 * 7)", options=["--native", "-o", tmp_path / "none.plim"]).expect()
-    assert done.out == "42\n"
-    assert any("from Python 3.11 on" in line for line in done.notices)
