@@ -3,9 +3,9 @@
 // There one call of _PyEval_EvalFrameDefault runs one Python frame, so the n-th such call on the stack belongs to the
 // n-th frame. Two things can be in the way. A call puts its frame into the thread's chain a few instructions after it
 // has begun, and takes it out a few before it ends: meanwhile the innermost call has none. And a greenlet's stack goes
-// on with calls that belong to others. So it is asked, too, whose frame the innermost of the chain is: whoever calls the
-// loop lets go of the frame afterwards, and so keeps its address, in its own part of the stack or in a register that
-// the loop has saved.
+// on with calls that belong to others. So it is asked, too, whose frame the innermost of the chain is: whoever calls
+// the loop lets go of the frame afterwards, and so keeps its address, in its own part of the stack or in a register
+// that the loop has saved.
 #pragma once
 
 #include <string_view>
@@ -31,7 +31,7 @@ namespace internal {
 // Whether the call of the loop at frames[i] keeps `word`.
 template <memory::Reader M>
 bool keeps(const M& memory, std::span<const native::NativeFrame> frames, std::size_t i, Address word) {
-  constexpr std::uint64_t kSaved = 56;       // six registers and the return address
+  constexpr std::uint64_t kSaved = 56;  // six registers and the return address
   constexpr std::uint64_t kLargestCaller = 2048;
   const std::uint64_t cfa = raw(frames[i].cfa);
   if (cfa == 0) return false;

@@ -53,9 +53,7 @@ struct FakeStack {
   std::vector<std::uint64_t> words;
 };
 
-TEST(LoopCalls, TheNthCallOfTheLoopRunsTheNthFrame) {
-  EXPECT_EQ(FakeStack("CaCCbcC").interleaved("abc"), "0a23bc6");
-}
+TEST(LoopCalls, TheNthCallOfTheLoopRunsTheNthFrame) { EXPECT_EQ(FakeStack("CaCCbcC").interleaved("abc"), "0a23bc6"); }
 
 TEST(LoopCalls, ACallThatHasJustBegunHasNoFrameYet) {
   // GIVEN three calls and two frames, the innermost of which the second call runs

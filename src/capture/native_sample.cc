@@ -38,8 +38,11 @@ NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap
   const memory::CopiedMemory stack(Address{start_of_copy(copy.registers)}, rest.subspan(sizeof copy, copy.bytes));
   const native::Unwind unwound = native::unwind(stack, modules, copy.registers, frames);
   const std::span<const native::NativeFrame> found = std::span(frames).first(unwound.count);
-  return {{Address{copy.registers.value[native::kStackPointer]}, unwound.count, unwound.stop,
-           find_leaf(stack, modules, found, copy.leaf), {}},
+  return {{Address{copy.registers.value[native::kStackPointer]},
+           unwound.count,
+           unwound.stop,
+           find_leaf(stack, modules, found, copy.leaf),
+           {}},
           found};
 }
 

@@ -179,16 +179,13 @@ class Dumper {
           add_python(reader_.frames()[item.index], thread);
       return;
     }
-    if (thread.native_problem.empty())
-      thread.native_problem = "which native function called which of Python's is not known: their counts disagree";
+    if (thread.native_problem.empty()) thread.native_problem = kCountsDisagree;
     for (const cpython::PyFrame& frame : reader_.frames()) add_python(frame, thread);
     all(thread.native_frames);
   }
 
   void add_native(const native::NativeFrame& frame, std::int64_t time_ns, std::vector<DumpedFrame>& to) {
-    const capture::NativeFunction& function =
-        native_->names.function(native_->names.function_at(frame.instruction, time_ns));
-    to.push_back({function.name, function.file, {}, DumpedFrame::Kind::kNative});
+    to.push_back(native_frame(native_->names.function(native_->names.frame_at(frame.instruction, time_ns).code)));
   }
 
   void add_python(const cpython::PyFrame& frame, DumpedThread& thread) const {

@@ -28,6 +28,13 @@ struct DumpedFrame {
   cpython::FrameVariables locals = {};  // if they were asked for
 };
 
+// One of machine code.
+inline DumpedFrame native_frame(const capture::NativeFunction& function) {
+  return {function.name, function.file, {}, DumpedFrame::Kind::kNative};
+}
+inline constexpr const char* kCountsDisagree =
+    "which native function called which of Python's is not known: their counts disagree";
+
 // A frame of Python's.
 inline DumpedFrame python_frame(const cpython::Layout& layout, const cpython::CodeInfo& info, std::int32_t position) {
   return {info.name, info.file,

@@ -63,6 +63,45 @@ main()
     assert whole(inside) >= 0.99
 
 
+RECURSION = """
+import ctypes
+library = ctypes.CDLL({library!r})
+Callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)
+library.descend.argtypes = [ctypes.c_long, Callback]
+def numbers(depth):
+    yield from () if depth == 0 else numbers(depth - 1)
+    yield sum(range(300))
+def again(depth):
+    for _ in range(200):
+        list(numbers(6))
+    return library.descend(1, Callback(lambda _: again(depth - 1))) if depth else 0
+def main():
+    for _ in range(30):
+        again(4)
+main()
+"""
+
+
+def test_calls_that_have_just_begun_shift_no_other(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN generators in each other and recursion through C: much of the time functions are being entered or left
+    library = built(tmp_path, "chain.c")
+    recorded = harness.record(tmp_path, program(RECURSION.format(library=str(library))), options=["--native", "-r", "5000"])
+    stacks = [stack for stack in harness.stacks(recorded.profile)
+              if any(harness.plain_name(frame.function) == "again" for frame in stack.frames)]
+    assert len(stacks) > 500
+    for stack in stacks:
+        names = known_frames(stack, "libchain.so")
+        depth = names.count("again")
+        # THEN each entry through C stands where it was made: two calls of descend, the lambda and the next round
+        inner = [name for name in names[names.index("again"):] if name in ("again", "descend", "<lambda>")]
+        entries = ["descend", "descend", "<lambda>", "again"]
+        expected = ["again"] + entries * (depth - 1)
+        assert inner[:len(expected)] == expected, names
+        assert inner[len(expected):] == entries[:len(inner) - len(expected)], names
+    # AND hardly any has lost its native frames
+    assert whole(stacks) >= 0.99
+
+
 LIBRARIES = """
 import hashlib, time, zlib
 data = bytes(range(256)) * 4000
