@@ -168,6 +168,10 @@ bool Modules::has_missed(std::int64_t now_ns) {
 }
 
 Status Modules::refresh(std::int64_t now_ns) {
+  if (open_) {
+    if (newest_ == nullptr) publish(code_ranges(mappings_, {}, pool_, memory_), now_ns);
+    return Ok{};
+  }
   if (!memory_.is_own()) return refresh_other(now_ns);
   if (!has_changed(now_ns)) return Ok{};
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
@@ -200,6 +204,7 @@ std::optional<std::uint64_t> Modules::end_of_mapping(Address address) const {
 }
 
 SymbolTable Modules::symbols_of(const Module& module) const {
+  if (module.first.inode != 0 && open_) return SymbolTable::of_file(open_(module.first).get());
   if (module.first.inode != 0) return SymbolTable::of_file(os::open_mapped_file(memory_.pid(), module.first).get());
   std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
   if (!memory_.read(Address{module.first.start}, image.data(), image.size())) return {};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@ class Modules {
  public:
   Modules() = default;  // of this process
   explicit Modules(os::Pid other) : memory_(other) {}
+  // Of a process that has ended: what was loaded, and how a file is opened.
+  using OpenFile = std::function<UniqueFd(const os::Mapping&)>;
+  Modules(const memory::Image& image, std::vector<os::Mapping> mappings, OpenFile open)
+      : memory_(image), mappings_(std::move(mappings)), open_(std::move(open)) {}
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
   ~Modules();
@@ -45,8 +50,8 @@ class Modules {
   void free_retired() { retired_.clear(); }
   [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
 
-  // From now on ModuleMap::is_followed tells the code of a function of the file that has `within` among its code or data.
-  // After a call of refresh. False if the file is not there, or has no such name.
+  // From now on ModuleMap::is_followed tells the code of a function of the file that has `within` among its code or
+  // data. After a call of refresh. False if the file is not there, or has no such name.
   bool follow(Address within, std::string_view function);
 
   // The file that an address was in at a time since the refresh before the last one; null if there was none.
@@ -85,6 +90,7 @@ class Modules {
   // Of another process.
   std::vector<os::Mapping> mappings_;
   std::int64_t next_look_ns_ = 0;
+  OpenFile open_;  // of one that has ended
 };
 
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are

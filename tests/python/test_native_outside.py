@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import signal
 import sys
 from typing import Any, Callable, Iterator
@@ -237,3 +238,62 @@ def test_a_process_that_is_traced_already(tmp_path: pathlib.Path, program: Write
 def test_native_frames_are_not_seen_from_afar() -> None:
     refused = harness.plimsoll_command("attach", str(os.getpid()), "--native", "--apart").expect(2)
     assert "leave --apart out" in refused.err
+
+
+def left_core(running: harness.Running, directory: pathlib.Path) -> pathlib.Path:
+    """The core file that the kernel leaves of a program in its current directory."""
+    resource.prlimit(running.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    running.process.send_signal(signal.SIGABRT)
+    running.process.wait()
+    core, = directory.glob("core*")
+    return core
+
+
+def leaves_core_files_here() -> bool:
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return "/" not in pattern and not pattern.startswith("|") and not harness.FREE_THREADED
+
+
+@pytest.mark.skipif(not leaves_core_files_here(), reason="core files go elsewhere, or are of gigabytes")
+def test_a_core_file_has_native_frames(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN Python that calls C that calls Python, five times over, and a thread that knows no Python
+    library = built(tmp_path, "chain.c", "-fomit-frame-pointer")
+    chain = CHAIN.format(library=str(library), milliseconds=10**9)
+    script = program(chain + "assert library.start_native() == 0\n" + ROUND)
+    with harness.Running([sys.executable, script], cwd=tmp_path) as process:
+        process.line()
+        await_thread_with(process.process.pid, "burn")
+        # WHEN it ends, and leaves a core file
+        core = left_core(process, tmp_path)
+    dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
+    # THEN both kinds of frames are there in the order of their calls, from where the process began
+    thread = thread_with(dumped, "burn")
+    assert between(calls(thread["frames"], "libchain.so"), "<module>", "burn") == CALLS
+    assert thread["frames"][-1]["function"] == "_start"
+    assert "native_problem" not in thread and "problem" not in thread
+    native = thread_with(dumped, "native_wait")
+    assert calls(native["frames"], "libchain.so") == ["native_thread", "native_wait", "(libc)"]
+    # AND when a library is another one by now, what can be told without it
+    library.unlink()
+    built(tmp_path, "chain.c", "-O0")
+    dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
+    thread = thread_with(dumped, "innermost")
+    assert calls(thread["frames"], "")[-1] == "innermost" and thread["native_problem"]
+    # AND without the option there is none
+    plain = json.loads(harness.plimsoll_command("dump", "--core", core, "--json").expect().out)
+    assert all("kind" not in frame for thread in plain["threads"] for frame in thread["frames"])
+
+
+def test_a_program_is_recorded_from_outside_from_its_start(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN Python that calls C that calls Python, five times over
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", "-fomit-frame-pointer")), milliseconds=150)
+    path = tmp_path / "external.plim"
+    harness.plimsoll_command("run", "--external", "--native", "-r", "200", "-o", path,
+                             program(chain + "for _ in range(5):\n    main()\n")).expect()
+    # THEN all samples of the computation have exactly this stack
+    stacks = [stack for stack in harness.stacks(plimsoll.Profile.open(path))
+              if any(frame.function.name == "burn" for frame in stack.frames)]
+    assert len(stacks) > 20
+    for stack in stacks:
+        assert between(known_frames(stack, "libchain.so"), "<module>", "burn") == CALLS
+    assert whole(stacks) == 1
