@@ -47,12 +47,23 @@ def converted(path: pathlib.Path, name: str, **options: Any) -> pathlib.Path:
 
 def stacks_of(path: pathlib.Path) -> "list[list[Any]]":
     """The frames of the library's stacks, from keel on."""
+    return [frames for _, frames in weighed(path)]
+
+
+def weighed(path: pathlib.Path) -> "list[tuple[int, list[Any]]]":
+    """Likewise, with the time of each."""
     found = []
     for stack in harness.stacks(plimsoll.Profile.open(path)):
         names = [frame.function.name for frame in stack.frames]
         if "keel" in names:
-            found.append(list(stack.frames[names.index("keel"):]))
+            found.append((stack.weight_ns, list(stack.frames[names.index("keel"):])))
     return found
+
+
+def share_of(path: pathlib.Path, lines: "list[int]") -> float:
+    """The part of the library's time in stacks with these lines."""
+    stacks = weighed(path)
+    return sum(ns for ns, frames in stacks if [frame.line for frame in frames] == lines) / sum(ns for ns, _ in stacks)
 
 
 @pytest.fixture
@@ -61,14 +72,13 @@ def recorded(tmp_path: pathlib.Path, program: Write) -> pathlib.Path:
 
 
 def test_inlined_functions_are_frames_of_their_own(recorded: pathlib.Path) -> None:
-    # GIVEN a recording of C++ functions that were inlined into each other
-    assert {len(frames) for frames in stacks_of(recorded) if frames[-1].function.name == "keel"} == {1}
+    # GIVEN a recording of C++ functions that were inlined into each other, of which it knows nothing yet
+    assert not any("hull" in frame.function.name for frames in stacks_of(recorded) for frame in frames)
     # WHEN it becomes a pprof file THEN each function is there, where it was called, with its line
-    stacks = stacks_of(converted(recorded, "out.pb.gz"))
-    working = [frames for frames in stacks if len(frames) == 3]
-    assert len(working) > 0.9 * len(stacks) > 90
-    assert all([frame.function.name for frame in frames] == CALLS for frames in working)
-    assert all([frame.line for frame in frames] == LINES for frames in working)
+    path = converted(recorded, "out.pb.gz")
+    assert share_of(path, LINES) > 0.8
+    working = [frames for frames in stacks_of(path) if len(frames) == 3]
+    assert working and all([frame.function.name for frame in frames] == CALLS for frames in working)
     assert all(frame.function.file.endswith("inlined.cc") for frames in working for frame in frames)
 
 
@@ -106,7 +116,7 @@ def fields(data: bytes) -> "list[tuple[int, Any]]":
 
 
 def test_the_firefox_profiler_is_told_how_deep_they_are_inlined(recorded: pathlib.Path) -> None:
-    document = json.loads(gzip.decompress(converted(recorded, "out.json.gz").read_bytes()))
+    document = json.loads(gzip.decompress(converted(recorded, "out.firefox.json.gz").read_bytes()))
     tables = document["shared"]
     names = [tables["stringArray"][name] for name in tables["funcTable"]["name"]]
     depths = {}
@@ -145,21 +155,18 @@ def test_debug_information_that_is_kept_apart(tmp_path: pathlib.Path, program: W
     recorded = record(tmp_path, program, library)
     environment = {**os.environ, "DEBUGINFOD_CACHE_PATH": str(cache)}
     # THEN it is found
-    stacks = stacks_of(converted(recorded, "out.pb.gz", env=environment))
-    assert [[frame.line for frame in frames] for frames in stacks].count(LINES) > 0.9 * len(stacks) > 90
+    assert share_of(converted(recorded, "out.pb.gz", env=environment), LINES) > 0.8
     # AND of another build's it is not believed
     other = built(tmp_path, "inlined.cc", "-g", "-O1", "-Wl,--build-id")
     subprocess.run(["objcopy", "--only-keep-debug", other, apart], check=True)
-    stacks = stacks_of(converted(recorded, "again.pb.gz", env=environment))
-    assert all(len(frames) == 1 or frames[1].function.file.endswith("libc.so.6") for frames in stacks)
+    assert share_of(converted(recorded, "again.pb.gz", env=environment), LINES) == 0
 
 
 def test_a_file_that_has_changed_since_is_not_believed(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a library that was built anew after the recording
     recorded = record(tmp_path, program, built(tmp_path, "inlined.cc", "-g", "-Wl,--build-id"))
-    before = stacks_of(recorded)
     (tmp_path / "libinlined.so").unlink()
     built(tmp_path, "inlined.cc", "-g", "-O1", "-Wl,--build-id")
     # THEN its frames stay what they were
     stacks = stacks_of(converted(recorded, "out.pb.gz"))
-    assert len(stacks) == len(before) and all(frames[0].line == 0 for frames in stacks)
+    assert stacks and all(frames[0].line == 0 for frames in stacks)
