@@ -77,7 +77,7 @@ def test_inlined_functions_are_frames_of_their_own(recorded: pathlib.Path) -> No
     # WHEN it becomes a pprof file THEN each function is there, where it was called, with its line
     path = converted(recorded, "out.pb.gz")
     assert share_of(path, LINES) > 0.8
-    working = [frames for frames in stacks_of(path) if len(frames) == 3]
+    working = [frames for frames in stacks_of(path) if frames[-1].function.name == CALLS[-1]]
     assert working and all([frame.function.name for frame in frames] == CALLS for frames in working)
     assert all(frame.function.file.endswith("inlined.cc") for frames in working for frame in frames)
 
@@ -86,7 +86,7 @@ def test_one_location_of_pprof_has_all_that_was_inlined_there(recorded: pathlib.
     # THEN a location has three lines: its bytes have three messages of field 4
     data = gzip.decompress(converted(recorded, "out.pb.gz").read_bytes())
     lines = [len([1 for number, _ in fields(message) if number == 4]) for field, message in fields(data) if field == 4]
-    assert max(lines) == 3
+    assert 3 in lines
 
 
 def fields(data: bytes) -> "list[tuple[int, Any]]":
