@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ ccache pkg-config git
   python3 python3-venv python3-dev python3-pip pypy3 libunwind-dev
-  libelf-dev libzstd-dev liblz4-dev zlib1g-dev libminizip-dev libsqlite3-dev libcapstone-dev
+  libelf-dev libdw-dev libbz2-dev liblzma-dev libzstd-dev liblz4-dev zlib1g-dev libminizip-dev libsqlite3-dev libcapstone-dev
   libfmt-dev libcli11-dev libtomlplusplus-dev libprotozero-dev libgtest-dev
 )
 # Boost 1.81 or newer: Debian 12 has it beside its default 1.74.

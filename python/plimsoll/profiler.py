@@ -82,7 +82,7 @@ class Profiler:
     :param native_memory: with either of these, also what malloc and its kin give out, called by whatever library:
         NumPy's arrays, for example.
     :param native: record machine code, too: which C functions Python code spends its time in, down to the libraries'.
-        CPython 3.11 and newer, x86-64; not with the engine ``reader``.
+        x86-64; not with the engine ``reader``.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
     :param tasks: asyncio's tasks: what runs is below those that await it (CPython 3.14 and newer), and has the tags

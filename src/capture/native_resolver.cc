@@ -15,21 +15,21 @@ CodeId NativeResolver::add(NativeFunction function) {
   return id;
 }
 
-CodeId NativeResolver::function_at(Address instruction, std::int64_t time_ns) {
+SampleFrame NativeResolver::frame_at(Address instruction, std::int64_t time_ns) {
   if (known_in_ != modules_.current() || known_.size() > kMostKnown) known_.clear();
   known_in_ = modules_.current();
   if (const auto known = known_.find(raw(instruction)); known != known_.end()) return known->second;
   const std::shared_ptr<const native::Module> module = modules_.find(instruction, time_ns);
   if (module == nullptr) {
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
-    return unknown_;  // not remembered: its file may be known in a moment
+    return {unknown_, {}};  // not remembered: its file may be known in a moment
   }
-  const CodeId id = function_in(module, raw(instruction));
-  known_.emplace(raw(instruction), id);
-  return id;
+  const SampleFrame frame = frame_in(module, raw(instruction));
+  known_.emplace(raw(instruction), frame);
+  return frame;
 }
 
-CodeId NativeResolver::function_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address) {
+SampleFrame NativeResolver::frame_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address) {
   std::unique_ptr<Names>& names = names_[module.get()];
   if (names == nullptr) names = std::make_unique<Names>(Names{module, modules_.symbols_of(*module), {}});
   std::uint64_t start = 0;
@@ -38,12 +38,16 @@ CodeId NativeResolver::function_in(const std::shared_ptr<const native::Module>& 
   if (symbol.empty())
     start = module->first.start + module->table.function_of(static_cast<std::uint32_t>(address - module->first.start)) -
             module->slide;
-  if (const auto known = names->by_start.find(start); known != names->by_start.end()) return known->second;
+  constexpr std::uint64_t kFarthest = INT32_MAX;
+  const std::uint64_t distance = address - module->slide - start;
+  const cpython::Location at{distance <= kFarthest ? static_cast<std::uint32_t>(distance) : 0, 0};
+  if (const auto known = names->by_start.find(start); known != names->by_start.end()) return {known->second, at};
   const std::string& path = module->first.path;
   const std::string file = path.substr(path.rfind('/') + 1);
-  const CodeId id = add({symbol.empty() ? file + "+" + hexadecimal(start) : native::demangled(symbol), path});
+  const CodeId id = add({symbol.empty() ? file + "+" + hexadecimal(start) : native::demangled(symbol), path, start,
+                         names->symbols.build_id()});
   names->by_start.emplace(start, id);
-  return id;
+  return {id, at};
 }
 
 }  // namespace plimsoll::capture

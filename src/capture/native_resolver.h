@@ -19,10 +19,12 @@ class NativeResolver {
   // New functions get their ids from `registry`.
   NativeResolver(const native::Modules& modules, CodeRegistry& registry) : modules_(modules), registry_(registry) {}
 
-  // The function that an instruction is in, at the time of a sample. A function without a name is called after its file
-  // and its place in it.
-  CodeId function_at(Address instruction, std::int64_t time_ns);
-  // Of an id that function_at gave.
+  // The function that an instruction is in, and how far, at the time of a sample. A function without a name is called
+  // after its file and its place in it.
+  SampleFrame frame_at(Address instruction, std::int64_t time_ns);
+  // What is loaded now; null if that is not known.
+  [[nodiscard]] const native::ModuleMap* code() const { return modules_.current(); }
+  // Of an id that frame_at gave.
   [[nodiscard]] const NativeFunction& function(CodeId id) const { return functions_.at(id.index()); }
 
  private:
@@ -33,7 +35,7 @@ class NativeResolver {
     boost::unordered_flat_map<std::uint64_t, CodeId> by_start;
   };
 
-  CodeId function_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address);
+  SampleFrame frame_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address);
   CodeId add(NativeFunction function);
 
   const native::Modules& modules_;
@@ -42,7 +44,7 @@ class NativeResolver {
   boost::unordered_flat_map<std::uint32_t, NativeFunction> functions_;  // by CodeId
   CodeId unknown_;
   // What instructions meant lately, while no file came or went.
-  boost::unordered_flat_map<std::uint64_t, CodeId> known_;
+  boost::unordered_flat_map<std::uint64_t, SampleFrame> known_;
   const native::ModuleMap* known_in_ = nullptr;
 };
 

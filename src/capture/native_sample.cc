@@ -1,5 +1,6 @@
 #include "capture/native_sample.h"
 
+#include "capture/loop_calls.h"
 #include "capture/walk_into.h"
 #include "memory/copied.h"
 #include "memory/local.h"
@@ -12,9 +13,9 @@ std::uint64_t start_of_copy(const native::Registers& registers) {
 }
 
 // Copies the stack into `room`, as much as fits or can be read. How many bytes that took.
-std::size_t copy_stack(const native::Registers& registers, std::span<std::byte> room) noexcept {
+std::size_t copy_stack(const native::Registers& registers, Address leaf, std::span<std::byte> room) noexcept {
   if (room.size() < sizeof(RawStack)) return 0;
-  auto* copy = new (room.data()) RawStack{registers, 0};
+  auto* copy = new (room.data()) RawStack{registers, leaf, 0};
   const std::uint64_t most = (room.size() - sizeof(RawStack)) / 8 * 8;
   const memory::LocalReader memory;
   auto* words = reinterpret_cast<std::uint64_t*>(room.data() + sizeof(RawStack));
@@ -34,11 +35,15 @@ NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap
                         std::vector<native::NativeFrame>& frames) {
   const auto& copy = *reinterpret_cast<const RawStack*>(rest.data());
   frames.resize(max_depth);
-  const native::Unwind unwound = native::unwind(
-      memory::CopiedMemory(Address{start_of_copy(copy.registers)}, rest.subspan(sizeof copy, copy.bytes)), modules,
-      copy.registers, frames);
-  return {{Address{copy.registers.value[native::kStackPointer]}, unwound.count, unwound.stop, {}},
-          std::span(frames).first(unwound.count)};
+  const memory::CopiedMemory stack(Address{start_of_copy(copy.registers)}, rest.subspan(sizeof copy, copy.bytes));
+  const native::Unwind unwound = native::unwind(stack, modules, copy.registers, frames);
+  const std::span<const native::NativeFrame> found = std::span(frames).first(unwound.count);
+  return {{Address{copy.registers.value[native::kStackPointer]},
+           unwound.count,
+           unwound.stop,
+           find_leaf(stack, modules, found, copy.leaf),
+           {}},
+          found};
 }
 
 NativeSample write_native_sample(std::span<std::byte> room, const RawSample& head, const native::ModuleMap& modules,
@@ -54,10 +59,15 @@ NativeSample write_native_sample(std::span<std::byte> room, const RawSample& hea
   native->stack_pointer = Address{registers.value[native::kStackPointer]};
   native->count = unwound.count;
   native->stop = unwound.stop;
+  Address leaf{};
+  if (counts_calls(interpreter.layout) && !is_null(thread_state) &&
+      cpython::current_frame(memory::LocalReader{}, interpreter.layout, thread_state, leaf))
+    native->leaf = find_leaf(memory::LocalReader{}, modules,
+                             {reinterpret_cast<const native::NativeFrame*>(at), unwound.count}, leaf);
   at += unwound.count * sizeof(native::NativeFrame);
   if (unwound.stop == native::UnwindStop::kNoModule) {
     const std::size_t left = (max_depth - unwound.count) * sizeof(native::NativeFrame);
-    at += copy_stack(registers, {at, left + sizeof(RawStack)});
+    at += copy_stack(registers, leaf, {at, left + sizeof(RawStack)});
   }
   const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at),
                                           2 * max_depth + awaiting_slots(interpreter)};

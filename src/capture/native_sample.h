@@ -16,6 +16,7 @@ namespace plimsoll::capture {
 // table has been compiled, the same stack can be unwound.
 struct RawStack {
   native::Registers registers;
+  Address leaf{};  // up to Python 3.10, the innermost Python frame
   std::uint64_t bytes = 0;
 };
 

@@ -58,12 +58,13 @@ struct RawNative {
   Address stack_pointer{};  // of the innermost
   std::uint32_t count = 0;
   native::UnwindStop stop = native::UnwindStop::kComplete;
-  std::uint8_t reserved[3] = {};
+  std::uint8_t leaf = 0;  // up to Python 3.10: LeafAt (loop_calls.h)
+  std::uint8_t reserved[2] = {};
 };
 static_assert(sizeof(RawNative) == 16);
 
 // A frame with a name and a line, root first in a Sample. Functions of machine code have ids from the same row of
-// numbers, and no line.
+// numbers, and no line: `at.line` is how many bytes from the function's first one the instruction is.
 struct SampleFrame {
   CodeId code;
   cpython::Location at;
@@ -73,7 +74,9 @@ struct SampleFrame {
 // A function of machine code.
 struct NativeFunction {
   std::string name;
-  std::string file;  // the path of the program or library; "[vdso]"; empty if the code is of no file
+  std::string file;         // the path of the program or library; "[vdso]"; empty if the code is of no file
+  std::uint64_t start = 0;  // where it begins, by the addresses of that file
+  std::string build_id{};   // of the file, as bytes; empty if it has none
 };
 
 // A resolved sample. `frames` and `tags` are valid during the call that passes it only.

@@ -73,9 +73,8 @@ void Resolver::announce_native(CodeId id) {
 }
 
 void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes) {
-  const CodeId id = native_->function_at(frame.instruction, raw.time_ns);
-  announce_native(id);
-  frames_.push_back(SampleFrame{id, {}});
+  frames_.push_back(native_->frame_at(frame.instruction, raw.time_ns));
+  announce_native(frames_.back().code);
   if (codes == Codes::kKeep) codes_.push_back(nullptr);
 }
 
@@ -83,7 +82,11 @@ bool Resolver::resolve_both(const RawSample& raw, const NativeStack& native, std
                             std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched) {
   // What is beyond a task's step is not shown.
   const cpython::WalkStop stop = awaiting.empty() ? raw.stop : cpython::WalkStop::kTruncated;
-  is_matched = native_ && interleave(native, frames, stop, items_);
+  if (counts_calls_)
+    is_matched =
+        native_ && native_->code() != nullptr && interleave_by_calls(native, *native_->code(), frames, stop, items_);
+  else
+    is_matched = native_ && interleave(native, frames, stop, items_);
   clear_frames();
   if (!add_frames(raw, awaiting, codes)) return false;
   if (is_matched) {

@@ -7,6 +7,7 @@
 
 #include "capture/code_registry.h"
 #include "capture/interleave.h"
+#include "capture/loop_calls.h"
 #include "capture/native_resolver.h"
 #include "capture/raw_sample.h"
 #include "capture/sink.h"
@@ -27,6 +28,7 @@ class Resolver {
   Resolver(const cpython::Layout& layout, CodeRegistry& registry, SampleSink& sink, Trust trust,
            TagRegistry* tags = nullptr)
       : line_table_style_(layout.line_table_style),
+        counts_calls_(capture::counts_calls(layout)),
         registry_(registry),
         sink_(sink),
         trust_(trust),
@@ -99,6 +101,7 @@ class Resolver {
   cpython::Location location_of(const CodeRegistry::Entry& entry, std::int32_t position);
 
   const cpython::LineTableStyle line_table_style_;
+  const bool counts_calls_;  // up to Python 3.10: see loop_calls.h
   CodeRegistry& registry_;
   SampleSink& sink_;
   const Trust trust_;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/clock.h"
+#include "capture/loop_calls.h"
 #include "capture/native_sample.h"
 #include "capture/own_thread.h"
 #include "memory/local.h"
@@ -89,20 +90,21 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   return session;
 }
 
-Status Session::check_native(const Interpreter& interpreter) {
+Status Session::check_native() {
   if (!native::kCanUnwind)
     return Error{ErrorKind::kUnsupported, "native frames can be recorded on x86-64 only, so far"};
-  if (!interpreter.layout.has_entry_marks())
-    return Error{ErrorKind::kUnsupported, "native frames can be recorded from Python 3.11 on, so far; this is Python " +
-                                              interpreter.layout.version.text()};
   return Ok{};
 }
 
 Status Session::begin_native(const Interpreter& interpreter, TickSettings& tick) {
-  PLIMSOLL_TRY(check_native(interpreter));
+  PLIMSOLL_TRY(check_native());
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
   modules_ = std::make_unique<native::Modules>();
   PLIMSOLL_TRY(modules_->refresh(monotonic_ns()));
+  if (counts_calls(interpreter.layout) && !modules_->follow(interpreter.code_type, kLoopFunction))
+    return Error{ErrorKind::kUnsupported, "native frames of Python " + interpreter.layout.version.text() +
+                                              " are told apart by the calls of " + std::string(kLoopFunction) +
+                                              ", and this build does not say where that is"};
   resolver_.use_modules(*modules_);
   tick.modules = modules_.get();
   // What of the machine code is Python itself.

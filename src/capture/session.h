@@ -59,7 +59,7 @@ class Session {
   static Result<std::unique_ptr<Session>> start(const SessionSettings& settings, const Interpreter& interpreter,
                                                 std::unique_ptr<SampleSink> sink);
   // Whether native frames can be recorded; if not, why. Touches nothing.
-  static Status check_native(const Interpreter& interpreter);
+  static Status check_native();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();  // stops

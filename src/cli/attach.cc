@@ -109,9 +109,7 @@ class Attach final : public Command {
 
  private:
   Status check_settings() {
-    constexpr double kUsualRate = 1000;
-    constexpr double kNativeRate = 100;
-    recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kNativeRate : kUsualRate);
+    recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kOutsideNativeRate : kOutsideRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
     if ((has_native_ || stops_) && is_apart_)
       return Error{ErrorKind::kUsage, "--native and --stop stop the threads that they look at: leave --apart out"};

@@ -6,13 +6,13 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/exit_code.h"
+#include "cli/native_frames.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
 #include "profile/tasks.h"
-#include "profile/without_native.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -72,7 +72,7 @@ class Convert final : public Command {
       console.notice(fmt::format("{} holds no samples; nothing was written", file_));
       return kNoSamples;
     }
-    change_stacks(input.value().profile);
+    change_stacks(input.value().profile, console);
     const Selection selection = select(input.value().profile, conditions());
     if (selection.shown_samples == 0 && !is_without_time) {
       console.notice(nothing_to_show(input.value().profile, selection, file_));
@@ -84,10 +84,13 @@ class Convert final : public Command {
   }
 
  private:
-  void change_stacks(profile::Profile& profile) const {
+  void change_stacks(profile::Profile& profile, Console& console) const {
     if (with_tasks_) profile::put_tasks_on_stacks(profile);
-    if (no_native_) profile::leave_out_native(profile);
-    if (fold_native_) profile::fold_native(profile);
+    choose_native_frames(profile,
+                         no_native_     ? NativeFrames::kNone
+                         : fold_native_ ? NativeFrames::kEntries
+                                        : NativeFrames::kAll,
+                         console);
   }
   [[nodiscard]] profile::Filter conditions() const {
     profile::Filter conditions;

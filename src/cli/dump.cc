@@ -23,7 +23,7 @@ class DumpCommand final : public Command {
            "  plimsoll dump 1234 --tasks          asyncio's tasks: who awaits whom, and where\n"
            "  plimsoll dump 1234 --native         functions of C, C++, ... as well; threads are stopped, one at a\n"
            "                                      time, for some microseconds while their stacks are copied\n"
-           "  plimsoll dump --core core.1234      the same of a core file: of a process that has ended\n"
+           "  plimsoll dump --core core.1234      the same of a core file: of a process that has ended; also --native\n"
            "  plimsoll dump --core core.1234 --tasks\n"
            "  plimsoll dump 1234 --json           the same for a program\n"
            "  sudo plimsoll dump 1234             if the process is not yours to look into";
@@ -40,8 +40,7 @@ class DumpCommand final : public Command {
         app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)");
     app.add_flag("--native", has_native_,
                  "Native functions, too, between those of Python; threads without Python have their stacks, as well")
-        ->excludes(tasks)
-        ->excludes(core);
+        ->excludes(tasks);
     CLI::Option* locals =
         app.add_flag("--locals", has_locals_, "Local variables, read without running any code")->excludes(tasks);
     app.add_option("--chars", limits_.characters, "--locals: so much of a value (200)")

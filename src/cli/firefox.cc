@@ -8,6 +8,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
+#include "cli/native_frames.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/firefox/bundle.h"
@@ -54,6 +55,7 @@ class Firefox final : public Command {
       return kNoSamples;
     }
     if (with_tasks_) profile::put_tasks_on_stacks(profile);
+    choose_native_frames(profile, NativeFrames::kAll, console);
     if (!zip_.empty()) return write_zip(profile, console);
     PLIMSOLL_TRY(show_in_firefox(std::move(profile), file_, page_, console));
     return kFine;

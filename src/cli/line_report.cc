@@ -64,16 +64,19 @@ struct FileLine {
   }
 };
 
+// The file that a function's lines are in; none if it has none.
+StringId source_of(const profile::Function& function) {
+  return function.kind == profile::FunctionKind::kPython ? function.file : function.source;
+}
 bool has_line(const Profile& profile, const profile::Frame& frame) {
-  const profile::Function& function = profile.functions[frame.function];
-  return function.kind == profile::FunctionKind::kPython && !function.file.is_none() && frame.line != 0;
+  return !source_of(profile.functions[frame.function]).is_none() && frame.line != 0;
 }
 
 // The heaviest function of each line.
 boost::unordered_flat_map<FileLine, FunctionId> functions_of_lines(const Profile& profile) {
   boost::unordered_flat_map<FileLine, FunctionId> functions;
   for (const profile::FlatRow& row : profile::lines(profile))  // heaviest first: the first to come stays
-    functions.try_emplace({profile.functions[row.function].file, row.line}, row.function);
+    functions.try_emplace({source_of(profile.functions[row.function]), row.line}, row.function);
   return functions;
 }
 
@@ -82,7 +85,7 @@ using Files = Tally<std::uint32_t>;
 
 void count_samples(const Profile& profile, Lines& lines, Files& files) {
   for (const profile::Frame& frame : profile.frames.rows()) {
-    const StringId file = profile.functions[frame.function].file;
+    const StringId file = source_of(profile.functions[frame.function]);
     lines.add_frame(has_line(profile, frame), {file, frame.line});
     files.add_frame(has_line(profile, frame), file.index());
   }

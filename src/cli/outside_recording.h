@@ -11,6 +11,9 @@
 
 namespace plimsoll::cli {
 
+// Looks a second, where nothing else is asked for; with native frames each stops the threads that run.
+inline constexpr double kOutsideRate = 1000, kOutsideNativeRate = 100;
+
 // What to record, and where to.
 struct OutsideRecording {
   remote::SessionSettings session;

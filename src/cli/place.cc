@@ -56,7 +56,11 @@ ShownPath place_of(const profile::Profile& profile, FunctionId function, std::ui
   if (function.is_none()) return {};
   const profile::Function& row = profile.functions[function];
   const std::string_view file = profile.strings[row.file];
-  if (row.kind == profile::FunctionKind::kNative) return {printable(base_name(file)), true};
+  if (row.kind == profile::FunctionKind::kNative) {
+    if (row.source.is_none()) return {printable(base_name(file)), true};
+    const std::string source = printable(base_name(profile.strings[row.source]));
+    return {line == 0 ? source : fmt::format("{}:{}", source, line), true};
+  }
   if (file.empty()) return {"", row.kind == profile::FunctionKind::kSynthetic};
   ShownPath path = shown_path(file, directory);
   const std::uint32_t shown_line = line != 0 ? line : row.first_line;

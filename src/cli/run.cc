@@ -12,6 +12,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
+#include "cli/native_frames.h"
 #include "cli/outside_recording.h"
 #include "cli/pypy_files.h"
 #include "cli/python_program.h"
@@ -20,7 +21,6 @@
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
-#include "profile/plim_reader.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -176,7 +176,6 @@ class Run final : public Command {
                                                    {"--mem", settings_.mem.value_or(false)},
                                                    {"--alloc", settings_.alloc.has_value()},
                                                    {"--native-memory", settings_.native_memory.value_or(false)},
-                                                   {"--native", settings_.native.value_or(false)},
                                                    {"--jitlog", jitlog_},
                                                    {"--safe-mode", settings_.safe_mode.value_or(false)},
                                                    {"--tasks", settings_.tasks.value_or(false)},
@@ -192,7 +191,9 @@ class Run final : public Command {
     PLIMSOLL_TRY(check_external());
     OutsideRecording recording;
     recording.output = plim;
-    recording.session.rate_hz = settings_.rate.value_or(1000);
+    const bool has_native = settings_.native.value_or(false);
+    recording.session.rate_hz = settings_.rate.value_or(has_native ? kOutsideNativeRate : kOutsideRate);
+    recording.session.sampler.native = has_native ? remote::NativeFrames::kYes : remote::NativeFrames::kNo;
     recording.session.sampler.mode = mode_named(settings_.mode.value_or("cpu")).value();
     recording.session.sampler.max_depth = static_cast<std::size_t>(settings_.max_depth.value_or(2048));
     recording.session.duration_ns = static_cast<std::int64_t>(settings_.duration.value_or(0) * 1e9);
@@ -305,7 +306,7 @@ class Run final : public Command {
 
   void convert(const std::string& plim, const std::string& output, Console& console) const {
     if (!is_quiet_) report_recording(plim, "", console);
-    Result<profile::Profile> profile = profile::read_plim_file(plim);
+    Result<profile::Profile> profile = read_with_lines(plim, console);
     if (!profile.ok()) {
       if (is_quiet_) report_recording(plim, "", console);  // which says why
       return;
@@ -324,7 +325,7 @@ class Run final : public Command {
 
   // What goes wrong here does not change how the program ended.
   static void show(const std::string& plim, Console& console) {
-    Result<profile::Profile> profile = profile::read_plim_file(plim);
+    Result<profile::Profile> profile = read_with_lines(plim, console);
     if (!profile.ok()) return;  // which the report has said
     if (profile.value().samples.size() == 0) return console.notice("no samples were taken; there is nothing to open");
     if (const Status shown = show_in_firefox(profile.take(), plim, {}, console); !shown.ok())

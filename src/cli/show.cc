@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/memory_report.h"
+#include "cli/native_frames.h"
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
@@ -18,7 +19,6 @@
 #include "cli/tag_report.h"
 #include "cli/units.h"
 #include "profile/tasks.h"
-#include "profile/without_native.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -364,7 +364,7 @@ class Show final : public Command {
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
-    PLIMSOLL_TRY(fold(profile));
+    PLIMSOLL_TRY(fold(profile, console));
     if (is_of_memory(arguments_.view)) return show_memory(profile, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
@@ -379,14 +379,16 @@ class Show final : public Command {
 
  private:
   // Native frames of our own recordings are folded as Python's libraries are: in text, where nobody says otherwise.
-  [[nodiscard]] Status fold(profile::Profile& profile) const {
+  [[nodiscard]] Status fold(profile::Profile& profile, Console& console) const {
     if (arguments_.no_native && arguments_.all_native)
       return usage("--native and --no-native: every native frame, or none? Choose one of them");
     const bool is_of_ours = !profile.meta_value("native").empty();
-    if (arguments_.no_native)
-      profile::leave_out_native(profile);
-    else if (is_of_ours && !arguments_.all_native && !arguments_.as_json)
-      profile::fold_native(profile);
+    const bool is_folded = is_of_ours && !arguments_.all_native && !arguments_.as_json;
+    choose_native_frames(profile,
+                         arguments_.no_native ? NativeFrames::kNone
+                         : is_folded          ? NativeFrames::kEntries
+                                              : NativeFrames::kAll,
+                         console);
     return Ok{};
   }
 

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
+#include "native/plain_step.h"
 #include "native/unwind_table.h"
 #include "os/process.h"
 
@@ -32,54 +34,84 @@ struct CodeRange {
 class ModuleMap {
  public:
   // `ranges` ascend and do not overlap.
-  ModuleMap(std::vector<CodeRange> ranges, const RulePool& pool) : ranges_(std::move(ranges)), pool_(pool) {}
+  // `followed` are the starts and ends of a function's code.
+  ModuleMap(std::vector<CodeRange> ranges, const RulePool& pool,
+            std::vector<std::pair<std::uint64_t, std::uint64_t>> followed = {})
+      : ranges_(std::move(ranges)), pool_(pool), followed_(std::move(followed)) {
+    ends_.reserve(ranges_.size());
+    for (const CodeRange& range : ranges_) ends_.push_back(range.end);
+  }
 
+  // The rule at an instruction, if it is a plain one, or where it is; never none.
+  [[nodiscard]] PlainStep step_at(std::uint64_t pc) const {
+    // The place in the cache is made of the address's low bits, mixed with those above, which are kept beside the step:
+    // together they are the whole address.
+    const std::uint64_t tag = pc >> kCacheBits;
+    std::atomic<std::uint64_t>& cached = cache_[(pc ^ tag) & kCacheMask];
+    const std::uint64_t word = cached.load(std::memory_order_relaxed);
+    const PlainStep step(static_cast<std::uint32_t>(word & ((1U << PlainStep::kBits) - 1U)));
+    if (word >> PlainStep::kBits == tag && !step.is_none()) [[likely]]
+      return step;
+    return look_up(pc, cached);
+  }
   // The rule at an instruction. Rules never move.
   [[nodiscard]] const Rule& rule_at(std::uint64_t pc) const {
-    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
-    std::atomic<std::uint64_t>& cached = cache_[(pc * kGoldenRatio) >> (64U - kCacheBits)];
-    const std::uint64_t word = cached.load(std::memory_order_relaxed);
-    if (word >> kRuleBits == pc && pc != 0) return pool_.rule(static_cast<RuleIndex>(word));
-    return pool_.rule(look_up(pc, cached));
+    const PlainStep step = step_at(pc);
+    return pool_.rule(step.is_plain() ? index_at(pc) : step.index());
   }
 
   // The range with an address; null if there is none.
   [[nodiscard]] const CodeRange* find(std::uint64_t pc) const {
-    std::size_t low = 0;
-    std::size_t high = ranges_.size();
-    while (low < high) {
-      const std::size_t middle = low + (high - low) / 2;
-      if (ranges_[middle].end <= pc)
-        low = middle + 1;
-      else
-        high = middle;
+    // Without branches that depend on the address, which nothing could foresee.
+    const std::uint64_t* first = ends_.data();
+    for (std::size_t left = ends_.size(); left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      first += first[half - 1] <= pc ? half : 0;
+      left -= half;
     }
+    const auto low = static_cast<std::size_t>(first - ends_.data());
     return low < ranges_.size() && ranges_[low].start <= pc ? &ranges_[low] : nullptr;
   }
 
+  // Whether an instruction is of the function that Modules::follow was asked for. Async-signal-safe.
+  [[nodiscard]] bool is_followed(std::uint64_t pc) const {
+    for (const auto& [start, end] : followed_)
+      if (start <= pc && pc < end) return true;
+    return false;
+  }
   [[nodiscard]] const std::vector<CodeRange>& ranges() const { return ranges_; }
   // Whether somebody asked for an address that is in no range, since it was asked last.
   [[nodiscard]] bool take_missed() const { return missed_.exchange(false, std::memory_order_relaxed); }
 
  private:
-  static constexpr unsigned kCacheBits = 12;
-  static constexpr unsigned kRuleBits = 16;  // a program's addresses have 47 bits
+  static constexpr unsigned kCacheBits = 12, kAddressBits = 47, kTagBits = kAddressBits - kCacheBits;
+  static_assert(kTagBits + PlainStep::kBits == 64);
+  static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
+  static constexpr std::uint64_t kCacheMask = (std::uint64_t{1} << kCacheBits) - 1;
 
   // Finds the rule, and puts it into the cache together with the address: one word, so that no reader sees half of it.
-  RuleIndex look_up(std::uint64_t pc, std::atomic<std::uint64_t>& cached) const {
+  [[gnu::noinline]] PlainStep look_up(std::uint64_t pc, std::atomic<std::uint64_t>& cached) const {
+    const RuleIndex index = index_at(pc);
+    const PlainStep step = pool_.step(index);
+    // (Code of no file may be of one in a moment.)
+    if (pc <= kAddressMask && index != RulePool::kNoModule)
+      cached.store(pc >> kCacheBits << PlainStep::kBits | step.bits(), std::memory_order_relaxed);
+    return step;
+  }
+  [[nodiscard]] RuleIndex index_at(std::uint64_t pc) const {
     const CodeRange* range = find(pc);
     if (range == nullptr) {
       missed_.store(true, std::memory_order_relaxed);
       return RulePool::kNoModule;
     }
     if (range->module == nullptr || range->module->table.empty()) return RulePool::kNoTable;
-    const RuleIndex rule = range->module->table.find(static_cast<std::uint32_t>(pc - range->module->first.start));
-    if (pc >> (64U - kRuleBits) == 0) cached.store(pc << kRuleBits | rule, std::memory_order_relaxed);
-    return rule;
+    return range->module->table.find(static_cast<std::uint32_t>(pc - range->module->first.start));
   }
 
   const std::vector<CodeRange> ranges_;
+  std::vector<std::uint64_t> ends_;  // of the ranges
   const RulePool& pool_;
+  const std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
   mutable std::atomic<bool> missed_{false};
   mutable std::array<std::atomic<std::uint64_t>, std::size_t{1} << kCacheBits> cache_{};
 };

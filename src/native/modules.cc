@@ -168,6 +168,10 @@ bool Modules::has_missed(std::int64_t now_ns) {
 }
 
 Status Modules::refresh(std::int64_t now_ns) {
+  if (open_) {
+    if (newest_ == nullptr) publish(code_ranges(mappings_, {}, pool_, memory_), now_ns);
+    return Ok{};
+  }
   if (!memory_.is_own()) return refresh_other(now_ns);
   if (!has_changed(now_ns)) return Ok{};
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
@@ -200,6 +204,7 @@ std::optional<std::uint64_t> Modules::end_of_mapping(Address address) const {
 }
 
 SymbolTable Modules::symbols_of(const Module& module) const {
+  if (module.first.inode != 0 && open_) return SymbolTable::of_file(open_(module.first).get());
   if (module.first.inode != 0) return SymbolTable::of_file(os::open_mapped_file(memory_.pid(), module.first).get());
   std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
   if (!memory_.read(Address{module.first.start}, image.data(), image.size())) return {};
@@ -209,10 +214,22 @@ SymbolTable Modules::symbols_of(const Module& module) const {
 void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
   if (before_ != nullptr) retired_.push_back(before_);
   before_ = newest_;
-  newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_);
+  newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_, followed_);
   published_ns_ = now_ns;
   restless_until_ns_ = now_ns + kRestless;
   current_.store(newest_.get(), std::memory_order_seq_cst);
+}
+
+bool Modules::follow(Address within, std::string_view function) {
+  const std::shared_ptr<const Module> module = module_around(within);
+  if (module == nullptr) return false;
+  followed_ = symbols_of(*module).parts_of(function);
+  for (auto& [start, end] : followed_) {
+    start += module->slide;
+    end += module->slide;
+  }
+  if (!followed_.empty()) publish(newest_->ranges(), published_ns_);
+  return !followed_.empty();
 }
 
 std::shared_ptr<const Module> Modules::module_around(Address address) const {

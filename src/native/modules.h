@@ -5,9 +5,11 @@
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,10 @@ class Modules {
  public:
   Modules() = default;  // of this process
   explicit Modules(os::Pid other) : memory_(other) {}
+  // Of a process that has ended: what was loaded, and how a file is opened.
+  using OpenFile = std::function<UniqueFd(const os::Mapping&)>;
+  Modules(const memory::Image& image, std::vector<os::Mapping> mappings, OpenFile open)
+      : memory_(image), mappings_(std::move(mappings)), open_(std::move(open)) {}
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
   ~Modules();
@@ -43,6 +49,10 @@ class Modules {
   // Frees maps that no handler can be using any more. Call it when none is running, after a call of refresh.
   void free_retired() { retired_.clear(); }
   [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
+
+  // From now on ModuleMap::is_followed tells the code of a function of the file that has `within` among its code or
+  // data. After a call of refresh. False if the file is not there, or has no such name.
+  bool follow(Address within, std::string_view function);
 
   // The file that an address was in at a time since the refresh before the last one; null if there was none.
   [[nodiscard]] std::shared_ptr<const Module> find(Address address, std::int64_t time_ns) const;
@@ -73,12 +83,14 @@ class Modules {
   Map newest_, before_;
   std::int64_t published_ns_ = 0;  // newest_ was
   std::vector<Map> retired_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
   std::int64_t next_miss_ns_ = 0;
   std::int64_t restless_until_ns_ = 0;
   // Of another process.
   std::vector<os::Mapping> mappings_;
   std::int64_t next_look_ns_ = 0;
+  OpenFile open_;  // of one that has ended
 };
 
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are

@@ -16,6 +16,9 @@ inline constexpr std::uint8_t kReturnAddress = 16;
 // there.
 inline constexpr std::uint64_t kRedZone = 128;
 
+// Which rule of a RulePool.
+using RuleIndex = std::uint16_t;
+
 // Why an unwinding ended. Everything but kComplete and kTruncated: the frames so far are true, the others are missing.
 enum class UnwindStop : std::uint8_t {
   kComplete,    // arrived where the thread began

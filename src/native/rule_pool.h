@@ -4,12 +4,10 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 
+#include "native/plain_step.h"
 #include "native/rule.h"
 
 namespace plimsoll::native {
-
-// Which rule of the pool.
-using RuleIndex = std::uint16_t;
 
 // The pool. Rules never move and are never taken out: a signal handler may read any that it has the index of. Members
 // but rule() are for one thread.
@@ -21,7 +19,9 @@ class RulePool {
   static constexpr std::size_t kMost = 1U << 16U;
 
   // Untouched memory costs nothing: what is not in use is never paged in.
-  RulePool() : rules_(static_cast<Rule*>(::operator new(kMost * sizeof(Rule)))) {
+  RulePool()
+      : rules_(static_cast<Rule*>(::operator new(kMost * sizeof(Rule)))),
+        steps_(static_cast<PlainStep*>(::operator new(kMost * sizeof(PlainStep)))) {
     for (const UnwindStop stop : {UnwindStop::kNoModule, UnwindStop::kNoTable, UnwindStop::kNoRule})
       intern(Rule::cannot(stop));
   }
@@ -32,11 +32,13 @@ class RulePool {
     if (index_.size() == kMost) return kNoRule;
     const auto index = static_cast<RuleIndex>(index_.size());
     new (&rules_[index]) Rule(rule);
+    new (&steps_[index]) PlainStep(rule, index);
     index_.emplace(rule, index);
     return index;
   }
   // Async-signal-safe.
   [[nodiscard]] const Rule& rule(RuleIndex index) const { return rules_[index]; }
+  [[nodiscard]] PlainStep step(RuleIndex index) const { return steps_[index]; }
   [[nodiscard]] std::size_t size() const { return index_.size(); }
 
  private:
@@ -54,10 +56,11 @@ class RulePool {
   };
   // For memory that operator new gave.
   struct Free {
-    void operator()(Rule* rules) const { ::operator delete(rules); }
+    void operator()(void* rows) const { ::operator delete(rows); }
   };
 
   std::unique_ptr<Rule[], Free> rules_;
+  std::unique_ptr<PlainStep[], Free> steps_;  // the same rules
   boost::unordered_flat_map<Rule, RuleIndex, Hash> index_;
 };
 

@@ -81,10 +81,30 @@ class SymbolReader {
       if (!table.functions_.empty()) break;  // .symtab has all that .dynsym has
     }
     sort(table);
+    for (const Elf64_Shdr& section : sections)
+      if (section.sh_type == SHT_NOTE && table.build_id_.empty()) table.build_id_ = build_id_in(source, section);
     return table;
   }
 
  private:
+  static std::string build_id_in(const Source& source, const Elf64_Shdr& section) {
+    constexpr std::uint64_t kLargestNotes = 65536;
+    if (section.sh_size > kLargestNotes) return {};
+    const std::vector<char> notes = source.rows<char>(section.sh_offset, section.sh_size);
+    Elf64_Nhdr note{};
+    const auto padded = [](std::uint64_t size) { return (size + 3) / 4 * 4; };
+    for (std::size_t at = 0; notes.size() - at >= sizeof note;) {
+      std::memcpy(&note, notes.data() + at, sizeof note);
+      at += sizeof note;
+      const std::uint64_t name = padded(note.n_namesz);
+      if (name + padded(note.n_descsz) > notes.size() - at) return {};
+      constexpr std::string_view kGnu("GNU\0", 4);
+      if (note.n_type == NT_GNU_BUILD_ID && std::string_view(notes.data() + at, name) == kGnu)
+        return {notes.data() + at + name, note.n_descsz};
+      at += name + padded(note.n_descsz);
+    }
+    return {};
+  }
   static void read_section(const Source& source, const Elf64_Shdr& section, const Elf64_Shdr& texts,
                            SymbolTable& table) {
     const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
@@ -138,6 +158,16 @@ std::string_view SymbolTable::find(std::uint64_t address, std::uint64_t& start) 
   if (address - found.start >= found.size) return {};
   start = found.start;
   return names_.c_str() + found.name;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> SymbolTable::parts_of(std::string_view name) const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  for (const Function& function : functions_) {
+    const std::string_view each = names_.c_str() + function.name;
+    if (each.starts_with(name) && (each.size() == name.size() || each.substr(name.size()).starts_with(".cold")))
+      parts.emplace_back(function.start, function.start + function.size);
+  }
+  return parts;
 }
 
 std::string demangled(std::string_view name) {

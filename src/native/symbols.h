@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plimsoll::native {
@@ -18,6 +19,11 @@ class SymbolTable {
   // The name of the function at an address of the file's own, as in the file; empty if it has none. `start` is set to
   // where the function begins.
   [[nodiscard]] std::string_view find(std::uint64_t address, std::uint64_t& start) const;
+  // Where the function of this name is, as a pair of its start and its end, and the parts that a compiler or a linker
+  // has moved elsewhere (NAME.cold), as far as the file still names them.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> parts_of(std::string_view name) const;
+  // The file's build-id, as bytes; empty if it has none.
+  [[nodiscard]] const std::string& build_id() const { return build_id_; }
   [[nodiscard]] std::size_t size() const { return functions_.size(); }
 
  private:
@@ -32,6 +38,7 @@ class SymbolTable {
 
   std::vector<Function> functions_;  // in the order of their addresses
   std::string names_;
+  std::string build_id_;
 };
 
 // The name as its programmer wrote it, if it is one of C++ or Rust.

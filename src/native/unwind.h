@@ -85,6 +85,52 @@ UnwindStop step_out(const M& memory, const Rule& rule, std::uint64_t cfa, Cursor
   return UnwindStop::kComplete;
 }
 
+// Goes on by plain rules (PlainStep) as long as there are any, which is nearly always, with the few registers that they
+// need in registers. False if that came to an end which `result` tells; else the next frame, if `out` has room for it,
+// is for the rules that take more.
+template <memory::Reader M>
+bool step_plainly(const M& memory, const ModuleMap& modules, Cursor& at, std::span<NativeFrame> out, Unwind& result) {
+  constexpr std::uint64_t kWord = 8;
+  std::uint64_t pc = at.registers.pc;
+  std::uint64_t stack_pointer = at.registers.value[kStackPointer];
+  std::uint64_t frame_pointer = at.registers.value[kFramePointer];
+  std::uint64_t back = at.is_interrupted ? 0 : 1;
+  bool has_frame_pointer = at.has_frame_pointer;
+  NativeFrame* const begin = out.data() + result.count;
+  NativeFrame* const end = out.data() + out.size();
+  NativeFrame* next = begin;
+  UnwindStop stop = UnwindStop::kComplete;
+  for (; next != end; ++next) {
+    const PlainStep step = modules.step_at(pc - back);
+    if (!step.is_plain() || (step.is_by_frame_pointer() && !has_frame_pointer)) break;
+    const std::uint64_t cfa = (step.is_by_frame_pointer() ? frame_pointer : stack_pointer) + step.offset();
+    *next = {Address{pc - back}, Address{}};
+    if (cfa <= stack_pointer || cfa % kWord != 0)
+      stop = UnwindStop::kStuck;
+    else if (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer))
+      stop = UnwindStop::kUnreadable;
+    else if (!memory.load(Address{cfa - kWord}, pc))
+      stop = UnwindStop::kUnreadable;
+    if (stop != UnwindStop::kComplete) {
+      ++next;
+      break;
+    }
+    has_frame_pointer = has_frame_pointer || step.saved() != 0;
+    next->cfa = Address{cfa};
+    stack_pointer = cfa;
+    back = 1;
+  }
+  result.count += static_cast<std::uint32_t>(next - begin);
+  result.stop = stop;
+  if (next == begin || stop != UnwindStop::kComplete) return stop == UnwindStop::kComplete;
+  at.registers.pc = pc;
+  at.registers.value[kStackPointer] = stack_pointer;
+  at.registers.value[kFramePointer] = frame_pointer;
+  at.has_frame_pointer = has_frame_pointer;
+  at.is_innermost = at.is_interrupted = false;
+  return true;
+}
+
 // Goes on to what a signal interrupted: its handler returns to code that finds the ucontext_t where the stack pointer
 // is.
 template <memory::Reader M>
@@ -111,6 +157,7 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
   internal::Cursor at{start};
   at.is_innermost = at.has_frame_pointer = known == Known::kAll;
   while (true) {
+    if (!internal::step_plainly(memory, modules, at, out, result)) return result;
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
     const Rule& rule = modules.rule_at(instruction);

@@ -31,10 +31,11 @@ class UnwindTable {
     if (starts_.empty() || offset < starts_.front()) return RulePool::kNoRule;
     const std::size_t page = std::min<std::size_t>(offset >> kPageBits, pages_.size() - 2);
     std::size_t low = pages_[page];
-    std::size_t high = pages_[page + 1] + std::size_t{1};
-    while (high - low > 1) {  // starts_[low] <= offset, and starts_[high] is beyond it
-      const std::size_t middle = low + (high - low) / 2;
-      (starts_[middle] <= offset ? low : high) = middle;
+    // starts_[low] <= offset; without branches that depend on it, which nothing could foresee.
+    for (std::size_t left = pages_[page + 1] - low; left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      low += starts_[low + half] <= offset ? half : 0;
+      left -= half;
     }
     return rules_[low];
   }

@@ -312,5 +312,38 @@ TEST_F(OwnStack, NoticesWhatIsLoadedLater) {
   EXPECT_FALSE(modules_.has_retired());
 }
 
+TEST(PlainStep, IsTheSameAsItsRuleWhereItIsPlain) {
+  int plain = 0;
+  for (const std::uint8_t base : {kStackPointer, kFramePointer, std::uint8_t{3}})
+    for (const std::int32_t offset : {-8, 0, 4, 8, 16, 4096, 65528, 65536})
+      for (const auto saved :
+           {Rule::Saved::kSame, Rule::Saved::kAtCfa, Rule::Saved::kAtStackPointer, Rule::Saved::kLost})
+        for (const std::int32_t place : {-16, -8, -12, 8, -65528, -65536, 0}) {
+          Rule rule;
+          rule.kind = Rule::Kind::kRegister;
+          rule.base = base;
+          rule.offset = offset;
+          rule.frame_pointer = saved;
+          rule.frame_pointer_offset = place;
+          const PlainStep step(rule, 77);
+          EXPECT_FALSE(step.is_none());
+          EXPECT_LT(step.bits(), 1U << PlainStep::kBits);
+          if (!step.is_plain()) continue;
+          ++plain;
+          EXPECT_EQ(step.is_by_frame_pointer(), base == kFramePointer);
+          EXPECT_EQ(step.offset(), static_cast<std::uint64_t>(offset));
+          EXPECT_EQ(step.saved(), saved == Rule::Saved::kSame ? 0U : static_cast<std::uint64_t>(-place));
+        }
+  // By two registers, at four distances, and the frame pointer in its register (7 rows) or at one of three places.
+  EXPECT_EQ(plain, 2 * 4 * (7 + 3));
+}
+
+TEST(PlainStep, NamesTheRuleWhereItIsNot) {
+  const PlainStep step(Rule::cannot(UnwindStop::kNoRule), 65535);
+  EXPECT_FALSE(step.is_plain() || step.is_none());
+  EXPECT_FALSE(PlainStep(Rule::cannot(UnwindStop::kNoModule), 0).is_none());
+  EXPECT_TRUE(PlainStep().is_none());
+}
+
 }  // namespace
 }  // namespace plimsoll::native

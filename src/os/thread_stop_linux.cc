@@ -87,6 +87,12 @@ bool has_signal(Pid process, Tid tid) {
   return ((own | shared) & ~blocked) != 0;
 }
 
+// Whether it is a process that this one has started.
+bool is_child(Tid tid) {
+  const std::string status = task_status(Pid{id(tid)}, tid);
+  return status.find("\nPPid:\t" + std::to_string(::getpid()) + "\n") != std::string::npos;
+}
+
 }  // namespace
 
 ThreadStopper::ThreadStopper() {
@@ -110,6 +116,11 @@ ThreadStopper::~ThreadStopper() {
 
 ThreadStopper::Wait ThreadStopper::look_at(Tid tid) {
   int status = 0;
+  // The end of a child of ours is for whoever started it to hear of.
+  siginfo_t news{};
+  if (::waitid(P_PID, static_cast<id_t>(id(tid)), &news, WEXITED | WSTOPPED | __WALL | WNOHANG | WNOWAIT) == 0 &&
+      (news.si_code == CLD_EXITED || news.si_code == CLD_KILLED || news.si_code == CLD_DUMPED) && is_child(tid))
+    return Wait::kEnded;
   const pid_t got = ::waitpid(id(tid), &status, __WALL | WNOHANG);
   if (got == 0) return Wait::kNothing;
   // (No such thread: it has ended, or called exec, which gave it the process's id.)

@@ -21,30 +21,35 @@ struct Function {
   StringId file;                 // as the interpreter knows it; none if unknown
   std::uint32_t first_line = 0;  // of the definition; 0 = unknown
   FunctionKind kind = FunctionKind::kPython;
+  StringId source{};  // kNative: the source file, whose lines its frames have; none if unknown
   bool operator==(const Function&) const = default;
 };
 
 // A function at a position of its source. Lines and columns count from 1; 0 = unknown. Columns count UTF-8 bytes.
 // `trace` is set where the code ran as machine code that a JIT made: the address of that code ("0x7ff3319a2cf0"), which
-// PyPy's logs know it by, or "jit" if it is unknown.
+// PyPy's logs know it by, or "jit" if it is unknown. Machine code of a file has its `address` in that file, 0 if it is
+// not known; and a function that was inlined into the one of the frame before has a depth.
 struct Frame {
   FunctionId function;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   StringId trace{};
+  std::uint64_t address = 0;
+  std::uint8_t inline_depth = 0;
   bool operator==(const Frame&) const = default;
 };
 
 inline std::size_t hash_value(const Function& function) {
   std::size_t seed = function.name.index();
-  for (const std::size_t part :
-       {std::size_t{function.file.index()}, std::size_t{function.first_line}, static_cast<std::size_t>(function.kind)})
+  for (const std::size_t part : {std::size_t{function.file.index()}, std::size_t{function.first_line},
+                                 static_cast<std::size_t>(function.kind), std::size_t{function.source.index()}})
     seed = seed * 0x9e3779b97f4a7c15U + part;
   return seed;
 }
 inline std::size_t hash_value(const Frame& frame) {
   std::size_t seed = frame.function.index();
-  for (const std::size_t part : {std::size_t{frame.line}, std::size_t{frame.column}, std::size_t{frame.trace.index()}})
+  for (const std::size_t part : {std::size_t{frame.line}, std::size_t{frame.column}, std::size_t{frame.trace.index()},
+                                 std::size_t{frame.address}, std::size_t{frame.inline_depth}})
     seed = seed * 0x9e3779b97f4a7c15U + part;
   return seed;
 }

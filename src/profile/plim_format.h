@@ -41,7 +41,9 @@ enum class Section : std::uint8_t {
   kProgress = 14,  // end time and CPU time so far; a later section replaces an earlier one
   kEnd = 15,       // the recording was completed
   kTagSets = 16,
-  kTraces = 17,  // the JIT's machine code that frames ran as
+  kTraces = 17,     // the JIT's machine code that frames ran as
+  kAddresses = 18,  // of machine code that frames were in
+  kModules = 19,    // files that it is of
   kAllocations = 20,
   kReleases = 21,
   kExactAllocations = 22,

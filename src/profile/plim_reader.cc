@@ -73,6 +73,8 @@ class Decoder {
       case Section::kAttachment: return attachment(cursor);
       case Section::kProgress: return progress(cursor);
       case Section::kTraces: return traces(cursor);
+      case Section::kAddresses: return addresses(cursor);
+      case Section::kModules: return modules(cursor);
       case Section::kTagSets: return tag_sets(cursor);
       case Section::kEnd: profile_.complete = true; return true;
     }
@@ -157,6 +159,31 @@ class Decoder {
       Frame frame = profile_.frames[frame_ids_[number]];
       frame.trace = trace;
       frame_ids_[number] = profile_.frames.intern(frame);
+    }
+    return true;
+  }
+
+  bool addresses(VarintCursor& cursor) {
+    std::uint64_t number = 0;
+    std::uint64_t address = 0;
+    while (!cursor.at_end()) {
+      number += cursor.varint();
+      address += static_cast<std::uint64_t>(cursor.signed_varint());
+      if (cursor.failed() || number >= frame_ids_.size()) return false;
+      Frame frame = profile_.frames[frame_ids_[number]];
+      frame.address = address;
+      frame_ids_[number] = profile_.frames.intern(frame);
+    }
+    return true;
+  }
+
+  bool modules(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      Module module;
+      module.file = cursor.bytes();
+      module.build_id = cursor.bytes();
+      if (cursor.failed()) return false;
+      profile_.modules.push_back(std::move(module));
     }
     return true;
   }

@@ -96,6 +96,8 @@ std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) 
   out.add_all(Section::kFunctions, [&] { return functions(profile); });
   out.add_all(Section::kFrames, [&] { return frames(profile); });
   out.add_all(Section::kTraces, [&] { return traces(profile); });
+  out.add_all(Section::kAddresses, [&] { return addresses(profile); });
+  out.add_all(Section::kModules, [&] { return modules(profile); });
   out.add_all(Section::kStacks, [&] { return stacks(profile); });
   out.add_all(Section::kTagSets, [&] { return tag_sets(profile); });
   out.add_all(Section::kProcesses, [&] { return processes(profile); });
@@ -143,7 +145,8 @@ std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) 
 }
 
 void PlimEncoder::forget_tables() {
-  for (Written* table : {&strings_, &functions_, &frames_, &traces_, &stacks_, &tag_sets_}) table->forget();
+  for (Written* table : {&strings_, &functions_, &frames_, &traces_, &addresses_, &stacks_, &tag_sets_})
+    table->forget();
 }
 
 std::string PlimEncoder::session(const Profile& profile) {
@@ -205,6 +208,28 @@ std::string PlimEncoder::traces(const Profile& profile) {
     if (trace.is_none()) continue;
     put_varint(out, traces_.before + row);
     put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(trace)));
+  }
+  return out;
+}
+
+std::string PlimEncoder::addresses(const Profile& profile) {
+  std::string out;
+  std::size_t last_row = 0;
+  std::uint64_t last = 0;
+  for (std::size_t& row = addresses_.now; row < frames_.now && out.size() < kFullSection; ++row) {
+    const std::uint64_t address = profile.frames[FrameId{row}].address;
+    if (address == 0) continue;
+    put_varint(out, addresses_.before + row - std::exchange(last_row, addresses_.before + row));
+    put_signed(out, static_cast<std::int64_t>(address - std::exchange(last, address)));
+  }
+  return out;
+}
+
+std::string PlimEncoder::modules(const Profile& profile) {
+  std::string out;
+  for (; modules_ < profile.modules.size() && out.size() < kFullSection; ++modules_) {
+    put_bytes(out, profile.modules[modules_].file);
+    put_bytes(out, profile.modules[modules_].build_id);
   }
   return out;
 }

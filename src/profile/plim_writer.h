@@ -64,6 +64,8 @@ class PlimEncoder {
   std::string functions(const Profile& profile);
   std::string frames(const Profile& profile);
   std::string traces(const Profile& profile);
+  std::string addresses(const Profile& profile);
+  std::string modules(const Profile& profile);
   std::string stacks(const Profile& profile);
   std::string tag_sets(const Profile& profile);
   std::string processes(const Profile& profile);
@@ -82,7 +84,8 @@ class PlimEncoder {
   bool is_first_ = true;
   std::vector<std::pair<std::string, std::string>> meta_;  // as written; values may change later
   std::size_t processes_ = 0;
-  Written strings_, functions_, frames_, traces_, stacks_, tag_sets_;
+  std::size_t modules_ = 0;
+  Written strings_, functions_, frames_, traces_, addresses_, stacks_, tag_sets_;
   boost::unordered_flat_map<std::uint32_t, ThreadState> thread_states_;  // by ThreadId
   // What the next allocation, and the next release, is written relative to.
   struct AllocationState {

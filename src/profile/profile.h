@@ -48,6 +48,13 @@ struct Source {
   std::string text;
 };
 
+// A file that native frames are of, as it was: debug information is only that of a file with the same build-id.
+struct Module {
+  std::string file;      // as in Function::file
+  std::string build_id;  // its bytes; empty if it has none
+  bool operator==(const Module&) const = default;
+};
+
 // A file of another tool about the same session: "jitlog", what PyPy's JIT did.
 struct Attachment {
   std::string name;
@@ -85,6 +92,7 @@ struct Profile {
   std::vector<Drop> drops;
   std::vector<Source> sources;
   std::vector<Attachment> attachments;
+  std::vector<Module> modules;
 
   // Whether allocations were recorded, all or samples of them.
   [[nodiscard]] bool has_allocations() const { return is_exact || allocation_distance != 0; }

@@ -20,20 +20,35 @@ void SampleStacks::native_function(capture::CodeId id, const capture::NativeFunc
   function.file = profile_.strings.intern(native.file);
   function.kind = FunctionKind::kNative;
   put(id, function);
+  starts_[id.index()] = {native.start, true};
+  const Module module{native.file, native.build_id};
+  if (!native.file.empty() &&
+      std::find(profile_.modules.begin(), profile_.modules.end(), module) == profile_.modules.end())
+    profile_.modules.push_back(module);
 }
 
 void SampleStacks::put(capture::CodeId id, const Function& function) {
-  if (id.index() >= functions_.size()) functions_.resize(id.index() + 1);
+  if (id.index() >= functions_.size()) {
+    functions_.resize(id.index() + 1);
+    starts_.resize(id.index() + 1);
+  }
+  starts_[id.index()] = {};
   functions_[id.index()] = profile_.functions.intern(function);
 }
 
 void SampleStacks::forget() {
   functions_.clear();
   functions_.shrink_to_fit();
+  starts_.clear();
+  starts_.shrink_to_fit();
   last_.clear();
 }
 
 FrameId SampleStacks::frame_of(const capture::SampleFrame& frame) {
+  if (const NativeStart& native = starts_[frame.code.index()]; native.is_native) {
+    const std::uint64_t address = native.address == 0 ? 0 : native.address + frame.at.line;
+    return profile_.frames.intern(Frame{functions_[frame.code.index()], 0, 0, {}, address});
+  }
   return profile_.frames.intern(Frame{functions_[frame.code.index()], frame.at.line, frame.at.column});
 }
 

@@ -33,11 +33,18 @@ class SampleStacks {
   };
 
   void put(capture::CodeId id, const Function& function);
+  // Of a function of machine code, where it begins.
+  struct NativeStart {
+    std::uint64_t address = 0;
+    bool is_native = false;
+  };
+
   FrameId frame_of(const capture::SampleFrame& frame);
   StackId synthetic_root(const char* name);
 
   Profile& profile_;
   std::vector<FunctionId> functions_;                    // by CodeId
+  std::vector<NativeStart> starts_;                      // likewise
   boost::unordered_flat_map<std::uint32_t, Last> last_;  // by ThreadSerial
 };
 

@@ -1,20 +1,12 @@
 #include "profile/without_native.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "profile/replace_stacks.h"
+
 namespace plimsoll::profile {
 namespace {
-
-// Puts other stacks in the place of those that samples and allocations have.
-void replace_stacks(Profile& profile, const std::function<StackId(StackId)>& other) {
-  for (StackId& stack : profile.samples.stack)
-    if (!stack.is_none()) stack = other(stack);
-  for (AllocationTable* table : {&profile.allocations, &profile.peak_allocations})
-    for (AllocationRow& row : *table)
-      if (!row.stack.is_none()) row.stack = other(row.stack);
-}
 
 // What becomes of a stack.
 struct Folded {
@@ -44,14 +36,10 @@ Folded with_frame(Profile& profile, const Folded& parent, FrameId frame, std::st
 }  // namespace
 
 void leave_out_native(Profile& profile) {
-  std::vector<StackId> without(profile.stacks.size());
-  for (std::size_t i = 0; i < without.size(); ++i) {
-    const StackNode node = profile.stacks[StackId{i}];  // a copy, since interning may move the table
-    const StackId parent = node.parent.is_none() ? StackId{} : without[node.parent.index()];  // parents come first
-    const bool is_native = profile.functions[profile.frames[node.frame].function].kind == FunctionKind::kNative;
-    without[i] = is_native ? parent : profile.stacks.intern(StackNode{parent, node.frame});
-  }
-  replace_stacks(profile, [&](StackId stack) { return without[stack.index()]; });
+  replace_frames(profile, [&](StackId parent, FrameId frame) {
+    const bool is_native = profile.functions[profile.frames[frame].function].kind == FunctionKind::kNative;
+    return is_native ? parent : profile.stacks.intern(StackNode{parent, frame});
+  });
 }
 
 void fold_native(Profile& profile, std::string_view interpreter) {
@@ -61,7 +49,7 @@ void fold_native(Profile& profile, std::string_view interpreter) {
     const Folded parent = node.parent.is_none() ? Folded{} : folded[node.parent.index()];
     folded[i] = with_frame(profile, parent, node.frame, interpreter);
   }
-  replace_stacks(profile, [&](StackId stack) {
+  put_stacks(profile, [&](StackId stack) {
     const Folded& found = folded[stack.index()];
     return found.has_python ? found.inside : found.whole;
   });

@@ -27,7 +27,7 @@ constexpr std::size_t kMostFrames = 4096;
 std::string native_unsupported() {
   const Result<capture::Interpreter> interpreter = find_interpreter();
   if (!interpreter.ok()) return interpreter.error().message;
-  const Status status = capture::Session::check_native(interpreter.value());
+  const Status status = capture::Session::check_native();
   return status.ok() ? "" : status.error().message;
 }
 

@@ -101,7 +101,7 @@ class Recording {
     settings.max_overhead = max_overhead;
     settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
-    if (native) check(capture::Session::check_native(interpreter));
+    if (native) check(capture::Session::check_native());
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
     // A quarter of the budget is for the ring, half for tables, and the rest for what is being encoded.

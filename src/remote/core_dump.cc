@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cpython/thread_names.h"
+#include "remote/core_native.h"
 #include "remote/local_variables.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
@@ -21,7 +22,9 @@ class CoreDumper {
         view_(core.image, core.layout, fields, kWordsPerValue),
         variables_(view_, core.code_type, options.locals.value_or(cpython::ValueLimits())),
         has_locals_(options.locals),
-        room_(kMaxDepth) {}
+        room_(kMaxDepth) {
+    if (options.native == NativeFrames::kYes) native_.emplace(core);
+  }
 
   Dump run() {
     Dump dump;
@@ -42,6 +45,7 @@ class CoreDumper {
       DumpedThread& thread = dump.threads.emplace_back();
       thread.task = task;
       thread.state = DumpedThread::State::kUnknown;
+      if (native_) native_->add(task.tid, Address{}, {}, cpython::WalkStop::kComplete, thread, [](std::size_t) {});
       // The list of those that do may end where the file does.
       if (core_.missing_bytes > 0) thread.problem = "whether it runs Python is not known: the core file is cut short";
     }
@@ -79,9 +83,11 @@ class CoreDumper {
     thread.has_python = true;
     thread.holds_gil = holds_gil(core_.image, core_.layout, core_.runtime, state);
     const cpython::Walk walk =
-        cpython::walk_thread(core_.image, core_.layout, core_.code_type, state.address, std::span(room_));
+        native_ ? cpython::walk_thread(core_.image, core_.layout, core_.code_type, state.address, std::span(room_),
+                                       cpython::EntryMarks{})
+                : cpython::walk_thread(core_.image, core_.layout, core_.code_type, state.address, std::span(room_));
     if (cpython::is_proven(walk.stop))
-      add_frames(state, std::span(room_).first(walk.count), thread);
+      add_frames(state, std::span(room_).first(walk.count), walk.stop, thread);
     else
       thread.problem = std::string("its stack could not be read: ") + cpython::text(walk.stop);
     thread.is_truncated = walk.stop == cpython::WalkStop::kTruncated;
@@ -89,22 +95,35 @@ class CoreDumper {
     return thread;
   }
 
-  void add_frames(const ThreadState& state, std::span<const cpython::PyFrame> frames, DumpedThread& thread) {
+  void add_frames(const ThreadState& state, std::span<const cpython::PyFrame> walked, cpython::WalkStop stop,
+                  DumpedThread& thread) {
+    std::vector<cpython::PyFrame> frames(walked.begin(), walked.end());
+    std::erase_if(frames, [](const cpython::PyFrame& frame) { return frame.position == cpython::kEntryMark; });
     std::vector<Address> addresses;
     if (has_locals_)
       addresses = cpython::frame_addresses(core_.image, core_.layout, core_.code_type, state.address, frames);
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      const cpython::CodeInfo* info = info_of(frames[i].code);
-      if (info == nullptr) {
-        thread.problem = "some of its frames are missing: their code objects could not be read";
-        continue;
-      }
-      if (info->is_init_cleanup()) continue;
-      thread.frames.push_back(python_frame(core_.layout, *info, frames[i].position));
-      if (i < addresses.size()) thread.frames.back().locals = variables_.read(addresses[i], frames[i].code);
+    const auto add = [&](std::size_t i) {
+      add_frame(frames[i], i < addresses.size() ? addresses[i] : Address{}, thread);
+    };
+    if (native_) {
+      native_->add(thread.task.tid, state.address, walked, stop, thread, add);
+    } else {
+      for (std::size_t i = 0; i < frames.size(); ++i) add(i);
     }
     if (has_locals_ && addresses.size() != frames.size())
       thread.locals_problem = "no variables: they could not be read";
+  }
+
+  // `address`: of the frame, if its variables are wanted.
+  void add_frame(const cpython::PyFrame& frame, Address address, DumpedThread& thread) {
+    const cpython::CodeInfo* info = info_of(frame.code);
+    if (info == nullptr) {
+      thread.problem = "some of its frames are missing: their code objects could not be read";
+      return;
+    }
+    if (info->is_init_cleanup()) return;
+    thread.frames.push_back(python_frame(core_.layout, *info, frame.position));
+    if (!is_null(address)) thread.frames.back().locals = variables_.read(address, frame.code);
   }
 
   // Null if it cannot be read.
@@ -122,6 +141,7 @@ class CoreDumper {
   const View view_;
   cpython::VariablesReader<memory::Image> variables_;
   const bool has_locals_;
+  std::optional<CoreNativeReader> native_;
   std::vector<cpython::PyFrame> room_;
   std::vector<Address> interpreters_;
   std::vector<std::map<std::uint64_t, std::string>> names_;  // of threads, by interpreter

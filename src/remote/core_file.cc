@@ -63,6 +63,7 @@ class CoreOpener {
                  [&](const GElf_Phdr& segment) { read_core_notes(elf, segment, core_.file.view(), core_.notes); });
     if (!program_.empty()) PLIMSOLL_TRY(put_program());
     add_memory(elf);
+    add_mappings();
     for (const MappedPart& part : core_.notes.parts) {
       if (part.offset != 0) continue;
       const UniqueFd file = open_(part.path);
@@ -101,6 +102,7 @@ class CoreOpener {
       const std::uint64_t size = std::min<std::uint64_t>(segment.p_filesz, bytes.size() - offset);
       core_.missing_bytes += segment.p_filesz - size;
       if (size > 0) core_.image.add(Address{segment.p_vaddr}, std::as_bytes(std::span(bytes.data() + offset, size)));
+      if ((segment.p_flags & PF_X) != 0) code_.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
       if ((segment.p_flags & PF_W) != 0) writable_.push_back({segment.p_vaddr, segment.p_vaddr + size});
     });
     std::shared_ptr<const UniqueFd> file;
@@ -111,6 +113,52 @@ class CoreOpener {
       if (file->is_open()) core_.image.add_file(Address{part.start}, part.end - part.start, file, part.offset);
     }
     core_.image.seal();
+  }
+
+  // What is loaded: each file from its first mapping to its last, if its headers are those that ran.
+  void add_mappings() {
+    std::uint64_t number = 0;
+    const std::string* path = nullptr;
+    bool is_same = false;
+    for (const MappedPart& part : core_.notes.parts) {
+      if (path == nullptr || *path != part.path || part.offset == 0) {
+        const UniqueFd file = open_(part.path);
+        is_same = file.is_open() && is_what_ran(part, file.get());
+        ++number;
+      }
+      path = &part.path;
+      if (!is_same) continue;
+      os::Mapping& mapping = core_.mappings.emplace_back();
+      mapping.start = part.start;
+      mapping.end = part.end;
+      mapping.file_offset = part.offset;
+      mapping.inode = number;
+      mapping.path = part.path;
+      mapping.is_executable = std::any_of(code_.begin(), code_.end(), [&](const MemoryRange& code) {
+        return code.start < part.end && part.start < code.end;
+      });
+    }
+    add_vdso();
+    std::sort(core_.mappings.begin(), core_.mappings.end(),
+              [](const os::Mapping& a, const os::Mapping& b) { return a.start < b.start; });
+  }
+
+  // Code that is of no file, but begins as one.
+  void add_vdso() {
+    for (const MemoryRange& range : code_) {
+      char magic[SELFMAG];
+      const bool is_of_file =
+          std::any_of(core_.notes.parts.begin(), core_.notes.parts.end(),
+                      [&](const MappedPart& part) { return part.start < range.end && range.start < part.end; });
+      if (is_of_file || !core_.image.has_copy(Address{range.start}, sizeof magic) ||
+          !core_.image.read(Address{range.start}, magic, sizeof magic) || std::memcmp(magic, ELFMAG, SELFMAG) != 0)
+        continue;
+      os::Mapping& mapping = core_.mappings.emplace_back();
+      mapping.start = range.start;
+      mapping.end = range.end;
+      mapping.is_executable = true;
+      mapping.path = "[vdso]";
+    }
   }
 
   Status take(const FoundPython& found, const MappedPart& part) {
@@ -179,7 +227,7 @@ class CoreOpener {
   const std::string& program_;
   const OpenNamedFile& open_;
   CoreFile& core_;
-  std::vector<MemoryRange> writable_;
+  std::vector<MemoryRange> writable_, code_;
 };
 
 }  // namespace
@@ -187,7 +235,7 @@ class CoreOpener {
 Result<CoreFile> open_core_file(const std::string& path, const std::string& program, const OpenNamedFile& open) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file.ok()) return file.error();
-  CoreFile core{file.take(), {}, {}, {}, {}, {}, 0};
+  CoreFile core{file.take(), {}, {}, {}, {}, {}, {}, 0};
   PLIMSOLL_TRY(check_header(path, core.file.view()));
   const UniqueFd descriptor = open_named_file(path);
   const ElfHandle elf = open_elf(descriptor.get());

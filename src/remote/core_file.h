@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "cpython/layout.h"
 #include "memory/image.h"
+#include "os/process.h"
 #include "remote/core_notes.h"
 
 namespace plimsoll::remote {
@@ -19,9 +21,10 @@ struct CoreFile {
   CoreNotes notes;
   memory::Image image;
   cpython::Layout layout;
-  Address runtime{};                // _PyRuntime
-  Address code_type{};              // PyCode_Type
-  std::uint64_t missing_bytes = 0;  // of its memory, as the file was cut short
+  Address runtime{};                  // _PyRuntime
+  Address code_type{};                // PyCode_Type
+  std::vector<os::Mapping> mappings;  // files with code, as far as they are still what ran; and the kernel's own
+  std::uint64_t missing_bytes = 0;    // of its memory, as the file was cut short
 };
 
 // Opens a file that the core file names; not open if there is none.

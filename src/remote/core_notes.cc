@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <sys/procfs.h>
 
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -38,6 +39,16 @@ std::optional<Struct> parse(std::string_view note) {
   return out;
 }
 
+// By the numbers of DWARF, of struct user_regs_struct.
+native::Registers registers_of(const elf_prstatus& thread) {
+  constexpr std::array<std::uint8_t, native::kRegisters> kIndex{10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
+  constexpr std::size_t kInstruction = 16;
+  native::Registers registers;
+  for (std::size_t i = 0; i < kIndex.size(); ++i) registers.value[i] = thread.pr_reg[kIndex[i]];
+  registers.pc = thread.pr_reg[kInstruction];
+  return registers;
+}
+
 void read_process(const elf_prpsinfo& process, CoreNotes& notes) {
   notes.pid = process.pr_pid;
   const std::string_view arguments(process.pr_psargs, sizeof process.pr_psargs);
@@ -60,7 +71,8 @@ void read_core_notes(Elf* elf, const GElf_Phdr& segment, std::string_view bytes,
     if (note.n_type == NT_PRPSINFO)
       if (const auto process = parse<elf_prpsinfo>(text)) read_process(*process, notes);
     if (note.n_type == NT_PRSTATUS && notes.threads.size() < kMostCoreThreads)
-      if (const auto thread = parse<elf_prstatus>(text)) notes.threads.push_back({thread->pr_pid, thread->pr_cursig});
+      if (const auto thread = parse<elf_prstatus>(text))
+        notes.threads.push_back({thread->pr_pid, thread->pr_cursig, registers_of(*thread)});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "native/registers.h"
 #include "remote/elf_file.h"
 
 namespace plimsoll::remote {
@@ -20,6 +21,7 @@ struct MappedPart {
 struct CoreThread {
   std::int32_t tid = 0;
   std::int32_t signal = 0;  // that it got; 0 if none
+  native::Registers registers{};
 };
 
 // No core file has more of either.

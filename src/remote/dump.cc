@@ -171,7 +171,7 @@ class Dumper {
     if (!has_python) return all(thread.has_python ? thread.native_frames : thread.frames);
     thread.is_truncated = snapshot.walk.stop == cpython::WalkStop::kTruncated;
     std::vector<capture::StackItem> items;
-    if (can_interleave(target_) && capture::interleave(stack, reader_.frames(), snapshot.walk.stop, items)) {
+    if (native_->reader.interleave(stack, reader_, snapshot.walk.stop, items)) {
       for (const capture::StackItem& item : items)
         if (item.kind == capture::StackItem::Kind::kNative)
           add_native(stack.frames[item.index], snapshot.time_ns, thread.frames);
@@ -179,14 +179,13 @@ class Dumper {
           add_python(reader_.frames()[item.index], thread);
       return;
     }
+    if (thread.native_problem.empty()) thread.native_problem = kCountsDisagree;
     for (const cpython::PyFrame& frame : reader_.frames()) add_python(frame, thread);
     all(thread.native_frames);
   }
 
   void add_native(const native::NativeFrame& frame, std::int64_t time_ns, std::vector<DumpedFrame>& to) {
-    const capture::NativeFunction& function =
-        native_->names.function(native_->names.function_at(frame.instruction, time_ns));
-    to.push_back({function.name, function.file, {}, DumpedFrame::Kind::kNative});
+    to.push_back(native_frame(native_->names.function(native_->names.frame_at(frame.instruction, time_ns).code)));
   }
 
   void add_python(const cpython::PyFrame& frame, DumpedThread& thread) const {

@@ -28,6 +28,13 @@ struct DumpedFrame {
   cpython::FrameVariables locals = {};  // if they were asked for
 };
 
+// One of machine code.
+inline DumpedFrame native_frame(const capture::NativeFunction& function) {
+  return {function.name, function.file, {}, DumpedFrame::Kind::kNative};
+}
+inline constexpr const char* kCountsDisagree =
+    "which native function called which of Python's is not known: their counts disagree";
+
 // A frame of Python's.
 inline DumpedFrame python_frame(const cpython::Layout& layout, const cpython::CodeInfo& info, std::int32_t position) {
   return {info.name, info.file,
@@ -48,7 +55,7 @@ struct DumpedThread {
   std::size_t interpreter = 0;      // 0: the main one, 1, 2, ...: others
   std::vector<DumpedFrame> frames;  // innermost first
   std::string problem;  // why there are no frames although there should be, or what is wrong with them; or ""
-  // Up to Python 3.10, where nobody can tell which of them called which, the frames of machine code by themselves.
+  // Where it cannot be told which of them called which, the frames of machine code by themselves.
   std::vector<DumpedFrame> native_frames;
   std::string native_problem;  // likewise of frames of machine code
   std::string locals_problem;  // likewise of variables

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "capture/loop_calls.h"
 #include "memory/copied.h"
 
 namespace plimsoll::remote {
@@ -26,6 +27,30 @@ NativeReader::NativeReader(const Target& target, os::ThreadStopper& stopper, std
       has_native_(native == NativeFrames::kYes),
       modules_(target.pid),
       frames_(max_depth) {}
+
+Status NativeReader::refresh() {
+  if (!has_native_) return Ok{};
+  PLIMSOLL_TRY(modules_.refresh(monotonic_ns()));
+  if (!follows_ && capture::counts_calls(target_.layout)) {
+    follows_ = true;
+    // (_PyRuntime itself may be in memory of no file.)
+    (void)modules_.follow(is_null(target_.code_type) ? target_.runtime : target_.code_type, capture::kLoopFunction);
+  }
+  return Ok{};
+}
+
+bool NativeReader::interleave(const capture::NativeStack& native, const StackReader& python,
+                              cpython::WalkStop python_stop, std::vector<capture::StackItem>& out) const {
+  if (!capture::counts_calls(target_.layout)) return capture::interleave(native, python.frames(), python_stop, out);
+  return modules_.current() != nullptr &&
+         capture::interleave_by_calls(native, *modules_.current(), python.frames(), python_stop, out);
+}
+
+void NativeReader::note_leaf(Address thread_state) {
+  leaf_ = Address{};
+  if (has_native_ && capture::counts_calls(target_.layout) && !is_null(thread_state))
+    (void)cpython::current_frame(memory_, target_.layout, thread_state, leaf_);
+}
 
 void NativeReader::copy_stack(const native::Registers& registers, native::Known known) {
   registers_ = registers;
@@ -52,6 +77,7 @@ void NativeReader::copy_stack(const native::Registers& registers, native::Known 
 
 NativeReader::Outcome NativeReader::read_python(const Standing& standing, Address thread_state, StackReader& python,
                                                 Look& look) {
+  note_leaf(thread_state);
   if (is_null(thread_state)) {
     look.snapshot.time_ns = monotonic_ns();
     look.snapshot.is_proven = standing.goes_on();
@@ -112,7 +138,10 @@ capture::NativeStack NativeReader::unwind() {
   head.stack_pointer = Address{registers_.value[native::kStackPointer]};
   head.count = unwound.count;
   head.stop = unwound.stop;
-  return {head, std::span<const native::NativeFrame>(frames_).first(unwound.count)};
+  const std::span<const native::NativeFrame> found = std::span(frames_).first(unwound.count);
+  const memory::CopiedMemory stack(Address{start_of_copy(registers_)}, std::span(stack_).first(copied_));
+  head.leaf = capture::find_leaf(stack, *modules_.current(), found, leaf_);
+  return {head, found};
 }
 
 }  // namespace plimsoll::remote

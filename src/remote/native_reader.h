@@ -23,9 +23,6 @@ namespace plimsoll::remote {
 // Whether native frames are wanted, too. A reader without them stops threads for their Python frames alone.
 enum class NativeFrames : std::uint8_t { kNo, kYes };
 
-// Whether a target's Python frames and its machine code can be put into one order.
-inline bool can_interleave(const Target& target) { return target.layout.has_entry_marks(); }
-
 // Used by one thread, that may stop others (os::ThreadStopper).
 class NativeReader {
  public:
@@ -61,14 +58,19 @@ class NativeReader {
   // The machine code of the last look, unwound after the thread has gone on. Valid until the next call.
   capture::NativeStack unwind();
 
+  // Puts the machine code of the last look and its Python frames into one order. False if nothing is known of that.
+  bool interleave(const capture::NativeStack& native, const StackReader& python, cpython::WalkStop python_stop,
+                  std::vector<capture::StackItem>& out) const;
+
   // Looks what is loaded, if it is time to. Before the first look, and now and then.
-  Status refresh() { return has_native_ ? modules_.refresh(monotonic_ns()) : Status(Ok{}); }
+  Status refresh();
   [[nodiscard]] const native::Modules& modules() const { return modules_; }
   // How long the thread of the last read_stopped was held; see os::ThreadStopper.
   [[nodiscard]] std::int64_t held_ns() const { return stopper_.held_ns(); }
 
  private:
   void copy_stack(const native::Registers& registers, native::Known known);
+  void note_leaf(Address thread_state);
   Outcome read_python(const Standing& standing, Address thread_state, StackReader& python, Look& look);
   native::Unwind unwind_copy();
 
@@ -78,12 +80,14 @@ class NativeReader {
   const std::size_t most_stack_;
   const bool has_native_;
   native::Modules modules_;
+  bool follows_ = false;
   // Of the last look.
   native::Registers registers_;
   native::Known known_ = native::Known::kAll;
   std::vector<std::byte> stack_;
   std::size_t copied_ = 0;
   bool is_cut_ = false;  // there was more
+  Address leaf_{};       // up to Python 3.10, the innermost Python frame
   std::vector<memory::RemoteReader::Block> blocks_;
   std::vector<native::NativeFrame> frames_;
 };

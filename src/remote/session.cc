@@ -194,13 +194,8 @@ class Session {
 }  // namespace
 
 Status check(const Target& target, const SessionSettings& settings) {
-  const bool has_native = settings.sampler.native == NativeFrames::kYes;
   if (stops(settings) && !native::kCanUnwind)
     return Error{ErrorKind::kUnsupported, "threads can be stopped, and native frames recorded, on x86-64 only, so far"};
-  if (has_native && !can_interleave(target))
-    return Error{ErrorKind::kUnsupported, "native frames can be recorded from Python 3.11 on, so far; this is Python " +
-                                              target.layout.version.text() +
-                                              " (plimsoll dump --native shows both kinds of frames of any)"};
   if (stops(settings) && is_traced(target.pid))
     return Error{ErrorKind::kPermission, "process " + std::to_string(static_cast<int>(target.pid)) +
                                              " is traced by another program (a debugger, strace), so that its threads "

@@ -77,7 +77,6 @@ def test_variables_of_a_stopped_process() -> None:
         check(dump(truth["pid"], "--locals"), truth)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="up to Python 3.10 native frames are told of by themselves")
 def test_variables_beside_native_frames() -> None:
     with known_locals() as (_, truth):
         check(dump(truth["pid"], "--locals", "--native"), truth)

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import signal
 import sys
 from typing import Any, Callable, Iterator
@@ -19,7 +20,6 @@ from native_programs import CALLS, CHAIN, built, known_frames, whole
 
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
-interleaved = pytest.mark.skipif(sys.version_info < (3, 11), reason="native frames are interleaved from Python 3.11 on")
 Write = Callable[..., pathlib.Path]
 Thread = "dict[str, Any]"
 
@@ -88,7 +88,6 @@ def between(names: "list[str]", first: str, last: str) -> "list[str]":
     return names[names.index(first):names.index(last) + 1]
 
 
-@interleaved
 @pytest.mark.parametrize("flag", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
 def test_a_process_that_hangs_in_c(tmp_path: pathlib.Path, program: Write, flag: str) -> None:
     # GIVEN Python that calls C that calls Python, five times over, and hangs there
@@ -124,20 +123,18 @@ def test_threads_that_wait_are_not_disturbed(tmp_path: pathlib.Path, program: Wr
         assert native is not None and not native["python"]
         assert calls(native["frames"], "libchain.so") == ["native_thread", "native_wait", "(libc)"]
         waiting = thread_with(dumped, "wait")
-        frames = waiting["frames"] if sys.version_info >= (3, 11) else waiting["native_frames"]
+        frames = waiting["frames"]
         names = [frame["function"] for frame in frames]
         assert names.index("epoll_wait") + 1 == names.index("wait_for_ever")
-        if sys.version_info >= (3, 11):
-            inner = calls(frames, "libchain.so")
-            assert inner[inner.index("Thread.run"):] == ["Thread.run", "wait", "wait_for_ever", "(libc)"]
-            # AND all of them, also where frame pointers are needed for that
-            assert all("native_problem" not in thread for thread in dumped["threads"])
+        inner = [name.rpartition(".")[2] for name in calls(frames, "libchain.so")]
+        assert inner[inner.index("run"):] == ["run", "wait", "wait_for_ever", "(libc)"]
+        # AND all of them, also where frame pointers are needed for that
+        assert all("native_problem" not in thread for thread in dumped["threads"])
         # AND nothing has ended their waits
         process.say("how often?")
         assert process.line() == "0"
 
 
-@interleaved
 def test_a_dump_says_how_long_a_thread_was_stopped(tmp_path: pathlib.Path, program: Write) -> None:
     chain = CHAIN.format(library=str(built(tmp_path, "chain.c")), milliseconds=10**9)
     with running(program(chain + ROUND)) as process:
@@ -151,18 +148,6 @@ def test_a_dump_says_how_long_a_thread_was_stopped(tmp_path: pathlib.Path, progr
         assert all("kind" not in frame for thread in plain["threads"] for frame in thread["frames"])
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are interleaved")
-def test_up_to_310_both_stacks_stand_by_themselves(tmp_path: pathlib.Path, program: Write) -> None:
-    chain = CHAIN.format(library=str(built(tmp_path, "chain.c")), milliseconds=10**9)
-    with running(program(chain + ROUND)) as process:
-        process.line()
-        await_thread_with(process.process.pid, "innermost")
-        thread = thread_with(dump(process.process.pid), "innermost")
-        assert calls(thread["frames"], "") == ["<module>", "main", "deep", "varying", "aligned", "innermost"]
-        names = [frame["function"] for frame in thread["native_frames"]]
-        assert names.index("sort_two") > names.index("with_alloca") > names.index("with_aligned")
-
-
 def attach(process: harness.Running, path: pathlib.Path, **options: Any) -> plimsoll.Profile:
     """Records a program from outside, from its command to begin to its end."""
     with plimsoll.attach(process.process.pid, path, native=True, **options) as recording:
@@ -171,7 +156,6 @@ def attach(process: harness.Running, path: pathlib.Path, **options: Any) -> plim
         return recording.wait(harness.DEADLINE)
 
 
-@interleaved
 def test_attach_has_both_kinds_of_frames_in_the_order_of_their_calls(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN Python that calls C that calls Python, five times over
     chain = CHAIN.format(library=str(built(tmp_path, "chain.c", "-fomit-frame-pointer")), milliseconds=100)
@@ -190,7 +174,6 @@ def test_attach_has_both_kinds_of_frames_in_the_order_of_their_calls(tmp_path: p
     assert "sort_two" in shown and "libpython" not in shown and "_PyEval" not in shown
 
 
-@interleaved
 def test_attach_lets_no_wait_be_broken_off(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a thread that goes in and out of waits which a stop would end
     library = built(tmp_path, "chain.c", "-fomit-frame-pointer")
@@ -229,23 +212,12 @@ def test_threads_can_be_stopped_for_their_python_frames_alone(tmp_path: pathlib.
     assert "threads were stopped for" in finished.err
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="this Python's native frames are interleaved")
-def test_up_to_310_attach_says_that_it_has_none(tmp_path: pathlib.Path, program: Write) -> None:
-    with running(program(ON_COMMAND)) as process:
-        process.line()
-        refused = harness.plimsoll_command("attach", str(process.process.pid), "--native", "-d", "1", "-o",
-                                           tmp_path / "none.plim")
-    assert refused.code != 0
-    assert "from Python 3.11 on" in refused.err
-
-
 def trace(pid: int) -> bool:
     """Becomes the tracer of a process, as a debugger does; False if that is not allowed."""
     seize = 0x4206
     return int(ctypes.CDLL(None).ptrace(seize, ctypes.c_long(pid), None, None)) == 0
 
 
-@interleaved
 def test_a_process_that_is_traced_already(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a process with a debugger
     with running(program(ON_COMMAND)) as process:
@@ -266,3 +238,63 @@ def test_a_process_that_is_traced_already(tmp_path: pathlib.Path, program: Write
 def test_native_frames_are_not_seen_from_afar() -> None:
     refused = harness.plimsoll_command("attach", str(os.getpid()), "--native", "--apart").expect(2)
     assert "leave --apart out" in refused.err
+
+
+def left_core(running: harness.Running, directory: pathlib.Path) -> pathlib.Path:
+    """The core file that the kernel leaves of a program in its current directory."""
+    resource.prlimit(running.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    running.process.send_signal(signal.SIGABRT)
+    running.process.wait()
+    core, = directory.glob("core*")
+    return core
+
+
+def leaves_core_files_here() -> bool:
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return "/" not in pattern and not pattern.startswith("|") and not harness.FREE_THREADED
+
+
+@pytest.mark.skipif(not leaves_core_files_here(), reason="core files go elsewhere, or are of gigabytes")
+def test_a_core_file_has_native_frames(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN Python that calls C that calls Python, five times over, and a thread that knows no Python
+    library = built(tmp_path, "chain.c", "-fomit-frame-pointer")
+    chain = CHAIN.format(library=str(library), milliseconds=10**9)
+    script = program(chain + "assert library.start_native() == 0\n" + ROUND)
+    with harness.Running([sys.executable, script], cwd=tmp_path) as process:
+        process.line()
+        await_thread_with(process.process.pid, "burn")
+        # WHEN it ends, and leaves a core file
+        core = left_core(process, tmp_path)
+    dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
+    # THEN both kinds of frames are there in the order of their calls, from where the process began
+    thread = thread_with(dumped, "burn")
+    assert between(calls(thread["frames"], "libchain.so"), "<module>", "burn") == CALLS
+    assert thread["frames"][-1]["function"] == "_start"
+    assert "native_problem" not in thread and "problem" not in thread
+    native = thread_with(dumped, "native_wait")
+    assert calls(native["frames"], "libchain.so") == ["native_thread", "native_wait", "(libc)"]
+    # AND when a library is another one by now, what can be told without it
+    library.unlink()
+    built(tmp_path, "chain.c", "-O0")
+    dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
+    thread = thread_with(dumped, "innermost")
+    assert [frame["function"] for frame in thread["frames"]][:2] == ["machine code of no file", "innermost"]
+    assert thread["native_problem"]
+    # AND without the option there is none
+    plain = json.loads(harness.plimsoll_command("dump", "--core", core, "--json").expect().out)
+    assert all("kind" not in frame for thread in plain["threads"] for frame in thread["frames"])
+
+
+def test_a_program_is_recorded_from_outside_from_its_start(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN Python that calls C that calls Python, five times over
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", "-fomit-frame-pointer")), milliseconds=150)
+    path = tmp_path / "external.plim"
+    harness.plimsoll_command("run", "--external", "--native", "-r", "200", "-o", path,
+                             program(chain + "for _ in range(5):\n    main()\n")).expect()
+    # THEN all samples of the computation have exactly this stack
+    stacks = [stack for stack in harness.stacks(plimsoll.Profile.open(path))
+              if any(frame.function.name == "burn" for frame in stack.frames)]
+    assert len(stacks) > 20
+    for stack in stacks:
+        assert between(known_frames(stack, "libchain.so"), "<module>", "burn") == CALLS
+    assert whole(stacks) == 1

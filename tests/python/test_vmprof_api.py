@@ -352,7 +352,7 @@ def test_the_current_stack() -> None:
 def test_native_frames(native: "Optional[bool]") -> None:
     # GIVEN a recording of machine code
     can = spprof.native_unwinding_available()
-    warns = pytest.warns(RuntimeWarning, match="native frames .* 3.11") if native and not can else contextlib.nullcontext()
+    warns = pytest.warns(RuntimeWarning, match="native frames ") if native and not can else contextlib.nullcontext()
     with tempfile.TemporaryFile() as file:
         with warns:
             vmprof.enable(file.fileno(), 0.001, native=native)

@@ -15,6 +15,7 @@ LEVELS = (
     ("capture", "alloc", "heap"),
     ("remote", "sql"),
     ("profile",),
+    ("debuginfo",),
     ("formats",),
     ("server",),
     ("cli", "python"),

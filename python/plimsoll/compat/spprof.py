@@ -398,7 +398,7 @@ class NativeFrame:
 
 
 def native_unwinding_available() -> bool:
-    """Whether native frames can be recorded: on x86-64, from Python 3.11 on."""
+    """Whether native frames can be recorded: on x86-64."""
     return not _why_no_native()
 
 

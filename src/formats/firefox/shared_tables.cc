@@ -26,6 +26,7 @@ struct FrameRow {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   bool is_jitted = false;
+  std::uint8_t inline_depth = 0;
   std::int64_t symbol = kNone;  // of machine code that the page can ask for
 };
 
@@ -55,7 +56,8 @@ class SharedTables {
       : json_(json), profile_(layout.profile), jit_(layout.jit), columns_(json, layout.slabs), texts_(texts) {
     for (const profile::Function& function : profile_.functions.rows()) add_function(function);
     for (const profile::Frame& frame : profile_.frames.rows())
-      frames_.push_back({frame.function.index(), frame.line, frame.column, !frame.trace.is_none(), kNone});
+      frames_.push_back(
+          {frame.function.index(), frame.line, frame.column, !frame.trace.is_none(), frame.inline_depth, kNone});
     for (std::size_t i = 0; i < jit_.of_frame.size(); ++i)
       if (jit_.of_frame[i]) frames_[i].symbol = static_cast<std::int64_t>(*jit_.of_frame[i]);
     for (std::size_t i = 0; i < profile_.stacks.size(); ++i) {
@@ -65,7 +67,7 @@ class SharedTables {
     }
     if (layout.has_empty_stack) {
       funcs_.push_back({.name = kNoStack});
-      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0, false, kNone});
+      frames_.push_back({static_cast<std::int64_t>(funcs_.size()) - 1, 0, 0, false, 0, kNone});
       stacks_.push_back({static_cast<std::int64_t>(frames_.size()) - 1, 0});
     }
   }
@@ -94,7 +96,8 @@ class SharedTables {
       row.resource = index_in(resources_, file.empty() ? "Python" : package_of(file));
     if (function.kind == profile::FunctionKind::kNative)
       row.resource = index_in(resources_, file.empty() ? "native code" : std::string(base_name(file)));
-    if (!file.empty()) row.source = index_in(source_files_, std::string(file));
+    const std::string_view source = function.source.is_none() ? file : profile_.strings[function.source];
+    if (!source.empty()) row.source = index_in(source_files_, std::string(source));
     funcs_.push_back(row);
   }
 
@@ -145,7 +148,7 @@ class SharedTables {
     columns_.int32("address", frames_, [&](const FrameRow& row) {
       return row.symbol == kNone ? kNone : unsigned_value(jit_.symbols[symbol_of(row)].offset);
     });
-    columns_.uint8("inlineDepth", frames_, [](const FrameRow&) { return 0; });
+    columns_.uint8("inlineDepth", frames_, [](const FrameRow& row) { return row.inline_depth; });
     json_.column("category", frames_, [&](const FrameRow& row) {
       const FuncRow& func = funcs_[static_cast<std::size_t>(row.func)];
       json_.integer(static_cast<std::int64_t>(row.is_jitted ? Category::kJit : category_of(func)));

@@ -166,7 +166,8 @@ class FileWriter {
     std::uint64_t id = 0;
     for (const profile::Function& function : profile_.functions.rows()) {
       const std::string_view name = profile_.strings[function.name];
-      write_function(++id, name.empty() ? "?" : name, profile_.strings[function.file], function.first_line);
+      const StringId file = function.source.is_none() ? function.file : function.source;
+      write_function(++id, name.empty() ? "?" : name, profile_.strings[file], function.first_line);
     }
     if (has_no_stack_) write_function(++id, kNoStack, {}, 0);
   }
@@ -175,6 +176,9 @@ class FileWriter {
     pbf_builder<LocationField> location{file_, ProfileField::kLocation};
     location.add_uint64(LocationField::kId, id);
     location.add_uint64(LocationField::kMappingId, kMappingId);
+    write_line(location, function_id, frame);
+  }
+  static void write_line(pbf_builder<LocationField>& location, std::uint64_t function_id, const profile::Frame& frame) {
     pbf_builder<LineField> line{location, LocationField::kLine};
     line.add_uint64(LineField::kFunctionId, function_id);
     line.add_int64(LineField::kLine, frame.line);
@@ -182,15 +186,37 @@ class FileWriter {
   }
   void write_locations() {
     std::uint64_t id = 0;
-    for (const profile::Frame& frame : profile_.frames.rows())
-      write_location(++id, frame.function.index() + std::uint64_t{1}, frame);
+    for (const profile::Frame& frame : profile_.frames.rows()) {
+      ++id;
+      // (Those of inlined functions are lines of the location that they were inlined into.)
+      if (frame.inline_depth == 0) write_location(id, frame.function.index() + std::uint64_t{1}, frame);
+    }
     if (has_no_stack_) write_location(++id, profile_.functions.size() + 1, {});
   }
 
-  std::vector<std::uint64_t> location_ids(StackId stack) const {
+  // A function and those that were inlined into it, innermost first: one location.
+  std::uint64_t location_of(const std::vector<FrameId>& frames) {
+    if (frames.size() == 1 && profile_.frames[frames.front()].inline_depth == 0)
+      return frames.front().index() + std::uint64_t{1};
+    std::vector<std::uint32_t> numbers;
+    for (const FrameId id : frames) numbers.push_back(id.index());
+    const auto [known, is_new] = inlined_.try_emplace(std::move(numbers), profile_.frames.size() + 2 + inlined_.size());
+    if (!is_new) return known->second;
+    pbf_builder<LocationField> location{file_, ProfileField::kLocation};
+    location.add_uint64(LocationField::kId, known->second);
+    location.add_uint64(LocationField::kMappingId, kMappingId);
+    for (const FrameId id : frames)
+      write_line(location, profile_.frames[id].function.index() + std::uint64_t{1}, profile_.frames[id]);
+    return known->second;
+  }
+  std::vector<std::uint64_t> location_ids(StackId stack) {
     std::vector<std::uint64_t> ids;
-    for (StackId at = stack; !at.is_none(); at = profile_.stacks[at].parent)
-      ids.push_back(profile_.stacks[at].frame.index() + std::uint64_t{1});
+    std::vector<FrameId> frames;
+    for (StackId at = stack; !at.is_none(); at = profile_.stacks[at].parent) {
+      frames.push_back(profile_.stacks[at].frame);
+      const bool is_whole = profile_.frames[frames.back()].inline_depth == 0 || profile_.stacks[at].parent.is_none();
+      if (is_whole) ids.push_back(location_of(std::exchange(frames, {})));
+    }
     if (ids.empty()) ids.push_back(profile_.frames.size() + 1);
     return ids;
   }
@@ -266,6 +292,7 @@ class FileWriter {
   }
 
   const profile::Profile& profile_;
+  boost::unordered_flat_map<std::vector<std::uint32_t>, std::uint64_t> inlined_;  // by the frames' numbers
   const bool has_waits_;
   bool has_no_stack_ = false;
   profile::StringTable texts_;

@@ -1,0 +1,38 @@
+#include "debuginfo/inlined_testing.h"
+
+#include <link.h>
+
+#include <filesystem>
+
+namespace plimsoll::debuginfo {
+
+extern "C" const char plimsoll_marked_instruction;
+
+const std::uint32_t kLineInInnermost = __LINE__ + 3;
+[[gnu::always_inline]] static inline int innermost(int number) {
+  int result = number;
+  asm volatile(".globl plimsoll_marked_instruction\nplimsoll_marked_instruction:\n\tadd $1, %0" : "+r"(result));
+  return result;
+}
+
+const std::uint32_t kLineInMiddle = __LINE__ + 1;
+[[gnu::always_inline]] static inline int middle(int number) { return innermost(number) * 3; }
+
+const std::uint32_t kLineInOutermost = __LINE__ + 1;
+[[gnu::noinline]] int outermost(int number) { return middle(number) - 5; }
+
+std::uint64_t address_of_marked_instruction() {
+  // The program comes first.
+  std::uint64_t slide = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<std::uint64_t*>(out) = info->dlpi_addr;
+        return 1;
+      },
+      &slide);
+  return reinterpret_cast<std::uint64_t>(&plimsoll_marked_instruction) - slide;
+}
+
+std::string this_program() { return std::filesystem::canonical("/proc/self/exe").string(); }
+
+}  // namespace plimsoll::debuginfo
