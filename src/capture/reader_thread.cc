@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "capture/own_thread.h"
+#include "memory/local.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -91,6 +92,9 @@ bool ReaderThread::look_at_all() {
     if (waits_) waits_->pause();
     return false;
   }
+  // What others keep in memory is often gone when it is read here. So a handler that the program has put over ours since
+  // the last look, faulthandler's for example, must not be met: two system calls of this thread's own time.
+  if (!memory::FaultGuard::ensure_installed().ok()) return false;
   bool is_busy = waits_.has_value();
   sampler_.for_each_thread([&](ThreadSlot& slot) {
     const bool may_run = !waits_ || waits_->look_at(slot);

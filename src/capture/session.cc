@@ -18,7 +18,7 @@ constexpr std::int64_t kShortestDrainInterval = 1'000'000;
 constexpr std::int64_t kLongestDrainInterval = 50'000'000;
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
-constexpr std::int64_t kGuardInterval = 1'000'000'000;
+constexpr std::int64_t kGuardInterval = 20'000'000;
 
 // The frames with which a record ends, and those who await them.
 std::span<const cpython::PyFrame> frames_in(std::span<const std::byte> rest) {

@@ -244,6 +244,27 @@ def test_faulthandler_and_profiler_get_along(tmp_path: pathlib.Path, program: Wr
     assert len(plimsoll.Profile.open(out).samples) > 100
 
 
+@pytest.mark.parametrize("mode", ["cpu", "wall"])
+def test_a_reader_survives_handlers_that_come_before_its_own(tmp_path: pathlib.Path, program: Write,
+                                                             mode: str) -> None:
+    # GIVEN a program that sets faulthandler up again and again, as test runners do, and whose stacks come and go, so that
+    # much of what is read of them is gone
+    script = program("""
+import faulthandler
+def down(n):
+    return 0 if n == 0 else down(n - 1)
+for _ in range(20):
+    faulthandler.disable()
+    faulthandler.enable()
+    for _ in range(400):
+        down(400)
+print("alive")
+""")
+    # WHEN a thread of ours reads them THEN its faults stay its own
+    recorded = harness.record(tmp_path, script, options=["--engine", "reader", "-r", "10000", "--mode", mode])
+    assert recorded.finished.out == "alive\n"
+
+
 def test_a_crash_without_faulthandler_is_a_plain_crash(tmp_path: pathlib.Path, program: Write) -> None:
     finished = harness.plimsoll_run(program("import ctypes\nctypes.string_at(8)\n"), options=["-o", tmp_path / "o.plim"])
     assert finished.code == harness.death_by(signal.SIGSEGV)
