@@ -92,8 +92,8 @@ bool ReaderThread::look_at_all() {
     if (waits_) waits_->pause();
     return false;
   }
-  // What others keep in memory is often gone when it is read here. So a handler that the program has put over ours since
-  // the last look, faulthandler's for example, must not be met: two system calls of this thread's own time.
+  // What others keep in memory is often gone when it is read here. So a handler that the program has put over ours
+  // since the last look, faulthandler's for example, must not be met: two system calls of this thread's own time.
   if (!memory::FaultGuard::ensure_installed().ok()) return false;
   bool is_busy = waits_.has_value();
   sampler_.for_each_thread([&](ThreadSlot& slot) {

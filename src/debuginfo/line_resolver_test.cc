@@ -77,7 +77,9 @@ TEST(LineResolver, SurvivesDamagedFiles) {
     std::ofstream(path, std::ios::binary).write(damaged.data(), static_cast<std::streamsize>(damaged.size()));
     // THEN it is an error or an answer
     const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(path, "", {});
-    if (opened.ok()) EXPECT_LT(opened.value()->find(address_of_marked_instruction()).size(), 1000U);
+    if (opened.ok()) {
+      EXPECT_LT(opened.value()->find(address_of_marked_instruction()).size(), 1000U);
+    }
   }
   std::filesystem::remove(path);
 }
