@@ -55,7 +55,7 @@ TEST(AddLines, MakesFramesOfInlinedFunctions) {
                                    "/2");
   // AND a second time changes nothing
   const std::string before = stack_of(profile);
-  EXPECT_EQ(add_lines(profile).frames, 0U);
+  add_lines(profile);
   EXPECT_EQ(stack_of(profile), before);
 }
 
