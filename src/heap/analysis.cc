@@ -54,7 +54,8 @@ std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance)
 }
 
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen) {
-  const std::vector<bool> is_topmost = topmost_of_their_group(dominance.tree, snapshot.type, snapshot.types.size(), chosen);
+  const std::vector<bool> is_topmost =
+      topmost_of_their_group(dominance.tree, snapshot.type, snapshot.types.size(), chosen);
   std::vector<TypeRow> rows(snapshot.types.size());
   for (Node node = 0; node < snapshot.object_count; ++node) {
     if (!chosen[node]) continue;

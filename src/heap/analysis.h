@@ -32,8 +32,8 @@ std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance)
 // The same of some objects only: `chosen` by node.
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen);
 
-// For each chosen node, whether no chosen node of its group is above it in the dominator tree. `group` by node, less than
-// `group_count`.
+// For each chosen node, whether no chosen node of its group is above it in the dominator tree. `group` by node, less
+// than `group_count`.
 std::vector<bool> topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
                                          std::size_t group_count, const std::vector<bool>& chosen);
 

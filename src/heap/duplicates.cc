@@ -19,8 +19,8 @@ std::vector<Duplicate> duplicates(const Snapshot& snapshot, const Places& places
     const Node first = order[start].second;
     Duplicate each{snapshot.type[first], 0, 0, 0, first, 0, 0};
     std::uint64_t largest = 0;
-    for (end = start; end < order.size() && order[end].first == order[start].first &&
-                      snapshot.type[order[end].second] == each.type;
+    for (end = start;
+         end < order.size() && order[end].first == order[start].first && snapshot.type[order[end].second] == each.type;
          ++end) {
       const std::uint64_t size = snapshot.size[order[end].second];
       each.size += size;
@@ -40,7 +40,8 @@ std::vector<Duplicate> duplicates(const Snapshot& snapshot, const Places& places
     }
     found.push_back(each);
   }
-  std::stable_sort(found.begin(), found.end(), [](const Duplicate& a, const Duplicate& b) { return a.waste > b.waste; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Duplicate& a, const Duplicate& b) { return a.waste > b.waste; });
   return found;
 }
 

@@ -19,7 +19,8 @@ struct Duplicate {
   std::uint64_t held_there = 0;
 };
 
-// All that there are, the most waste first. Contents are compared by their hashes; snapshots before format 1.1 have none.
+// All that there are, the most waste first. Contents are compared by their hashes; snapshots before format 1.1 have
+// none.
 std::vector<Duplicate> duplicates(const Snapshot& snapshot, const Places& places);
 
 }  // namespace plimsoll::heap

@@ -7,8 +7,8 @@
 namespace plimsoll::heap {
 namespace {
 
-constexpr std::array<std::string_view, kGenerationCount> kGenerations{"young",       "middle",      "old",
-                                                                      "frozen",      "not tracked", "not known"};
+constexpr std::array<std::string_view, kGenerationCount> kGenerations{"young",  "middle",      "old",
+                                                                      "frozen", "not tracked", "not known"};
 
 // "json.decoder" of "json.decoder.JSONDecoder"; inner classes are in their module with what is around them.
 std::string module_of(const std::string& type) {

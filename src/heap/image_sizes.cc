@@ -14,7 +14,9 @@ using cpython::ValuesStyle;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;
 
 // Of what the copy says, which may be anything.
-std::uint64_t block_of(std::uint64_t bytes) { return bytes > kLargest ? 0 : heap::block_of(bytes, Allocator::kPymalloc); }
+std::uint64_t block_of(std::uint64_t bytes) {
+  return bytes > kLargest ? 0 : heap::block_of(bytes, Allocator::kPymalloc);
+}
 
 struct Blocks {
   std::uint64_t own = 0;   // the block of the object, without what stands in front of it

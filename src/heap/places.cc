@@ -9,9 +9,16 @@
 namespace plimsoll::heap {
 namespace {
 
-constexpr std::array<std::string_view, 10> kContainers{
-    "list", "tuple", "dict", "set", "frozenset", "cell", "collections.deque", "collections.OrderedDict",
-    "collections.defaultdict", "mappingproxy"};
+constexpr std::array<std::string_view, 10> kContainers{"list",
+                                                       "tuple",
+                                                       "dict",
+                                                       "set",
+                                                       "frozenset",
+                                                       "cell",
+                                                       "collections.deque",
+                                                       "collections.OrderedDict",
+                                                       "collections.defaultdict",
+                                                       "mappingproxy"};
 
 class PlaceFinder {
  public:

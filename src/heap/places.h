@@ -10,8 +10,8 @@
 namespace plimsoll::heap {
 
 // A place is the way by which the shortest path from a root reaches an object, from the last holder on that is no
-// built-in container: a class and an attribute, a module and a variable, a function's local variable; "[]" is an element
-// or value of a container in between.
+// built-in container: a class and an attribute, a module and a variable, a function's local variable; "[]" is an
+// element or value of a container in between.
 struct Places {
   std::vector<std::uint32_t> of;  // by node: index into names
   std::vector<std::string> names;

@@ -79,7 +79,8 @@ TEST(Pools, WithNumbersThatCannotBeAreNone) {
 
 TEST(Regions, AreThoseOfTheProcessAndNotTheKernels) {
   os::ResidentMapping own{{kStart, kStart + 0x2000, 0, 0, true, true, false, false, "/x"}, 0x1000};
-  os::ResidentMapping kernels{{0xffffffffff600000, 0xffffffffff601000, 0, 0, true, false, true, false, "[vsyscall]"}, 0};
+  os::ResidentMapping kernels{{0xffffffffff600000, 0xffffffffff601000, 0, 0, true, false, true, false, "[vsyscall]"},
+                              0};
   const std::vector<Region> regions = regions_of(std::vector{own, kernels});
   ASSERT_EQ(regions.size(), 1U);
   EXPECT_EQ(regions[0].size, 0x2000U);

@@ -26,16 +26,16 @@ inline constexpr std::uint64_t kPoolUnit = 4096;  // pools begin at multiples of
 
 // A chunk holds sections: varint kind, varint length, payload.
 enum class Section : std::uint8_t {
-  kMeta = 1,     // name/value texts
-  kTypes = 2,    // names of types, numbered on
-  kNames = 3,    // names of edges, numbered on
-  kObjects = 4,  // rows of objects, by address
-  kNodes = 5,    // rows of what is no object: the number of the first, then as objects
-  kClasses = 6,  // (type, object) for types whose class is in the snapshot
-  kEnd = 7,      // objects, nodes, lost edges: the snapshot is complete
-  kDetails = 8,  // more of the rows of a block: generations, hashes of contents
-  kPools = 9,    // the small-object allocator's
-  kRegions = 10, // what the process has mapped
+  kMeta = 1,      // name/value texts
+  kTypes = 2,     // names of types, numbered on
+  kNames = 3,     // names of edges, numbered on
+  kObjects = 4,   // rows of objects, by address
+  kNodes = 5,     // rows of what is no object: the number of the first, then as objects
+  kClasses = 6,   // (type, object) for types whose class is in the snapshot
+  kEnd = 7,       // objects, nodes, lost edges: the snapshot is complete
+  kDetails = 8,   // more of the rows of a block: generations, hashes of contents
+  kPools = 9,     // the small-object allocator's
+  kRegions = 10,  // what the process has mapped
 };
 
 }  // namespace plimsoll::heap::file

@@ -115,9 +115,9 @@ class SnapshotWriter {
   Generation generation_ = Generation::kUnknown;  // of the row
   bool has_generations_ = false;                  // a row has one
   std::size_t hashed_row_ = 0;                    // the row after the last one with a hash
-  std::size_t rows_ = 0;       // in the columns
-  std::size_t text_row_ = 0;   // the row after the last one with a text
-  std::uint64_t address_ = 0;  // of the row before
+  std::size_t rows_ = 0;                          // in the columns
+  std::size_t text_row_ = 0;                      // the row after the last one with a text
+  std::uint64_t address_ = 0;                     // of the row before
   std::uint32_t degree_ = 0;
   Node node_ = 0;
   Node objects_ = kNoNode;  // set by end_objects

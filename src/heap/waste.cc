@@ -25,7 +25,8 @@ Container container_of(std::string_view type) {
 
 unsigned minor_version(const Snapshot& snapshot) {
   std::string_view text = snapshot.meta_value("python");
-  text.remove_prefix(std::min(text.size(), text.find('.') == std::string_view::npos ? text.size() : text.find('.') + 1));
+  text.remove_prefix(
+      std::min(text.size(), text.find('.') == std::string_view::npos ? text.size() : text.find('.') + 1));
   unsigned minor = 13;
   std::from_chars(text.data(), text.data() + text.size(), minor);
   return minor;
