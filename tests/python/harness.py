@@ -133,6 +133,14 @@ class Running:
         assert text, f"the program has ended: {self.process.stderr and self.process.stderr.read().decode()}"
         return text.rstrip("\n")
 
+    def await_sleep(self) -> None:
+        """Waits until its main thread waits for something."""
+        stat = pathlib.Path("/proc") / str(self.process.pid) / "stat"
+        end = time.monotonic() + DEADLINE
+        while stat.read_text().rpartition(") ")[2][0] != "S":
+            assert time.monotonic() < end, "the program never sleeps"
+            time.sleep(0.001)
+
     def say(self, text: str) -> None:
         """Sends the program a line."""
         assert self.process.stdin is not None

@@ -30,7 +30,9 @@ UNSUPPORTED = 1
 def known_locals(target: str = "known_locals.py",
                  **options: Any) -> "Iterator[tuple[harness.Running, dict[str, Any]]]":
     with harness.Running([sys.executable, harness.TARGETS / target], **options) as running:
-        yield running, json.loads(running.line())
+        truth = json.loads(running.line())
+        running.await_sleep()
+        yield running, truth
 
 
 def dump(*words: "Union[harness.Word, int]") -> "dict[str, Any]":

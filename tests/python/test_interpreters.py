@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import sys
 from typing import Callable
@@ -121,9 +122,9 @@ import sys
 print("ready", flush=True)
 sys.stdin.readline()
 run(interpreter, BURN)
-for _ in range(5):
-    run(interpreter, "named_inside(0.1)")
-    burn_outside(0.1)
+for _ in range(2):
+    run(interpreter, "named_inside(0.25)")
+    burn_outside(0.25)
 interpreters.destroy(interpreter)
 print(json.dumps(time.process_time()))
 """)
@@ -135,14 +136,15 @@ print(json.dumps(time.process_time()))
             assert attached.process.stderr is not None
             attached.process.stderr.readline()
             running.say("go")
-            running.finish().expect(0)
+            used = json.loads(running.finish().expect(0).out)
             attached.finish().expect(0)
     profile = plimsoll.Profile.open(path)
     # THEN each has its time, each sample the frames of one, and no time is counted twice
     measured = harness.total_seconds(profile)
-    assert measured["named_inside"] == pytest.approx(0.5, rel=0.1)
+    # (Up to 3.11 one look in ten finds no frames in the inner interpreter, and takes the outer one's.)
+    assert measured["named_inside"] == pytest.approx(0.5, rel=0.15)
     assert measured["burn_outside"] == pytest.approx(0.5, rel=0.1)
     for stack in harness.stacks(profile):
         names = [harness.plain_name(frame.function) for frame in stack.frames]
         assert not ("burn_inside" in names and "burn_outside" in names)
-    assert profile.sampled_cpu <= profile.process_cpu * 1.02
+    assert profile.sampled_cpu <= used * 1.02

@@ -278,7 +278,9 @@ def test_a_core_file_has_native_frames(tmp_path: pathlib.Path, program: Write) -
     built(tmp_path, "chain.c", "-O0")
     dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
     thread = thread_with(dumped, "innermost")
-    assert [frame["function"] for frame in thread["frames"]][:2] == ["machine code of no file", "innermost"]
+    names = [frame["function"] for frame in thread["frames"]]
+    native_names = names[:names.index("innermost")]  # it was in the library, or in what that calls
+    assert native_names and set(native_names) <= {"machine code of no file", "clock_gettime"}
     assert thread["native_problem"]
     # AND without the option there is none
     plain = json.loads(harness.plimsoll_command("dump", "--core", core, "--json").expect().out)
