@@ -62,7 +62,16 @@ class Counter final : public NativeTaker {
 void* allocate(std::size_t size) { return ::operator new(size); }
 void release(void* at) { ::operator delete(at); }
 
-TEST(NativeSampling, SumsAreRight) {
+class NativeSampling : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's operator new does not turn to malloc";
+#endif
+  }
+};
+
+TEST_F(NativeSampling, SumsAreRight) {
   // GIVEN a recording of malloc
   constexpr std::uint64_t kMean = 4096;
   RawTable table;
@@ -92,7 +101,7 @@ TEST(NativeSampling, SumsAreRight) {
   EXPECT_EQ(living_native_samples(), 0U);
 }
 
-TEST(NativeSampling, LargeBlocksAreCertain) {
+TEST_F(NativeSampling, LargeBlocksAreCertain) {
   constexpr std::uint64_t kMean = 100'000;
   RawTable table;
   Counter counter(kMean);
@@ -103,7 +112,7 @@ TEST(NativeSampling, LargeBlocksAreCertain) {
   EXPECT_EQ(counter.bytes, 100.0 * kMean);
 }
 
-TEST(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
+TEST_F(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
   constexpr std::uint64_t kMean = 64;
   RawTable table;
   Counter counter(kMean);
@@ -119,7 +128,7 @@ TEST(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
   EXPECT_EQ(counter.samples, 0U);
 }
 
-TEST(NativeSampling, RawBlocksAreThere) {
+TEST_F(NativeSampling, RawBlocksAreThere) {
   constexpr std::uint64_t kMean = 64;
   RawTable table;
   Counter counter(kMean);
@@ -138,7 +147,7 @@ TEST(NativeSampling, RawBlocksAreThere) {
   EXPECT_NE(table.get(Domain::kRaw).free, raw.free);
 }
 
-TEST(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
+TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
   // GIVEN threads that hand blocks to each other
   std::atomic<bool> is_done{false};
   std::array<std::atomic<void*>, 64> slots{};
@@ -170,7 +179,7 @@ TEST(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
     if (void* at = slot.exchange(nullptr)) release(at);
 }
 
-TEST(NativeSampling, AChildOfAForkTellsNothing) {
+TEST_F(NativeSampling, AChildOfAForkTellsNothing) {
   constexpr std::uint64_t kMean = 64;
   RawTable table;
   Counter counter(kMean);
@@ -197,7 +206,7 @@ long steps_of_pair() {
   return plimsoll::testing::steps_of_one([] { release(allocate(64)); });
 }
 
-TEST(NativeSampling, ABlockThatIsNoSampleCostsAFewInstructions) {
+TEST_F(NativeSampling, ABlockThatIsNoSampleCostsAFewInstructions) {
   const long steps_off = steps_of_pair();
   if (steps_off < 0) GTEST_SKIP() << "this process may not trace its children: no instructions can be counted";
   constexpr std::uint64_t kMean = std::uint64_t{1} << 32U;

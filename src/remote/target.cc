@@ -1,6 +1,7 @@
 #include "remote/target.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 
@@ -59,7 +60,12 @@ Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vec
   target.code_type = found.at(FoundPython::kCodeType).value_or(Address{});
   const memory::RemoteReader memory = target.memory();
   std::uint64_t probe = 0;
-  if (!memory.load(target.runtime, probe)) return os::is_alive(pid) ? refusal(pid) : has_ended(pid);
+  errno = 0;
+  if (!memory.load(target.runtime, probe)) {
+    if (errno == EPERM) return refusal(pid);
+    if (!os::is_alive(pid)) return has_ended(pid);
+    return Error{ErrorKind::kBadInput, name_of(pid) + " has become another program while it was looked at"};
+  }
   const cpython::Version version = version_of(memory, found, [&] { return variables_of(mappings, image); });
   if (version.major == 3 && version.minor < 9)
     return Error{ErrorKind::kUnsupported,
