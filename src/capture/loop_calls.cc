@@ -1,23 +1,23 @@
 #include "capture/loop_calls.h"
 
-#include <optional>
-
 namespace plimsoll::capture {
 namespace {
 
-// How many of the innermost calls have no frame in the chain: none or one; nothing if that cannot be told.
-std::optional<std::size_t> calls_without_frame(const NativeStack& native, std::span<const std::uint32_t> calls,
-                                               std::size_t frames, bool is_whole) {
+// How many of the innermost calls have no frame in the chain.
+enum class Frameless : std::uint8_t { kNone, kOne, kUnknown };
+
+Frameless calls_without_frame(const NativeStack& native, std::span<const std::uint32_t> calls, std::size_t frames,
+                              bool is_whole) {
   // What the loop calls before its frame is in the chain, and after it: hardly anything.
   constexpr std::uint32_t kDeepest = 3;
   const bool in_first = (native.head.leaf & kInFirst) != 0;
   const bool in_second = (native.head.leaf & kInSecond) != 0;
-  if (in_first && !in_second) return 0;
-  if (!in_first && !in_second) return std::nullopt;
+  if (in_first && !in_second) return Frameless::kNone;
+  if (!in_first && !in_second) return Frameless::kUnknown;
   // Both may keep it, as the outer one's registers are saved further in.
-  if (is_whole && calls.size() == frames) return in_first ? std::optional<std::size_t>(0) : std::nullopt;
-  if (is_whole && calls.size() == frames + 1) return 1;
-  return calls.front() <= kDeepest ? std::optional<std::size_t>(1) : std::nullopt;
+  if (is_whole && calls.size() == frames) return in_first ? Frameless::kNone : Frameless::kUnknown;
+  if (is_whole && calls.size() == frames + 1) return Frameless::kOne;
+  return calls.front() <= kDeepest ? Frameless::kOne : Frameless::kUnknown;
 }
 
 }  // namespace
@@ -36,10 +36,9 @@ bool interleave_by_calls(const NativeStack& native, const native::ModuleMap& mod
   const bool has_all_python = python_stop != cpython::WalkStop::kTruncated;
   std::size_t skipped = 0;
   if (!frames.empty() && !calls.empty()) {
-    const std::optional<std::size_t> found =
-        calls_without_frame(native, calls, frames.size(), has_all_native && has_all_python);
-    if (!found) return false;
-    skipped = *found;
+    const Frameless found = calls_without_frame(native, calls, frames.size(), has_all_native && has_all_python);
+    if (found == Frameless::kUnknown) return false;
+    skipped = found == Frameless::kOne ? 1 : 0;
   }
   if (has_all_native && calls.size() < frames.size() + skipped) return false;
   std::size_t next = 0;  // of machine code
