@@ -88,6 +88,8 @@ std::vector<Pid> children_of(Pid pid);
 
 // Whether it is there, and is not a zombie.
 bool is_alive(Pid pid);
+// Whether it has no memory of its own and never had: unlike a process that is ending, whose memory is gone already.
+bool is_kernel_thread(Pid pid);
 
 // What a process takes of its machine.
 struct Usage {

@@ -233,6 +233,16 @@ bool is_alive(Pid pid) {
   return !state.empty() && state[0] != 'Z' && state[0] != 'X';
 }
 
+bool is_kernel_thread(Pid pid) {
+  constexpr int kFlags = 9;
+  constexpr std::uint32_t kIsKernelThread = 0x00200000;  // PF_KTHREAD
+  std::uint32_t flags = 0;
+  each_stat_field(read_or_nothing(proc_path(pid, "stat")), kFlags, [&](int field, std::string_view word) {
+    if (field == kFlags) std::from_chars(word.data(), word.data() + word.size(), flags);
+  });
+  return (flags & kIsKernelThread) != 0;
+}
+
 std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes) {
   constexpr int kState = 3, kThreads = 20, kPages = 24;
   Usage usage;

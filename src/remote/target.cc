@@ -83,7 +83,7 @@ Result<Target> find_target(os::Pid pid) {
   if (!mappings.ok()) return mappings.error().kind == ErrorKind::kPermission ? refusal(pid) : mappings.error();
   const std::string program = os::program_file(pid);
   if (mappings.value().empty()) {
-    if (!os::is_alive(pid)) return has_ended(pid);
+    if (!os::is_kernel_thread(pid)) return has_ended(pid);
     return Error{ErrorKind::kUnsupported, name_of(pid) + " is a thread of the kernel"};
   }
   const auto rank = [&](const os::Mapping& mapping) {

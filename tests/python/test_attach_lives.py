@@ -21,7 +21,8 @@ pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
 
 FINE, FAILED, NO_PERMISSION, NO_SAMPLES, BAD_INPUT = 0, 1, 3, 4, 5
-SAYS_WHY = {FAILED: ("is not CPython",), NO_SAMPLES: ("no samples",), BAD_INPUT: ("has ended", "there is no process")}
+SAYS_WHY = {FAILED: ("is not CPython",), NO_SAMPLES: ("no samples",),
+            BAD_INPUT: ("has ended", "there is no process", "has become another program")}
 
 
 def looks(pid: int, directory: pathlib.Path) -> "list[Sequence[harness.Word]]":
