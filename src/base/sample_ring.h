@@ -53,6 +53,8 @@ class SampleRing {
   }
 
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
+  // Bytes that drain has freed so far.
+  [[nodiscard]] std::uint64_t taken() const { return tail_.load(std::memory_order_relaxed); }
   // Bytes between the oldest and the newest record, at this instant.
   [[nodiscard]] std::size_t backlog() const {
     return static_cast<std::size_t>(head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_relaxed));

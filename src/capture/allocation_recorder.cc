@@ -1,7 +1,10 @@
 #include "capture/allocation_recorder.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/clock.h"
 #include "capture/walk_into.h"
@@ -18,16 +21,54 @@ struct KnownThread {
 thread_local KnownThread known_thread;
 std::atomic<std::uint32_t> last_session{0};
 
+// How long the drain thread may make no room before it is taken for stuck: it may wait for a lock that the allocating
+// thread holds, or for a disk. It may also merely wait for a CPU, on a busy machine, and then this is to be enough.
+constexpr std::int64_t kLongestWait = 200'000'000;
+constexpr std::chrono::microseconds kPoll{100};
+
 }  // namespace
 
 AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring,
-                                       SeenFilter& seen, std::size_t max_depth)
+                                       SeenFilter& seen, std::size_t max_depth, std::condition_variable& drain)
     : interpreter_(interpreter),
       max_depth_(max_depth),
       session_(last_session.fetch_add(1, std::memory_order_relaxed) + 1),
       sampler_(sampler),
       ring_(ring),
-      seen_(seen) {}
+      seen_(seen),
+      drain_(drain) {}
+
+SampleRing::Slot AllocationRecorder::reserve(std::size_t size, IfFull if_full) {
+  const SampleRing::Slot room = ring_.reserve(size);
+  if (room.bytes.empty()) {
+    if (if_full == IfFull::kWait && !is_stuck_.load(std::memory_order_relaxed)) return wait_for_room(size);
+  } else if (is_stuck_.load(std::memory_order_relaxed)) {
+    is_stuck_.store(false, std::memory_order_relaxed);
+  }
+  return room;
+}
+
+SampleRing::Slot AllocationRecorder::wait_for_room(std::size_t size) {
+  const int error = errno;
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  SampleRing::Slot room;
+  std::uint64_t taken = ring_.taken();
+  std::int64_t deadline = monotonic_ns() + kLongestWait;
+  while (room.bytes.empty() && monotonic_ns() < deadline) {
+    // Again each time: it may have been on its way to sleep when it was woken.
+    drain_.notify_all();
+    std::this_thread::sleep_for(kPoll);
+    if (const std::uint64_t now = ring_.taken(); now != taken) {
+      taken = now;
+      deadline = monotonic_ns() + kLongestWait;
+    }
+    room = ring_.reserve(size);
+  }
+  if (room.bytes.empty()) is_stuck_.store(true, std::memory_order_relaxed);
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  errno = error;
+  return room;
+}
 
 ThreadSerial AllocationRecorder::serial_of_caller() {
   if (known_thread.session != session_) known_thread = {session_, sampler_.serial_of_caller()};
@@ -43,7 +84,7 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   }
   constexpr std::size_t kHead = sizeof(RawSample) + sizeof(RawAllocation);
   const std::size_t slots = max_depth_ + awaiting_slots(interpreter_);
-  const SampleRing::Slot room = ring_.reserve(kHead + slots * sizeof(cpython::PyFrame));
+  const SampleRing::Slot room = reserve(kHead + slots * sizeof(cpython::PyFrame), IfFull::kWait);
   if (room.bytes.empty()) {
     sampler_.count_drop(DropReason::kAllocation, 0);
     return false;
@@ -67,25 +108,25 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
 void AllocationRecorder::released(const RawRelease& release) {
   const Waiting now{monotonic_ns(), release};
   const std::lock_guard guard(mutex_);
-  put_waiting();
-  if (!waiting_.empty() || !put(now)) waiting_.push_back(now);
+  put_waiting(IfFull::kGiveUp);
+  if (!waiting_.empty() || !put(now, IfFull::kGiveUp)) waiting_.push_back(now);
 }
 
 void AllocationRecorder::flush_releases() {
   const std::lock_guard guard(mutex_);
-  put_waiting();
+  put_waiting(IfFull::kWait);
 }
 
-void AllocationRecorder::put_waiting() {
+void AllocationRecorder::put_waiting(IfFull if_full) {
   if (waiting_.empty()) return;
-  const auto first_left =
-      std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& at) { return !put(at); });
+  const auto first_left = std::find_if(waiting_.begin(), waiting_.end(),
+                                       [this, if_full](const Waiting& at) { return !put(at, if_full); });
   waiting_.erase(waiting_.begin(), first_left);
 }
 
-bool AllocationRecorder::put(const Waiting& waiting) {
+bool AllocationRecorder::put(const Waiting& waiting, IfFull if_full) {
   constexpr std::size_t kSize = sizeof(RawSample) + sizeof(RawRelease);
-  const SampleRing::Slot room = ring_.reserve(kSize);
+  const SampleRing::Slot room = reserve(kSize, if_full);
   if (room.bytes.empty()) return false;
   auto* sample = new (room.bytes.data()) RawSample;
   sample->kind = RawSample::Kind::kRelease;

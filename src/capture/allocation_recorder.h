@@ -1,8 +1,12 @@
 // capture/allocation_recorder.h: sampled allocations -> ring, in the thread that allocates, in the middle of its
 // allocation. Allocates nothing of Python's, takes no lock but that of the table of threads, once a thread.
+//
+// Unlike a tick, an allocation can wait: where the ring is full, the thread does so until the drain thread has made
+// room. A program that allocates faster than can be written down is slowed, and its books stay right.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 
@@ -16,8 +20,9 @@ namespace plimsoll::capture {
 // The allocation side of one session. For any thread, with the GIL or without.
 class AllocationRecorder {
  public:
+  // `drain` wakes the drain thread, which looks at needs_room() then.
   AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
-                     std::size_t max_depth);
+                     std::size_t max_depth, std::condition_variable& drain);
   AllocationRecorder(const AllocationRecorder&) = delete;
   AllocationRecorder& operator=(const AllocationRecorder&) = delete;
 
@@ -27,8 +32,10 @@ class AllocationRecorder {
   // A block of this recording was freed, or its type is known now. Never lost: what finds no room in the ring waits for
   // the next call.
   void released(const RawRelease& release);
-  // Once more, at the end. What is left now is lost.
+  // At the end: waits until all of them are in the ring. What the drain thread makes no room for is lost.
   void flush_releases();
+  // A thread waits until the ring is emptied.
+  [[nodiscard]] bool needs_room() const { return waiters_.load(std::memory_order_relaxed) != 0; }
   // From some time on, allocations were not sampled: another tool has taken out the hooks.
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   // So many bytes have been allocated, sampled or not.
@@ -43,8 +50,11 @@ class AllocationRecorder {
     std::int64_t time_ns = 0;
     RawRelease release;
   };
-  bool put(const Waiting& waiting);
-  void put_waiting();
+  enum class IfFull { kGiveUp, kWait };
+  SampleRing::Slot reserve(std::size_t size, IfFull if_full);
+  SampleRing::Slot wait_for_room(std::size_t size);
+  bool put(const Waiting& waiting, IfFull if_full);
+  void put_waiting(IfFull if_full);
   ThreadSerial serial_of_caller();
 
   const Interpreter interpreter_;
@@ -53,6 +63,9 @@ class AllocationRecorder {
   CpuSampler& sampler_;
   SampleRing& ring_;
   SeenFilter& seen_;
+  std::condition_variable& drain_;
+  std::atomic<int> waiters_{0};
+  std::atomic<bool> is_stuck_{false};  // nobody has made room in all the time that one may wait for it
   std::atomic<std::uint64_t> next_number_{0};
   std::atomic<std::uint64_t> allocated_bytes_{0};
   std::mutex mutex_;  // guards what follows

@@ -53,8 +53,9 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
       CpuSampler::create(tick, interpreter, session->ring_, session->registry_.seen());
   if (!sampler.ok()) return sampler.error();
   session->sampler_ = sampler.take();
-  session->allocations_ = std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_,
-                                                               session->registry_.seen(), settings.tick.max_depth);
+  session->allocations_ =
+      std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_, session->registry_.seen(),
+                                           settings.tick.max_depth, session->wake_);
   if (settings.exact_allocations)
     session->exact_ = std::make_unique<ExactRecorder>(interpreter, *session->sampler_, session->registry_.seen(),
                                                       settings.tick.max_depth);
@@ -143,7 +144,9 @@ void Session::run() {
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
     if (!is_crowded)
       wake_.wait_for(lock, std::chrono::nanoseconds(interval),
-                     [this] { return stop_requested_ || flushes_requested_ != flushes_done_; });
+                     [this] {
+                       return stop_requested_ || flushes_requested_ != flushes_done_ || allocations_->needs_room();
+                     });
   }
 }
 

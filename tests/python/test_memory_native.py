@@ -46,6 +46,7 @@ def test_bytes_by_function_are_right(tmp_path: pathlib.Path, library: pathlib.Pa
     recorded = harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "4",
                               options=["--alloc=8K", "--native-memory"], env={"PYTHONMALLOC": python_malloc})
     allocated, live = recorded.profile.memory("alloc"), recorded.profile.memory("live")
+    sums = by_function(recorded.profile, ("malloc",))
     for function, truth in recorded.truth.items():
         if function == "":
             continue
@@ -54,9 +55,9 @@ def test_bytes_by_function_are_right(tmp_path: pathlib.Path, library: pathlib.Pa
         if truth["live"]:
             assert near(live.of(function).own, truth["live"]), (function, live.of(function), truth)
         else:
-            assert function not in [row.function.name for row in live.rows]
+            assert sums[function][1] == 0  # by chance, an object of Python's is a sample
     # and what threads without Python have allocated is no function's
-    whole, alive = by_function(recorded.profile, ("malloc",))[""]
+    whole, alive = sums[""]
     assert whole == pytest.approx(recorded.truth[""]["allocated"], rel=0.15)
     assert alive == pytest.approx(recorded.truth[""]["live"], rel=0.2)
 
@@ -159,8 +160,11 @@ print("{{}}")
 """)
     for options in (["--alloc=4K"], ["--alloc=exact"]):
         # THEN all of them end as they would
-        profile = harness.record(tmp_path, path, options=[*options, "--native-memory"]).profile
-        assert by_function(profile, ("malloc",))["<module>"][1] == pytest.approx(1_000_000, rel=0.2)
+        recorded = harness.record(tmp_path, path, options=[*options, "--native-memory"])
+        profile = recorded.profile
+        # and though more is allocated than can be written down, nothing is missing
+        assert by_function(profile, ("malloc",))["<module>"][1] == pytest.approx(1_000_000, rel=0.25)
+        assert not [line for line in recorded.finished.notices if "not in it" in line]
 
 
 def test_refusals(capsys: Any) -> None:
