@@ -1,15 +1,18 @@
 // Whatever stands where objects and frames should be, reading them ends, within bounds, and touches nothing else. The
 // fuzzer's bytes are the memory, behind classes of every kind that is known.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "cpython/frame_variables.h"
 #include "cpython/testing.h"
 #include "cpython/thread_names.h"
 #include "memory/copied.h"
+#include "memory/hostile.h"
 
 namespace {
 
@@ -74,21 +77,8 @@ void draw_classes(std::vector<std::byte>& memory, const Layout& layout, const cp
   }
 }
 
-// Words with one of two marks lead to a class, or into the input: the fuzzer finds both without knowing where they are.
-void link_words(std::byte* at, std::size_t size) {
-  constexpr std::uint64_t kToInput = 0x5050, kToClass = 0x5151;
-  for (std::size_t i = 0; i + sizeof(std::uint64_t) <= size; i += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at + i, sizeof word);
-    if (word >> 48U == kToInput)
-      word = kInput + (word & 0xffff'ffffU) % size;
-    else if (word >> 48U == kToClass)
-      word = kBase + (word & 0xffU) % kClassCount * kClassSize;
-    else
-      continue;
-    std::memcpy(at + i, &word, sizeof word);
-  }
-}
+constexpr std::uint64_t kToInput = 0x5050, kToClass = 0x5151;
+constexpr std::array kMarks{kToInput, kToClass};
 
 }  // namespace
 
@@ -102,7 +92,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(kInput - kBase + size - 1);
   draw_classes(bytes, layout, fields.value());
   std::memcpy(bytes.data() + (kInput - kBase), data + 1, size - 1);
-  link_words(bytes.data() + (kInput - kBase), size - 1);
+  const auto input = std::span(bytes).subspan(kInput - kBase);
+  memory::link_words(input, kMarks, [&](std::uint64_t mark, std::uint64_t word) {
+    if (mark == kToInput) return kInput + (word & 0xffff'ffffU) % input.size();
+    return kBase + (word & 0xffU) % kClassCount * kClassSize;
+  });
 
   const memory::CopiedMemory memory(Address{kBase}, bytes);
   const cpython::ObjectView view(memory, layout, fields.value(), std::uint64_t{1} << 14U);

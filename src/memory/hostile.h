@@ -1,13 +1,29 @@
 // memory/hostile.h: memory made of a fuzzer's bytes. Not part of the product.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/ids.h"
 
 namespace plimsoll::memory {
+
+// Words whose upper 16 bits are one of `marks` become `linked(mark, word)`: so a fuzzer finds pointers without knowing
+// where they lead.
+template <typename Linked>
+void link_words(std::span<std::byte> bytes, std::span<const std::uint64_t> marks, Linked linked) {
+  for (std::size_t i = 0; i + sizeof(std::uint64_t) <= bytes.size(); i += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &bytes[i], sizeof word);
+    const auto mark = std::find(marks.begin(), marks.end(), word >> 48U);
+    if (mark == marks.end()) continue;
+    word = linked(*mark, word);
+    std::memcpy(&bytes[i], &word, sizeof word);
+  }
+}
 
 // The bytes stand at small addresses, and most pointers lead somewhere, as all but the lowest 16 bits of an address
 // are ignored. It counts what is asked of it, as work that has a limit has one in loads, however fast the machine is.

@@ -134,4 +134,19 @@ class Section {
   std::size_t common_at_ = 0;
 };
 
+// At 0 a function without a frame, at 0x100 one with 32 bytes of it, at 0x200 one with a frame pointer, at 0x300 where
+// threads begin, at 0x400 one without a rule, at 0x500 one whose frame is where a register says, at 0x600 one that
+// keeps the frame pointer beside the stack pointer.
+inline Section functions() {
+  Section section;
+  section.common("def_cfa rsp 8; offset rip -8")
+      .function(0, 0x10, "")
+      .function(0x100, 0x10, "cfa_offset 40")
+      .function(0x200, 0x10, "def_cfa rbp 16; offset rbp -16")
+      .function(0x300, 0x10, "undefined rip")
+      .function(0x500, 0x10, "def_cfa r10 0")
+      .function(0x600, 0x10, "expression rbp 7710; cfa_offset 32");
+  return section;
+}
+
 }  // namespace plimsoll::native::testing

@@ -65,22 +65,8 @@ class Drawing {
 
 using Frames = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-// At 0 a function without a frame, at 0x100 one with 32 bytes of it, at 0x200 one with a frame pointer, at 0x300 where
-// threads begin, at 0x400 one without a rule.
-Section program() {
-  Section section;
-  section.common("def_cfa rsp 8; offset rip -8")
-      .function(0, 0x10, "")
-      .function(0x100, 0x10, "cfa_offset 40")
-      .function(0x200, 0x10, "def_cfa rbp 16; offset rbp -16")
-      .function(0x300, 0x10, "undefined rip")
-      .function(0x500, 0x10, "def_cfa r10 0")
-      .function(0x600, 0x10, "expression rbp 7710; cfa_offset 32");
-  return section;
-}
-
 TEST(Unwind, GoesFromAFrameToItsCallerToTheThreadsBeginning) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   // GIVEN a leaf, called by a function with 32 bytes of its own, called by one with a frame pointer at 96
   drawing.code(0, 0x108).code(40, 0x208).code(104, 0x305).word(96, 0);
   // WHEN it is unwound THEN each frame is there, with the call that it is in, and with where its part of the stack ends
@@ -89,7 +75,7 @@ TEST(Unwind, GoesFromAFrameToItsCallerToTheThreadsBeginning) {
 }
 
 TEST(Unwind, BelievesAReturnAddressToBeOfTheCallBeforeIt) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   // GIVEN a call that is the last instruction of its function: it would return to where the next one begins
   drawing.code(0, 0x310);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kComplete);
@@ -97,7 +83,7 @@ TEST(Unwind, BelievesAReturnAddressToBeOfTheCallBeforeIt) {
 }
 
 TEST(Unwind, FindsASavedFramePointerBesideTheStackPointer) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   // GIVEN a function that keeps rbp at rsp + 16, whose caller needs it
   drawing.word(16, kStack + 96).code(24, 0x208).code(104, 0x305).word(96, 0);
   EXPECT_EQ(drawing.from(0x604, 1).stop, UnwindStop::kComplete);
@@ -106,14 +92,14 @@ TEST(Unwind, FindsASavedFramePointerBesideTheStackPointer) {
 
 TEST(Unwind, DoesWithThePlaceAloneUntilAFramePointerIsNeededThatNobodySaved) {
   // GIVEN a function with a frame pointer, called by a thread's first
-  Drawing saved(program());
+  Drawing saved(functions());
   saved.known = Known::kPlaceOnly;
   saved.word(16, kStack + 96).code(24, 0x208).code(104, 0x305).word(96, 0);
   // WHEN what it has called saved the frame pointer THEN the way out is known
   EXPECT_EQ(saved.from(0x604, 1).stop, UnwindStop::kComplete);
   EXPECT_EQ(saved.frames, (Frames{{0x604, 32}, {0x207, 112}, {0x304, 0}}));
   // AND if it did not, what happens to be in the register is not believed
-  Drawing lost(program());
+  Drawing lost(functions());
   lost.known = Known::kPlaceOnly;
   lost.code(0, 0x208).code(104, 0x305).word(96, 0);
   EXPECT_EQ(lost.from(0x4, kStack + 96).stop, UnwindStop::kRegister);
@@ -122,47 +108,47 @@ TEST(Unwind, DoesWithThePlaceAloneUntilAFramePointerIsNeededThatNobodySaved) {
 }
 
 TEST(Unwind, SaysWhereNoRuleIs) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   drawing.code(0, 0x408);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kNoRule);
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}, {0x407, 0}}));
 }
 
 TEST(Unwind, MakesNoFrameOfAnAddressThatIsNoCode) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   drawing.word(0, 0xdead0000);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kNoModule);
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}}));
 }
 
 TEST(Unwind, KeepsAFrameOfCodeThatIsOfNoFile) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   drawing.word(0, 0x900010);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kNoTable);
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}, {0x90000f - Section::kCode, 0}}));
 }
 
 TEST(Unwind, NeedsARegisterThatOnlyTheInnermostFrameHas) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   drawing.code(0, 0x508);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kRegister);
 }
 
 TEST(Unwind, EndsWhereTheStackCannotBeRead) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kUnreadable);
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 0}}));
 }
 
 TEST(Unwind, EndsWhereFramesDoNotLeadOutwards) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   // GIVEN a frame pointer that points below the stack pointer
   drawing.code(0, 0x208);
   EXPECT_EQ(drawing.from(0x4, kStack - 64).stop, UnwindStop::kStuck);
 }
 
 TEST(Unwind, EndsWhenThereIsNoMoreRoom) {
-  Drawing drawing(program());
+  Drawing drawing(functions());
   for (std::uint64_t offset = 0; offset < 64; offset += 8) drawing.code(offset, 0x4);
   drawing.limit = 3;
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kTruncated);

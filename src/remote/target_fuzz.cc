@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "cpython/awaiting.h"
 #include "cpython/testing.h"
+#include "memory/hostile.h"
 #include "remote/sampler.h"
 #include "remote/stack_reader.h"
 #include "remote/task_reading.h"
@@ -32,17 +35,7 @@ std::uint8_t* image() {
   return static_cast<std::uint8_t*>(at);
 }
 
-// A word whose upper half is 0x5050 leads into the image: the fuzzer finds pointers without knowing where it is.
-void link_words(std::uint8_t* at, std::size_t size) {
-  for (std::size_t i = 0; i + sizeof(std::uint64_t) <= size; i += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at + i, sizeof word);
-    constexpr std::uint64_t kMark = 0x5050;
-    if (word >> 48U != kMark) continue;
-    word = kBase + word % kSize;
-    std::memcpy(at + i, &word, sizeof word);
-  }
-}
+constexpr std::array<std::uint64_t, 1> kMarks{0x5050};  // of words that lead into the image
 
 void look(const remote::Target& target, const remote::ThreadState& state, remote::StackReader& reader) {
   const cpython::Snapshot snapshot = reader.read(state.address, std::nullopt);
@@ -105,7 +98,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t used = std::min(size - 1, kSize);
   std::memcpy(at, data + 1, used);
   std::memset(at + used, 0, kSize - used);
-  link_words(at, used);
+  memory::link_words(std::as_writable_bytes(std::span(at, used)), kMarks,
+                     [](std::uint64_t, std::uint64_t word) { return kBase + word % kSize; });
 
   remote::Target target;
   target.pid = os::Pid{::getpid()};
