@@ -17,6 +17,7 @@
 namespace plimsoll::native {
 namespace {
 
+using testing::functions;
 using testing::Section;
 
 constexpr std::uint64_t kStack = 0x7000;

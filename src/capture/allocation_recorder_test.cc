@@ -1,0 +1,102 @@
+// capture/allocation_recorder_test.cc: what becomes of allocations that the drain thread is late for.
+#include "capture/allocation_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "capture/sampler_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::Sampling;
+
+constexpr std::size_t kSmallRing = std::size_t{64} << 10U;  // for some hundreds of them
+constexpr std::size_t kMany = 5000;
+
+// A recorder with a small ring; the test says who empties it, if anybody does.
+class Recording {
+ public:
+  Recording() : sampling_(TickSettings{}, kSmallRing) { sampling_->start({}); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { sampling_->stop(); }
+
+  AllocationRecorder& recorder() { return recorder_; }
+  bool allocate() { return recorder_.allocated({.number = recorder_.next_number(), .size = 100, .chance_bytes = 100}); }
+  void release(std::uint64_t number) { recorder_.released({.number = number, .is_freed = 1}); }
+
+  // A thread that empties the ring when it is told that there is need, and only then; how many records of
+  // the recorder were met in all.
+  template <typename Work>
+  std::size_t drained_during(Work work) {
+    std::atomic<bool> is_done{false};
+    std::jthread drain([&] {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      while (!is_done.load()) {
+        drain_.wait_for(lock, std::chrono::milliseconds(1), [&] { return is_done.load() || recorder_.needs_room(); });
+        if (recorder_.needs_room()) drain_now();
+      }
+    });
+    work();
+    is_done.store(true);
+    drain.join();
+    drain_now();
+    return records_;
+  }
+  void drain_now() {
+    sampling_.ring().drain([this](std::span<const std::byte> record) {
+      RawSample raw;
+      std::memcpy(&raw, record.data(), sizeof raw);
+      if (raw.kind != RawSample::Kind::kTick) ++records_;
+    });
+  }
+  std::uint64_t lost() { return sampling_.dropped(DropReason::kAllocation).count; }
+
+ private:
+  Sampling sampling_;
+  std::condition_variable drain_;
+  std::size_t records_ = 0;
+  AllocationRecorder recorder_{
+      Sampling::interpreter(), *sampling_.operator->(), sampling_.ring(), sampling_.seen(), 64, drain_};
+};
+
+TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
+  Recording recording;
+  // WHEN far more is allocated than the ring has room for
+  const std::size_t records = recording.drained_during([&] {
+    for (std::size_t i = 0; i < kMany; ++i) EXPECT_TRUE(recording.allocate());
+  });
+  // THEN all of it arrives
+  EXPECT_EQ(records, kMany);
+  EXPECT_EQ(recording.lost(), 0U);
+}
+
+TEST(AllocationRecorder, DoesNotWaitAgainForOneThatIsStuck) {
+  Recording recording;
+  // GIVEN nobody who empties the ring
+  std::size_t taken = 0;
+  while (recording.allocate()) ++taken;
+  // WHEN allocations go on THEN they are lost, and counted, without a wait for each
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_FALSE(recording.allocate());
+  EXPECT_EQ(recording.lost(), kMany + 1);
+  // AND when there is room again, none is
+  recording.drain_now();
+  EXPECT_TRUE(recording.allocate());
+  EXPECT_EQ(recording.drained_during([] {}), taken + 1);
+}
+
+TEST(AllocationRecorder, TellsAtTheEndOfAllFreesThatHadNoRoom) {
+  Recording recording;
+  // GIVEN frees of which the ring has room for some
+  for (std::size_t i = 0; i < kMany; ++i) recording.release(i);
+  // WHEN the recording ends
+  const std::size_t records = recording.drained_during([&] { recording.recorder().flush_releases(); });
+  // THEN all are there
+  EXPECT_EQ(records, kMany);
+}
+
+}  // namespace
+}  // namespace plimsoll::capture
