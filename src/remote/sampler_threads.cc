@@ -35,6 +35,8 @@ void Sampler::update_threads() {
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
+    // The oldest first: the lists begin with the newest.
+    std::reverse(unknown.begin(), unknown.end());
     for (const ThreadState& state : unknown)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
   }
