@@ -56,6 +56,13 @@ cpython::Walk StackReader::walk(const M& memory, Address thread_state) {
 }
 
 template <memory::Reader M>
+bool StackReader::is_in_step(const M& memory, Address thread_state) const {
+  Address running{};
+  return memory::load_address(memory, offset_by(thread_state, tasks_->tstate.running_task), running) &&
+         !is_null(running);
+}
+
+template <memory::Reader M>
 StackReader::Look StackReader::look(const M& memory, Address thread_state, bool stands_still) {
   Look found;
   found.walk.stop = cpython::WalkStop::kUnreadable;
@@ -74,6 +81,8 @@ StackReader::Look StackReader::look(const M& memory, Address thread_state, bool 
     count_ = stack.count;
     found.walk.stop = stack.stop;
     found.tasks = stack.outcome;
+  } else if (tasks_ && is_in_step(memory, thread_state)) {
+    found.tasks = cpython::AwaitingStack::Outcome::kUnreadable;
   }
   found.has_codes = note_codes(memory);
   return found;
