@@ -27,7 +27,13 @@ import pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
-HAVE_VMPROF = ("cp39", "cp310", "cp311")
+# What tests ask for if it is there, and where it is installed; without it they say that they are skipped.
+EXTRAS = {
+    "vmprof": ("cp39", "cp310", "cp311"),  # of later versions it has no wheels
+    "greenlet": ("cp39", "cp312", "cp314"),
+    "numpy": ("cp312",),
+    "mypy": ("cp312",),
+}
 HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 
@@ -73,8 +79,8 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
         ok, output = run([str(python), "-m", "pip", "install", "--quiet", *what], WORK / f"{tag}.install.log")
         if not ok:
             return False, f"pip install {what[0]} failed: see {WORK / f'{tag}.install.log'}", python
-    if tag in HAVE_VMPROF:  # its own reader is asked, too; without it those tests say that they are skipped
-        run([str(python), "-m", "pip", "install", "--quiet", "vmprof"], WORK / f"{tag}.vmprof.log")
+    for name in (name for name, tags in EXTRAS.items() if tag in tags):
+        run([str(python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", name], WORK / f"{tag}.{name}.log")
     return True, "", python
 
 
