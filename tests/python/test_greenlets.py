@@ -49,8 +49,6 @@ def test_no_stack_is_of_two_greenlets(tmp_path: pathlib.Path, engine: str) -> No
 @pytest.mark.skipif(not harness.may_look_at_others(), reason="kernel.yama.ptrace_scope forbids looking at other processes")
 @pytest.mark.parametrize("way", ["", "--native"])
 def test_from_outside_no_stack_is_of_two_greenlets(tmp_path: pathlib.Path, way: str) -> None:
-    if way == "--native" and sys.version_info < (3, 11):
-        pytest.skip("native frames are recorded from Python 3.11 on")
     # GIVEN greenlets that take turns
     path = tmp_path / "attached.plim"
     with harness.Running([sys.executable, harness.TARGETS / "on_command.py", harness.TARGETS / "greenlets.py",
