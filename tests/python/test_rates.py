@@ -14,17 +14,21 @@ pytestmark = pytest.mark.any_version
 
 Write = Callable[..., pathlib.Path]
 
-#: Works for so many seconds of its CPU time, and tells the process's, and the time that a hypervisor took from the machine.
+#: Works for so many seconds of its CPU time, and tells the process's, the time that a hypervisor took from the machine,
+#: and how often another program took the CPU.
 PROGRAM = """
-import json, sys, time
+import json, resource, sys, time
 def stolen():
     with open("/proc/stat") as file: return int(file.readline().split()[8]) / 100
+def preempted():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end: sum(range(2000))
-stolen_before, cpu_before = stolen(), time.process_time()
+preempted_before, stolen_before, cpu_before = preempted(), stolen(), time.process_time()
 work(float(sys.argv[1]))
-print(json.dumps({"cpu": time.process_time() - cpu_before, "stolen": stolen() - stolen_before}))
+print(json.dumps({"cpu": time.process_time() - cpu_before, "stolen": stolen() - stolen_before,
+                  "preempted": preempted() - preempted_before}))
 """
 
 
@@ -38,8 +42,9 @@ CALLS = """
 def check_rate(recorded: harness.Recorded, rate: int) -> None:
     profile, truth = recorded.profile, recorded.truth
     count = sum(row.total_samples for row in profile.flat() if row.function.name == "work")
-    # One tick more or less at each end, and ticks that the hypervisor has swallowed with the time it took.
-    allowed = 0.01 * truth["cpu"] * rate + 2 + truth["stolen"] * rate
+    # One tick more or less at each end, and ticks that the hypervisor has swallowed with the time it took. (A tick that
+    # falls due while the kernel changes programs is late, and the next ones with it.)
+    allowed = 0.01 * truth["cpu"] * rate + 2 + truth["stolen"] * rate + 0.1 * truth["preempted"]
     assert abs(count - truth["cpu"] * rate) <= allowed, (count, truth)
 
 
@@ -73,7 +78,8 @@ def test_recorded_time_is_the_processs(tmp_path: pathlib.Path, program: Write, e
     assert truth["cpu"] * 0.97 <= profile.process_cpu <= truth["cpu"] + 0.3
     # A sample stands for the time since the one before, which may have been another function's: on a busy machine the
     # reader comes late.
-    coarse = 2 * max(profile.samples.weight_ns) / 1e9
+    late = [weight for weight in profile.samples.weight_ns if weight > 3e9 / float(profile.meta["rate_hz"])]
+    coarse = 2 * max(profile.samples.weight_ns) / 1e9 + sum(late) / 1e9
     assert harness.total_seconds(profile)["work"] == pytest.approx(truth["cpu"], abs=0.02 * truth["cpu"] + coarse)
 
 
@@ -124,7 +130,8 @@ def test_the_rate_keeps_to_a_budget(tmp_path: pathlib.Path, program: Write, perf
     # THEN the rate goes down to what that allows, a tick costing a few microseconds
     late = [stack for stack in harness.stacks(profile) if stack.time_ns > 0.6 * profile.duration * 1e9]
     rate = len(late) / (sum(stack.weight_ns for stack in late) / 1e9)
-    assert 200 <= rate <= 8000
+    # (on a busy machine its clock shows other programs' work, too)
+    assert 50 <= rate <= 8000
     # and weights stay right
     assert harness.total_seconds(profile)["work"] == pytest.approx(2.5, rel=0.02)
     # AND a budget that makes no sense is refused
