@@ -60,6 +60,14 @@ bool is_text(const ObjectView<M>& view, Address object, std::string_view text) {
          std::string_view(bytes.data(), text.size()) == text;
 }
 
+// Whether a C string is this text.
+template <memory::Reader M>
+bool is_c_string(const ObjectView<M>& view, Address at, std::string_view text) {
+  std::array<char, 32> bytes{};
+  return text.size() < bytes.size() && view.memory().read(at, bytes.data(), text.size() + 1) &&
+         std::string_view(bytes.data()) == text;
+}
+
 // What a dict has under a name, or an attribute of an instance; null if nothing.
 template <memory::Reader M>
 Address value_in_dict(const ObjectView<M>& view, Address dict, std::string_view name) {
@@ -115,19 +123,30 @@ CallbackKind follow_function(const ObjectView<M>& view, const FutureCallbacks& k
   return CallbackKind::kOther;
 }
 
+// Whether a callback wakes a task.
+template <memory::Reader M>
+bool is_wakeup(const ObjectView<M>& view, const FutureCallbacks& known, Address callback, Address type) {
+  constexpr std::uint32_t kDefinition = 16;  // of a method of C; its first member is its name
+  if (!known.wakeup_is_method)
+    return is_null(known.wakeup_type)
+               ? is_c_string(view, view.pointer(type, type_field::kName), "TaskWakeupMethWrapper")
+               : type == known.wakeup_type;
+  if (type != known.wakeup_type) return false;
+  const Address definition = view.pointer(callback, kDefinition);
+  return is_null(known.wakeup_method) ? is_c_string(view, view.pointer(definition, 0), "task_wakeup")
+                                      : definition == known.wakeup_method;
+}
+
 // Who waits for `future` with this callback.
 template <memory::Reader M>
 CallbackKind follow_callback(const ObjectView<M>& view, const FutureCallbacks& known, Address future, Address callback,
                              Address& out) {
-  // The first members of a method or a partial: its function; its object, or a tuple of arguments. Of a method of C:
-  // its definition.
+  // The first members of a method or a partial: its function; its object, or a tuple of arguments.
   constexpr std::uint32_t kFunction = 16, kBound = 24;
   const M& memory = view.memory();
   const Address type = view.type_of(callback);
   if (is_null(type)) return CallbackKind::kTorn;
-  if (type == known.wakeup_type) {
-    if (!is_null(known.wakeup_method) && view.pointer(callback, kFunction) != known.wakeup_method)
-      return CallbackKind::kOther;
+  if (is_wakeup(view, known, callback, type)) {
     out = view.pointer(callback, known.wakeup_self);
     const bool waits = is_of_type(memory, out, known.task_type) && view.pointer(out, known.waits_for) == future;
     return waits ? CallbackKind::kAwaiter : CallbackKind::kTorn;

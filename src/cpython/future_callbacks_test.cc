@@ -148,6 +148,23 @@ TEST_P(Callbacks, EachWayToWaitLeadsToWhoWaits) {
   EXPECT_EQ(scan(awaited, 2), AwaiterScan::kStopped);
 }
 
+TEST_P(Callbacks, WakeupsAreKnownByTheirNamesWhereTheirAddressesAreNot) {
+  const Address awaited = future(), name = python.allocate(), definition = python.allocate();
+  python.memory.put_bytes(name, std::string(has_wrapper() ? "TaskWakeupMethWrapper" : "task_wakeup") + '\0');
+  put(definition, 0, name);
+  put(known.wakeup_type, type_field::kName, name);
+  known.wakeup_method = definition;
+  const Address waits = task(awaited);
+  call(awaited, {wakeup(waits)});
+  known.wakeup_method = {};
+  if (has_wrapper()) known.wakeup_type = {};
+  EXPECT_EQ(scan(awaited), AwaiterScan::kAll);
+  EXPECT_EQ(found, (std::vector{waits}));
+  python.memory.put_bytes(name, std::string("another") + '\0');
+  EXPECT_EQ(scan(awaited), AwaiterScan::kAll);
+  EXPECT_TRUE(found.empty());
+}
+
 TEST_P(Callbacks, TheProgramsOwnWaitForNothing) {
   const Address own = object(known.function_type);
   put(own, known.function_code, python.code("own"));

@@ -47,8 +47,9 @@ struct FutureCallbacks {
   std::uint32_t first = 0, others = 0;  // of a Future: fut_callback0; fut_callbacks, a list of tuples
   std::uint32_t waits_for = 0;          // of a task: task_fut_waiter
   Address future_type{}, task_type{};
-  // What wakes a task: of this type, and for this method if it is a method of C.
+  // What wakes a task: of this type, and for this method if it is a method of C; null: known by its name.
   Address wakeup_type{}, wakeup_method{};
+  bool wakeup_is_method = false;
   std::uint32_t wakeup_self = 0;  // the task
   // Python's functions: the Future is in a cell of their closure.
   Address function_type{}, cell_type{};
@@ -116,10 +117,29 @@ inline constexpr std::size_t kAsyncioDebugSize = 13 * sizeof(std::uint64_t);
 
 // An error for a version that has no such tables.
 Status tells_of_tasks(const Version& version);
+// An error for a version of which it is not known either who awaits a task.
+Status knows_awaiters(const Version& version);
 
 // For 3.9 to 3.13 with a GIL: all but the addresses of FutureCallbacks, and of 3.13 its running_loop. Another version
 // is an error.
 Result<TaskLayout> older_task_layout(const Layout& layout);
+
+// The same for the interpreter whose _PyRuntime lies there, with running_loop.
+template <memory::Reader M>
+Result<TaskLayout> find_older_tasks(const M& memory, const Layout& layout, Address runtime) {
+  Result<TaskLayout> found = older_task_layout(layout);
+  constexpr unsigned kInThreadState = 13;  // from 3.13 on
+  if (!found.ok() || layout.version.minor < kInThreadState) return found;
+  // Behind the PyThreadState, whose size is published. It has grown within 3.13.
+  constexpr std::uint64_t kSizeOfThreadState = 19 * 8, kMost = 1U << 16U;
+  std::uint64_t size = 0;
+  if (!memory.load(offset_by(runtime, kSizeOfThreadState), size) || size > kMost || size % 8 != 0)
+    return Error{ErrorKind::kUnsupported,
+                 "Python " + layout.version.text() + " does not say where it keeps the event loop of a thread"};
+  TaskLayout tasks = found.take();
+  tasks.callbacks->running_loop = static_cast<std::uint32_t>(size);
+  return tasks;
+}
 
 // From the bytes of _Py_DebugOffsets and of _AsyncioDebug, and the Layout that was made of the first. Every number is
 // checked against the size of its structure. An error says which one is impossible, or that the version has no tables.

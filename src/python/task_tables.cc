@@ -86,19 +86,6 @@ bool set_closures(PyObject* closures, cpython::FutureCallbacks& out) {
   return true;
 }
 
-// A thread state of 3.13 knows its loop, but where has changed within that version: it is looked for.
-bool find_running_loop(Address thread_state, Address loop, cpython::FutureCallbacks& out) {
-  constexpr std::uint32_t kFrom = 200, kTo = 600;
-  for (std::uint32_t at = kFrom; at < kTo; at += sizeof(Address)) {
-    Address found{};
-    if (!memory::load_address(memory::LocalReader{}, offset_by(thread_state, at), found)) return false;
-    if (found != loop) continue;
-    if (out.running_loop != cpython::kNoField) return false;
-    out.running_loop = at;
-  }
-  return out.running_loop != cpython::kNoField;
-}
-
 // Up to 3.13: the awaiter is suspended in a coroutine that its own awaits, and this thread seems to be in the step of
 // the task.
 Status check_step(const cpython::TaskPlaces& places, const KnownTask& known, const KnownCallbacks& callbacks,
@@ -121,7 +108,8 @@ Status check_step(const cpython::TaskPlaces& places, const KnownTask& known, con
 
 Result<cpython::TaskLayout> find_older_tasks(const capture::Interpreter& interpreter, const KnownTask& task) {
   const cpython::Version& version = interpreter.layout.version;
-  Result<cpython::TaskLayout> found = cpython::older_task_layout(interpreter.layout);
+  Result<cpython::TaskLayout> found =
+      cpython::find_older_tasks(memory::LocalReader{}, interpreter.layout, interpreter.runtime);
   if (!found.ok()) return found;
   cpython::TaskLayout tasks = found.take();
   cpython::FutureCallbacks& out = *tasks.callbacks;
@@ -146,9 +134,6 @@ Result<cpython::TaskLayout> find_older_tasks(const capture::Interpreter& interpr
   out.group_member_done = address_or_null(known.group_member_done);
   out.release_waiter = address_or_null(known.release_waiter);
   const Address thread_state = interpreter.thread_state_of_caller().address;
-  constexpr unsigned kFirstInThreadState = 13;
-  if (version.minor >= kFirstInThreadState && !find_running_loop(thread_state, address_of(task.loop), out))
-    return differs(version, "the event loop that runs");
   const cpython::TaskPlaces places{interpreter.layout, tasks, interpreter.code_type};
   PLIMSOLL_TRY(check_task(places, task));
   PLIMSOLL_TRY(check_step(places, task, known, thread_state));
