@@ -66,8 +66,10 @@ class Callbacks : public ::testing::TestWithParam<Layout> {
       put(keys, 16, std::uint64_t{5 - items.size()});
     }
     for (std::size_t i = 0; i < items.size(); ++i) {
-      put(keys, (is_sized ? 48U : 40U) + i * 24 + 8, items[i].first);
-      put(keys, (is_sized ? 48U : 40U) + i * 24 + 16, items[i].second);
+      const std::uint64_t entry = (is_sized ? 48U : 40U) + i * 24;
+      put(keys, entry, std::uint64_t{i});  // its hash
+      put(keys, entry + 8, items[i].first);
+      put(keys, entry + 16, items[i].second);
     }
     return at;
   }
@@ -226,7 +228,7 @@ std::vector<Layout> older_layouts() {
 TEST(OlderTaskLayout, IsThereForOlderVersionsWithAGil) { EXPECT_EQ(older_layouts().size(), 5U); }
 
 INSTANTIATE_TEST_SUITE_P(Versions, Callbacks, ::testing::ValuesIn(older_layouts()),
-                         [](const auto& info) { return testing::test_name(info.param); });
+                         [](const auto& layout) { return testing::test_name(layout.param); });
 
 }  // namespace
 }  // namespace plimsoll::cpython

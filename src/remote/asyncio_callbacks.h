@@ -6,6 +6,7 @@
 
 #include "cpython/future_callbacks.h"
 #include "cpython/task_layout.h"
+#include "remote/thread_states.h"
 
 namespace plimsoll::remote {
 
@@ -138,7 +139,6 @@ class AsyncioModules {
 template <memory::Reader M>
 std::optional<cpython::TaskLayout> find_asyncio_callbacks(const M& memory, const cpython::Layout& layout,
                                                           Address code_type, Address runtime) {
-  constexpr int kMostInterpreters = 1000;
   Result<cpython::TaskLayout> tasks = cpython::find_older_tasks(memory, layout, runtime);
   if (!tasks.ok()) return std::nullopt;
   cpython::TaskLayout out = tasks.take();
@@ -146,7 +146,7 @@ std::optional<cpython::TaskLayout> find_asyncio_callbacks(const M& memory, const
   Address next{};
   if (!memory::load_address(memory, offset_by(runtime, layout.runtime.interpreters), next)) return std::nullopt;
   // The main one is the last.
-  for (int i = 0; i < kMostInterpreters && !is_null(next); ++i) {
+  for (std::size_t i = 0; i < kMostInterpreters && !is_null(next); ++i) {
     interpreter = next;
     if (!memory::load_address(memory, offset_by(interpreter, layout.runtime.next_interpreter), next))
       return std::nullopt;

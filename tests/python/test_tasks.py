@@ -17,7 +17,7 @@ import task_rules
 from plimsoll import _tasks
 
 SOURCE = "tasks.py"
-TELLS = sys.version_info >= (3, 14) or "t" not in sys.abiflags  # where tasks are, or it is known
+TELLS = sys.version_info >= (3, 14) or not harness.FREE_THREADED  # where tasks are, or it is known
 
 
 @pytest.mark.skipif(not TELLS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
@@ -160,6 +160,19 @@ def test_nothing_is_left_behind() -> None:
     with plimsoll.profile(tasks=True):
         assert asyncio.create_task is not before[0]
     assert (asyncio.create_task, asyncio.BaseEventLoop.create_task, asyncio.tasks.create_task) == before
+
+
+def test_a_task_may_begin_its_own_recording() -> None:
+    # GIVEN an event loop that runs WHEN a task begins and ends a recording
+    async def main() -> None:
+        before = (asyncio.get_running_loop(), asyncio.current_task())
+        with plimsoll.profile(tasks=True):
+            # THEN it is the one that runs, as before
+            assert (asyncio.get_running_loop(), asyncio.current_task()) == before
+            await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {before[1]}
+
+    asyncio.run(main())
 
 
 def test_the_program_hears_nothing_of_it(tmp_path: pathlib.Path, program: "Callable[[str], pathlib.Path]") -> None:
