@@ -120,7 +120,7 @@ class KnownTask:
 
     def __init__(self) -> None:
         self._undo: "list[Callable[[], Any]]" = []
-        #: The task, its event loop, coroutine and code, who awaits it, its name, and up to 3.13 what is known of callbacks.
+        #: The task, its event loop, coroutine and code, who awaits it, its name, and (up to 3.13) facts of callbacks.
         self.facts: "tuple[Any, ...]" = ()
         try:
             self.facts = self._make_facts()
@@ -152,8 +152,9 @@ class KnownTask:
         asyncio._set_running_loop(loop)
         self._undo.append(functools.partial(asyncio.tasks._leave_task, loop, task))
         asyncio.tasks._enter_task(loop, task)
-        return (awaiter.get_coro(), wakeup, asyncio.Future, asyncio.Task, asyncio.tasks._current_tasks, _closures(),
-                functools.partial, getattr(getattr(asyncio, "TaskGroup", None), "_on_task_done", None),
+        current = vars(asyncio.tasks)["_current_tasks"]
+        return (awaiter.get_coro(), wakeup, asyncio.Future, asyncio.Task, current, _closures(), functools.partial,
+                getattr(getattr(asyncio, "TaskGroup", None), "_on_task_done", None),
                 getattr(asyncio.tasks, "_release_waiter", None))
 
     def close(self) -> None:

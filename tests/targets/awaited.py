@@ -141,7 +141,8 @@ async def main():
     adopted = make(in_adopted, "adopted")
     asyncio.get_running_loop().call_soon(call_again, ROUNDS)
     await asyncio.gather(group(), unnamed(), waits_for(shared), waits_for(shared), guard(), in_time(), reads(),  # >main
-                         outer(), hurries(), waits_for_first(), asyncio.create_task(waits_for(adopted), name="foster"), waits())
+                         outer(), hurries(), waits_for_first(), waits(),
+                         asyncio.create_task(waits_for(adopted), name="foster"))
     await lonely  # >main_at_last
 
 
@@ -159,7 +160,8 @@ def frames(*names):
 
 TOP = frames("[task main / ▲]", "main")
 LAST = [["[task main / ▲]", 0], ["main", LINES["main_at_last"]]]
-GROUP = frames("[task group]", "group", "__aexit__", *(["_aexit"] if hasattr(getattr(asyncio, "TaskGroup", 0), "_aexit") else []))
+LEAVES = ["__aexit__", "_aexit"] if hasattr(getattr(asyncio, "TaskGroup", None), "_aexit") else ["__aexit__"]
+GROUP = frames("[task group]", "group", *LEAVES)
 EAGER = frames("[task eager]", "works_at_once")
 truth = {
     "in_group": [TOP + GROUP + frames("[task member]", "turns")],
@@ -174,7 +176,8 @@ truth = {
     "in_eager": [frames("[task quick]", "works_for_a_moment"), [["[task eager]", 0], ["works_at_once", 0]],
                  TOP + frames("[task hurries]", "hurries") + EAGER + frames("turns")],
     "in_wait": [TOP + frames("[task waits]", "waits", "turns")],
-    "in_waited_for": [TOP + frames("[task waits_for_first]", "waits_for_first", "wait", "_wait", "[task first]", "turns")],
+    "in_waited_for": [TOP + frames("[task waits_for_first]", "waits_for_first", "wait", "_wait") +
+                      frames("[task first]", "turns")],
     "in_callback": [],
 }
 if not HAS_GROUPS:

@@ -78,10 +78,11 @@ async def node(name, depth):
 
 
 async def main():
-    asyncio.current_task().set_name("r")
     while time.process_time() < END:
         await node("r", 5)
 
 
-asyncio.run(main())
+loop = asyncio.new_event_loop()
+loop.run_until_complete(loop.create_task(main(), name="r"))  # named before its first line
+loop.close()
 print(json.dumps({"made": made}))
