@@ -51,9 +51,9 @@ struct FutureCallbacks {
   Address wakeup_type{}, wakeup_method{};
   bool wakeup_is_method = false;
   std::uint32_t wakeup_self = 0;  // the task
-  // Python's functions: the Future is in a cell of their closure.
   Address function_type{}, cell_type{};
   std::uint32_t function_code = 0, function_closure = 0;
+  // One of Python's functions: the Future is in a cell of its closure.
   struct Closure {
     Address code{};
     std::uint32_t cell = 0;
