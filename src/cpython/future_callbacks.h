@@ -64,7 +64,7 @@ bool is_text(const ObjectView<M>& view, Address object, std::string_view text) {
 template <memory::Reader M>
 bool is_c_string(const ObjectView<M>& view, Address at, std::string_view text) {
   std::array<char, 32> bytes{};
-  return text.size() < bytes.size() && view.memory().read(at, bytes.data(), text.size() + 1) &&
+  return text.size() + 1 < bytes.size() && view.memory().read(at, bytes.data(), text.size() + 1) &&
          std::string_view(bytes.data()) == text;
 }
 
