@@ -35,6 +35,8 @@ ALLOWED = {
         "memset": "POSIX",
         "memcpy": "POSIX",
         "memmove": "POSIX",
+        "memcmp": "POSIX",
+        "strlen": "POSIX",
         "pthread_self": "POSIX",
         "ioctl": "a bare system call in every libc; on perf events, to change the period",
         "syscall": "bare; gettid, at a thread's first tick",

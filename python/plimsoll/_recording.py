@@ -97,10 +97,10 @@ def start(options: Options) -> _core.Recording:
 
 def _make(options: Options) -> _core.Recording:
     known_task = None
-    if options.tasks and sys.version_info >= (3, 14):
+    if options.tasks:
         from plimsoll import _tasks
 
-        known_task = _tasks.KnownTask()
+        known_task = _tasks.known_task()
     try:
         return _core.Recording(
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,

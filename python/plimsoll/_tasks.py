@@ -11,6 +11,7 @@ import asyncio
 import asyncio.base_events
 import contextvars
 import functools
+import sys
 import threading
 from typing import Any, Callable
 
@@ -91,33 +92,96 @@ def _with_name(original: "Callable[..., Any]") -> "Callable[..., Any]":
 class _NoLoop:
     """As much of an event loop as tasks need that never run."""
 
+    def __init__(self) -> None:
+        self.called: "list[Callable[[], Any]]" = []
+
     def get_debug(self) -> bool:
         return False
 
-    def call_soon(self, *_: Any, **__: Any) -> None:
-        pass
+    def call_soon(self, callback: "Callable[[], Any]", *_: Any, **__: Any) -> None:
+        self.called.append(callback)
 
 
 async def _never() -> None:
     pass
 
 
+async def _awaits(task: Any) -> None:
+    await task
+
+
+async def _awaits_inside(task: Any) -> None:
+    await _awaits(task)
+
+
 class KnownTask:
-    """A task that has not begun, by which a recording sees whether tasks are where this Python says. From 3.14 on."""
+    """A task that has not begun, by which a recording sees whether tasks are where this Python says, from 3.14 on; or,
+    up to 3.13, where they are. It must be closed in the thread that made it."""
 
     def __init__(self) -> None:
+        self._undo: "list[Callable[[], Any]]" = []
+        #: The task, its event loop, coroutine and code, who awaits it, its name, and (up to 3.13) facts of callbacks.
+        self.facts: "tuple[Any, ...]" = ()
+        try:
+            self.facts = self._make_facts()
+        except Exception:  # whatever takes asyncio's place here: the recording says that it does not know it
+            self.close()
+
+    def _make_facts(self) -> "tuple[Any, ...]":
         loop: Any = _NoLoop()
-        self._coroutines = [_never(), _never()]
-        self._tasks: "list[Any]" = [asyncio.Task(of, loop=loop, name="one ▲") for of in self._coroutines]
-        for task in self._tasks:
-            task._log_destroy_pending = False
-        asyncio.future_add_to_awaited_by(*self._tasks)  # type: ignore[attr-defined]
-        #: The task, its event loop, coroutine and code, who awaits it, and its name.
-        self.facts = (self._tasks[0], loop, self._coroutines[0], _never.__code__, self._tasks[1], "one ▲")
+        tells = sys.version_info >= (3, 14)
+        task = self._make(_never(), loop)
+        awaiter = self._make(_never() if tells else _awaits_inside(task), loop)
+        if tells:
+            asyncio.future_add_to_awaited_by(task, awaiter)  # type: ignore[attr-defined]
+        known = None if tells else self._let_it_await(task, awaiter, loop)
+        return (task, loop, task.get_coro(), _never.__code__, awaiter, "one ▲", known)
+
+    def _make(self, coroutine: Any, loop: Any) -> Any:
+        self._undo.append(coroutine.close)
+        task: Any = asyncio.Task(coroutine, loop=loop, name="one ▲")
+        task._log_destroy_pending = False
+        return task
+
+    def _let_it_await(self, task: Any, awaiter: Any, loop: Any) -> "tuple[Any, ...]":
+        """Up to 3.13: what is known of callbacks, and this thread in the step of the task, so that it seems."""
+        loop.called[-1]()
+        wakeup = task._callbacks[0][0]
+        self._undo.append(functools.partial(task.remove_done_callback, wakeup))
+        self._undo.append(functools.partial(asyncio._set_running_loop, asyncio._get_running_loop()))
+        asyncio._set_running_loop(loop)
+        self._undo.append(functools.partial(asyncio.tasks._leave_task, loop, task))
+        asyncio.tasks._enter_task(loop, task)
+        current = vars(asyncio.tasks)["_current_tasks"]
+        return (awaiter.get_coro(), wakeup, asyncio.Future, asyncio.Task, current, _closures(), functools.partial,
+                getattr(getattr(asyncio, "TaskGroup", None), "_on_task_done", None),
+                getattr(asyncio.tasks, "_release_waiter", None))
 
     def close(self) -> None:
-        for coroutine in self._coroutines:
-            coroutine.close()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+
+
+#: Functions of asyncio.tasks, the callbacks inside them, and what of their closures is the Future that waits.
+_CALLBACKS = (("gather", "_done_callback", "outer"), ("_gather", "_done_callback", "outer"),
+              ("shield", "_inner_done_callback", "outer"), ("_wait", "_on_completion", "waiter"))
+
+
+def known_task() -> "KnownTask | None":
+    """None for Pythons that do not say where tasks are, nor is it known."""
+    tells = sys.version_info >= (3, 14) or "t" not in sys.abiflags
+    return KnownTask() if tells else None
+
+
+def _closures() -> "list[tuple[Any, int]]":
+    """Their code objects, and the places of the cells."""
+    found = []
+    for function, callback, future in _CALLBACKS:
+        for code in getattr(getattr(asyncio.tasks, function, None), "__code__", _never.__code__).co_consts:
+            if getattr(code, "co_name", "") == callback and future in code.co_freevars:
+                found.append((code, code.co_freevars.index(future)))
+    return found
 
 
 def install() -> "list[Callable[[], None]]":

@@ -85,7 +85,7 @@ class Profiler:
         x86-64; not with the engine ``reader``.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
-    :param tasks: asyncio's tasks: what runs is below those that await it (CPython 3.14 and newer), and has the tags
+    :param tasks: asyncio's tasks: what runs is below those that await it (not on CPython 3.13t), and has the tags
         ``task`` and ``task_path`` (all versions).
     :param after_fork: in a child made by fork, ``stop`` recording, or ``follow`` into a file of the child's own.
     """

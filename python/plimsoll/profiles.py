@@ -262,8 +262,8 @@ class Profile:
 
     def with_tasks(self) -> "Profile":
         """A copy with asyncio's tasks in place of the event loop's frames: ``[task main]``, and below it the tasks that
-        it made. The recording must have been made with ``tasks=True``. From CPython 3.14 on its stacks have the tasks
-        that await what runs, and stay as they are."""
+        it made. The recording must have been made with ``tasks=True``. Stacks that have the tasks that await what runs
+        (all but those of CPython 3.13t) stay as they are."""
         return Profile(self._data.with_tasks(), self._path)
 
     def without_native(self) -> "Profile":

@@ -76,7 +76,7 @@ class Attach final : public Command {
                  "copied");
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
     app.add_flag("--tasks", has_tasks_,
-                 "asyncio's tasks with those that await them, in place of the event loop (CPython 3.14 and newer)");
+                 "asyncio's tasks with those that await them, in place of the event loop (not of 3.13t)");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--stop", stops_,
@@ -89,7 +89,7 @@ class Attach final : public Command {
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     PLIMSOLL_TRY(remote::check(target.value(), recording_.session));
-    if (has_tasks_) PLIMSOLL_TRY(cpython::tells_of_tasks(target.value().layout.version));
+    if (has_tasks_) PLIMSOLL_TRY(cpython::knows_awaiters(target.value().layout.version));
     recording_.output = output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
     const StopSignals signals;
     const auto wait_until = [&](std::int64_t time_ns) { return signals.wait_until(time_ns); };

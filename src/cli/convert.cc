@@ -48,7 +48,7 @@ class Convert final : public Command {
         ->allow_extra_args(false);
     app.add_flag(
         "--tasks", with_tasks_,
-        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
+        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
     CLI::Option* none =
         app.add_flag("--no-native", no_native_, "Without native functions: their time goes to their callers");
     app.add_flag("--fold-native", fold_native_,

@@ -40,7 +40,7 @@ class Firefox final : public Command {
         ->type_name("OUT.zip");
     app.add_flag(
         "--tasks", with_tasks_,
-        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
+        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
     app.add_option("--viewer", page_.viewer, "The page that shows it (default: https://profiler.firefox.com)")
         ->type_name("URL");
   }

@@ -115,9 +115,8 @@ class Run final : public Command {
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
     app.add_flag("--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
-    app.add_flag(
-        "--tasks", settings_.tasks,
-        "Asyncio's tasks: what runs below those that await it (CPython 3.14 and newer; before that show --tasks)");
+    app.add_flag("--tasks", settings_.tasks,
+                 "Asyncio's tasks: what runs below those that await it (on 3.13t by show --tasks)");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
     app.add_option("--max-overhead", settings_.max_overhead,
                    "Lower the rate while recording costs more than so many percent of CPU time")

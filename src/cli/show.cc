@@ -327,7 +327,7 @@ class Show final : public Command {
         ->allow_extra_args(false);
     app.add_flag(
         "--tasks", to.tasks,
-        "Of run --tasks up to CPython 3.13: the tasks that made what runs in place of the event loop's frames");
+        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
     app.add_flag("--native", to.all_native,
                  "Every native frame (recorded with --native), not only where a library was entered");
     app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");

@@ -76,7 +76,7 @@ class Top final : public Command {
         ->type_name("N")
         ->check(CLI::Range(1, 65536));
     app.add_flag("--tasks", has_tasks_,
-                 "asyncio's tasks with those that await them, in place of the event loop (CPython 3.14 and newer)");
+                 "asyncio's tasks with those that await them, in place of the event loop (not of 3.13t)");
     app.add_flag("--apart", is_apart_, "Look from other CPUs than the process's own: see plimsoll attach --help");
   }
 
@@ -101,7 +101,7 @@ class Top final : public Command {
     if (!target.ok() && !was_ended_early(signals)) return target.error();
     if (!target.ok()) return report_program(TopEnd::kAsked, console);
     PLIMSOLL_TRY(remote::check(target.value(), settings_));
-    if (has_tasks_) PLIMSOLL_TRY(cpython::tells_of_tasks(target.value().layout.version));
+    if (has_tasks_) PLIMSOLL_TRY(cpython::knows_awaiters(target.value().layout.version));
     const os::Pid pid = target.value().pid;
     TopFeed feed(target.take(), settings_);
     ProcessSources sources(pid);

@@ -8,8 +8,8 @@
 #include <array>
 #include <string_view>
 
-#include "cpython/object_fields.h"
-#include "cpython/task_layout.h"
+#include "cpython/coroutine_state.h"
+#include "cpython/future_callbacks.h"
 #include "cpython/walk.h"
 
 namespace plimsoll::cpython {
@@ -113,33 +113,26 @@ namespace internal {
 
 template <memory::Reader M>
 AwaitStep step_into_coroutine(const M& memory, const TaskPlaces& places, Address coroutine) {
-  const TaskLayout& tasks = places.tasks;
-  const Address frame = offset_by(coroutine, tasks.coroutine.frame);
+  using State = CoroutineState;
   AwaitStep step;
   const auto ends = [&](AwaitEnd end) {
     step.end = end;
     return step;
   };
-  std::uint8_t byte = 0;
-  if (!memory.load(offset_by(coroutine, tasks.coroutine.frame_state), byte)) return ends(AwaitEnd::kUnreadable);
-  const auto state = static_cast<std::int8_t>(byte);
+  Address frame{};
+  if (!load_coroutine_frame(memory, places.tasks, coroutine, frame)) return ends(AwaitEnd::kUnreadable);
+  const State state = coroutine_state(memory, places.layout, places.tasks, coroutine, frame);
   // (Its frame is still there, but is none any more.)
-  if (state >= tasks.coroutine.first_ended) return ends(AwaitEnd::kEnded);
-  if (!look_at_frame(memory, places.layout, places.code_type, frame, step.frame).found)
+  if (state == State::kEnded) return ends(AwaitEnd::kEnded);
+  if (state == State::kUnreadable || !look_at_frame(memory, places.layout, places.code_type, frame, step.frame).found)
     return ends(AwaitEnd::kUnreadable);
-  if (state == tasks.coroutine.executing) {
+  if (state == State::kExecuting) {
     step.executing = frame;
     return ends(AwaitEnd::kExecuting);
   }
   step.has_frame = true;
-  const bool awaits = state >= tasks.coroutine.first_awaiting && state <= tasks.coroutine.last_awaiting;
-  if (!awaits) return ends(state == tasks.coroutine.created ? AwaitEnd::kNotBegun : AwaitEnd::kNothing);
-  Address top{};
-  Address awaited{};
-  if (!load_member(memory, frame, tasks.coroutine.stack_top, top) ||
-      !memory::load_address(memory, Address{raw(top) - tasks.coroutine.awaited}, awaited))
-    return ends(AwaitEnd::kUnreadable);
-  step.next = Address{raw(awaited) & ~places.layout.executable_tag_mask};
+  if (state != State::kAwaiting) return ends(state == State::kCreated ? AwaitEnd::kNotBegun : AwaitEnd::kNothing);
+  if (!load_awaited(memory, places.layout, places.tasks, frame, step.next)) return ends(AwaitEnd::kUnreadable);
   return step;
 }
 
@@ -173,6 +166,7 @@ AwaitStep step_along(const M& memory, const TaskPlaces& places, Address object, 
 // Whether a Future is a Task. False also if it cannot be read.
 template <memory::Reader M>
 bool is_task(const M& memory, const TaskLayout& tasks, Address future) {
+  if (tasks.callbacks) return internal::is_of_type(memory, future, tasks.callbacks->task_type);
   std::uint8_t flag = 0;
   return !is_null(future) && memory.load(offset_by(future, tasks.task.is_task), flag) && flag == 1;
 }
@@ -189,13 +183,6 @@ bool read_head(const M& memory, const TaskLayout& tasks, Address task, TaskHead&
          internal::load_member(memory, task, tasks.task.name, out.name) &&
          internal::load_member(memory, task, tasks.task.coroutine, out.coroutine);
 }
-
-// Whether those who await a Future were all seen.
-enum class AwaiterScan : std::uint8_t {
-  kAll,
-  kStopped,  // the visitor has had enough, or there were more places to look at than there should be
-  kTorn,     // they cannot be read, or are being changed
-};
 
 namespace internal {
 
@@ -231,8 +218,10 @@ AwaiterScan scan_awaiter_set(const M& memory, const TaskLayout& tasks, Address s
 // Calls visit(Address) for each Future or task that awaits a Future, until it returns false. `kind_of(Address)` says
 // what an object is; of sets at most `slots_left` places are looked at.
 template <memory::Reader M, typename KindOf, typename Visit>
-AwaiterScan each_awaiter(const M& memory, const TaskLayout& tasks, Address future, KindOf kind_of,
+AwaiterScan each_awaiter(const M& memory, const TaskPlaces& places, Address future, KindOf kind_of,
                          std::uint64_t& slots_left, Visit visit) {
+  const TaskLayout& tasks = places.tasks;
+  if (tasks.callbacks) return scan_callbacks(memory, places.layout, *tasks.callbacks, future, slots_left, visit);
   Address awaiter{};
   std::uint8_t is_set = 0;
   if (!internal::load_member(memory, future, tasks.task.awaited_by, awaiter) ||

@@ -181,7 +181,7 @@ class AwaitingWriter {
       return fits;
     };
     for (std::size_t next = 0; next < count; ++next) {
-      const AwaiterScan scan = each_awaiter(memory_, places_.tasks, futures[next], kind_of, places_left, visit);
+      const AwaiterScan scan = each_awaiter(memory_, places_, futures[next], kind_of, places_left, visit);
       if (is_several) return Found::kSeveral;
       if (scan != AwaiterScan::kAll) return Found::kUnreadable;
     }
@@ -209,10 +209,11 @@ template <memory::Reader M>
 std::size_t place_of_coroutine(const M& memory, const TaskPlaces& places, Address tstate, Address coroutine,
                                std::span<const PyFrame> stack) {
   Address innermost{};
+  Address wanted{};
   if (read_kind(memory, places, coroutine) != AwaitKind::kGenerator ||
+      !load_coroutine_frame(memory, places.tasks, coroutine, wanted) ||
       !current_frame(memory, places.layout, tstate, innermost))
     return stack.size();
-  const Address wanted = offset_by(coroutine, places.tasks.coroutine.frame);
   std::size_t place = 0;
   bool is_there = false;
   const auto visit = [&](Address frame, const FrameLook& look, const PyFrame& found) {
@@ -244,7 +245,15 @@ AwaitingStack put_awaiting(const M& memory, const TaskPlaces& places, Address ts
   using Outcome = AwaitingStack::Outcome;
   AwaitingStack out{Outcome::kNoStep, walk.count, walk.count, walk.stop, walk.count};
   Address running{};
-  if (!internal::load_member(memory, tstate, places.tasks.tstate.running_task, running) || is_null(running)) return out;
+  if (places.tasks.callbacks) {
+    if (!load_current_task(memory, places.layout, *places.tasks.callbacks, tstate, running)) {
+      out.outcome = Outcome::kUnreadable;
+      return out;
+    }
+  } else if (!internal::load_member(memory, tstate, places.tasks.tstate.running_task, running)) {
+    return out;
+  }
+  if (is_null(running)) return out;
   const std::span<const PyFrame> stack = slots.first(walk.count);
   TaskHead head;
   const bool is_read = read_head(memory, places.tasks, running, head);

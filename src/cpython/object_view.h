@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "cpython/code_object.h"
 #include "cpython/layout.h"
@@ -32,8 +33,8 @@ class ObjectView {
   // Numbers at an address and an offset from it, and pointers; 0 if they cannot be read.
   template <typename Number>
   [[nodiscard]] Number number(Address at, std::uint64_t offset) const {
-    Number value{};
-    return memory_.load(offset_by(at, offset), value) ? value : Number{};
+    std::make_unsigned_t<Number> value{};
+    return memory_.load(offset_by(at, offset), value) ? static_cast<Number>(value) : Number{};
   }
   [[nodiscard]] std::uint64_t word(Address at, std::uint64_t offset) const { return number<std::uint64_t>(at, offset); }
   [[nodiscard]] Address pointer(Address at, std::uint64_t offset) const { return Address{word(at, offset)}; }

@@ -117,6 +117,11 @@ Status tells_of_tasks(const Version& version) {
                                             "3.14"};
 }
 
+Status knows_awaiters(const Version& version) {
+  if (version.major == 3 && version.minor <= 13 && version.threading == Version::Threading::kGil) return Ok{};
+  return tells_of_tasks(version);
+}
+
 Result<TaskLayout> task_layout_from_tables(const Layout& layout, const unsigned char* offsets,
                                            const unsigned char* asyncio) {
   const Version& version = layout.version;

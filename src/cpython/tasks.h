@@ -80,7 +80,7 @@ class TaskReader {
   // Those who await a Future, as far as they can be read.
   void read_awaiters(Address future, TaskRecord& out) {
     const auto kind_of = [this](Address object) { return look_at_type(object).kind; };
-    const AwaiterScan scan = each_awaiter(memory_, tasks_, future, kind_of, slots_left_, [&](Address awaiter) {
+    const AwaiterScan scan = each_awaiter(memory_, places_, future, kind_of, slots_left_, [&](Address awaiter) {
       if (out.awaiters.size() == kMostAwaiters) return false;
       out.awaiters.push_back(awaiter);
       return true;

@@ -31,6 +31,35 @@ plimsoll::cpython::TaskLayout small_layout() {
   return layout;
 }
 
+// Up to 3.13 callbacks say who waits. All types are at small addresses, so that they are met.
+void look_at_callbacks(const plimsoll::cpython::Layout& layout, const plimsoll::memory::HostileMemory& memory) {
+  using namespace plimsoll;
+  using namespace plimsoll::cpython;
+  TaskLayout tasks = older_task_layout(layout).value();
+  FutureCallbacks& known = *tasks.callbacks;
+  known.current_tasks = Address{64};
+  known.running_loop = layout.version.minor == 13 ? 312 : kNoField;
+  std::uint64_t next = 0;
+  for (Address* const type : {&known.future_type, &known.task_type, &known.function_type, &known.cell_type,
+                              &known.method_type, &known.partial_type, &known.wakeup_type})
+    *type = Address{next += 8};
+  known.group_member_done = known.release_waiter = Address{8};
+  for (FutureCallbacks::Closure& closure : known.closures) closure = {Address{next += 8}, 1};
+  const TaskPlaces places{layout, tasks, Address{8}};
+  constexpr std::uint64_t kFutures = 32, kPlaces = 4096;
+  std::uint64_t places_left = kPlaces;
+  for (std::uint64_t i = 0; i < kFutures; ++i)
+    (void)each_awaiter(
+        memory, places, Address{i * 64}, [](Address) { return AwaitKind::kOther; }, places_left,
+        [](Address) { return true; });
+  Address running{};
+  (void)load_current_task(memory, layout, known, Address{16}, running);
+  (void)step_along(memory, places, running, AwaitKind::kGenerator);
+  // A callback is looked at by some words, a base class of a type by one; of a row of a dict its key, too.
+  constexpr std::uint64_t kPerCallback = 64, kPerWord = 8;
+  memory.expect_at_most(kPlaces * kPerCallback + (kFutures + 1) * (internal::kCallbackWords * kPerWord + 200));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -39,6 +68,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::vector<Layout> layouts = testing::all_layouts();
   static const TaskLayout tasks = small_layout();
   if (size == 0) return 0;
+  constexpr unsigned kOlder = 2, kOlderLayouts = 5;
+  if ((data[0] & kOlder) != 0) {
+    look_at_callbacks(layouts[data[0] / 4 % kOlderLayouts], memory::HostileMemory(data + 1, size - 1));
+    return 0;
+  }
   const Layout& layout = layouts[layouts.size() - 1 - data[0] % 2];
   constexpr std::size_t kDepth = 1000, kTasks = 4;
   const memory::HostileMemory memory(data + 1, size - 1);

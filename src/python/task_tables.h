@@ -9,8 +9,9 @@ struct _object;
 
 namespace plimsoll::python {
 
-// By what CPython and its module _asyncio publish, proven by a task of known contents: `known` is what
-// KnownTask.facts of python/plimsoll/_tasks.py has. An error says why that does not do.
+// By what CPython and its module _asyncio publish, or up to 3.13 by a table of ours, proven by a task of known
+// contents: `known` is what KnownTask.facts of python/plimsoll/_tasks.py has. An error says why that does not do. To be
+// called in the thread that made it.
 Result<cpython::TaskLayout> find_tasks(const capture::Interpreter& interpreter, _object* known);
 
 }  // namespace plimsoll::python

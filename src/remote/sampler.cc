@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "remote/asyncio_callbacks.h"
 #include "remote/waiting.h"
 
 namespace plimsoll::remote {
@@ -43,6 +44,11 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Ho
 void Sampler::find_tasks() {
   if (settings_.awaiting_tasks == AwaitingTasks::kNo || reader_.shows_awaiting() || is_null(target_.code_type)) return;
   if (!std::has_single_bit(++times_asked_)) return;
+  if (!cpython::tells_of_tasks(target_.layout.version).ok()) {
+    const auto tasks = find_asyncio_callbacks(memory_, target_.layout, target_.code_type, target_.runtime);
+    if (tasks) reader_.show_awaiting(*tasks);
+    return;
+  }
   const std::optional<Address> table = find_asyncio_debug(target_.pid);
   if (!table) return;
   const Result<cpython::TaskLayout> layout =

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 from typing import Any
 
@@ -46,8 +47,10 @@ def is_that(above: "list[tuple[str, int]]", expected: "list[list[Any]]") -> bool
 
 
 #: By the letter in the name of a task of tests/targets/task_churn.py: how the one that made it awaits it.
-WAYS = {"a": ["by_await"], "s": ["by_shield"], "t": ["by_gather"], "g": ["by_group", "__aexit__", "_aexit"],
-        "n": ["by_generator", "results"]}
+WAYS = {"a": ["by_await"], "s": ["by_shield"], "t": ["by_gather"], "g": ["by_group", "__aexit__"],
+        "n": ["by_generator", "results"], "w": ["by_wait", "wait", "_wait"], "l": ["by_time", "wait_for"]}
+if hasattr(getattr(asyncio, "TaskGroup", None), "_aexit"):
+    WAYS["g"].append("_aexit")
 
 
 def check_churn(profile: plimsoll.Profile) -> int:

@@ -13,11 +13,12 @@ import harness
 import plimsoll
 import task_rules
 
+KNOWS = sys.version_info >= (3, 14) or not harness.FREE_THREADED
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython tells where its tasks are since 3.14")
+@pytest.mark.skipif(not KNOWS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
 def test_what_runs_is_below_the_tasks_that_await_it(tmp_path: pathlib.Path) -> None:
     # GIVEN tasks that work in turn, awaited in every way there is; and callbacks, which are no tasks
     path = tmp_path / "attached.plim"
@@ -36,7 +37,7 @@ def test_what_runs_is_below_the_tasks_that_await_it(tmp_path: pathlib.Path) -> N
     assert set(found) >= {*truth} - {"in_wait"}, found
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython tells where its tasks are since 3.14")
+@pytest.mark.skipif(not KNOWS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
 def test_top_shows_what_runs_below_the_tasks_that_await_it() -> None:
     # GIVEN tasks that work in turn, awaited in every way there is
     with harness.Running([sys.executable, harness.TARGETS / "awaited.py", "waits"]) as running:
@@ -61,8 +62,8 @@ def test_says_what_it_cannot() -> None:
         assert apart.notices[0].startswith("plimsoll: --tasks takes looks from the process's own CPUs")
         top = harness.plimsoll_command("top", pid, "--tasks", "--apart").expect(2)
         assert top.notices[0].startswith("plimsoll: --tasks takes looks from the process's own CPUs")
-        # and of a version that does not tell where they are, that it does not
-        if sys.version_info < (3, 14):
-            version = platform.python_version() + ("t" if harness.FREE_THREADED else "")
+        # and of a version of which it is not known where they are, that it is not
+        if not KNOWS:
+            version = platform.python_version() + "t"
             refused = harness.plimsoll_command("attach", pid, "--tasks").expect(1)
             assert refused.notices[0].startswith(f"plimsoll: the tasks of Python {version} cannot be read")

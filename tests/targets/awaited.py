@@ -1,7 +1,7 @@
 """Asyncio tasks that are awaited in every way there is, and work in functions of their own.
 
 Prints, for each of these functions, what may stand above it: stacks of [function, line], the line 0 where it does not
-matter; those of CPython 3.14 and later. With an argument, a line of standard input is awaited first.
+matter. With an argument, a line of standard input is awaited first.
 """
 
 import asyncio
@@ -15,6 +15,10 @@ with open(__file__, encoding="utf-8") as source:
     for number, text in enumerate(source, 1):
         if "  # >" in text:
             LINES[text.split("  # >")[1].strip()] = number
+
+
+HAS_GROUPS = sys.version_info >= (3, 11)
+HAS_EAGER = sys.version_info >= (3, 12)
 
 
 def burn():
@@ -34,6 +38,7 @@ def in_generator(): burn()
 def in_deep(): burn()
 def in_eager(): burn()
 def in_callback(): burn()
+def in_waited_for(): burn()
 def in_wait(): time.sleep(0.001)
 
 
@@ -50,8 +55,9 @@ def make(work, name):
 
 
 async def group():
-    async with asyncio.TaskGroup() as members:  # >group
-        members.create_task(turns(in_group), name="member")
+    if HAS_GROUPS:
+        async with asyncio.TaskGroup() as members:  # >group
+            members.create_task(turns(in_group), name="member")
 
 
 async def unnamed():
@@ -100,7 +106,14 @@ async def works_at_once():
     await turns(in_eager)  # >works_at_once
 
 
+async def waits_for_first():
+    for task in [make(in_waited_for, "first")]:
+        await asyncio.wait([task], return_when=asyncio.FIRST_COMPLETED)  # >waits_for_first
+
+
 async def hurries():
+    if not HAS_EAGER:
+        return
     for _ in range(ROUNDS):
         begun = asyncio.Task(works_for_a_moment(), loop=asyncio.get_running_loop(), eager_start=True, name="quick")
         await begun
@@ -128,7 +141,8 @@ async def main():
     adopted = make(in_adopted, "adopted")
     asyncio.get_running_loop().call_soon(call_again, ROUNDS)
     await asyncio.gather(group(), unnamed(), waits_for(shared), waits_for(shared), guard(), in_time(), reads(),  # >main
-                         outer(), hurries(), asyncio.create_task(waits_for(adopted), name="foster"), waits())
+                         outer(), hurries(), waits_for_first(), waits(),
+                         asyncio.create_task(waits_for(adopted), name="foster"))
     await lonely  # >main_at_last
 
 
@@ -146,9 +160,10 @@ def frames(*names):
 
 TOP = frames("[task main / ▲]", "main")
 LAST = [["[task main / ▲]", 0], ["main", LINES["main_at_last"]]]
-GROUP = frames("[task group]", "group", "__aexit__", "_aexit")
+LEAVES = ["__aexit__", "_aexit"] if hasattr(getattr(asyncio, "TaskGroup", None), "_aexit") else ["__aexit__"]
+GROUP = frames("[task group]", "group", *LEAVES)
 EAGER = frames("[task eager]", "works_at_once")
-print(json.dumps({
+truth = {
     "in_group": [TOP + GROUP + frames("[task member]", "turns")],
     "in_unnamed": [TOP + frames("[task unnamed]", "unnamed", "turns")],
     "in_shared": [frames("[several tasks]", "[task shared]", "turns")],
@@ -161,10 +176,18 @@ print(json.dumps({
     "in_eager": [frames("[task quick]", "works_for_a_moment"), [["[task eager]", 0], ["works_at_once", 0]],
                  TOP + frames("[task hurries]", "hurries") + EAGER + frames("turns")],
     "in_wait": [TOP + frames("[task waits]", "waits", "turns")],
+    "in_waited_for": [TOP + frames("[task waits_for_first]", "waits_for_first", "wait", "_wait") +
+                      frames("[task first]", "turns")],
     "in_callback": [],
-}), flush=True)
+}
+if not HAS_GROUPS:
+    del truth["in_group"]
+if not HAS_EAGER:
+    del truth["in_eager"]
+print(json.dumps(truth), flush=True)
 if len(sys.argv) > 1:
     sys.stdin.readline()
-runner = asyncio.Runner(loop_factory=Loop)
-runner.run(main())
-runner.close()
+loop = Loop()
+asyncio.set_event_loop(loop)
+loop.run_until_complete(main())
+loop.close()

@@ -52,7 +52,17 @@ async def by_generator(name, depth):
         work()
 
 
-WAYS = (by_await, by_shield, by_gather, by_group, by_generator)
+async def by_wait(name, depth):
+    await asyncio.wait([make(f"{name}:w{i}", depth) for i in range(2)])
+
+
+async def by_time(name, depth):
+    await asyncio.wait_for(make(name + ":l0", depth), 1000)
+
+
+WAYS = (by_await, by_shield, by_gather, by_generator, by_wait, by_time)
+if sys.version_info >= (3, 11):
+    WAYS += (by_group,)
 
 
 async def node(name, depth):
@@ -68,10 +78,11 @@ async def node(name, depth):
 
 
 async def main():
-    asyncio.current_task().set_name("r")
     while time.process_time() < END:
         await node("r", 5)
 
 
-asyncio.run(main())
+loop = asyncio.new_event_loop()
+loop.run_until_complete(loop.create_task(main(), name="r"))  # named before its first line
+loop.close()
 print(json.dumps({"made": made}))
