@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "Answer", "Change", "Changes", "Group", "Groups", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
+    "Answer", "Change", "Changes", "Frame", "Group", "Groups", "Heap", "Object", "Native", "Path", "PathPattern", "PathStep", "Pending", "Rule", "Taken",
     "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
 ]
 
@@ -91,11 +91,21 @@ class Rule:
     #: Of this very class only, not of its subclasses.
     exactly: bool = False
 
+    #: In views (:meth:`Heap.view`): what objects of the class take into themselves: attributes by name, or ``"*"``, all
+    #: that only they keep alive.
+    parts: "Sequence[str]" = ()
+
+    def _classes(self) -> str:
+        if not isinstance(self.classes, type):
+            return self.classes
+        module = self.classes.__module__
+        return self.classes.__qualname__ if module == "builtins" else f"{module}.{self.classes.__qualname__}"
+
+    def _view(self) -> str:
+        return f"{self._classes()}: {', '.join(self.parts)}"
+
     def _row(self) -> "tuple[str, bool, str, list[int]]":
-        classes = self.classes
-        if isinstance(classes, type):
-            module = classes.__module__
-            classes = classes.__qualname__ if module == "builtins" else f"{module}.{classes.__qualname__}"
+        classes = self._classes()
         native = self.native
         numbers = [] if native is None else [native.pointer, native.length, native.unit,
                                              -1 if native.owned is None else native.owned]
@@ -301,6 +311,20 @@ class Answer(_Table["tuple[Any, ...]"]):
 
 
 @dataclass(frozen=True)
+class Frame:
+    """A call on the stack that allocated an object."""
+
+    function: str
+    #: Empty: no Python code was running.
+    file: str
+    #: 0: not known.
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.file}:{self.line})" if self.file else self.function
+
+
+@dataclass(frozen=True)
 class Path:
     """A way from a root to an object: who holds whom, and how."""
 
@@ -313,6 +337,34 @@ class Path:
     def __str__(self) -> str:
         steps = [f"{holder}{edge}" for holder, edge in zip(self.holders[1:], self.edges[1:])]
         return " -> ".join([*steps, str(self.end)])
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """What many paths have in common: objects of one class, which hold the next ones in the same way."""
+
+    #: One of them.
+    holder: "Object"
+    holders: int
+    text: str
+    edge: str
+    #: Some of them are held by others of them, in the same way: a linked list is one step.
+    repeats: bool
+
+    def __str__(self) -> str:
+        return f"{self.text}{self.edge}{' (repeated)' if self.repeats else ''}"
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """Ways from a root to an object that pass the same classes by the same attributes."""
+
+    #: From the root on.
+    steps: "tuple[PathStep, ...]"
+    end: "Object"
+
+    def __str__(self) -> str:
+        return " -> ".join([*(str(step) for step in self.steps[1:]), str(self.end)])
 
 
 class Object:
@@ -377,6 +429,19 @@ class Object:
         found = self._heap._data.paths(node=self.number, most=limit)
         return [Path(tuple(Object(self._heap, number) for number, _ in steps), tuple(edge for _, edge in steps), self)
                 for steps in found]
+
+    def path_patterns(self, limit: int = 30) -> "list[PathPattern]":
+        """All ways from a root to it that differ in the classes or attributes that they pass, those with the fewest steps
+        first. For objects that very many hold the search is bounded, and may find fewer than there are."""
+        patterns, _more = self._heap._data.path_patterns(node=self.number, most=limit)
+        return [PathPattern(tuple(PathStep(Object(self._heap, holder), count, words, edge, repeats)
+                                  for holder, count, words, edge, repeats in steps), self) for steps in patterns]
+
+    def allocation_stack(self) -> "Optional[list[Frame]]":
+        """Who allocated it, the innermost frame first; None if that was not recorded. It was if allocations were being
+        recorded at both times: all of them, or those that were sampled."""
+        frames = self._heap._data.allocation_stack(self.number)
+        return None if frames is None else [Frame(*frame) for frame in frames]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Object) and (self._heap, self.number) == (other._heap, other.number)
@@ -497,8 +562,18 @@ class Heap:
 
     def groups(self, by: str = "place", type: str = "") -> Groups:
         """The objects, or those of a class, by where they are held (``"place"``), by the classes of what holds them
-        (``"referrers"``), or by ``"module"``, ``"generation"`` or ``"size"``."""
+        (``"referrers"``), by ``"module"``, ``"generation"`` or ``"size"``; or by what allocated them, if allocations were
+        being recorded: ``"allocation-site"`` or ``"allocation-stack"``."""
         return Groups([Group(*row) for row in self._data.groups(by, type)])
+
+    def view(self, *stages: "Union[str, Rule]") -> "Heap":
+        """The same heap with several objects as one; it can be asked all that this one can.
+
+        A stage is ``"parts"`` (an object with its dict and other insides), ``"module"`` (a module with its classes,
+        functions and constants), or a :class:`Rule` with ``parts``, or rules as text (``"app.Cache: entries"``). Each is
+        applied to what those before it have made, rules and modules to parts. ValueError if there is no such view.
+        """
+        return Heap(self._data.view([stage._view() if isinstance(stage, Rule) else stage for stage in stages]), self._path)
 
     def duplicates(self, limit: "Optional[int]" = None) -> Answer:
         """str and bytes that are there more than once, the most waste first."""
