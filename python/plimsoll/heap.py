@@ -26,20 +26,20 @@ import sys
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Iterator, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 
 from plimsoll import _core
 from plimsoll._files import write_private
+from plimsoll._heap_tables import Answer, Change, Changes, Group, Groups, TypeRow, Types, bytes_text
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "Answer", "Change", "Changes", "Group", "Groups", "Heap", "Object", "Native", "Path", "Pending", "Rule", "Taken",
-    "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
+    "Answer", "Change", "Changes", "Frame", "Group", "Groups", "Heap", "Native", "Object", "Path", "PathPattern",
+    "PathStep", "Pending", "Rule", "Taken", "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
 ]
 
-Row = TypeVar("Row")
 # With the process id, which a fork changes, it tells processes apart.
 _TOKEN = os.urandom(8).hex()
 
@@ -91,11 +91,21 @@ class Rule:
     #: Of this very class only, not of its subclasses.
     exactly: bool = False
 
+    #: In views (:meth:`Heap.view`): what objects of the class take into themselves: attributes by name, or ``"*"``, all
+    #: that only they keep alive.
+    parts: "Sequence[str]" = ()
+
+    def _classes(self) -> str:
+        if not isinstance(self.classes, type):
+            return self.classes
+        module = self.classes.__module__
+        return self.classes.__qualname__ if module == "builtins" else f"{module}.{self.classes.__qualname__}"
+
+    def _view(self) -> str:
+        return f"{self._classes()}: {', '.join(self.parts)}"
+
     def _row(self) -> "tuple[str, bool, str, list[int]]":
-        classes = self.classes
-        if isinstance(classes, type):
-            module = classes.__module__
-            classes = classes.__qualname__ if module == "builtins" else f"{module}.{classes.__qualname__}"
+        classes = self._classes()
         native = self.native
         numbers = [] if native is None else [native.pointer, native.length, native.unit,
                                              -1 if native.owned is None else native.owned]
@@ -174,130 +184,18 @@ def _taken(path: str, told: "dict[str, int]") -> Taken:
                  told["stop_ns"] / 1e9)
 
 
-def _bytes(count: float) -> str:
-    sign, count = ("-", -count) if count < 0 else ("", count)
-    units = ["B", "kB", "MB", "GB", "TB"]
-    while count >= 999.5 and len(units) > 1:
-        count /= 1000
-        del units[0]
-    return f"{sign}{count:.0f} {units[0]}" if units[0] == "B" else f"{sign}{count:.3g} {units[0]}"
+@dataclass(frozen=True)
+class Frame:
+    """A call on the stack that allocated an object."""
 
-
-class _Table(Sequence[Row], Generic[Row]):
-    """Rows that print as a table."""
-
-    _head: "tuple[str, ...]" = ()
-
-    def __init__(self, rows: "list[Row]") -> None:
-        self._rows = rows
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def _cells(self, row: Row) -> "tuple[str, ...]":
-        raise NotImplementedError
+    function: str
+    #: Empty: no Python code was running.
+    file: str
+    #: 0: not known.
+    line: int
 
     def __str__(self) -> str:
-        cells = [self._head, *(self._cells(row) for row in self._rows[:20])]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(self._head) - 1)]
-        shown = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]) for row in cells]
-        if len(self._rows) > 20:
-            shown.append(f"... and {len(self._rows) - 20} more")
-        return "\n".join(shown)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in self._head)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>"
-                       for row in self._rows[:50])
-        return f"<table><tr>{head}</tr>{rows}</table>"
-
-
-@dataclass(frozen=True)
-class TypeRow:
-    """The objects of one class."""
-
-    type: str
-    count: int
-    size: int
-    #: What would be freed with all of them.
-    retained: int
-
-
-class Types(_Table[TypeRow]):
-    """Classes, the one that takes most memory first."""
-
-    _head = ("count", "size", "retained", "class")
-
-    def _cells(self, row: TypeRow) -> "tuple[str, ...]":
-        return f"{row.count:,}", _bytes(row.size), _bytes(row.retained), row.type
-
-
-@dataclass(frozen=True)
-class Change:
-    """How the objects of a class differ between two snapshots."""
-
-    type: str
-    count_before: int
-    count_after: int
-    size_before: int
-    size_after: int
-    #: Objects that only the second snapshot has; 0 if the snapshots are of different processes.
-    new: int
-
-
-class Changes(_Table[Change]):
-    """Classes by the change of their size, growth first."""
-
-    _head = ("size change", "count change", "new", "class")
-
-    def _cells(self, row: Change) -> "tuple[str, ...]":
-        grown = row.size_after - row.size_before
-        return (f"{'+' if grown > 0 else ''}{_bytes(grown)}", f"{row.count_after - row.count_before:+,}",
-                f"{row.new:,}", row.type)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Objects that are alike in something."""
-
-    name: str
-    count: int
-    size: int
-    #: What would be freed with all of them.
-    retained: int
-
-
-class Groups(_Table[Group]):
-    """Groups of objects, the one that takes most memory first."""
-
-    _head = ("count", "size", "retained", "group")
-
-    def _cells(self, row: Group) -> "tuple[str, ...]":
-        return f"{row.count:,}", _bytes(row.size), _bytes(row.retained), row.name
-
-
-class Answer(_Table["tuple[Any, ...]"]):
-    """What a statement gives: rows are tuples."""
-
-    def __init__(self, columns: "tuple[str, ...]", rows: "list[tuple[Any, ...]]", more: bool) -> None:
-        super().__init__(rows)
-        self.columns = self._head = columns
-        #: Whether there are more rows than were asked for.
-        self.more = more
-
-    def _cells(self, row: "tuple[Any, ...]") -> "tuple[str, ...]":
-        return tuple("" if value is None else str(value) for value in row)
-
-    def dicts(self) -> "list[dict[str, Any]]":
-        """The rows by the names of their columns."""
-        return [dict(zip(self.columns, row)) for row in self._rows]
+        return f"{self.function} ({self.file}:{self.line})" if self.file else self.function
 
 
 @dataclass(frozen=True)
@@ -313,6 +211,34 @@ class Path:
     def __str__(self) -> str:
         steps = [f"{holder}{edge}" for holder, edge in zip(self.holders[1:], self.edges[1:])]
         return " -> ".join([*steps, str(self.end)])
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """What many paths have in common: objects of one class, which hold the next ones in the same way."""
+
+    #: One of them.
+    holder: "Object"
+    holders: int
+    text: str
+    edge: str
+    #: Some of them are held by others of them, in the same way: a linked list is one step.
+    repeats: bool
+
+    def __str__(self) -> str:
+        return f"{self.text}{self.edge}{' (repeated)' if self.repeats else ''}"
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """Ways from a root to an object that pass the same classes by the same attributes."""
+
+    #: From the root on.
+    steps: "tuple[PathStep, ...]"
+    end: "Object"
+
+    def __str__(self) -> str:
+        return " -> ".join([*(str(step) for step in self.steps[1:]), str(self.end)])
 
 
 class Object:
@@ -378,6 +304,19 @@ class Object:
         return [Path(tuple(Object(self._heap, number) for number, _ in steps), tuple(edge for _, edge in steps), self)
                 for steps in found]
 
+    def path_patterns(self, limit: int = 30) -> "list[PathPattern]":
+        """All ways from a root to it that differ in the classes or attributes that they pass, the shortest first. For
+        objects that very many hold the search is bounded, and may find fewer than there are."""
+        patterns, _more = self._heap._data.path_patterns(node=self.number, most=limit)
+        return [PathPattern(tuple(PathStep(Object(self._heap, holder), count, words, edge, repeats)
+                                  for holder, count, words, edge, repeats in steps), self) for steps in patterns]
+
+    def allocation_stack(self) -> "Optional[list[Frame]]":
+        """Who allocated it, the innermost frame first; None if that was not recorded. It was if allocations were being
+        recorded at both times: all of them, or those that were sampled."""
+        frames = self._heap._data.allocation_stack(self.number)
+        return None if frames is None else [Frame(*frame) for frame in frames]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Object) and (self._heap, self.number) == (other._heap, other.number)
 
@@ -390,7 +329,7 @@ class Object:
         return f"{self.type} {self.text}" if self._row[5] else self.text
 
     def __repr__(self) -> str:
-        return f"<plimsoll.heap.Object {self} at {self.address:#x}: {_bytes(self.size)}>"
+        return f"<plimsoll.heap.Object {self} at {self.address:#x}: {bytes_text(self.size)}>"
 
 
 class Heap:
@@ -497,8 +436,19 @@ class Heap:
 
     def groups(self, by: str = "place", type: str = "") -> Groups:
         """The objects, or those of a class, by where they are held (``"place"``), by the classes of what holds them
-        (``"referrers"``), or by ``"module"``, ``"generation"`` or ``"size"``."""
+        (``"referrers"``), by ``"module"``, ``"generation"`` or ``"size"``; or by what allocated them, if allocations
+        were being recorded: ``"allocation-site"`` or ``"allocation-stack"``."""
         return Groups([Group(*row) for row in self._data.groups(by, type)])
+
+    def view(self, *stages: "Union[str, Rule]") -> "Heap":
+        """The same heap with several objects as one; it can be asked all that this one can.
+
+        A stage is ``"parts"`` (an object with its dict and other insides), ``"module"`` (a module with its classes,
+        functions and constants), or a :class:`Rule` with ``parts``, or rules as text (``"app.Cache: entries"``). Each
+        is applied to what those before it have made, rules and modules to parts. ValueError if there is no such view.
+        """
+        words = [stage._view() if isinstance(stage, Rule) else stage for stage in stages]
+        return Heap(self._data.view(words), self._path)
 
     def duplicates(self, limit: "Optional[int]" = None) -> Answer:
         """str and bytes that are there more than once, the most waste first."""
@@ -524,7 +474,7 @@ class Heap:
         write_private(path, self._data.exported(path, format))
 
     def __repr__(self) -> str:
-        return (f"<plimsoll.heap.Heap: {len(self):,} objects, {_bytes(sum(self.size))}"
+        return (f"<plimsoll.heap.Heap: {len(self):,} objects, {bytes_text(sum(self.size))}"
                 f"{'' if self.complete else ', incomplete'}>")
 
     def _repr_html_(self) -> str:

@@ -48,6 +48,13 @@ class BlockMap {
     if (word != 0) leaf[place_of(at)] = 0;
     return word;
   }
+  // The block's word.
+  [[nodiscard]] Word get(const void* block) const {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
+    if ((at & (kStep - 1)) != 0 || at >= kEnd || tables_ == nullptr) return 0;
+    const Word* leaf = tables_[at >> kLeafShift];
+    return leaf != nullptr ? leaf[place_of(at)] : 0;
+  }
   // visit(const void* block, Word) for all that have one, by address.
   template <typename Visit>
   void for_each(Visit visit) const {

@@ -479,6 +479,13 @@ void lock_exact() {
   if (exact_is_made) exact->is_locked.store(true);
 }
 
+std::uint32_t stack_at(const void* block) {
+  if (!is_recording()) return 0;
+  const Books books;
+  const BlockMap::Word token = exact->blocks.get(block);
+  return token != 0 ? exact->ledger->stack_of(token) : 0;
+}
+
 void pause_exact() {
   if (!is_recording()) return;
   const Books books;

@@ -55,6 +55,9 @@ void abandon_exact();
 void close_exact_epoch();
 // The allocators may be called by several threads at the same time from now on.
 void lock_exact();
+// The number of the stack that allocated the living block of an object at this address; 0 if it is not booked. Needs
+// the GIL, and also answers in the child of a fork.
+[[nodiscard]] std::uint32_t stack_at(const void* block);
 // While paused, what is allocated is not booked; what is freed is.
 void pause_exact();
 void resume_exact();

@@ -107,6 +107,8 @@ Ledger::Facts Ledger::facts_of(Token token, const void* at) const {
   return facts;
 }
 
+std::uint32_t Ledger::stack_of(Token token) const { return sites_[token & (kMostSites - 1)].stack; }
+
 Ledger::Sum Ledger::peak_of(const Site& site) const {
   const bool is_kept = site.version == version_;
   const std::int64_t blocks = is_kept ? site.at_peak : site.live;

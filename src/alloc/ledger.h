@@ -69,6 +69,7 @@ class Ledger {
     std::size_t size = 0;
   };
   [[nodiscard]] Facts facts_of(Token token, const void* at) const;
+  [[nodiscard]] std::uint32_t stack_of(Token token) const;
 
  private:
   static constexpr unsigned kSiteBits = 24;

@@ -50,6 +50,13 @@ std::optional<SampledBlock> SampledBlocks::find(const void* at) const {
   return found == large_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<SampledBlock> SampledBlocks::find_living(const void* at) const {
+  if (!is_small(at)) return find(at);
+  const std::size_t number = slot_of(at);
+  const bool lives = number < touched_ && slots_[number].is_used && at == region_ + number * kSlotBytes;
+  return lives ? std::optional(slots_[number].block) : std::nullopt;
+}
+
 void SampledBlocks::forget(const void* at) {
   if (!is_small(at)) {
     if (large_.erase(reinterpret_cast<std::uintptr_t>(at)) != 0)

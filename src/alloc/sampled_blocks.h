@@ -52,6 +52,8 @@ class SampledBlocks {
   void track(const void* at, const SampledBlock& block);
   // What is known of a block; nothing if it is not sampled.
   [[nodiscard]] std::optional<SampledBlock> find(const void* at) const;
+  // Likewise of any address, also of one at which no block begins, or none that lives.
+  [[nodiscard]] std::optional<SampledBlock> find_living(const void* at) const;
   // It is about to be freed; the slot of a small one is free from now on.
   void forget(const void* at);
   // Large ones may have been freed without a word.

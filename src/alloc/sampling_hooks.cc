@@ -532,6 +532,13 @@ Status lock_heap() {
   return Ok{};
 }
 
+std::optional<std::uint64_t> sample_at(const void* block) {
+  if (!is_sampling() || !hooks->blocks.may_be_sampled(block)) return std::nullopt;
+  const std::lock_guard guard(hooks->mutex);
+  const std::optional<SampledBlock> found = hooks->blocks.find_living(block);
+  return found && found->session == hooks->session ? std::optional(found->number) : std::nullopt;
+}
+
 void pause_sampling() {
   if (!hooks_are_made) return;
   const std::lock_guard guard(hooks->mutex);

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "alloc/allocator_table.h"
 #include "alloc/sampled_blocks.h"
@@ -52,6 +53,9 @@ Stopped stop_sampling();
 void abandon_sampling();
 // The allocators may be called by several threads at the same time from now on.
 Status lock_heap();
+// The number of the living block of this recording at this address; nothing if it is no sample. Needs the GIL, and also
+// answers in the child of a fork.
+[[nodiscard]] std::optional<std::uint64_t> sample_at(const void* block);
 // While paused, allocations are not sampled; frees are.
 void pause_sampling();
 void resume_sampling();

@@ -110,6 +110,17 @@ bool ExactRecorder::find_stack(CallNode number, Sample& sample, Resolver& resolv
   return is_known;
 }
 
+bool ExactRecorder::find_names(CallNode number, std::vector<NamedFrame>& frames) const {
+  frames.clear();
+  if (number == 0 || number >= nodes_.size()) return false;
+  for (CallNode at = number; at != 0 && nodes_[at].kind == CallNodeInfo::Kind::kFrame; at = nodes_[at].parent) {
+    const ResolvedNode& node = nodes_[at];
+    if (!node.is_known) return false;
+    if (node.code != nullptr) frames.push_back({node.code, node.frame.at.line});
+  }
+  return true;
+}
+
 void ExactRecorder::pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
   epoch_ends_[batch.epoch] = batch.time_ns;
   for (const ExactRow& row : merged(batch.rows)) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capture/call_tree.h"
+#include "capture/living_stacks.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
 
@@ -53,6 +54,10 @@ class ExactRecorder {
   static constexpr std::uint32_t kWantsEpoch = 1;
   std::atomic<std::uint32_t>& attention() { return attention_; }
   std::atomic<std::int64_t>& clock() { return clock_ns_; }
+
+  // The frames of a stack that was collected, innermost first; false if it is not known. For the drain thread, or while
+  // it does nothing.
+  bool find_names(CallNode number, std::vector<NamedFrame>& frames) const;
 
   // For the drain thread. Takes over what there is, before the resolver forgets any code object.
   void collect(Resolver& resolver);

@@ -129,8 +129,9 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
 }
 
 bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& block,
-                                  std::span<const cpython::PyFrame> frames) {
-  if (!resolve_frames(raw, frames, Codes::kForget)) return false;
+                                  std::span<const cpython::PyFrame> frames, LivingStacks& living) {
+  if (!resolve_frames(raw, frames, Codes::kKeep)) return false;
+  living.allocated(block.number, frames_, codes_);
   const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
   Allocation allocation;
   allocation.sample = sample_of(raw, tags.get());

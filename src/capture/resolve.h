@@ -7,6 +7,7 @@
 
 #include "capture/code_registry.h"
 #include "capture/interleave.h"
+#include "capture/living_stacks.h"
 #include "capture/loop_calls.h"
 #include "capture/native_resolver.h"
 #include "capture/raw_sample.h"
@@ -48,8 +49,9 @@ class Resolver {
   bool resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
                       std::span<const cpython::PyFrame> awaiting, bool& is_matched);
 
-  // Likewise for a sampled allocation.
-  bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames);
+  // Likewise for a sampled allocation, whose stack `living` keeps.
+  bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames,
+                          LivingStacks& living);
 
   // One frame, as it was at a time. False if its code object is not known. `code` is null if it is not to be shown.
   bool resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/clock.h"
+#include "base/inside.h"
 #include "capture/loop_calls.h"
 #include "capture/native_sample.h"
 #include "capture/own_thread.h"
@@ -143,10 +144,9 @@ void Session::run() {
     wake_.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
     if (!is_crowded)
-      wake_.wait_for(lock, std::chrono::nanoseconds(interval),
-                     [this] {
-                       return stop_requested_ || flushes_requested_ != flushes_done_ || allocations_->needs_room();
-                     });
+      wake_.wait_for(lock, std::chrono::nanoseconds(interval), [this] {
+        return stop_requested_ || flushes_requested_ != flushes_done_ || allocations_->needs_room();
+      });
   }
 }
 
@@ -238,11 +238,34 @@ void Session::look_at_modules(std::int64_t now_ns) {
 
 void Session::take_allocation(const RawSample& raw, std::span<const std::byte> rest) {
   if (raw.kind == RawSample::Kind::kRelease)
-    return sink_->release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
+    return take_release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
   const auto& block = *reinterpret_cast<const RawAllocation*>(rest.data());
   tell_of_threads();
-  if (!resolver_.resolve_allocation(raw, block, frames_in(rest.subspan(sizeof(RawAllocation)))))
+  if (!resolver_.resolve_allocation(raw, block, frames_in(rest.subspan(sizeof(RawAllocation))), living_stacks_))
     sampler_->count_drop(DropReason::kUnknownCode, 0);
+}
+
+void Session::take_release(std::int64_t time_ns, const RawRelease& release) {
+  if (release.is_freed != 0) living_stacks_.freed(release.number);
+  sink_->release(time_ns, release);
+}
+
+std::unique_lock<std::timed_mutex> Session::catch_up() {
+  // Longer than any drain takes; the drain thread may wait for a module that is being loaded, and its loader for us.
+  constexpr std::chrono::milliseconds kLongestDrain{500};
+  std::unique_lock lock(work_mutex_, kLongestDrain);
+  if (!lock.owns_lock()) return lock;
+  if (is_complete_.load()) {
+    lock.unlock();
+    return lock;
+  }
+  inside([&] {
+    if (exact_ != nullptr) exact_->collect(resolver_);
+    tell_of_threads();
+    ring_.drain([this](std::span<const std::byte> record) { take(record); });
+    return 0;
+  });
+  return lock;
 }
 
 void Session::housekeeping(std::int64_t now_ns) {

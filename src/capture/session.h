@@ -89,6 +89,12 @@ class Session {
   // Null if allocations are not recorded exactly.
   ExactRecorder* exact() { return exact_.get(); }
 
+  // While the lock is held, no thread of ours is at work, and living_stacks() and the stacks of exact() know all that
+  // was allocated before the call, but for what other threads are about to note. In the child of a fork it still holds.
+  // Not locked: the recording has ended, or its thread waits for who calls.
+  std::unique_lock<std::timed_mutex> catch_up();
+  [[nodiscard]] const LivingStacks& living_stacks() const { return living_stacks_; }
+
  private:
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
           std::unique_ptr<SampleSink> sink);
@@ -105,6 +111,7 @@ class Session {
   // Resolves and passes on a tick's sample; false if it cannot be.
   bool take_tick(const RawSample& raw, std::span<const std::byte> rest);
   void take_allocation(const RawSample& raw, std::span<const std::byte> rest);
+  void take_release(std::int64_t time_ns, const RawRelease& release);
   void housekeeping(std::int64_t now_ns);
   // Learns what was loaded or unloaded.
   void look_at_modules(std::int64_t now_ns);
@@ -126,6 +133,7 @@ class Session {
   const bool tells_tasks_;  // asyncio's, with those who await them
   Resolver resolver_;
   LastStacks last_stacks_;
+  LivingStacks living_stacks_;                // of sampled allocations
   std::vector<ThreadSerial> ended_;           // whose records may still be in the ring
   std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::unique_ptr<CpuSampler> sampler_;
@@ -150,8 +158,8 @@ class Session {
   std::atomic<std::int64_t> final_process_cpu_ns_{-1};
   std::atomic<std::int64_t> end_ns_{0};
 
-  std::mutex work_mutex_;     // held by the drain thread while it works
-  mutable std::mutex mutex_;  // guards the members below
+  std::timed_mutex work_mutex_;  // held by the drain thread while it works
+  mutable std::mutex mutex_;     // guards the members below
   std::condition_variable wake_;
   bool stop_requested_ = false;
   std::uint64_t flushes_requested_ = 0;

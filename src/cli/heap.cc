@@ -6,18 +6,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "cli/exit_code.h"
 #include "cli/heap_take.h"
 #include "cli/render_answer.h"
 #include "cli/render_heap_memory.h"
+#include "cli/render_heap_patterns.h"
 #include "cli/suggest.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/heap_formats.h"
 #include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
+#include "heap/views.h"
 #include "sql/query.h"
 
 namespace plimsoll::cli {
@@ -45,12 +49,15 @@ class Heap final : public Command {
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
+           "  plimsoll heap show app.heap paths --all --of app.Session   all the ways, by classes and attributes\n"
+           "  plimsoll heap show app.heap tree --view module         the same with a module as one object\n"
            "  plimsoll heap show app.heap suspects                   where memory piles up\n"
            "  plimsoll heap show app.heap duplicates                 str and bytes that are there more than once\n"
            "  plimsoll heap show app.heap waste                      empty containers, and room that they do not need\n"
            "  plimsoll heap show app.heap arenas                     what keeps memory from going back to the system\n"
            "  plimsoll heap show app.heap rss                        what the process's memory is used for\n"
            "  plimsoll heap show app.heap groups --by place          objects by the attribute that holds them\n"
+           "  plimsoll heap show app.heap groups --by allocation-site    by what allocated them, if that was recorded\n"
            "  plimsoll heap diff before.heap after.heap              what has grown\n"
            "  plimsoll heap diff 1.heap 2.heap 3.heap                what came before 2.heap and has stayed: leaks\n"
            "  plimsoll heap query app.heap 'select type, count(*), sum(size) from objects where holders = 1 group by "
@@ -89,7 +96,7 @@ class Heap final : public Command {
 
  private:
   void add_common(CLI::App& app) {
-    app.add_option("--limit", limit_, "At most N rows (30) or paths (5); 0 = all")->type_name("N");
+    app.add_option("--limit", limit_, "At most N rows (30) or paths (5; 30 with --all); 0 = all")->type_name("N");
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -114,15 +121,32 @@ class Heap final : public Command {
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
     app.add_option("VIEW", view_, "types (default), tree, paths, suspects, groups, duplicates, waste, arenas or rss")
         ->type_name("");
-    app.add_option("--by", by_, "groups: by place (default), referrers, module, generation or size")->type_name("WHAT");
+    app.add_option(
+           "--by", by_,
+           "groups: by place (default), referrers, module, generation, size; or, of snapshots taken while allocations "
+           "were recorded, allocation-site or allocation-stack")
+        ->type_name("WHAT");
     app.add_option(
            "--of", object_,
            "tree, paths: of the object at an address (0x7f...), or of the largest of a class; groups: of a class")
         ->type_name("OBJECT");
-    app.add_flag("--raw", is_raw_, "tree: dicts of modules, classes and instances as objects of their own");
+    add_view(app);
+    app.add_flag("--raw", is_raw_, "The same as --view raw");
+    app.add_flag("--all", is_all_,
+                 "paths: all that differ in the classes or attributes that they pass, with how many objects do");
     app.add_option("--sort", sort_, "types: by size (default), retained or count")->type_name("size|retained|count");
     app.add_option("--depth", depth_, "tree: at most N levels (8)")->type_name("N");
     add_common(app);
+  }
+  void add_view(CLI::App& app) {
+    app.add_option(
+           "--view", seen_as_,
+           "What is one object: raw (default; of tree and suspects: parts), parts (with its __dict__ and other "
+           "insides), module (and its classes, functions and constants), or rules like 'app.Cache: entries, index', "
+           "'app.Row: *' (all that only it keeps alive), or a file of them; may be repeated, each on top of the "
+           "one before")
+        ->type_name("VIEW")
+        ->allow_extra_args(false);
   }
   void add_diff(CLI::App& app) {
     diff_ = &app;
@@ -135,12 +159,14 @@ class Heap final : public Command {
   void add_query(CLI::App& app) {
     query_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
+    add_view(app);
     app.add_option("SQL", statement_, "A select statement; without one, the tables are shown")->type_name("");
     add_common(app);
   }
   void add_export(CLI::App& app) {
     export_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
+    add_view(app);
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
     app.add_option("--format", format_,
                    "heapsnapshot, perfetto or ndjson; else by the name of OUT: .heapsnapshot, .pftrace, .ndjson")
@@ -152,13 +178,13 @@ class Heap final : public Command {
                                                       "duplicates", "waste", "arenas", "rss"};
     if (std::find(kViews.begin(), kViews.end(), view_) == kViews.end())
       return Error{ErrorKind::kUsage, no_such("view", view_, kViews)};
-    if (!heap::group_by(by_))
-      return Error{ErrorKind::kUsage, no_such("--by", by_, {"place", "referrers", "module", "generation", "size"})};
+    if (!heap::group_by(by_)) return Error{ErrorKind::kUsage, no_such("--by", by_, heap::group_names())};
     if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
       return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};
-    const std::int64_t limit = limit_.value_or(view_ == "paths" ? 5 : 30);
+    const std::int64_t limit = limit_.value_or(view_ == "paths" && !is_all_ ? 5 : 30);
     if (limit < 0) return Error{ErrorKind::kUsage, fmt::format("--limit: {} is less than 0", limit)};
     if (depth_ < 0) return Error{ErrorKind::kUsage, fmt::format("--depth: {} is less than 0", depth_)};
+    if (is_all_ && view_ != "paths") return Error{ErrorKind::kUsage, "--all is of paths: heap show FILE paths --all"};
     if (view_ == "paths" && object_.empty())
       return Error{ErrorKind::kUsage, "paths to what? Add --of with a class or the address of an object"};
     options_.limit = static_cast<std::size_t>(limit);
@@ -180,8 +206,31 @@ class Heap final : public Command {
     return take_heap(console, take_);
   }
 
+  // As it is asked to be seen.
+  Result<heap::Snapshot> read_view() {
+    if (is_raw_ && !seen_as_.empty()) return Error{ErrorKind::kUsage, "--raw is --view raw: leave one of them out"};
+    heap::View view;
+    const bool is_of_parts = view_ == "suspects" || view_ == "tree";
+    if (is_of_parts && !is_raw_ && show_->parsed()) view = heap::add_view({}, "parts").take();
+    for (const std::string& words : seen_as_) {
+      Result<heap::View> added = heap::add_view(std::move(view), view_words(words));
+      if (!added.ok()) return added.error();
+      view = added.take();
+    }
+    Result<heap::Snapshot> snapshot = read(file_);
+    if (!snapshot.ok() || view.empty()) return snapshot;
+    return heap::seen_as(snapshot.take(), view);
+  }
+  // Those of a file, if it names one.
+  static std::string view_words(const std::string& words) {
+    if (words == "raw" || words == "parts" || words == "module" || words.find(':') != std::string::npos) return words;
+    std::ifstream file(words);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    return text.find(':') != std::string::npos ? text : words;
+  }
+
   Result<int> run_show(Console& console, const Page& page) {
-    const Result<heap::Snapshot> snapshot = read(file_);
+    const Result<heap::Snapshot> snapshot = read_view();
     if (!snapshot.ok()) return snapshot.error();
     if (snapshot.value().object_count == 0) {
       console.notice(file_ + " holds no objects");
@@ -189,9 +238,7 @@ class Heap final : public Command {
     }
     if (view_ == "duplicates" || view_ == "waste" || view_ == "arenas" || view_ == "rss")
       return show_memory(console, snapshot.value(), page);
-    const bool is_folded = view_ == "suspects" || (view_ == "tree" && !is_raw_);
-    heap::Dominance dominance =
-        is_folded ? heap::folded_dominance(snapshot.value()) : heap::dominance(snapshot.value());
+    const heap::Dominance dominance = heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
     if (view_ == "types") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
@@ -215,9 +262,12 @@ class Heap final : public Command {
       if (!found) return Error{ErrorKind::kUsage, no_object()};
       node = *found;
     }
-    // A dict that is a part has no tree of its own but as an object of its own.
-    if (is_folded && dominance.retained[node] == 0) dominance = heap::dominance(snapshot.value());
     options_.tree.least_retained = 1 + dominance.retained[node] / 1000;
+    if (view_ == "paths" && is_all_) {
+      PLIMSOLL_TRY(console.print(as_json_ ? heap_patterns_json(view, node, options_)
+                                          : render_heap_patterns(view, node, options_, page)));
+      return kFine;
+    }
     if (view_ == "tree") {
       PLIMSOLL_TRY(console.print(as_json_ ? heap_tree_json(view, node, options_)
                                           : render_heap_tree(view, node, options_, page)));
@@ -275,7 +325,7 @@ class Heap final : public Command {
   }
 
   Result<int> run_query(Console& console, const Page& page) {
-    const Result<heap::Snapshot> snapshot = read(file_);
+    const Result<heap::Snapshot> snapshot = read_view();
     if (!snapshot.ok()) return snapshot.error();
     const auto database = sql::HeapDatabase::open(snapshot.value());
     if (!database.ok()) return database.error();
@@ -298,7 +348,7 @@ class Heap final : public Command {
       return Error{ErrorKind::kUsage,
                    "which format? Call the file .heapsnapshot, .pftrace or .ndjson, or add --format"};
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
-    const Result<heap::Snapshot> snapshot = read(file_);
+    const Result<heap::Snapshot> snapshot = read_view();
     if (!snapshot.ok()) return snapshot.error();
     const std::string bytes = formats::write_heap(snapshot.value(), *format);
     if (output_ == "-") {
@@ -315,9 +365,10 @@ class Heap final : public Command {
   std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto",
                                                                    by_ = "place", format_;
   HeapOptions options_;
+  std::vector<std::string> seen_as_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;
-  bool as_json_ = false, is_raw_ = false, with_values_ = false;
+  bool as_json_ = false, is_raw_ = false, is_all_ = false, with_values_ = false;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/hexadecimal.h"
-#include "heap/fold.h"
 #include "heap/object_finder.h"
 
 namespace plimsoll::heap {
@@ -13,13 +12,6 @@ namespace plimsoll::heap {
 Dominance dominance(const Snapshot& snapshot) {
   Dominance result{dominator_tree(snapshot.graph, snapshot.root()), {}};
   result.retained = retained_sizes(result.tree, snapshot.size);
-  return result;
-}
-
-Dominance folded_dominance(const Snapshot& snapshot) {
-  const Folded folded = fold(snapshot);
-  Dominance result{dominator_tree(folded.graph, snapshot.root()), {}};
-  result.retained = retained_sizes(result.tree, folded.size);
   return result;
 }
 
@@ -133,7 +125,12 @@ std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& domin
     if (!address) return std::nullopt;
     const auto last = snapshot.address.begin() + static_cast<std::ptrdiff_t>(snapshot.object_count);
     const auto found = std::lower_bound(snapshot.address.begin(), last, *address);
-    if (found == last || *found != *address) return std::nullopt;
+    if (found == last || *found != *address) {
+      const auto folded =
+          std::lower_bound(snapshot.folded.begin(), snapshot.folded.end(), std::pair(*address, Node{0}));
+      const bool is_folded = folded != snapshot.folded.end() && folded->first == *address;
+      return is_folded ? std::optional(folded->second) : std::nullopt;
+    }
     return static_cast<Node>(found - snapshot.address.begin());
   }
   std::optional<Node> best;

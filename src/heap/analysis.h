@@ -18,8 +18,6 @@ struct Dominance {
   std::vector<std::uint64_t> retained;  // by node
 };
 Dominance dominance(const Snapshot& snapshot);
-// The same with dicts folded into their owners (heap/fold.h): dicts that are parts retain nothing.
-Dominance folded_dominance(const Snapshot& snapshot);
 
 // The objects of one class. `retained` is what would be freed with all of them: objects of the class that another one
 // of the class dominates are not counted again.

@@ -54,35 +54,6 @@ TEST(HeapTree, ShowsWhatRetainsMostFirstAndCountsTheRest) {
   EXPECT_EQ(rows[1].retained, 1000U);
 }
 
-TEST(HeapTree, FoldedAModuleOwnsWhatItsFunctionsReach) {
-  // GIVEN a module whose dict a function elsewhere holds as well
-  const SnapshotDrawing drawing(R"(
-    module: module 48  __dict__=ns
-    ns: dict 200  key>data
-    key: str 50
-    data: list 1000
-    function: function 100  globals=ns
-    modules: [modules] 0  app=module f=function
-  )");
-  const Snapshot snapshot = drawing.snapshot();
-  EXPECT_EQ(dominance(snapshot).retained[drawing["module"]], 48U) << "as it is, the dict belongs to neither";
-  // WHEN
-  const Dominance folded = folded_dominance(snapshot);
-  // THEN the function holds the module, dict and all
-  EXPECT_EQ(folded.retained[drawing["module"]], 48U + 200 + 50 + 1000);
-  EXPECT_EQ(folded.retained[drawing["ns"]], 0U);
-  EXPECT_EQ(folded.tree.parent[drawing["data"]], drawing["module"]);
-  EXPECT_EQ(folded.retained[snapshot.root()], 48U + 200 + 50 + 1000 + 100) << "nothing is lost or counted twice";
-}
-
-TEST(HeapTree, FoldedASharedDictBelongsToItsFirstOwner) {
-  const SnapshotDrawing drawing(
-      "a: app.A 48 __dict__=ns\n b: app.B 48 __dict__=ns\n ns: dict 200\n m: [modules] 0 a b");
-  const Dominance folded = folded_dominance(drawing.snapshot());
-  EXPECT_EQ(folded.retained[drawing["a"]], 248U);
-  EXPECT_EQ(folded.retained[drawing["b"]], 48U);
-}
-
 TEST(HeapFind, ByAddressByClassAndByText) {
   const SnapshotDrawing drawing(kSessions);
   const Snapshot snapshot = drawing.snapshot();

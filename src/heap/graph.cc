@@ -17,4 +17,15 @@ Graph reversed(const Graph& graph) {
   return result;
 }
 
+IncomingEdges incoming_edges(const Graph& graph) {
+  IncomingEdges result;
+  result.first.assign(graph.size() + 1, 0);
+  for (const Node target : graph.targets) ++result.first[target + 1];
+  std::partial_sum(result.first.begin(), result.first.end(), result.first.begin());
+  result.edges.resize(graph.targets.size());
+  std::vector<std::uint32_t> next(result.first.begin(), result.first.end() - 1);
+  for (std::uint32_t edge = 0; edge < graph.targets.size(); ++edge) result.edges[next[graph.targets[edge]]++] = edge;
+  return result;
+}
+
 }  // namespace plimsoll::heap

@@ -28,4 +28,10 @@ struct Graph {
 // The same nodes with every edge turned round.
 Graph reversed(const Graph& graph);
 
+// Edges (indices into Graph::targets) by the node that they lead to: those of node n are edges[first[n]] and on.
+struct IncomingEdges {
+  std::vector<std::uint32_t> first, edges;
+};
+IncomingEdges incoming_edges(const Graph& graph);
+
 }  // namespace plimsoll::heap

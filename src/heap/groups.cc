@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 namespace plimsoll::heap {
 namespace {
 
 constexpr std::array<std::string_view, kGenerationCount> kGenerations{"young",  "middle",      "old",
                                                                       "frozen", "not tracked", "not known"};
+
+// In the order of GroupBy.
+constexpr std::array<std::string_view, 7> kGroupings{"place", "referrers",       "module",          "generation",
+                                                     "size",  "allocation-site", "allocation-stack"};
+
+constexpr std::string_view kNoAllocation = "[not recorded]";
 
 // "json.decoder" of "json.decoder.JSONDecoder"; inner classes are in their module with what is around them.
 std::string module_of(const std::string& type) {
@@ -50,6 +57,32 @@ Places by_size(const Snapshot& snapshot) {
   return result;
 }
 
+enum class Whole : std::uint8_t { kSite, kStack };
+
+Places by_allocation(const Snapshot& snapshot, Whole whole) {
+  constexpr std::size_t kMostFrames = 20;
+  Places result;
+  result.names.emplace_back(kNoAllocation);
+  boost::unordered_flat_map<std::string, std::uint32_t> known;
+  std::vector<std::uint32_t> of_stack(snapshot.allocated.frames.size(), 0);
+  result.names.emplace_back("[root]");
+  result.of.assign(snapshot.type.size(), 1);
+  std::fill_n(result.of.begin(), snapshot.object_count, 0);
+  for (std::size_t i = 0; i < snapshot.allocated.of.size(); ++i) {
+    const std::uint32_t stack = snapshot.allocated.of[i];
+    if (stack == AllocationStacks::kNone) continue;
+    if (of_stack[stack] == 0) {
+      const std::string name = whole == Whole::kSite ? describe_site(snapshot.allocated, stack)
+                                                     : describe_stack(snapshot.allocated, stack, kMostFrames);
+      const auto [found, is_new] = known.try_emplace(name, static_cast<std::uint32_t>(result.names.size()));
+      if (is_new) result.names.push_back(name);
+      of_stack[stack] = found->second;
+    }
+    result.of[i] = of_stack[stack];
+  }
+  return result;
+}
+
 Places grouping(const Snapshot& snapshot, GroupBy by) {
   switch (by) {
     case GroupBy::kPlace: return places(snapshot);
@@ -57,6 +90,8 @@ Places grouping(const Snapshot& snapshot, GroupBy by) {
     case GroupBy::kModule: return by_module(snapshot);
     case GroupBy::kGeneration: return by_generation(snapshot);
     case GroupBy::kSize: return by_size(snapshot);
+    case GroupBy::kAllocationSite: return by_allocation(snapshot, Whole::kSite);
+    case GroupBy::kAllocationStack: return by_allocation(snapshot, Whole::kStack);
   }
   return {};
 }
@@ -64,13 +99,11 @@ Places grouping(const Snapshot& snapshot, GroupBy by) {
 }  // namespace
 
 std::optional<GroupBy> group_by(std::string_view name) {
-  if (name == "place") return GroupBy::kPlace;
-  if (name == "referrers") return GroupBy::kReferrers;
-  if (name == "module") return GroupBy::kModule;
-  if (name == "generation") return GroupBy::kGeneration;
-  if (name == "size") return GroupBy::kSize;
-  return std::nullopt;
+  const auto found = std::find(kGroupings.begin(), kGroupings.end(), name);
+  return found == kGroupings.end() ? std::nullopt : std::optional(static_cast<GroupBy>(found - kGroupings.begin()));
 }
+
+std::vector<std::string_view> group_names() { return {kGroupings.begin(), kGroupings.end()}; }
 
 std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by,
                              const std::vector<bool>& chosen) {

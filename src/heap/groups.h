@@ -13,14 +13,17 @@ namespace plimsoll::heap {
 
 // What objects are put together by.
 enum class GroupBy : std::uint8_t {
-  kPlace,       // where they are held: heap/places.h
-  kReferrers,   // the classes of what holds them
-  kModule,      // that of their class
-  kGeneration,  // of the garbage collector
-  kSize,        // between powers of two
+  kPlace,            // where they are held: heap/places.h
+  kReferrers,        // the classes of what holds them
+  kModule,           // that of their class
+  kGeneration,       // of the garbage collector
+  kSize,             // between powers of two
+  kAllocationSite,   // the line that allocated them
+  kAllocationStack,  // likewise, with all who called it
 };
-// By its name: "place", "referrers", "module", "generation" or "size".
+// By its name, one of group_names().
 std::optional<GroupBy> group_by(std::string_view name);
+std::vector<std::string_view> group_names();
 
 // A group. `retained` is what would be freed with all of it.
 struct GroupRow {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "heap/allocation_stacks.h"
 #include "heap/graph.h"
 
 namespace plimsoll::heap {
@@ -79,8 +80,12 @@ struct Snapshot {
   // Of str and bytes, in the order of nodes: equal hashes are equal contents. Good within this snapshot only.
   std::vector<Node> hashed;
   std::vector<std::uint64_t> hash;
+  AllocationStacks allocated;
   std::vector<Pool> pools;      // by address; empty: not known
   std::vector<Region> regions;  // likewise
+
+  // In views: addresses of objects that are folded, and the nodes that stand for them; sorted.
+  std::vector<std::pair<std::uint64_t, Node>> folded;
 
   std::size_t object_count = 0;
   std::uint64_t lost_edges = 0;  // that led to what was not recorded

@@ -11,7 +11,7 @@ namespace plimsoll::heap::file {
 // After that of .plim: a byte outside ASCII, the name, and line ends that text transfers would spoil.
 inline constexpr std::string_view kMagic{"\x89PHEAP\r\n", 8};
 inline constexpr std::uint16_t kMajorVersion = 1;   // another major version cannot be read
-inline constexpr std::uint16_t kMinorVersion = 1;   // newer minor versions add sections that older readers skip
+inline constexpr std::uint16_t kMinorVersion = 2;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
 // Measured on 5 million objects: level 3 makes the file 6 % smaller and a snapshot, while the program waits, a third
@@ -26,16 +26,18 @@ inline constexpr std::uint64_t kPoolUnit = 4096;  // pools begin at multiples of
 
 // A chunk holds sections: varint kind, varint length, payload.
 enum class Section : std::uint8_t {
-  kMeta = 1,      // name/value texts
-  kTypes = 2,     // names of types, numbered on
-  kNames = 3,     // names of edges, numbered on
-  kObjects = 4,   // rows of objects, by address
-  kNodes = 5,     // rows of what is no object: the number of the first, then as objects
-  kClasses = 6,   // (type, object) for types whose class is in the snapshot
-  kEnd = 7,       // objects, nodes, lost edges: the snapshot is complete
-  kDetails = 8,   // more of the rows of a block: generations, hashes of contents
-  kPools = 9,     // the small-object allocator's
-  kRegions = 10,  // what the process has mapped
+  kMeta = 1,          // name/value texts
+  kTypes = 2,         // names of types, numbered on
+  kNames = 3,         // names of edges, numbered on
+  kObjects = 4,       // rows of objects, by address
+  kNodes = 5,         // rows of what is no object: the number of the first, then as objects
+  kClasses = 6,       // (type, object) for types whose class is in the snapshot
+  kEnd = 7,           // objects, nodes, lost edges: the snapshot is complete
+  kDetails = 8,       // more of the rows of a block: generations, hashes of contents
+  kPools = 9,         // the small-object allocator's
+  kRegions = 10,      // what the process has mapped
+  kAllocations = 11,  // of the rows of a block: on which stack
+  kStacks = 12,       // those stacks
 };
 
 }  // namespace plimsoll::heap::file

@@ -9,6 +9,7 @@
 #include "heap/snapshot_format.h"
 #include "heap/snapshot_reader.h"
 #include "heap/suspects.h"
+#include "heap/views.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace plimsoll::heap;
@@ -24,8 +25,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const DominatorTree tree = dominator_tree(heap.graph, heap.root());
     if (tree.order.size() != heap.type.size()) __builtin_trap();  // the root reaches everything
     (void)retained_sizes(tree, heap.size);
-    for (const Suspect& suspect : suspects(heap, folded_dominance(heap), 0.1))
-      if (suspect.node != kNoNode) (void)describe(heap, suspect.node);
+    const View view{{ViewStage::Kind::kParts, {}},
+                    {ViewStage::Kind::kModule, {}},
+                    {ViewStage::Kind::kRules, {{"a*", {"*"}}, {"*", {"b"}}}}};
+    const Snapshot seen = seen_as(heap, view);
+    if (seen.type.size() > heap.type.size() || seen.graph.size() != seen.type.size()) __builtin_trap();
+    for (const Suspect& suspect : suspects(seen, dominance(seen), 0.1))
+      if (suspect.node != kNoNode) (void)describe(seen, suspect.node);
     for (const auto& path : paths_to(heap.graph, heap.root(), 0, 3))
       for (const Step& step : path) (void)(describe(heap, step.node) + describe_edge(heap, step.node, step.edge));
   }

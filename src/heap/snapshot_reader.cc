@@ -74,6 +74,7 @@ class Decoder {
       snapshot_.hash.pop_back();
     }
     resolve_edges();
+    resolve_stacks();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
   }
 
@@ -91,6 +92,8 @@ class Decoder {
       case Section::kDetails: return details(cursor);
       case Section::kPools: return pools(cursor);
       case Section::kRegions: return regions(cursor);
+      case Section::kAllocations: return allocations(cursor);
+      case Section::kStacks: return read_stacks(payload, snapshot_.allocated, stack_of_);
     }
     return true;  // a section of a newer minor version
   }
@@ -264,6 +267,22 @@ class Decoder {
     return true;
   }
 
+  // Likewise.
+  bool allocations(VarintCursor& cursor) {
+    std::uint64_t node = cursor.varint();
+    VarintCursor skipped(cursor.bytes());
+    VarintCursor stacks(cursor.bytes());
+    if (cursor.failed() || node > snapshot_.type.size()) return false;
+    while (!skipped.at_end()) {
+      node += skipped.bounded(kMostNodes);
+      const auto stack = static_cast<std::uint32_t>(stacks.bounded(UINT32_MAX));
+      if (skipped.failed() || stacks.failed() || node >= snapshot_.type.size()) return false;
+      allocated_.emplace_back(static_cast<Node>(node), stack);
+      ++node;
+    }
+    return true;
+  }
+
   bool pools(VarintCursor& cursor) {
     std::uint64_t address = 0;
     while (!cursor.at_end()) {
@@ -333,7 +352,16 @@ class Decoder {
     snapshot_.name.resize(kept);
   }
 
+  void resolve_stacks() {
+    if (snapshot_.allocated.frames.empty()) return;
+    snapshot_.allocated.of.assign(snapshot_.object_count, AllocationStacks::kNone);
+    for (const auto& [node, number] : allocated_)
+      if (node < snapshot_.object_count && number < stack_of_.size()) snapshot_.allocated.of[node] = stack_of_[number];
+  }
+
   Snapshot& snapshot_;
+  std::vector<std::pair<Node, std::uint32_t>> allocated_;  // and the numbers of their stacks
+  std::vector<std::uint32_t> stack_of_;                    // by number
   bool has_nodes_ = false;
 };
 

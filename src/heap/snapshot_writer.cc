@@ -97,6 +97,12 @@ void SnapshotWriter::content_hash(std::uint64_t hash) {
   hashed_row_ = rows_ + 1;
 }
 
+void SnapshotWriter::allocated_by(std::uint32_t stack) {
+  allocated_rows_.number(rows_ - allocated_row_);
+  allocated_by_.number(stack);
+  allocated_row_ = rows_ + 1;
+}
+
 void SnapshotWriter::end_node() {
   columns_[kDegrees].number(degree_);
   generations_.byte(static_cast<std::uint8_t>(generation_));
@@ -137,12 +143,21 @@ void SnapshotWriter::end_block() {
       put_bytes(payload, hashes_);
       put_section(raw, Section::kDetails, payload);
     }
+    if (allocated_by_.size() != 0) {
+      payload.clear();
+      put_varint(payload, node_ - rows_);
+      put_bytes(payload, allocated_rows_.view());
+      put_bytes(payload, allocated_by_.view());
+      put_section(raw, Section::kAllocations, payload);
+    }
   }
   generations_.clear();
   hashed_.clear();
   hashes_.clear();
+  allocated_rows_.clear();
+  allocated_by_.clear();
   has_generations_ = false;
-  rows_ = text_row_ = hashed_row_ = 0;
+  rows_ = text_row_ = hashed_row_ = allocated_row_ = 0;
   address_ = 0;
   if (!raw.empty()) write_chunk(raw);
 }
@@ -202,6 +217,12 @@ void SnapshotWriter::add_regions(std::span<const Region> regions) {
     put_bytes(payload, region.name);
   }
   put_section(memory_, Section::kRegions, payload);
+}
+
+void SnapshotWriter::add_stacks(const AllocationStacks& stacks, const std::vector<std::uint32_t>& stack_of) {
+  std::string payload;
+  put_stacks(payload, stacks, stack_of);
+  put_section(memory_, Section::kStacks, payload);
 }
 
 Status SnapshotWriter::finish() {

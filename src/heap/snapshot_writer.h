@@ -37,6 +37,8 @@ class SnapshotWriter {
   void text(std::string_view text);
   // Of an object; see Snapshot.
   void content_hash(std::uint64_t hash);
+  // Of an object: the number of the stack that allocated it, as add_stacks will tell.
+  void allocated_by(std::uint32_t stack);
   void generation(Generation generation) { generation_ = generation; }
   void end_node();
   // The nodes after this are no objects.
@@ -47,6 +49,8 @@ class SnapshotWriter {
   // After the last object.
   void add_pools(std::span<const Pool> pools);
   void add_regions(std::span<const Region> regions);
+  // `stack_of` by the numbers that allocated_by was given: a stack of `stacks`, or kNone.
+  void add_stacks(const AllocationStacks& stacks, const std::vector<std::uint32_t>& stack_of);
   void count_lost_edge() { ++lost_edges_; }
   Status finish();
 
@@ -110,11 +114,12 @@ class SnapshotWriter {
     std::size_t size_ = 0;
   };
   std::array<Bytes, kColumnCount> columns_;
-  Bytes generations_, hashed_;
+  Bytes generations_, hashed_, allocated_rows_, allocated_by_;
   std::string hashes_;
   Generation generation_ = Generation::kUnknown;  // of the row
   bool has_generations_ = false;                  // a row has one
   std::size_t hashed_row_ = 0;                    // the row after the last one with a hash
+  std::size_t allocated_row_ = 0;                 // the row after the last one with a stack
   std::size_t rows_ = 0;                          // in the columns
   std::size_t text_row_ = 0;                      // the row after the last one with a text
   std::uint64_t address_ = 0;                     // of the row before

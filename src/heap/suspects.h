@@ -23,8 +23,8 @@ struct Suspect {
 
 // After Eclipse's Memory Analyzer: single objects that retain at least `least_share` of all (0.1 is a tenth), and
 // classes whose objects do so together and are not below one of these. The largest first. From a single object one goes
-// down as long as one object below retains nearly as much; where that ends, memory piles up. `dominance` should be the
-// folded one.
+// down as long as one object below retains nearly as much; where that ends, memory piles up. The snapshot should be
+// one of parts (heap/views.h).
 std::vector<Suspect> suspects(const Snapshot& snapshot, const Dominance& dominance, double least_share);
 
 }  // namespace plimsoll::heap

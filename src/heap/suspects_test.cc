@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heap/snapshot_testing.h"
+#include "heap/views.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -24,13 +25,14 @@ TEST(HeapSuspects, FollowTheHoldersDownToWhereItPilesUp) {
     other: module 900
     modules: [modules] 0  app=app other=other
   )");
-  const Snapshot snapshot = drawing.snapshot();
+  const Snapshot snapshot = seen_as(drawing.snapshot(), {{ViewStage::Kind::kParts, {}}});
+  const auto at = [&](const char* name) { return testing::place(snapshot, drawing, name); };
   // WHEN
-  const std::vector<Suspect> found = suspects(snapshot, folded_dominance(snapshot), 0.2);
+  const std::vector<Suspect> found = suspects(snapshot, dominance(snapshot), 0.2);
   // THEN
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].node, drawing["entries"]);
-  EXPECT_EQ(found[0].holders, (std::vector<Node>{drawing["app"], drawing["cache"], drawing["entries"]}));
+  EXPECT_EQ(found[0].node, at("entries"));
+  EXPECT_EQ(found[0].holders, (std::vector<Node>{at("app"), at("cache"), at("entries")}));
   EXPECT_EQ(found[0].retained, 6900U);
   EXPECT_EQ(snapshot.types[found[0].piled_type].name, "app.Session");
   EXPECT_EQ(found[0].piled_count, 2U);
@@ -45,7 +47,7 @@ TEST(HeapSuspects, AClassIsSuspectedWhereNoObjectIs) {
   for (int i = 0; i < 10; ++i) text += " m" + std::to_string(i);
   const Snapshot snapshot = SnapshotDrawing(text).snapshot();
   // WHEN
-  const std::vector<Suspect> found = suspects(snapshot, folded_dominance(snapshot), 0.2);
+  const std::vector<Suspect> found = suspects(snapshot, dominance(snapshot), 0.2);
   // THEN
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].node, kNoNode);
@@ -56,7 +58,7 @@ TEST(HeapSuspects, AClassIsSuspectedWhereNoObjectIs) {
 TEST(HeapSuspects, AnEvenHeapHasNone) {
   const Snapshot snapshot =
       SnapshotDrawing("a: list 100\n b: dict 100\n c: set 100\n d: str 100\n m: [modules] 0 a b c d").snapshot();
-  EXPECT_TRUE(suspects(snapshot, folded_dominance(snapshot), 0.3).empty());
+  EXPECT_TRUE(suspects(snapshot, dominance(snapshot), 0.3).empty());
 }
 
 }  // namespace

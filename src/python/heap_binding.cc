@@ -13,9 +13,11 @@
 #include "formats/heap_formats.h"
 #include "heap/analysis.h"
 #include "heap/groups.h"
+#include "heap/path_patterns.h"
 #include "heap/paths.h"
 #include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
+#include "heap/views.h"
 #include "python/bindings.h"
 #include "python/heap_capture.h"
 #include "sql/query.h"
@@ -151,6 +153,14 @@ std::shared_ptr<HeapData> open(const std::string& path) {
   return std::make_shared<HeapData>(value_or_raise(std::move(snapshot)));
 }
 
+// The snapshot with several objects as one; `stages` as heap::add_view takes them.
+std::shared_ptr<HeapData> view(const HeapData& self, const std::vector<std::string>& stages) {
+  heap::View view;
+  for (const std::string& words : stages) view = value_or_raise(heap::add_view(std::move(view), words));
+  const nb::gil_scoped_release release;
+  return std::make_shared<HeapData>(heap::seen_as(self.snapshot(), view));
+}
+
 nb::dict meta(const HeapData& self) {
   nb::dict result;
   for (const auto& [name, value] : self.snapshot().meta) result[text(name)] = text(value);
@@ -225,12 +235,46 @@ nb::list paths(const HeapData& self, std::int64_t number, std::size_t most) {
   return result;
 }
 
+// All ways, each as steps (holder, how many, words for them, how they hold the next, whether it is a run); and whether
+// there are more.
+nb::tuple path_patterns(const HeapData& self, std::int64_t number, std::size_t most) {
+  const heap::Snapshot& snapshot = self.snapshot();
+  const Node node = self.check(number);
+  const heap::PathPatterns found = [&] {
+    const nb::gil_scoped_release release;
+    return heap::path_patterns(snapshot, node, most);
+  }();
+  nb::list result;
+  for (const heap::PathPattern& pattern : found.patterns) {
+    nb::list steps;
+    for (const heap::PatternStep& step : pattern)
+      steps.append(nb::make_tuple(step.holder, step.holders, text(heap::describe_holders(snapshot, step)),
+                                  text(heap::describe_hold(snapshot, step)), step.repeats));
+    result.append(steps);
+  }
+  return nb::make_tuple(result, found.is_cut);
+}
+
 nb::object dominator(HeapData& self, std::int64_t number) {
   const Node parent = self.dominance().tree.parent[self.check(number)];
   return parent == heap::kNoNode ? nb::none() : nb::cast(parent);
 }
 
 std::uint64_t retained_by(HeapData& self, std::int64_t number) { return self.dominance().retained[self.check(number)]; }
+
+// (function, file, line) of each frame that allocated it, the innermost first; None if that was not recorded.
+nb::object allocation_stack(const HeapData& self, std::int64_t number) {
+  const heap::AllocationStacks& stacks = self.snapshot().allocated;
+  std::uint32_t at = stacks.of_node(self.check(number));
+  if (at == heap::AllocationStacks::kNone) return nb::none();
+  nb::list frames;
+  for (; at != heap::AllocationStacks::kNone; at = stacks.frames[at].caller) {
+    const heap::AllocationStacks::Frame& frame = stacks.frames[at];
+    frames.append(
+        nb::make_tuple(text(stacks.codes[frame.code].function), text(stacks.codes[frame.code].file), frame.line));
+  }
+  return frames;
+}
 
 nb::object find(HeapData& self, const std::string& words) {
   const auto found = heap::find_object(self.snapshot(), self.dominance(), words);
@@ -269,7 +313,9 @@ nb::tuple query(HeapData& self, const std::string& statement, std::int64_t most)
 
 nb::list groups(HeapData& self, const std::string& by, const std::string& type) {
   const auto wanted = heap::group_by(by);
-  if (!wanted) throw nb::value_error("objects are grouped by place, referrers, module, generation or size");
+  if (!wanted)
+    throw nb::value_error(
+        "objects are grouped by place, referrers, module, generation, size, allocation-site or allocation-stack");
   const heap::Snapshot& snapshot = self.snapshot();
   const heap::Dominance& dominance = self.dominance();
   std::vector<bool> chosen(snapshot.type.size(), true);
@@ -306,6 +352,7 @@ void bind_heap(nb::module_& module) {
   const auto as_data = [](nb::handle self) -> HeapData& { return nb::cast<HeapData&>(self); };
   nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")
       .def_static("open", &open)
+      .def("view", &view, nb::arg("stages"))
       .def_prop_ro("meta", &meta)
       .def_prop_ro("object_count", objects)
       .def_prop_ro("reference_count",
@@ -330,6 +377,8 @@ void bind_heap(nb::module_& module) {
       .def("retained_by", &retained_by)
       .def("tree", &tree, nb::arg("top"), nb::arg("depth"), nb::arg("children"), nb::arg("least_retained"))
       .def("paths", &paths, nb::arg("node"), nb::arg("most"))
+      .def("path_patterns", &path_patterns, nb::arg("node"), nb::arg("most"))
+      .def("allocation_stack", &allocation_stack)
       .def("find", &find)
       .def("survivors", &survivors)
       .def("diff", &diff)

@@ -59,7 +59,8 @@ class Objects final : public Table {
   [[nodiscard]] const char* name() const override { return "objects"; }
   [[nodiscard]] const char* columns() const override {
     return "id INTEGER, type TEXT, size INTEGER, retained INTEGER, holders INTEGER, held INTEGER, refcount INTEGER, "
-           "address INTEGER, dominator INTEGER, text TEXT, place TEXT, referrers TEXT, generation TEXT";
+           "address INTEGER, dominator INTEGER, text TEXT, place TEXT, referrers TEXT, generation TEXT, "
+           "allocation_site TEXT, allocation_stack TEXT";
   }
   [[nodiscard]] std::int64_t row_count() const override { return static_cast<std::int64_t>(snapshot_.graph.size()); }
 
@@ -113,7 +114,9 @@ class Objects final : public Table {
     kText,
     kPlace,
     kReferrers,
-    kGeneration
+    kGeneration,
+    kAllocationSite,
+    kAllocationStack
   };
 
   void put_what_may_be_missing(sqlite3_context* out, Node node, int column) {
@@ -121,6 +124,10 @@ class Objects final : public Table {
     if (column == kAddress && snapshot_.address[node] != 0) put_number(out, snapshot_.address[node]);
     if (column == kGeneration && node < snapshot_.generation.size())
       put_text(out, heap::generation_name(snapshot_.generation[node]));
+    const std::uint32_t stack = snapshot_.allocated.of_node(node);
+    const bool is_recorded = stack != heap::AllocationStacks::kNone;
+    if (column == kAllocationSite && is_recorded) put_text(out, heap::describe_site(snapshot_.allocated, stack));
+    if (column == kAllocationStack && is_recorded) put_text(out, heap::describe_stack(snapshot_.allocated, stack));
     if (column != kDominator) return;
     const Node dominator = facts_.dominance().tree.parent[node];
     if (dominator != heap::kNoNode) put_number(out, dominator);
@@ -300,14 +307,7 @@ const heap::Graph& HeapFacts::dominated() {
 
 const HeapFacts::Incoming& HeapFacts::incoming() {
   if (incoming_) return *incoming_;
-  const heap::Graph& graph = snapshot_.graph;
-  Incoming made;
-  made.first.assign(graph.size() + 1, 0);
-  for (const Node target : graph.targets) ++made.first[target + 1];
-  for (std::size_t i = 1; i < made.first.size(); ++i) made.first[i] += made.first[i - 1];
-  made.edges.resize(graph.targets.size());
-  std::vector<std::uint32_t> next(made.first.begin(), made.first.end() - 1);
-  for (std::uint32_t edge = 0; edge < graph.targets.size(); ++edge) made.edges[next[graph.targets[edge]]++] = edge;
+  Incoming made{heap::incoming_edges(snapshot_.graph), {}};
   for (std::uint32_t i = 0; i < snapshot_.weak.size(); ++i) made.weak.emplace_back(snapshot_.weak[i].second, i);
   std::sort(made.weak.begin(), made.weak.end());
   return incoming_.emplace(std::move(made));

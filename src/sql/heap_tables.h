@@ -23,9 +23,8 @@ class HeapFacts {
   const heap::Dominance& dominance();
   // What each node dominates directly.
   const heap::Graph& dominated();
-  // Edges (indices into Graph::targets) by the node that they lead to: those of node n are edges[first[n]] and on.
-  struct Incoming {
-    std::vector<std::uint32_t> first, edges;
+  // With the weak ones.
+  struct Incoming : heap::IncomingEdges {
     std::vector<std::pair<heap::Node, std::uint32_t>> weak;  // held, and index into Snapshot::weak; sorted
   };
   const Incoming& incoming();

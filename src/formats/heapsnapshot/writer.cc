@@ -5,6 +5,7 @@
 #include <charconv>
 #include <vector>
 
+#include "formats/heapsnapshot/trace_tree.h"
 #include "formats/json.h"
 
 namespace plimsoll::formats::heapsnapshot {
@@ -36,11 +37,13 @@ constexpr std::uint64_t kLargestPart = std::uint64_t{1} << 31U;
 
 class Writer {
  public:
-  explicit Writer(const heap::Snapshot& snapshot) : snapshot_(snapshot), count_(snapshot.type.size()) {
+  explicit Writer(const heap::Snapshot& snapshot)
+      : snapshot_(snapshot),
+        count_(snapshot.type.size()),
+        trace_(snapshot, [this](std::string_view text) { return string(text); }) {
     for (const std::uint64_t size : snapshot.size) parts_ += size / kLargestPart;
     type_names_.assign(snapshot.types.size(), kNoString);
     edge_names_.assign(snapshot.names.size(), kNoString);
-    string("");
   }
 
   std::string write() {
@@ -50,7 +53,7 @@ class Writer {
     out_ += R"({"snapshot":{)";
     out_ += kMeta;
     out_ += R"(,"node_count":)" + std::to_string(count_ + parts_) + R"(,"edge_count":)" + std::to_string(edges) +
-            R"(,"trace_function_count":0},)";
+            R"(,"trace_function_count":)" + std::to_string(trace_.function_count()) + "},";
     out_ += "\n\"nodes\":[";
     node(snapshot_.root());
     for (Node each = 0; each + 1 < count_; ++each) node(each);
@@ -59,7 +62,8 @@ class Writer {
     close("edges");
     edges_of(snapshot_.root());
     for (Node each = 0; each + 1 < count_; ++each) edges_of(each);
-    out_ += "],\n\"trace_function_infos\":[],\n\"trace_tree\":[],\n\"samples\":[],\n\"locations\":[],\n\"strings\":";
+    out_ += "],\n\"trace_function_infos\":[" + trace_.functions() + "],\n\"trace_tree\":[" + trace_.tree();
+    out_ += "],\n\"samples\":[],\n\"locations\":[],\n\"strings\":";
     JsonWriter json(out_);
     json.begin_array();
     for (const std::string& text : strings_) json.text(text);
@@ -148,7 +152,7 @@ class Writer {
     const std::uint64_t type = type_of(node, text);
     const std::uint64_t size = snapshot_.size[node];
     const std::uint64_t edges = snapshot_.graph.from(node).size() + weak_count(node) + size / kLargestPart;
-    numbers({type, name_of(node, type, text), id(node), size % kLargestPart, edges, 0, 0});
+    numbers({type, name_of(node, type, text), id(node), size % kLargestPart, edges, trace_.id_of(node), 0});
   }
 
   // As Snapshot::text, for nodes in their order.
@@ -207,8 +211,9 @@ class Writer {
   std::size_t text_ = 0, weak_counted_ = 0, weak_written_ = 0;
   std::vector<std::uint32_t> ids_;
   std::vector<std::uint64_t> type_names_, edge_names_;
-  std::vector<std::string> strings_;
-  boost::unordered_flat_map<std::string, std::uint64_t> string_numbers_;
+  std::vector<std::string> strings_{""};
+  boost::unordered_flat_map<std::string, std::uint64_t> string_numbers_{{"", 0}};
+  TraceTree trace_;  // after the strings, which it adds to
   std::string out_;
   bool needs_comma_ = false;
 };

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <map>
 #include <set>
 
 #include "heap/snapshot_testing.h"
@@ -111,6 +113,60 @@ TEST(HeapSnapshotWriter, SizesBeyond32BitsAreShownInParts) {
   }
   EXPECT_EQ(size, 5'000'000'000);
   EXPECT_EQ(file.edges_of(file.node_named("bytes")).size(), 2U);
+}
+
+// The nodes of a trace tree by their ids: the names of the functions on the way, and how many objects.
+void collect(File& file, const array& level, const std::string& above,
+             std::map<std::int64_t, std::pair<std::string, std::int64_t>>& out, std::size_t depth,
+             std::size_t& deepest) {
+  deepest = std::max(deepest, depth);
+  for (std::size_t i = 0; i < level.size(); i += 5) {
+    const auto function = static_cast<std::size_t>(level[i + 1].as_int64());
+    const array& infos = file.json["trace_function_infos"].as_array();
+    const std::string words = above + file.text(infos[function * 6 + 1].as_int64()) + ":" +
+                              std::to_string(infos[function * 6 + 4].as_int64());
+    out[level[i].as_int64()] = {words, level[i + 2].as_int64()};
+    collect(file, level[i + 4].as_array(), words + " ", out, depth + 1, deepest);
+  }
+}
+
+TEST(HeapSnapshotWriter, AllocationStacksAreATree) {
+  // GIVEN
+  File file(write(SnapshotDrawing(R"(
+    list: list 72  a b c  @main:1
+    a: app.A 48  @main:1/load:5
+    b: app.B 48  @main:1/load:5
+    c: app.C 48
+    modules: [modules] 0  app=list
+  )")
+                      .snapshot()));
+  // THEN each object names its stack
+  std::map<std::int64_t, std::pair<std::string, std::int64_t>> nodes;
+  std::size_t deepest = 0;
+  collect(file, file.json["trace_tree"].as_array(), "", nodes, 1, deepest);
+  const auto trace = [&](const char* name) { return file.nodes[file.node_named(name)][5]; };
+  EXPECT_EQ(nodes[trace("app.A")], std::pair(std::string("(root):0 main:1 load:5"), std::int64_t{2}));
+  EXPECT_EQ(trace("app.B"), trace("app.A"));
+  EXPECT_EQ(nodes[trace("list")], std::pair(std::string("(root):0 main:1"), std::int64_t{1}));
+  EXPECT_EQ(trace("app.C"), 0);
+  EXPECT_EQ(file.json["snapshot"].as_object()["trace_function_count"].as_int64(), 3);
+}
+
+TEST(HeapSnapshotWriter, VeryDeepStacksDoNotNestTooDeep) {
+  // GIVEN a stack deeper than the loader can go down
+  std::string frames;
+  for (int i = 1; i <= 3000; ++i) frames += (i == 1 ? "f:" : "/f:") + std::to_string(i);
+  heap::Snapshot snapshot = SnapshotDrawing("a: app.A 48  @" + frames + "\n m: [modules] 0  a=a").snapshot();
+  const std::string bytes = write(snapshot);
+  // THEN
+  std::size_t depth = 0;
+  std::size_t deepest = 0;
+  for (const char each : bytes.substr(bytes.find("\"trace_tree\""))) {
+    if (each == '[') deepest = std::max(deepest, ++depth);
+    if (each == ']') --depth;
+  }
+  EXPECT_LE(deepest, 1010U);
+  EXPECT_NE(bytes.find(",3000,"), std::string::npos) << "the innermost frame is there";
 }
 
 }  // namespace

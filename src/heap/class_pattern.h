@@ -1,0 +1,26 @@
+// heap/class_pattern.h: classes by name or pattern, with what is derived from them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heap/snapshot.h"
+
+namespace plimsoll::heap {
+
+// Whether a name is what a pattern of the shell's says: "app.*".
+bool matches_pattern(const std::string& name, const std::string& pattern);
+
+// Which class is derived from which, as far as the snapshot knows: by what each class holds as its __mro__.
+class ClassTree {
+ public:
+  explicit ClassTree(const Snapshot& snapshot);
+  // Whether the class of this type, or one of its bases, has such a name.
+  [[nodiscard]] bool matches(std::uint32_t type, const std::string& pattern) const;
+
+ private:
+  const Snapshot& snapshot_;
+  std::vector<std::vector<std::string>> bases_;  // by type: names
+};
+
+}  // namespace plimsoll::heap

@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include "heap/views.h"
+
+namespace plimsoll::heap {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
+// Calls take(piece) for what stands between any of the separators, without blanks around it; false ends it.
+template <typename Take>
+bool split(std::string_view text, std::string_view separators, Take take) {
+  for (;;) {
+    const std::size_t end = std::min(text.find_first_of(separators), text.size());
+    const std::string_view piece = trimmed(text.substr(0, end));
+    if (!piece.empty() && !take(piece)) return false;
+    if (end == text.size()) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Result<std::vector<FoldRule>> rules_in(std::string_view words) {
+  std::vector<FoldRule> rules;
+  std::string wrong;
+  split(words, ";\n", [&](std::string_view line) {
+    if (line[0] == '#') return true;
+    const std::size_t colon = std::min(line.find(':'), line.size());
+    FoldRule rule{std::string(trimmed(line.substr(0, colon))), {}};
+    if (colon != line.size())
+      split(line.substr(colon + 1), ",", [&](std::string_view part) {
+        rule.parts.emplace_back(part);
+        return true;
+      });
+    if (rule.classes.empty() || rule.parts.empty()) wrong = line;
+    rules.push_back(std::move(rule));
+    return wrong.empty();
+  });
+  if (!wrong.empty())
+    return Error{ErrorKind::kUsage,
+                 "a rule of a view is CLASSES: ATTRIBUTE, ..., or CLASSES: *, not \"" + wrong + "\""};
+  return rules;
+}
+
+}  // namespace
+
+Result<View> add_view(View below, std::string_view words) {
+  words = trimmed(words);
+  const bool has_parts = !below.empty();
+  if (words == "raw") return View{};
+  if (words != "raw" && !has_parts) below.push_back({ViewStage::Kind::kParts, {}});
+  if (words == "parts") return below;
+  if (words == "module") {
+    below.push_back({ViewStage::Kind::kModule, {}});
+    return below;
+  }
+  if (words.find(':') == std::string_view::npos)
+    return Error{ErrorKind::kUsage, "no view \"" + std::string(words) +
+                                        "\": choose raw, parts or module, or give rules (\"app.Cache: entries\"), or a "
+                                        "file of them"};
+  Result<std::vector<FoldRule>> rules = rules_in(words);
+  if (!rules.ok()) return rules.error();
+  below.push_back({ViewStage::Kind::kRules, rules.take()});
+  return below;
+}
+
+}  // namespace plimsoll::heap

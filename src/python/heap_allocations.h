@@ -1,0 +1,40 @@
+// python/heap_allocations.h: who allocated the objects of a snapshot, if allocations are being recorded meanwhile.
+//
+// An object is joined by the address of its block with what the recording knows of living blocks. That is its birth,
+// too: what was there before is forgotten when it is freed.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "capture/session.h"
+#include "heap/snapshot_writer.h"
+
+namespace plimsoll::python {
+
+// The recording of this process, as one snapshot sees it. Needs the GIL throughout.
+class HeapAllocations {
+ public:
+  // Of the recording that runs now, if any.
+  explicit HeapAllocations(capture::Session* session) : session_(session) {}
+
+  // Before a fork: keeps what the child will need as it is until `release`.
+  void hold();
+  void release() { lock_ = {}; }
+
+  // The number, in the file, of the stack that allocated this block; nothing if that was not recorded.
+  std::optional<std::uint32_t> stack_of(const void* block);
+  // After the last of them: the stacks.
+  void write(heap::SnapshotWriter& writer);
+
+ private:
+  capture::Session* session_;
+  std::unique_lock<std::timed_mutex> lock_;
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> number_of_;  // by that of the sample, or of its stack
+  std::vector<std::uint64_t> used_;                                    // by number
+};
+
+}  // namespace plimsoll::python

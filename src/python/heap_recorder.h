@@ -1,0 +1,188 @@
+// python/heap_recorder.h: pass 2 of a snapshot from inside: the objects that were found -> rows of a file.
+#pragma once
+
+#include <Python.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heap/address_set.h"
+#include "heap/content_hash.h"
+#include "heap/generations.h"
+#include "heap/pools.h"
+#include "heap/snapshot_writer.h"
+#include "python/heap_allocations.h"
+#include "python/heap_capture.h"
+#include "python/heap_roots.h"
+#include "python/object_edges.h"
+
+namespace plimsoll::python {
+
+inline Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
+
+// Writes objects that were found. A sink for ObjectEdges.
+class Recorder {
+ public:
+  static constexpr bool kTellsNames = true;
+
+  Recorder(TypePlans& plans, const heap::AddressSet& found, const std::vector<PyObject*>& hidden, Values values,
+           const heap::Generations& generations, std::span<const heap::Pool> pools, std::uint64_t pool_bytes,
+           HeapAllocations& allocations, heap::SnapshotWriter& writer)
+      : plans_(plans),
+        found_(found),
+        hidden_(hidden),
+        values_(values),
+        generations_(generations),
+        blocks_(pools, pool_bytes),
+        allocations_(allocations),
+        writer_(writer),
+        edges_(plans, *this) {}
+
+  void object(PyObject* object) {
+    const TypePlan& plan = plans_.of(Py_TYPE(object));
+    const heap::ObjectSize size = size_of(object, plan);
+    blocks_.add(raw(address_of(object)), size);
+    writer_.begin_node(plan.number, size.total(), reference_count(object), address_of(object));
+    writer_.generation(is_on_a_list(object) ? generations_.of(address_of(object)) : heap::Generation::kUntracked);
+    hash_content(object);
+    const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
+    if (stack) writer_.allocated_by(*stack);
+    edges_.visit(object, plan);
+    const std::string text = text_of_object(object, plan);
+    if (!text.empty()) writer_.text(text);
+    writer_.end_node();
+  }
+  void root(std::uint32_t type, const RootNode& node, heap::Node first_root) {
+    writer_.begin_node(type, 0, 0, Address{});
+    for (const RootEdge& each : node.edges) {
+      if (each.name != nullptr)
+        named(each.held, each.name);
+      else
+        named(each.held, each.word);
+    }
+    for (const std::size_t child : node.children)
+      writer_.edge(heap::EdgeKind::kElement, first_root + static_cast<heap::Node>(child));
+    writer_.text(node.text);
+    writer_.end_node();
+  }
+
+  void edge(heap::EdgeKind kind, PyObject* held) {
+    const heap::Node target = found_.rank(address_of(held));
+    if (target == heap::kNoNode)
+      lose(held);
+    else
+      writer_.edge(kind, target);
+  }
+  template <typename Name>
+  void named(PyObject* held, Name name) {
+    const heap::Node target = found_.rank(address_of(held));
+    if (target == heap::kNoNode) return lose(held);
+    const auto [found, is_new] = names_.try_emplace(name, 0);
+    if (is_new) found->second = writer_.add_name(words(name));
+    writer_.named_edge(target, found->second);
+  }
+  void type() { writer_.edge_to_type(); }
+  void weak(PyObject* held) {
+    const heap::Node target = found_.rank(address_of(held));
+    if (target != heap::kNoNode) writer_.edge(heap::EdgeKind::kWeak, target);
+  }
+  static void name_space(PyObject*) {}
+  bool has_names(PyObject* dict) const { return found_.is_marked(address_of(dict)); }
+  [[nodiscard]] const heap::BlockCount& blocks() const { return blocks_; }
+
+ private:
+  // Of exactly a str or bytes: others are told apart by what they are.
+  void hash_content(PyObject* object) {
+    if (PyBytes_CheckExact(object)) {
+      const std::string_view bytes(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
+      writer_.content_hash(hash_.of(bytes, 0));
+    } else if (PyUnicode_CheckExact(object) && PyUnicode_IS_READY(object) != 0) {
+      const auto kind = static_cast<std::size_t>(PyUnicode_KIND(object));
+      const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) * kind;
+      writer_.content_hash(hash_.of({static_cast<const char*>(PyUnicode_DATA(object)), size}, kind));
+    }
+  }
+
+  static constexpr Py_ssize_t kLongestName = 200, kLongestValue = 100;
+
+  void lose(PyObject* held) {
+    if (std::find(hidden_.begin(), hidden_.end(), held) == hidden_.end()) writer_.count_lost_edge();
+  }
+
+  static std::string words(const char* name) { return name; }
+  static std::string words(PyObject* name) { return text_of(name, kLongestName); }
+
+  std::string text_of_object(PyObject* object, const TypePlan& plan) const {
+    if (plan.shape == Shape::kClass) return name_of(reinterpret_cast<PyTypeObject*>(object));
+    if (plan.shape == Shape::kCode) return text_of(reinterpret_cast<PyCodeObject*>(object)->co_name, kLongestName);
+    if (plan.shape == Shape::kModule) return module_name(object);
+    if (plan.type == &PyFunction_Type)
+      return text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname, kLongestName);
+    if (plan.type == &PyCFunction_Type) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    if (plan.facets.label) return label_of(object, plan);
+    return values_ == Values::kShown ? value_of(object) : std::string{};
+  }
+
+  // The attribute that a rule tells objects apart by, if it is a str or an int, wherever it is kept.
+  static std::string label_of(PyObject* object, const TypePlan& plan) {
+    const std::string& label = *plan.facets.label;
+    for (const Member& member : plan.members)
+      if (label == member.name) return words_of(field_at<PyObject*>(object, member.offset));
+    if (!plan.has_attributes) return {};
+    const Attributes attributes = attributes_of(object, plan.type);
+    const SharedNames names = shared_names(plan.type);
+    for (std::size_t i = 0; i < (attributes.values != nullptr ? std::min(attributes.capacity, names.count) : 0); ++i)
+      if (names[i] != nullptr && PyUnicode_CompareWithASCIIString(names[i], label.c_str()) == 0)
+        return words_of(attributes.values[i]);
+    const bool has_dict = attributes.dict != nullptr && *attributes.dict != nullptr && PyDict_Check(*attributes.dict);
+    return has_dict ? words_of(entry_of(*attributes.dict, label.c_str())) : std::string{};
+  }
+  static std::string words_of(PyObject* value) {
+    if (value == nullptr) return {};
+    return PyUnicode_Check(value) ? text_of(value, kLongestValue) : number_text(value);
+  }
+
+  static std::string module_name(PyObject* module) {
+    PyObject* dict = PyModule_GetDict(module);
+    return dict != nullptr ? text_of(entry_of(dict, "__name__"), kLongestName) : std::string{};
+  }
+
+  static std::string value_of(PyObject* object) {
+    char digits[32];
+    if (PyUnicode_CheckExact(object)) return "'" + text_of(object, kLongestValue) + "'";
+    if (PyBytes_CheckExact(object)) {
+      const auto size = static_cast<std::size_t>(std::min<Py_ssize_t>(PyBytes_GET_SIZE(object), kLongestValue));
+      return "b'" + std::string(PyBytes_AS_STRING(object), size) + "'";
+    }
+    if (PyFloat_CheckExact(object))
+      return {digits, std::to_chars(digits, digits + sizeof digits, PyFloat_AS_DOUBLE(object)).ptr};
+    return number_text(object);
+  }
+
+  static std::string number_text(PyObject* object) {
+    if (!PyLong_Check(object)) return {};
+    char digits[32];
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow != 0) return {};
+    return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+  }
+
+  TypePlans& plans_;
+  const heap::AddressSet& found_;
+  const std::vector<PyObject*>& hidden_;
+  Values values_;
+  const heap::Generations& generations_;
+  heap::BlockCount blocks_;
+  heap::ContentHash hash_{heap::random_key()};
+  HeapAllocations& allocations_;
+  heap::SnapshotWriter& writer_;
+  ObjectEdges<Recorder> edges_;
+  boost::unordered_flat_map<const void*, std::uint32_t> names_;
+};
+
+}  // namespace plimsoll::python
