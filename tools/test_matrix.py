@@ -80,7 +80,8 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
         if not ok:
             return False, f"pip install {what[0]} failed: see {WORK / f'{tag}.install.log'}", python
     for name in (name for name, tags in EXTRAS.items() if tag in tags):
-        run([str(python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", name], WORK / f"{tag}.{name}.log")
+        command = [str(python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", name]
+        run(command, WORK / f"{tag}.{name}.log")
     return True, "", python
 
 

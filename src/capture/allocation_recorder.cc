@@ -119,8 +119,8 @@ void AllocationRecorder::flush_releases() {
 
 void AllocationRecorder::put_waiting(IfFull if_full) {
   if (waiting_.empty()) return;
-  const auto first_left = std::find_if(waiting_.begin(), waiting_.end(),
-                                       [this, if_full](const Waiting& at) { return !put(at, if_full); });
+  const auto first_left =
+      std::find_if(waiting_.begin(), waiting_.end(), [this, if_full](const Waiting& at) { return !put(at, if_full); });
   waiting_.erase(waiting_.begin(), first_left);
 }
 
