@@ -6,34 +6,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "cli/exit_code.h"
+#include "cli/heap_export.h"
+#include "cli/heap_input.h"
 #include "cli/heap_take.h"
 #include "cli/render_answer.h"
 #include "cli/render_heap_memory.h"
 #include "cli/render_heap_patterns.h"
 #include "cli/suggest.h"
-#include "cli/units.h"
-#include "cli/write_file.h"
-#include "formats/heap_formats.h"
-#include "heap/snapshot_reader.h"
 #include "heap/survivors.h"
-#include "heap/views.h"
 #include "sql/query.h"
 
 namespace plimsoll::cli {
 namespace {
-
-// A file that is missing or no snapshot is bad input, whatever the system says.
-Result<heap::Snapshot> read(const std::string& path) {
-  Result<heap::Snapshot> snapshot = heap::read_snapshot_file(path);
-  if (!snapshot.ok() && snapshot.error().kind == ErrorKind::kSystem)
-    return Error{ErrorKind::kBadInput, snapshot.error().message};
-  return snapshot;
-}
 
 class Heap final : public Command {
  public:
@@ -90,7 +77,7 @@ class Heap final : public Command {
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
     if (diff_->parsed()) return run_diff(console, page);
     if (query_->parsed()) return run_query(console, page);
-    if (export_->parsed()) return run_export(console);
+    if (export_->parsed()) return export_heap(console, file_, seen_as_, {output_, format_});
     return run_show(console, page);
   }
 
@@ -206,27 +193,18 @@ class Heap final : public Command {
     return take_heap(console, take_);
   }
 
-  // As it is asked to be seen.
-  Result<heap::Snapshot> read_view() {
+  // What it is to be seen through, if nothing is said.
+  [[nodiscard]] Result<std::vector<std::string>> views() const {
     if (is_raw_ && !seen_as_.empty()) return Error{ErrorKind::kUsage, "--raw is --view raw: leave one of them out"};
-    heap::View view;
+    std::vector<std::string> views = seen_as_;
     const bool is_of_parts = view_ == "suspects" || view_ == "tree";
-    if (is_of_parts && !is_raw_ && show_->parsed()) view = heap::add_view({}, "parts").take();
-    for (const std::string& words : seen_as_) {
-      Result<heap::View> added = heap::add_view(std::move(view), view_words(words));
-      if (!added.ok()) return added.error();
-      view = added.take();
-    }
-    Result<heap::Snapshot> snapshot = read(file_);
-    if (!snapshot.ok() || view.empty()) return snapshot;
-    return heap::seen_as(snapshot.take(), view);
+    if (is_of_parts && !is_raw_ && show_->parsed()) views.insert(views.begin(), "parts");
+    return views;
   }
-  // Those of a file, if it names one.
-  static std::string view_words(const std::string& words) {
-    if (words == "raw" || words == "parts" || words == "module" || words.find(':') != std::string::npos) return words;
-    std::ifstream file(words);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    return text.find(':') != std::string::npos ? text : words;
+  [[nodiscard]] Result<heap::Snapshot> read_view() const {
+    const Result<std::vector<std::string>> through = views();
+    if (!through.ok()) return through.error();
+    return read_heap(file_, through.value());
   }
 
   Result<int> run_show(Console& console, const Page& page) {
@@ -299,9 +277,9 @@ class Heap final : public Command {
   }
 
   Result<int> run_diff(Console& console, const Page& page) {
-    const Result<heap::Snapshot> before = read(file_);
+    const Result<heap::Snapshot> before = read_heap(file_);
     if (!before.ok()) return before.error();
-    const Result<heap::Snapshot> after = read(after_);
+    const Result<heap::Snapshot> after = read_heap(after_);
     if (!after.ok()) return after.error();
     if (!third_.empty()) return run_survivors(console, page, before.value(), after.value());
     PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
@@ -311,7 +289,7 @@ class Heap final : public Command {
 
   Result<int> run_survivors(Console& console, const Page& page, const heap::Snapshot& first,
                             const heap::Snapshot& second) {
-    const Result<heap::Snapshot> third = read(third_);
+    const Result<heap::Snapshot> third = read_heap(third_);
     if (!third.ok()) return third.error();
     if (!heap::are_of_one_process(first, third.value()) || !heap::are_of_one_process(second, third.value()))
       return Error{ErrorKind::kBadInput,
@@ -337,26 +315,6 @@ class Heap final : public Command {
     const Result<sql::Answer> answer = database.value()->ask(statement_, most);
     if (!answer.ok()) return answer.error();
     PLIMSOLL_TRY(console.print(as_json_ ? answer_json(answer.value()) : render_answer(answer.value(), page)));
-    return kFine;
-  }
-
-  Result<int> run_export(Console& console) {
-    const auto format = format_.empty() ? formats::heap_format_of(output_) : formats::heap_format_named(format_);
-    if (!format && !format_.empty())
-      return Error{ErrorKind::kUsage, no_such("format", format_, {"heapsnapshot", "perfetto", "ndjson"})};
-    if (!format)
-      return Error{ErrorKind::kUsage,
-                   "which format? Call the file .heapsnapshot, .pftrace or .ndjson, or add --format"};
-    if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
-    const Result<heap::Snapshot> snapshot = read_view();
-    if (!snapshot.ok()) return snapshot.error();
-    const std::string bytes = formats::write_heap(snapshot.value(), *format);
-    if (output_ == "-") {
-      PLIMSOLL_TRY(console.print(bytes));
-      return kFine;
-    }
-    PLIMSOLL_TRY(write_file(output_, bytes));
-    console.notice(fmt::format("wrote {} ({})", output_, format_bytes(static_cast<std::int64_t>(bytes.size()))));
     return kFine;
   }
 

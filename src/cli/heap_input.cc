@@ -1,0 +1,42 @@
+#include "cli/heap_input.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "heap/snapshot_reader.h"
+#include "heap/views.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// Those of a file, if it names one.
+std::string view_words(const std::string& words) {
+  if (words == "raw" || words == "parts" || words == "module" || words.find(':') != std::string::npos) return words;
+  std::ifstream file(words);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.find(':') != std::string::npos ? text : words;
+}
+
+}  // namespace
+
+Result<heap::Snapshot> read_heap(const std::string& path) {
+  Result<heap::Snapshot> snapshot = heap::read_snapshot_file(path);
+  if (!snapshot.ok() && snapshot.error().kind == ErrorKind::kSystem)
+    return Error{ErrorKind::kBadInput, snapshot.error().message};
+  return snapshot;
+}
+
+Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::string> views) {
+  heap::View view;
+  for (const std::string& words : views) {
+    Result<heap::View> added = heap::add_view(std::move(view), view_words(words));
+    if (!added.ok()) return added.error();
+    view = added.take();
+  }
+  Result<heap::Snapshot> snapshot = read_heap(path);
+  if (!snapshot.ok() || view.empty()) return snapshot;
+  return heap::seen_as(snapshot.take(), view);
+}
+
+}  // namespace plimsoll::cli

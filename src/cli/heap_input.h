@@ -1,0 +1,18 @@
+// cli/heap_input.h: the snapshot that a command is given, as it is asked to be seen.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "heap/snapshot.h"
+
+namespace plimsoll::cli {
+
+// Reads a snapshot. A file that is missing or no snapshot is bad input, whatever the system says.
+Result<heap::Snapshot> read_heap(const std::string& path);
+// The same through views (heap/views.h), each on top of the one before: their words, or a file of them. A view that
+// makes no sense is an error before anything is read.
+Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::string> views);
+
+}  // namespace plimsoll::cli
