@@ -191,6 +191,31 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
   }
 }
 
+namespace internal {
+
+// One step by a plain rule, if `step` is one that can be taken; false if not, and nothing has changed.
+template <memory::Reader M>
+bool step_out_plainly(const M& memory, PlainStep step, Cursor& at) {
+  constexpr std::uint64_t kWord = 8;
+  if (!step.is_plain() || (step.is_by_frame_pointer() && !at.has_frame_pointer)) return false;
+  const std::uint64_t stack_pointer = at.registers.value[kStackPointer];
+  std::uint64_t frame_pointer = at.registers.value[kFramePointer];
+  const std::uint64_t cfa = (step.is_by_frame_pointer() ? frame_pointer : stack_pointer) + step.offset();
+  std::uint64_t pc = 0;
+  if (cfa <= stack_pointer || cfa % kWord != 0 ||
+      (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer)) ||
+      !memory.load(Address{cfa - kWord}, pc))
+    return false;
+  at.registers.pc = pc;
+  at.registers.value[kStackPointer] = cfa;
+  at.registers.value[kFramePointer] = frame_pointer;
+  at.has_frame_pointer = at.has_frame_pointer || step.saved() != 0;
+  at.is_innermost = at.is_interrupted = false;
+  return true;
+}
+
+}  // namespace internal
+
 // Takes `registers`, of which all are known, out of the calls of functions in `code` that the thread is in, to what
 // called the outermost of them: then they are Known::kCaller. False if the way out could not be found.
 // Async-signal-safe if `memory` is.
@@ -204,6 +229,7 @@ bool leave(const M& memory, const ModuleMap& modules, const CodeRange& code, Reg
       registers = at.registers;
       return !at.is_interrupted && at.has_frame_pointer;
     }
+    if (internal::step_out_plainly(memory, modules.step_at(instruction), at)) continue;
     const Rule& rule = modules.rule_at(instruction);
     const bool is_call = rule.kind == Rule::Kind::kRegister || rule.kind == Rule::Kind::kLoad;
     std::uint64_t cfa = 0;
