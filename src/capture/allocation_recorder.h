@@ -52,6 +52,7 @@ class AllocationRecorder {
     std::int64_t time_ns = 0;
     RawRelease release;
   };
+  // What becomes of a record for which the ring has no room.
   enum class IfFull { kGiveUp, kWait };
   SampleRing::Slot reserve(std::size_t size, IfFull if_full);
   SampleRing::Slot wait_for_room(std::size_t size);
