@@ -328,7 +328,7 @@ class Program {
       require(stop_exact() == Stopped::kWhole, "nobody takes out the hooks");
       std::size_t alive = 0;
       for (const Held& held : blocks_) {
-        if (!held.booked) continue;
+        if (!held.booked || held.python == Domain::kRaw) continue;  // raw blocks have no types to be told
         ++alive;
         const auto found = accountant.living.find(held.at);
         require(found != accountant.living.end() && found->second == std::pair(*held.booked, held.size),
