@@ -148,7 +148,7 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _mark_collections(now)
-    if now.options.native_memory:
+    if now.options.native_memory or (now.options.native and now.options.alloc_exact):
         _wrap_loading(now)
     if now.options.tasks:
         from plimsoll import _tasks
@@ -201,7 +201,7 @@ def _wrap_thread_starts(now: _Active) -> None:
 
 
 def _wrap_loading(now: _Active) -> None:
-    """Extension modules are looked at as soon as they are loaded: malloc is recorded in them, too."""
+    """Extension modules are looked at as soon as they are loaded: malloc is recorded in them, and their code is known."""
     import _imp
 
     original = _imp.create_dynamic

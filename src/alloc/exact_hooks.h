@@ -28,7 +28,7 @@ class ExactTaker {
   virtual void lost() = 0;
   // What an epoch has changed. In the order of epochs, one at a time.
   virtual void closed(std::uint8_t epoch, std::vector<LedgerRow> rows, std::int64_t peak_ns) = 0;
-  // At the end, of each living block.
+  // At the end, of each living block but those of the raw allocator.
   virtual void alive(const void* at, const Ledger::Facts& facts) = 0;
 
   // What the next call with the GIL has to see to; kEpoch is set by whoever wants to be told of what there is.

@@ -57,7 +57,8 @@ struct MallocFamily {
   }
   static void* realloc(void* at, std::size_t size) {
     const bool is_known = at != nullptr && Books::may_know(at);
-    const bool is_due = size != 0 && Books::is_due(size);
+    // (Without a block it is malloc; with one and no size, free.)
+    const bool is_due = (size != 0 || at == nullptr) && Books::is_due(size);
     if (!is_known && !is_due) [[likely]]
       return real.realloc(at, size);
     return changed(at, size, is_known, is_due);

@@ -58,4 +58,12 @@ void patch_new_modules() {
   state.loads.store(loads);
 }
 
+void* replacement_of(std::string_view name) {
+  Patched& state = patched();
+  const std::lock_guard guard(state.mutex);
+  for (const Import& import : state.imports)
+    if (state.is_on.load() && import.name == name) return import.ours;
+  return nullptr;
+}
+
 }  // namespace plimsoll::alloc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "alloc/imports.h"
 #include "alloc/malloc_family.h"
@@ -18,6 +19,10 @@ void restore_malloc();
 void patch_new_modules();
 // Whether there is something to do for it.
 bool has_new_modules();
+
+// ---- for tests ----
+// What is in the place of a function now; null if nothing is.
+void* replacement_of(std::string_view name);
 
 template <typename Books>
 Status patch_malloc() {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "capture/tick_signals.h"
 #include "capture/walk_into.h"
 #include "memory/local.h"
 
@@ -29,9 +30,13 @@ constexpr std::chrono::microseconds kPoll{100};
 }  // namespace
 
 AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring,
-                                       SeenFilter& seen, std::size_t max_depth, std::condition_variable& drain)
+                                       SeenFilter& seen, std::size_t max_depth, const native::Modules* modules,
+                                       std::condition_variable& drain)
     : interpreter_(interpreter),
       max_depth_(max_depth),
+      modules_(modules),
+      most_stack_bytes_(modules != nullptr ? most_native_bytes(interpreter, max_depth) - sizeof(RawSample)
+                                           : (max_depth + awaiting_slots(interpreter)) * sizeof(cpython::PyFrame)),
       session_(last_session.fetch_add(1, std::memory_order_relaxed) + 1),
       sampler_(sampler),
       ring_(ring),
@@ -83,8 +88,7 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
     return false;
   }
   constexpr std::size_t kHead = sizeof(RawSample) + sizeof(RawAllocation);
-  const std::size_t slots = max_depth_ + awaiting_slots(interpreter_);
-  const SampleRing::Slot room = reserve(kHead + slots * sizeof(cpython::PyFrame), IfFull::kWait);
+  const SampleRing::Slot room = reserve(kHead + most_stack_bytes_, IfFull::kWait);
   if (room.bytes.empty()) {
     sampler_.count_drop(DropReason::kAllocation, 0);
     return false;
@@ -94,15 +98,27 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   sample->time_ns = monotonic_ns();
   sample->thread = serial;
   std::memcpy(room.bytes.data() + sizeof(RawSample), &block, sizeof block);
-  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.bytes.data() + kHead), slots};
-  const WrittenStack stack = walk_into(*sample, interpreter_, interpreter_.thread_state_of_caller().address, frames,
-                                       seen_, cpython::NoEntries{});
-  mark_frames(frames.first(sample->frame_count), seen_);
-  const bool is_proven = cpython::is_proven(sample->stop);
-  if (!is_proven) sampler_.count_drop(reason_of(sample->stop), 0);
+  const NativeSample stack = write_stack(*sample, room.bytes.subspan(kHead));
+  const bool is_proven = cpython::is_proven(stack.stop);
+  if (!is_proven) sampler_.count_drop(reason_of(stack.stop), 0);
   sampler_.count_tasks(stack.tasks);
-  ring_.commit(room, kHead + stack.used * sizeof(cpython::PyFrame), kHead + stack.touched * sizeof(cpython::PyFrame));
+  ring_.commit(room, kHead + stack.used, kHead + stack.written);
   return is_proven;
+}
+
+NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::byte> room) {
+  const Address state = interpreter_.thread_state_of_caller().address;
+  if (modules_ != nullptr) {
+    const RunningHandler uses_modules;
+    const native::ModuleMap& modules = *modules_->current();
+    return write_native_stack(room, sample, modules, caller_of_library(modules), interpreter_, state, max_depth_,
+                              seen_);
+  }
+  const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.data()),
+                                           max_depth_ + awaiting_slots(interpreter_)};
+  const WrittenStack stack = walk_into(sample, interpreter_, state, frames, seen_, cpython::NoEntries{});
+  mark_frames(frames.first(sample.frame_count), seen_);
+  return {stack.used * sizeof(cpython::PyFrame), stack.touched * sizeof(cpython::PyFrame), sample.stop, stack.tasks};
 }
 
 void AllocationRecorder::released(const RawRelease& release) {

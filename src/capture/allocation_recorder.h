@@ -13,6 +13,7 @@
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/native_sample.h"
 #include "capture/raw_allocation.h"
 
 namespace plimsoll::capture {
@@ -20,9 +21,10 @@ namespace plimsoll::capture {
 // The allocation side of one session. For any thread, with the GIL or without.
 class AllocationRecorder {
  public:
-  // `drain` wakes the drain thread, which looks at needs_room() then.
+  // `modules` is the machine code that stacks are to be of, too; null: Python frames only. `drain` wakes the drain
+  // thread, which looks at needs_room() then.
   AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
-                     std::size_t max_depth, std::condition_variable& drain);
+                     std::size_t max_depth, const native::Modules* modules, std::condition_variable& drain);
   AllocationRecorder(const AllocationRecorder&) = delete;
   AllocationRecorder& operator=(const AllocationRecorder&) = delete;
 
@@ -50,16 +52,20 @@ class AllocationRecorder {
     std::int64_t time_ns = 0;
     RawRelease release;
   };
-  // What to do where the ring has no room.
+  // What becomes of a record for which the ring has no room.
   enum class IfFull { kGiveUp, kWait };
   SampleRing::Slot reserve(std::size_t size, IfFull if_full);
   SampleRing::Slot wait_for_room(std::size_t size);
   bool put(const Waiting& waiting, IfFull if_full);
   void put_waiting(IfFull if_full);
   ThreadSerial serial_of_caller();
+  // Writes the stack of the calling thread into `room`, what comes after the head of `sample`.
+  NativeSample write_stack(RawSample& sample, std::span<std::byte> room);
 
   const Interpreter interpreter_;
   const std::size_t max_depth_;
+  const native::Modules* const modules_;
+  const std::size_t most_stack_bytes_;
   const std::uint32_t session_;  // tells a thread's cached serial from that of an earlier session
   CpuSampler& sampler_;
   SampleRing& ring_;

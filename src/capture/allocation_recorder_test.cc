@@ -60,7 +60,7 @@ class Recording {
   std::condition_variable drain_;
   std::size_t records_ = 0;
   AllocationRecorder recorder_{
-      Sampling::interpreter(), *sampling_.operator->(), sampling_.ring(), sampling_.seen(), 64, drain_};
+      Sampling::interpreter(), *sampling_.operator->(), sampling_.ring(), sampling_.seen(), 64, nullptr, drain_};
 };
 
 TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {

@@ -21,11 +21,13 @@ constexpr memory::LocalReader kMemory;
 
 }  // namespace
 
-CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth)
+CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth,
+                   const native::Modules* modules)
     : interpreter_(interpreter),
       max_depth_(max_depth),
       session_(last_tree.fetch_add(1, std::memory_order_relaxed) + 1),
       is_narrow_(interpreter.layout.position_style != cpython::PositionStyle::kInstruction),
+      modules_(modules),
       sampler_(sampler),
       seen_(seen) {}
 
@@ -47,6 +49,7 @@ CallTree::Chain& CallTree::chain_of_caller() {
 
 CallNode CallTree::stack_of_caller() {
   Chain& chain = chain_of_caller();
+  if (modules_ != nullptr) return mixed_stack_of_caller(chain);
   const Address state = interpreter_.thread_state_of_caller().address;
   Address frame{};
   if (is_null(state)) return native_root(chain);

@@ -16,6 +16,8 @@
 
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/interleave.h"
+#include "capture/native_sample.h"
 #include "capture/raw_sample.h"
 
 namespace plimsoll::capture {
@@ -28,9 +30,10 @@ struct CallNodeInfo {
   // What it adds to the stack.
   enum class Kind : std::uint8_t {
     kFrame,
-    kThread,     // `thread` is meant, and that it runs no Python code at the moment
-    kNative,     // likewise, of a thread that Python does not know
-    kTruncated,  // outer frames are missing
+    kMachineCode,  // `frame.code` is an instruction
+    kThread,       // `thread` is meant, and that it runs no Python code at the moment
+    kNative,       // likewise, of a thread that Python does not know
+    kTruncated,    // outer frames are missing
   };
   Kind kind = Kind::kFrame;
   CallNode parent = 0;
@@ -38,12 +41,18 @@ struct CallNodeInfo {
   ThreadSerial thread;
   std::int64_t time_ns = 0;  // when it was first met
 };
+// Whether it is the beginning of stacks.
+constexpr bool is_root(CallNodeInfo::Kind kind) {
+  return kind != CallNodeInfo::Kind::kFrame && kind != CallNodeInfo::Kind::kMachineCode;
+}
 
 // The tree of one session. For any thread, with the GIL or without: one on a chain that it was on before takes no lock.
 // May throw std::bad_alloc.
 class CallTree {
  public:
-  CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth);
+  // `modules` is the machine code that stacks are to be of, too; null: Python frames only.
+  CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth,
+           const native::Modules* modules);
   CallTree(const CallTree&) = delete;
   CallTree& operator=(const CallTree&) = delete;
   ~CallTree();
@@ -72,6 +81,26 @@ class CallTree {
     return static_cast<std::size_t>(
         ((link.position ^ link.executable) * 0x9e3779b97f4a7c15U + parent) * 0xc2b2ae3d27d4eb4fU >> (64U - kKnownBits));
   }
+  // A frame of either kind.
+  struct MixedLink {
+    Address code{};  // or instruction
+    std::int32_t position = 0;
+    CallNode node = 0;  // of the stack up to here
+  };
+  // What a thread was met on, with machine code: the two kinds of frames, and how they went together.
+  struct Mixed {
+    RawNative head;
+    // Room for the deepest stack, and how many there are.
+    std::vector<native::NativeFrame> native_room;
+    std::vector<cpython::PyFrame> python_room;
+    std::size_t python_count = 0;
+    std::uint32_t deaths = 0, unloads = 0;
+    bool is_matched = true;
+    CallNode node = 0;
+    std::vector<MixedLink> links;  // outermost first
+    [[nodiscard]] std::span<const native::NativeFrame> native() const { return {native_room.data(), head.count}; }
+    [[nodiscard]] std::span<const cpython::PyFrame> python() const { return {python_room.data(), python_count}; }
+  };
   // What a thread was met on.
   struct Chain {
     ThreadSerial thread;
@@ -81,6 +110,9 @@ class CallTree {
     std::vector<Link> links;   // outermost first
     std::vector<Known> known;  // by known_row, since the last death; found without a lock
     std::vector<Link> fresh;   // innermost first: those that are looked at; kept to save allocations
+    // With machine code: how it was met last, and what is looked at.
+    Mixed mixed, mixed_now;
+    std::vector<StackItem> items;
   };
   // What a node is found by.
   struct Key {
@@ -114,11 +146,22 @@ class CallTree {
   CallNode truncated(Chain& chain);
   CallNode unproven(Chain& chain, cpython::WalkStop stop);
 
+  // With machine code: mixed_calls.cc.
+  CallNode mixed_stack_of_caller(Chain& chain);
+  // Reads both kinds of frames into mixed_now.
+  cpython::Walk read_both(Chain& chain, Address state);
+  // Whether that is what the thread was met on last.
+  [[nodiscard]] bool is_as_before(const Chain& chain) const;
+  // Puts both kinds together, finds the node.
+  CallNode mix(Chain& chain, CallNode root, cpython::WalkStop stop);
+  CallNode machine_node_of(CallNode parent, const cpython::PyFrame& at, std::uint32_t unloads);
+
   const Interpreter interpreter_;
   const std::size_t max_depth_;
   const std::uint32_t session_;
   // Positions are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
   const bool is_narrow_;
+  const native::Modules* const modules_;
   CpuSampler& sampler_;
   SeenFilter& seen_;
   std::mutex mutex_;  // guards what follows

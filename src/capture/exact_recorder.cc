@@ -38,9 +38,9 @@ std::vector<ExactRow> merged(const std::vector<ExactRow>& rows) {
 }  // namespace
 
 ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen,
-                             std::size_t max_depth)
+                             std::size_t max_depth, const native::Modules* modules)
     : sampler_(sampler),
-      stacks_(interpreter, sampler, seen, max_depth),
+      stacks_(interpreter, sampler, seen, max_depth, modules),
       clock_ns_(monotonic_ns()),
       nodes_(1),
       epoch_ends_(256) {}
@@ -84,6 +84,8 @@ void ExactRecorder::resolve_new(Resolver& resolver) {
     node.kind = info.kind;
     node.thread = info.parent == 0 ? info.thread : nodes_[info.parent].thread;
     node.is_known = true;
+    if (info.kind == CallNodeInfo::Kind::kMachineCode)
+      node.frame = resolver.resolve_machine_code(info.frame.code, info.time_ns);
     if (info.kind != CallNodeInfo::Kind::kFrame) continue;
     node.is_known = resolver.resolve_frame(info.frame, info.time_ns, node.frame, node.code);
     if (!node.is_known) sampler_.count_drop(DropReason::kUnknownCode, 0);
@@ -94,11 +96,15 @@ bool ExactRecorder::find_stack(CallNode number, Sample& sample, Resolver& resolv
   frames_.clear();
   bool is_known = true;
   CallNode at = number < nodes_.size() ? number : 0;
-  for (; at != 0 && nodes_[at].kind == CallNodeInfo::Kind::kFrame; at = nodes_[at].parent) {
+  for (; at != 0 && !is_root(nodes_[at].kind); at = nodes_[at].parent) {
     const ResolvedNode& node = nodes_[at];
+    const bool is_python = node.kind == CallNodeInfo::Kind::kFrame;
     is_known = is_known && node.is_known;
-    if (!is_known || node.code == nullptr) continue;
-    resolver.announce(node.frame.code, *node.code);
+    if (!is_known || (is_python && node.code == nullptr)) continue;
+    if (is_python)
+      resolver.announce(node.frame.code, *node.code);
+    else
+      resolver.announce_machine_code(node.frame.code);
     frames_.push_back(node.frame);
   }
   if (!is_known) frames_.clear();

@@ -40,7 +40,9 @@ struct ExactBatch {
 // The exact side of one session.
 class ExactRecorder {
  public:
-  ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth);
+  // `modules` is the machine code that stacks are to be of, too; null: Python frames only.
+  ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth,
+                const native::Modules* modules = nullptr);
   ExactRecorder(const ExactRecorder&) = delete;
   ExactRecorder& operator=(const ExactRecorder&) = delete;
 

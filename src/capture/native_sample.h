@@ -17,6 +17,7 @@ namespace plimsoll::capture {
 struct RawStack {
   native::Registers registers;
   Address leaf{};  // up to Python 3.10, the innermost Python frame
+  native::Known known = native::Known::kAll;
   std::uint64_t bytes = 0;
 };
 
@@ -41,6 +42,22 @@ struct NativeSample {
   cpython::WalkStop stop = cpython::WalkStop::kComplete;
   cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
 };
+
+// Where a thread is, and what is known of its registers there.
+struct NativePlace {
+  native::Registers registers;
+  native::Known known = native::Known::kAll;
+};
+
+// Where the calling thread called this library from: for hooks, whose own frames are nobody's business.
+// Async-signal-safe.
+NativePlace caller_of_library(const native::ModuleMap& modules) noexcept;
+
+// Writes what follows `sample`, and perhaps something between, into `room`: the calling thread's frames from `place`
+// on, and its Python frames. The sample's has_native is set, and what the walk has found. Async-signal-safe.
+NativeSample write_native_stack(std::span<std::byte> room, RawSample& sample, const native::ModuleMap& modules,
+                                const NativePlace& place, const Interpreter& interpreter, Address thread_state,
+                                std::size_t max_depth, SeenFilter& seen) noexcept;
 
 // Writes a sample into `room`, which has most_native_bytes: `head`, what of the calling thread was interrupted at
 // `context`, and its Python frames. Async-signal-safe.

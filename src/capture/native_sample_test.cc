@@ -147,6 +147,33 @@ TEST_F(NativeSampleTest, CanBeUnwoundLaterIfItsCodeWasNotKnownYet) {
   }
 }
 
+TEST_F(NativeSampleTest, BeginsWhereALibraryWasCalledFrom) {
+  // GIVEN a thread that is in several functions of this program, which libc has called
+  const native::ModuleMap& modules = *machine_.modules.current();
+  const native::Registers here = native::registers_here();
+  std::vector<native::NativeFrame> all(256), outside(256);
+  const native::Unwind whole = native::unwind(memory::LocalReader{}, modules, here, all);
+  ASSERT_EQ(whole.stop, native::UnwindStop::kComplete);
+  // WHEN it is asked what has called them
+  const NativePlace caller = caller_of_library(modules);
+  // THEN the stack from there on is the same, without these functions
+  ASSERT_EQ(caller.known, native::Known::kCaller);
+  const native::Unwind rest = native::unwind(memory::LocalReader{}, modules, caller.registers, outside, caller.known);
+  EXPECT_EQ(rest.stop, native::UnwindStop::kComplete);
+  ASSERT_GT(rest.count, 0U);
+  ASSERT_LT(rest.count, whole.count);
+  const std::size_t left_out = whole.count - rest.count;
+  for (std::size_t i = 0; i < rest.count; ++i) {
+    EXPECT_EQ(outside[i].instruction, all[left_out + i].instruction);
+    EXPECT_EQ(outside[i].cfa, all[left_out + i].cfa);
+  }
+  const native::CodeRange& ours = *modules.find(here.pc);
+  for (std::size_t i = 0; i < left_out; ++i) {
+    EXPECT_GE(raw(all[i].instruction), ours.start);
+    EXPECT_LT(raw(all[i].instruction), ours.end);
+  }
+}
+
 TEST_F(NativeSampleTest, NamesCodeOfNoFile) {
   CodeRegistry registry(testing::fake_layout());
   NativeResolver resolver(machine_.modules, registry);

@@ -68,13 +68,13 @@ bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Co
   return true;
 }
 
-void Resolver::announce_native(CodeId id) {
+void Resolver::announce_machine_code(CodeId id) {
   if (is_news(id)) sink_.native_function(id, native_->function(id));
 }
 
 void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes) {
   frames_.push_back(native_->frame_at(frame.instruction, raw.time_ns));
-  announce_native(frames_.back().code);
+  announce_machine_code(frames_.back().code);
   if (codes == Codes::kKeep) codes_.push_back(nullptr);
 }
 
@@ -131,13 +131,26 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
 bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& block,
                                   std::span<const cpython::PyFrame> frames, LivingStacks& living) {
   if (!resolve_frames(raw, frames, Codes::kKeep)) return false;
+  pass_on(raw, block, living);
+  return true;
+}
+
+bool Resolver::resolve_native_allocation(const RawSample& raw, const RawAllocation& block, const NativeStack& native,
+                                         std::span<const cpython::PyFrame> frames,
+                                         std::span<const cpython::PyFrame> awaiting, LivingStacks& living,
+                                         bool& is_matched) {
+  if (!resolve_both(raw, native, frames, awaiting, Codes::kKeep, is_matched)) return false;
+  pass_on(raw, block, living);
+  return true;
+}
+
+void Resolver::pass_on(const RawSample& raw, const RawAllocation& block, LivingStacks& living) {
   living.allocated(block.number, frames_, codes_);
   const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
   Allocation allocation;
   allocation.sample = sample_of(raw, tags.get());
   allocation.block = block;
   sink_.allocation(allocation);
-  return true;
 }
 
 bool Resolver::resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,
@@ -156,7 +169,7 @@ bool Resolver::resolve_same(const RawSample& raw) {
       if (wait.codes[i] != nullptr)
         announce(wait.frames[i].code, *wait.codes[i]);
       else
-        announce_native(wait.frames[i].code);
+        announce_machine_code(wait.frames[i].code);
     Sample sample = sample_of(raw, wait.tags.get());
     sample.frames = wait.frames;
     sample.is_truncated = wait.is_truncated;

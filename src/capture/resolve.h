@@ -52,12 +52,20 @@ class Resolver {
   // Likewise for a sampled allocation, whose stack `living` keeps.
   bool resolve_allocation(const RawSample& raw, const RawAllocation& block, std::span<const cpython::PyFrame> frames,
                           LivingStacks& living);
+  bool resolve_native_allocation(const RawSample& raw, const RawAllocation& block, const NativeStack& native,
+                                 std::span<const cpython::PyFrame> frames, std::span<const cpython::PyFrame> awaiting,
+                                 LivingStacks& living, bool& is_matched);
 
   // One frame, as it was at a time. False if its code object is not known. `code` is null if it is not to be shown.
   bool resolve_frame(const cpython::PyFrame& frame, std::int64_t time_ns, SampleFrame& out,
                      std::shared_ptr<const cpython::CodeInfo>& code);
   // Describes a code object to the sink, before its next use.
   void announce(CodeId id, const cpython::CodeInfo& info);
+  // Likewise of machine code, if there are modules.
+  SampleFrame resolve_machine_code(Address instruction, std::int64_t time_ns) {
+    return native_->frame_at(instruction, time_ns);
+  }
+  void announce_machine_code(CodeId id);
 
   // Everything sampled before `time_ns` has been resolved: forgets dead code objects and tags.
   void forget_deaths_before(std::int64_t time_ns);
@@ -88,12 +96,12 @@ class Resolver {
   // Adds a frame to frames_; false likewise.
   bool add_frame(const RawSample& raw, const cpython::PyFrame& frame, Codes codes);
   void add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes);
-  void announce_native(CodeId id);
   // Fills frames_ with both kinds, or with Python's alone if they do not match; false likewise.
   bool resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
                     std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched);
   // Passes a Sample with the frames in frames_ on; of a wait, it is kept.
   void pass_on(const RawSample& raw);
+  void pass_on(const RawSample& raw, const RawAllocation& block, LivingStacks& living);
   bool resolve_same(const RawSample& raw);
   // Whether the sink has not heard of it in this epoch; from now on it has.
   bool is_news(CodeId id);

@@ -56,10 +56,10 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->sampler_ = sampler.take();
   session->allocations_ =
       std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_, session->registry_.seen(),
-                                           settings.tick.max_depth, session->wake_);
+                                           settings.tick.max_depth, session->modules_.get(), session->wake_);
   if (settings.exact_allocations)
     session->exact_ = std::make_unique<ExactRecorder>(interpreter, *session->sampler_, session->registry_.seen(),
-                                                      settings.tick.max_depth);
+                                                      settings.tick.max_depth, session->modules_.get());
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
@@ -129,6 +129,7 @@ void Session::run() {
   while (!stop_requested_) {
     interval = next_drain_interval(interval);
     const std::uint64_t flushes = flushes_requested_;
+    const std::uint64_t looks = looks_requested_;
     const bool flush_now = flushes != flushes_done_;
     const SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
     lock.unlock();
@@ -141,11 +142,13 @@ void Session::run() {
     }
     lock.lock();
     flushes_done_ = flushes;
+    looks_done_ = looks;
     wake_.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
     if (!is_crowded)
       wake_.wait_for(lock, std::chrono::nanoseconds(interval), [this] {
-        return stop_requested_ || flushes_requested_ != flushes_done_ || allocations_->needs_room();
+        return stop_requested_ || flushes_requested_ != flushes_done_ || looks_requested_ != looks_done_ ||
+               allocations_->needs_room();
       });
   }
 }
@@ -213,21 +216,27 @@ bool Session::take_tick(const RawSample& raw, std::span<const std::byte> rest) {
     return last_stacks_.complete(raw, frames_in(rest), whole) && resolver_.resolve(raw, whole);
   }
   if (raw.has_native == 0) return resolver_.resolve(raw, frames_in(rest));
-  NativeStack native = native_stack_of(rest);
-  std::size_t before = native_bytes(native);
-  std::vector<native::NativeFrame> unwound_again;
-  if (const std::size_t copied = copy_bytes(native, rest.subspan(before)); copied != 0) {
-    look_at_modules(monotonic_ns());
-    native = unwind_copy(rest.subspan(before), *modules_->current(), settings_.tick.max_depth, unwound_again);
-    before += copied;
-  }
-  if (native.head.stop != native::UnwindStop::kComplete) sampler_->count_drop(reason_of(native.head.stop), 0);
+  const NativeRecord record = read_native(raw, rest);
   bool is_matched = true;
-  const std::span<const cpython::PyFrame> frames = frames_in(rest.subspan(before));
-  const bool is_known =
-      resolver_.resolve_native(raw, native, frames.first(raw.frame_count), frames.subspan(raw.frame_count), is_matched);
+  const bool is_known = resolver_.resolve_native(raw, record.native, record.frames, record.awaiting, is_matched);
   if (!is_matched) sampler_->count_drop(DropReason::kNativeUnmatched, 0);
   return is_known;
+}
+
+Session::NativeRecord Session::read_native(const RawSample& raw, std::span<const std::byte> rest) {
+  NativeRecord record{native_stack_of(rest), {}, {}};
+  std::size_t before = native_bytes(record.native);
+  if (const std::size_t copied = copy_bytes(record.native, rest.subspan(before)); copied != 0) {
+    look_at_modules(monotonic_ns());
+    record.native = unwind_copy(rest.subspan(before), *modules_->current(), settings_.tick.max_depth, unwound_again_);
+    before += copied;
+  }
+  if (record.native.head.stop != native::UnwindStop::kComplete)
+    sampler_->count_drop(reason_of(record.native.head.stop), 0);
+  const std::span<const cpython::PyFrame> frames = frames_in(rest.subspan(before));
+  record.frames = frames.first(raw.frame_count);
+  record.awaiting = frames.subspan(raw.frame_count);
+  return record;
 }
 
 void Session::look_at_modules(std::int64_t now_ns) {
@@ -241,8 +250,18 @@ void Session::take_allocation(const RawSample& raw, std::span<const std::byte> r
     return take_release(raw.time_ns, *reinterpret_cast<const RawRelease*>(rest.data()));
   const auto& block = *reinterpret_cast<const RawAllocation*>(rest.data());
   tell_of_threads();
-  if (!resolver_.resolve_allocation(raw, block, frames_in(rest.subspan(sizeof(RawAllocation))), living_stacks_))
-    sampler_->count_drop(DropReason::kUnknownCode, 0);
+  rest = rest.subspan(sizeof(RawAllocation));
+  bool is_known = true;
+  if (raw.has_native == 0) {
+    is_known = resolver_.resolve_allocation(raw, block, frames_in(rest), living_stacks_);
+  } else {
+    const NativeRecord record = read_native(raw, rest);
+    bool is_matched = true;
+    is_known = resolver_.resolve_native_allocation(raw, block, record.native, record.frames, record.awaiting,
+                                                   living_stacks_, is_matched);
+    if (!is_matched) sampler_->count_drop(DropReason::kNativeUnmatched, 0);
+  }
+  if (!is_known) sampler_->count_drop(DropReason::kUnknownCode, 0);
 }
 
 void Session::take_release(std::int64_t time_ns, const RawRelease& release) {
@@ -368,6 +387,15 @@ void Session::flush_as(SampleSink::Ending ending) {
   const std::uint64_t wanted = ++flushes_requested_;
   wake_.notify_all();
   wake_.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
+}
+
+void Session::learn_modules(std::uint64_t loads) {
+  if (modules_ == nullptr || exact_ == nullptr) return;
+  std::unique_lock lock(mutex_);
+  if (stop_requested_ || is_complete_.load() || std::exchange(loads_, loads) == loads) return;
+  const std::uint64_t wanted = ++looks_requested_;
+  wake_.notify_all();
+  wake_.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
 }
 
 SessionStats Session::stop() {

@@ -76,6 +76,10 @@ class Session {
 
   // Writes out all samples taken before the call; returns when they are in the file. Waits at most two seconds.
   void flush() { flush_as(SampleSink::Ending::kOpen); }
+  // Modules may have been loaded, in whose code allocations are to be recorded exactly: unlike a sample's, their stacks
+  // cannot be unwound later. Returns when they are known. `loads` is how many the dynamic linker has loaded so far: if
+  // as many as at the last call, there is nothing to do. Waits at most two seconds.
+  void learn_modules(std::uint64_t loads);
   // Before exec replaces the program: completes the file, and silences the calling thread, so that no tick is pending
   // when the signal's action becomes the default again. If the exec fails, recording goes on by itself.
   void prepare_exec();
@@ -108,6 +112,13 @@ class Session {
   void drain_once();
   void tell_of_threads();
   void take(std::span<const std::byte> record);
+  // The two kinds of frames that a record has.
+  struct NativeRecord {
+    NativeStack native;
+    std::span<const cpython::PyFrame> frames, awaiting;
+  };
+  // What follows the head of a record with has_native; valid until the next call.
+  NativeRecord read_native(const RawSample& raw, std::span<const std::byte> rest);
   // Resolves and passes on a tick's sample; false if it cannot be.
   bool take_tick(const RawSample& raw, std::span<const std::byte> rest);
   void take_allocation(const RawSample& raw, std::span<const std::byte> rest);
@@ -136,6 +147,7 @@ class Session {
   LivingStacks living_stacks_;                // of sampled allocations
   std::vector<ThreadSerial> ended_;           // whose records may still be in the ring
   std::unique_ptr<native::Modules> modules_;  // null without native frames
+  std::vector<native::NativeFrame> unwound_again_;
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
   std::unique_ptr<ExactRecorder> exact_;
@@ -165,6 +177,9 @@ class Session {
   std::uint64_t flushes_requested_ = 0;
   SampleSink::Ending requested_ending_ = SampleSink::Ending::kOpen;
   std::uint64_t flushes_done_ = 0;
+  std::uint64_t loads_ = 0;            // of modules, as of the last request
+  std::uint64_t looks_requested_ = 0;  // at modules
+  std::uint64_t looks_done_ = 0;
   std::vector<MarkerEvent> markers_;
   std::string error_;
   std::atomic<bool> has_failed_{false};

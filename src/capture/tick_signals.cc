@@ -19,12 +19,11 @@ std::atomic<int> installed_signal{0};
 
 void on_tick(int, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
-  // handler sees what was stored.
-  running_handlers.fetch_add(1, std::memory_order_seq_cst);
-  if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst))
-    sampler->tick(*info, static_cast<const ucontext_t*>(context));
-  running_handlers.fetch_sub(1, std::memory_order_acq_rel);
+  {
+    const RunningHandler running;
+    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst))
+      sampler->tick(*info, static_cast<const ucontext_t*>(context));
+  }
   errno = saved_errno;
 }
 
@@ -76,6 +75,11 @@ bool traps_are_ours() {
   return ::sigaction(SIGTRAP, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
          current.sa_sigaction == on_trap;
 }
+
+// Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
+// handler sees what was stored.
+RunningHandler::RunningHandler() noexcept { running_handlers.fetch_add(1, std::memory_order_seq_cst); }
+RunningHandler::~RunningHandler() { running_handlers.fetch_sub(1, std::memory_order_acq_rel); }
 
 void set_active_sampler(CpuSampler* sampler) { active_sampler.store(sampler, std::memory_order_seq_cst); }
 

@@ -36,6 +36,16 @@ void wait_for_handlers();
 // Whether none is running at this instant: one that begins later sees what was stored before the call.
 bool no_handler_runs();
 
+// Counts as a running handler as long as it lives: so what is loaded is not forgotten meanwhile. Async-signal-safe. For
+// a few microseconds; not while one waits for something.
+class RunningHandler {
+ public:
+  RunningHandler() noexcept;
+  RunningHandler(const RunningHandler&) = delete;
+  RunningHandler& operator=(const RunningHandler&) = delete;
+  ~RunningHandler();
+};
+
 // In the child of a fork: handlers that were running on other threads do not exist here.
 void forget_handlers();
 

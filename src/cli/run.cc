@@ -67,6 +67,7 @@ class Run final : public Command {
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
            "  plimsoll run --native-memory app.py       and what C libraries take from malloc: NumPy's arrays\n"
+           "  plimsoll run --native-memory --native app.py   with the C functions that took it\n"
            "  plimsoll run --native app.py              C functions and libraries, too: plimsoll show app.plim "
            "--native\n"
            "  plimsoll run --mode wall app.py           where it waits, not only where it computes\n"

@@ -111,9 +111,11 @@ Status install_one(int signal, struct sigaction& before) {
   struct sigaction ours {};
   ours.sa_sigaction = on_fault;
   // On the alternate stack, as a stack overflow must still reach the program's own handler; and never blocked by
-  // itself, as the handler before us may rely on SA_NODEFER.
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (current.sa_flags & SA_NODEFER);
+  // itself: a guarded load outside of handlers faults, a tick comes before the first instruction of this handler, and a
+  // guarded load of the tick's faults, which would be death if the signal were blocked.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ours.sa_mask = current.sa_mask;
+  ::sigdelset(&ours.sa_mask, signal);
   if (::sigaction(signal, &ours, nullptr) != 0) return system_error("cannot install the fault handler", errno);
   return Ok{};
 }

@@ -123,6 +123,15 @@ bool have_same_code(const std::vector<os::Mapping>& a, const std::vector<os::Map
 
 bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mapping.path == "[vdso]"; }
 
+// Whether a file with code in `before` has none, or is elsewhere, in `after`.
+bool lacks_some(const std::vector<CodeRange>& before, const std::vector<CodeRange>& after) {
+  return std::any_of(before.begin(), before.end(), [&](const CodeRange& old) {
+    return old.module != nullptr && std::none_of(after.begin(), after.end(), [&](const CodeRange& now) {
+             return now.module == old.module && now.start == old.start;
+           });
+  });
+}
+
 }  // namespace
 
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
@@ -212,12 +221,14 @@ SymbolTable Modules::symbols_of(const Module& module) const {
 }
 
 void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
+  const bool has_unloaded = newest_ != nullptr && lacks_some(newest_->ranges(), ranges);
   if (before_ != nullptr) retired_.push_back(before_);
   before_ = newest_;
   newest_ = std::make_shared<const ModuleMap>(std::move(ranges), pool_, followed_);
   published_ns_ = now_ns;
   restless_until_ns_ = now_ns + kRestless;
   current_.store(newest_.get(), std::memory_order_seq_cst);
+  if (has_unloaded) unloads_.fetch_add(1, std::memory_order_release);
 }
 
 bool Modules::follow(Address within, std::string_view function) {

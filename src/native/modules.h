@@ -36,6 +36,10 @@ class Modules {
   // What is loaded now. Valid as long as the handler runs that asked. Null before the first refresh.
   [[nodiscard]] const ModuleMap* current() const { return current_.load(std::memory_order_seq_cst); }
 
+  // How often files were found to have been unloaded: until then, an instruction's address has meant one instruction.
+  // For any thread.
+  [[nodiscard]] std::uint32_t unloads() const { return unloads_.load(std::memory_order_acquire); }
+
   // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them; or
   // whether code was met that is in no file known. If so, a new map is published. Costs a few microseconds if not.
   // Another process's mappings are read whole instead: every 50 ms and when unknown code was met, but so that it takes
@@ -80,6 +84,7 @@ class Modules {
   const ProcessMemory memory_{};
   RulePool pool_;
   std::atomic<const ModuleMap*> current_{nullptr};
+  std::atomic<std::uint32_t> unloads_{0};
   Map newest_, before_;
   std::int64_t published_ns_ = 0;  // newest_ was
   std::vector<Map> retired_;

@@ -37,11 +37,31 @@ inline Registers registers_of(const ucontext_t& context) {
   registers.pc = at(kReturnAddress);
   return registers;
 }
+
+// Those of the function that this is called in, where it is called: what a function keeps for its caller, and the rest
+// 0.
+[[gnu::always_inline]] inline Registers registers_here() {
+  Registers registers;
+  auto& value = registers.value;
+  asm volatile(
+      "leaq (%%rip), %0\n\t"
+      "movq %%rsp, %1\n\t"
+      "movq %%rbp, %2\n\t"
+      "movq %%rbx, %3\n\t"
+      "movq %%r12, %4\n\t"
+      "movq %%r13, %5\n\t"
+      "movq %%r14, %6\n\t"
+      "movq %%r15, %7"
+      : "=&r"(registers.pc), "=m"(value[kStackPointer]), "=m"(value[kFramePointer]), "=m"(value[3]), "=m"(value[12]),
+        "=m"(value[13]), "=m"(value[14]), "=m"(value[15]));
+  return registers;
+}
 #else
 // Machine code is unwound on x86-64 only: nothing calls these elsewhere.
 inline constexpr bool kCanUnwind = false;
 constexpr std::uint64_t place_in_context(std::uint8_t) { return 0; }
 inline Registers registers_of(const ucontext_t&) { return {}; }
+inline Registers registers_here() { return {}; }
 #endif
 
 }  // namespace plimsoll::native

@@ -31,6 +31,7 @@ struct Unwind {
 enum class Known : std::uint8_t {
   kAll,
   kPlaceOnly,  // the instruction and the stack pointer: all that the kernel tells of a thread that waits
+  kCaller,     // where a call returns to, the stack pointer then, and the frame pointer
 };
 
 namespace internal {
@@ -155,7 +156,9 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
               Known known = Known::kAll) {
   Unwind result;
   internal::Cursor at{start};
-  at.is_innermost = at.has_frame_pointer = known == Known::kAll;
+  at.is_innermost = known == Known::kAll;
+  at.is_interrupted = known != Known::kCaller;
+  at.has_frame_pointer = known != Known::kPlaceOnly;
   while (true) {
     if (!internal::step_plainly(memory, modules, at, out, result)) return result;
     // A call may be a function's last instruction: then its return address belongs to the next one already.
@@ -186,6 +189,55 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     }
     if (result.stop != UnwindStop::kComplete) return result;
   }
+}
+
+namespace internal {
+
+// One step by a plain rule, if `step` is one that can be taken; false if not, and nothing has changed.
+template <memory::Reader M>
+bool step_out_plainly(const M& memory, PlainStep step, Cursor& at) {
+  constexpr std::uint64_t kWord = 8;
+  if (!step.is_plain() || (step.is_by_frame_pointer() && !at.has_frame_pointer)) return false;
+  const std::uint64_t stack_pointer = at.registers.value[kStackPointer];
+  std::uint64_t frame_pointer = at.registers.value[kFramePointer];
+  const std::uint64_t cfa = (step.is_by_frame_pointer() ? frame_pointer : stack_pointer) + step.offset();
+  std::uint64_t pc = 0;
+  if (cfa <= stack_pointer || cfa % kWord != 0 ||
+      (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer)) ||
+      !memory.load(Address{cfa - kWord}, pc))
+    return false;
+  at.registers.pc = pc;
+  at.registers.value[kStackPointer] = cfa;
+  at.registers.value[kFramePointer] = frame_pointer;
+  at.has_frame_pointer = at.has_frame_pointer || step.saved() != 0;
+  at.is_innermost = at.is_interrupted = false;
+  return true;
+}
+
+}  // namespace internal
+
+// Takes `registers`, of which all are known, out of the calls of functions in `code` that the thread is in, to what
+// called the outermost of them: then they are Known::kCaller. False if the way out could not be found.
+// Async-signal-safe if `memory` is.
+template <memory::Reader M>
+bool leave(const M& memory, const ModuleMap& modules, const CodeRange& code, Registers& registers) {
+  constexpr int kDeepest = 64;
+  internal::Cursor at{registers};
+  for (int i = 0; i < kDeepest; ++i) {
+    const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
+    if (instruction < code.start || instruction >= code.end) {
+      registers = at.registers;
+      return !at.is_interrupted && at.has_frame_pointer;
+    }
+    if (internal::step_out_plainly(memory, modules.step_at(instruction), at)) continue;
+    const Rule& rule = modules.rule_at(instruction);
+    const bool is_call = rule.kind == Rule::Kind::kRegister || rule.kind == Rule::Kind::kLoad;
+    std::uint64_t cfa = 0;
+    if (!is_call || internal::find_cfa(memory, rule, at, cfa) != UnwindStop::kComplete ||
+        internal::step_out(memory, rule, cfa, at) != UnwindStop::kComplete)
+      return false;
+  }
+  return false;
 }
 
 }  // namespace plimsoll::native

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "alloc/imports.h"
 #include "base/clock.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
@@ -147,6 +148,17 @@ bool announces_interpreters(const char* event, PyObject* args) {
   return false;
 }
 
+// Modules may have been loaded, of whose code nothing has been called yet.
+void look_at_loaded() {
+  look_for_new_modules();
+  capture::Session* session = current_recording();
+  if (session == nullptr || session->exact() == nullptr) return;
+  // Whoever is loading one may wait for the GIL.
+  Py_BEGIN_ALLOW_THREADS;
+  session->learn_modules(alloc::modules_loaded());
+  Py_END_ALLOW_THREADS;
+}
+
 // What loads an extension module (_imp.create_dynamic), and then looks at what came with it. Without a Python frame of
 // its own, as ThreadStarter.
 class ModuleLoader {
@@ -155,7 +167,7 @@ class ModuleLoader {
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     nb::object module = load_(*args, **kwargs);
-    look_for_new_modules();
+    look_at_loaded();
     return module;
   }
   [[nodiscard]] std::string repr() const { return nb::repr(load_).c_str(); }
@@ -173,7 +185,7 @@ int on_audit(const char* event, PyObject* args, void*) {
   }
   // A function of a library is looked up before it can be called.
   constexpr std::string_view kLookUp = "ctypes.dlsym";  // and ctypes.dlsym/handle
-  if (std::strncmp(event, kLookUp.data(), kLookUp.size()) == 0) look_for_new_modules();
+  if (std::strncmp(event, kLookUp.data(), kLookUp.size()) == 0) look_at_loaded();
   if (std::strcmp(event, "os.exec") != 0) return 0;
   capture::Session* session = current_recording();
   if (session == nullptr) return 0;

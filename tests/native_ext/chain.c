@@ -27,6 +27,18 @@ OUT void burn(long milliseconds) {
   } while (now.tv_sec * 1000000000LL + now.tv_nsec < end);
 }
 
+/* Takes so many blocks, which are kept: each has the address of the one before. */
+static void *volatile held;
+OUT long hold(long count, long size) {
+  for (long i = 0; i < count; ++i) {
+    void **block = malloc((size_t)size);
+    if (block == NULL) return -1;
+    *block = held;
+    held = block;
+  }
+  return count;
+}
+
 /* Calls back from some calls further in. */
 OUT long descend(long depth, callback call) {
   const long result = depth == 0 ? call(depth) : descend(depth - 1, call);
