@@ -201,7 +201,7 @@ def _wrap_thread_starts(now: _Active) -> None:
 
 
 def _wrap_loading(now: _Active) -> None:
-    """Extension modules are looked at as soon as they are loaded: malloc is recorded in them, and their code is known."""
+    """Extension modules are looked at when they are loaded: malloc is recorded in them, and their code is known."""
     import _imp
 
     original = _imp.create_dynamic

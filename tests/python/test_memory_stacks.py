@@ -86,7 +86,7 @@ main()
                    for frame in stack.frames)]
     assert made
     # THEN they are where they were made, between C and what of Python itself makes objects
-    for row, stack in made:
+    for _, stack in made:
         names = known_frames(stack, "libchain.so")
         at = names.index("make")
         assert names[at - 4:at] == ["main", "descend", "descend", "descend"]
