@@ -129,6 +129,29 @@ TEST(FaultGuard, PassesTheProgramsOwnFaultsToTheProgramsOwnHandler) {
   ASSERT_EQ(::sigaction(SIGSEGV, &original, nullptr), 0);
 }
 
+volatile bool could_load = true;
+void handler_with_a_guarded_load(int) {
+  std::uint64_t word = 0;
+  could_load = LocalReader{}.load(Address{8}, word);
+  siglongjmp(after_fault, 1);
+}
+
+TEST(FaultGuard, IsThereForFaultsInWhatInterruptsIt) {
+  // GIVEN a handler behind ours, which does a guarded load, as a tick does that comes before our first instruction
+  struct sigaction theirs {};
+  struct sigaction original {};
+  theirs.sa_handler = handler_with_a_guarded_load;
+  ::sigaddset(&theirs.sa_mask, SIGSEGV);
+  ASSERT_EQ(::sigaction(SIGSEGV, &theirs, &original), 0);
+  ASSERT_TRUE(FaultGuard::ensure_installed().ok());
+  // WHEN a fault leads there, and the load of nothing is one more
+  const HalfMapping mapping;
+  if (sigsetjmp(after_fault, 1) == 0) *reinterpret_cast<volatile char*>(raw(mapping.at(4096))) = 1;
+  // THEN it is an answer, and not the program's end
+  EXPECT_FALSE(could_load);
+  ASSERT_EQ(::sigaction(SIGSEGV, &original, nullptr), 0);
+}
+
 TEST(FaultGuard, ComesBackToTheFrontAfterTheProgramInstalledAnotherHandler) {
   ASSERT_TRUE(FaultGuard::ensure_installed().ok());
   struct sigaction theirs {};
