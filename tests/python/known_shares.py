@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Mapping
+from typing import Iterable, Mapping
 
 
 def shares(weights: Mapping[str, float]) -> "dict[str, float]":
@@ -35,6 +35,12 @@ def chance(truth: Mapping[str, float], samples: int, draws: int = 400) -> float:
             drawn[name] += 1.0
         most = max(most, distance(drawn, parts))
     return most
+
+
+def worth(weights: Iterable[float]) -> int:
+    """How many samples of equal weight tell as much as these (Kish's effective sample size): late ticks weigh more."""
+    all_of_them = list(weights)
+    return max(1, round(sum(all_of_them) ** 2 / sum(weight ** 2 for weight in all_of_them)))
 
 
 def assert_shares(measured: Mapping[str, float], truth: Mapping[str, float], samples: int, slack: float = 0.01) -> None:

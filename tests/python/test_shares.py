@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 import harness
-from known_shares import assert_shares, chance, distance, floor
+from known_shares import assert_shares, chance, distance, floor, worth
 
 
 def measured_in(recorded: harness.Recorded, names: "list[str]", inside: str) -> "dict[str, float]":
@@ -26,7 +26,7 @@ def check_functions(directory: pathlib.Path, engine: str, rate: int, seconds: fl
                               options=["--engine", engine, "-r", str(rate)])
     truth = recorded.truth
     measured = measured_in(recorded, list(truth), "main")
-    assert_shares(measured, truth, len(recorded.profile.samples))
+    assert_shares(measured, truth, worth(recorded.profile.samples.weight_ns))
     # and not only the shares: the time itself
     assert sum(measured.values()) == pytest.approx(sum(truth.values()), rel=0.04)
 
@@ -87,7 +87,7 @@ def test_lines_get_their_share_of_the_time(tmp_path: pathlib.Path, program, engi
             if frame.function.name == "hot" and line in measured:
                 measured[line] += stack.weight_ns
     as_names = [{str(line): weight for line, weight in side.items()} for side in (measured, truth)]
-    assert_shares(as_names[0], as_names[1], len(recorded.profile.samples))
+    assert_shares(as_names[0], as_names[1], worth(recorded.profile.samples.weight_ns))
 
 
 C_PROGRAM = """
@@ -126,7 +126,7 @@ def test_c_code_without_the_gil_belongs_to_the_line_that_called_it(tmp_path: pat
 
     # THEN the time is right, and on the very line of the call
     measured = {name: harness.self_seconds(recorded.profile)[name] for name in recorded.truth}
-    assert_shares(measured, recorded.truth, len(recorded.profile.samples))
+    assert_shares(measured, recorded.truth, worth(recorded.profile.samples.weight_ns))
     assert sum(measured.values()) * 1e9 == pytest.approx(sum(recorded.truth.values()), rel=0.03)
     for row in recorded.profile.lines():
         if row.function.name in measured and row.self_time > 0.01:
