@@ -4,6 +4,7 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,8 +128,8 @@ class LineResolver::Impl {
     ::dwfl_report_end(dwfl_.get(), nullptr, nullptr);
     if (module == nullptr) return Error{ErrorKind::kBadInput, path + ": " + ::dwfl_errmsg(-1)};
     GElf_Addr elf_bias = 0;
-    if (::dwfl_module_getelf(module, &elf_bias) == nullptr)
-      return Error{ErrorKind::kBadInput, path + ": " + ::dwfl_errmsg(-1)};
+    Elf* elf = ::dwfl_module_getelf(module, &elf_bias);
+    if (elf == nullptr) return Error{ErrorKind::kBadInput, path + ": " + ::dwfl_errmsg(-1)};
     const unsigned char* id = nullptr;
     GElf_Addr id_address = 0;
     const int id_size = ::dwfl_module_build_id(module, &id, &id_address);
@@ -139,6 +140,7 @@ class LineResolver::Impl {
     dwarf_ = ::dwfl_module_getdwarf(module, &bias);
     if (dwarf_ == nullptr) return Error{ErrorKind::kBadInput, path + ": has no debug information"};
     distance_ = elf_bias - bias;
+    first_code_ = first_code_of(elf) + distance_;
     index_units();
     return Ok{};
   }
@@ -179,15 +181,32 @@ class LineResolver::Impl {
 
   bool is_late() const { return monotonic_ns() > limits_.deadline_ns; }
 
+  static GElf_Addr first_code_of(Elf* elf) {
+    std::size_t count = 0;
+    GElf_Addr first = 0;
+    bool is_found = false;
+    if (::elf_getphdrnum(elf, &count) != 0) return 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Phdr header;
+      if (::gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) break;
+      if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
+      first = is_found ? std::min(first, header.p_vaddr) : header.p_vaddr;
+      is_found = true;
+    }
+    return first;
+  }
+
+  // (Of functions that the linker has left out, as another file had them, the debug information is still there, and
+  // says that they begin at 0.)
   template <typename Add>
-  static void each_range(Dwarf_Die* die, Add add) {
+  void each_range(Dwarf_Die* die, Add add) const {
     Dwarf_Addr base = 0;
     Dwarf_Addr start = 0;
     Dwarf_Addr end = 0;
     constexpr int kMost = 1'000'000;
     std::ptrdiff_t at = 0;
     for (int seen = 0; seen < kMost && (at = ::dwarf_ranges(die, at, &base, &start, &end)) > 0; ++seen)
-      if (start < end) add(start, end);
+      if (start < end && start >= first_code_) add(start, end);
   }
 
   void index_units() {
@@ -297,7 +316,8 @@ class LineResolver::Impl {
   const Limits limits_;
   std::unique_ptr<Dwfl, EndDwfl> dwfl_;
   Dwarf* dwarf_ = nullptr;
-  Dwarf_Addr distance_ = 0;  // of addresses in the debug information from those in the file
+  Dwarf_Addr first_code_ = 0;  // in the debug information: no function of this file begins before it
+  Dwarf_Addr distance_ = 0;    // of addresses in the debug information from those in the file
   std::vector<Unit> units_;
   std::vector<Range> ranges_;  // by address
   std::size_t entries_ = 0;
