@@ -16,9 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   // Once as a file, and once as the raw bytes of a chunk, which random changes would not get past the checksum with.
   std::string file{file::kMagic};
-  put_u16(file, file::kMajorVersion);
-  put_u16(file, file::kMinorVersion);
-  for (const std::string& input : {bytes, file + make_chunk(bytes, file::kCompressionLevel)}) {
+  plimsoll::put_u16(file, file::kMajorVersion);
+  plimsoll::put_u16(file, file::kMinorVersion);
+  for (const std::string& input : {bytes, file + plimsoll::make_chunk(bytes, file::kCompressionLevel)}) {
     const auto snapshot = read_snapshot(input);
     if (!snapshot.ok()) continue;
     const Snapshot& heap = snapshot.value();
