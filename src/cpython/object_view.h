@@ -315,7 +315,7 @@ Address dict_by_offset(const ObjectView<M>& view, Address object, const ClassFac
   const std::uint64_t items = view.item_count(object);
   if (items >= kMostItems) return {};
   const std::uint64_t size = (type.basic_size + items * type.item_size + 7) / 8 * 8;
-  return view.pointer(object, size - static_cast<std::uint64_t>(-type.dict_offset));
+  return view.pointer(object, size + static_cast<std::uint64_t>(type.dict_offset));
 }
 
 template <memory::Reader M>

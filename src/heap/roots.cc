@@ -72,7 +72,8 @@ void add_roots(Snapshot& snapshot) {
   }
   for (const Node node : native) reach.from(node);
   std::vector<Node> garbage;
-  for (Node node = 0; node < snapshot.object_count; ++node) {
+  // (Of a damaged file also kinds of roots that hold one another.)
+  for (Node node = 0; node < count; ++node) {
     if (reach.has(node)) continue;
     garbage.push_back(node);
     reach.from(node);
