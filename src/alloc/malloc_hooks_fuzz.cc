@@ -4,10 +4,8 @@
 // The functions are called that stand in the place of malloc while it is recorded. What other modules allocate
 // meanwhile is booked, too, but under a stack of its own, which nobody looks at.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -19,35 +17,14 @@
 #include "alloc/exact_hooks.h"
 #include "alloc/native_sampling.h"
 #include "alloc/patched_malloc.h"
+#include "alloc/testing.h"
 
 namespace plimsoll::alloc {
 namespace {
 
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
-  std::abort();
-}
+using testing::require;
 
 constexpr std::uint32_t kOthers = 1;  // the stack of those who are not the program
-
-// Python's allocators, over the C library's.
-class Table final : public AllocatorTable {
- public:
-  Table() {
-    now_.fill(
-        {nullptr, [](void*, std::size_t size) { return std::malloc(std::max<std::size_t>(size, 1)); },
-         [](void*, std::size_t count, std::size_t item) { return std::calloc(count, std::max<std::size_t>(item, 1)); },
-         [](void*, void* at, std::size_t size) { return std::realloc(at, std::max<std::size_t>(size, 1)); },
-         [](void*, void* at) { std::free(at); }});
-  }
-  [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
-  void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
-  [[nodiscard]] bool is_plain() const override { return true; }
-
- private:
-  std::array<Allocator, kAllDomains> now_;
-};
 
 // Blocks and bytes.
 struct Sum {
@@ -132,7 +109,7 @@ Function* now(const char* name, Function* original) {
 
 Accountant accountant;
 Witness witness;
-Table table;
+testing::CLibraryTable table;
 
 class Program {
  public:

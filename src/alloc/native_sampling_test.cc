@@ -12,29 +12,13 @@
 #include <vector>
 
 #include "alloc/exact_hooks.h"
+#include "alloc/testing.h"
 #include "base/inside.h"
 #include "base/poisson.h"
 #include "base/steps_testing.h"
 
 namespace plimsoll::alloc {
 namespace {
-
-// A table of allocators with a raw one that is the C library's.
-class RawTable final : public AllocatorTable {
- public:
-  RawTable() {
-    now_.fill({nullptr, [](void*, std::size_t size) { return std::malloc(size); },
-               [](void*, std::size_t count, std::size_t item) { return std::calloc(count, item); },
-               [](void*, void* at, std::size_t size) { return std::realloc(at, size); },
-               [](void*, void* at) { std::free(at); }});
-  }
-  [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
-  void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
-  [[nodiscard]] bool is_plain() const override { return true; }
-
- private:
-  std::array<Allocator, kAllDomains> now_;
-};
 
 // Sums up what it is told; in any thread.
 class Counter final : public NativeTaker {
@@ -74,7 +58,7 @@ class NativeSampling : public ::testing::Test {
 TEST_F(NativeSampling, SumsAreRight) {
   // GIVEN a recording of malloc
   constexpr std::uint64_t kMean = 4096;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   std::vector<void*> kept;
   kept.reserve(20'000);
@@ -103,7 +87,7 @@ TEST_F(NativeSampling, SumsAreRight) {
 
 TEST_F(NativeSampling, LargeBlocksAreCertain) {
   constexpr std::uint64_t kMean = 100'000;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
   for (int i = 0; i < 100; ++i) release(allocate(kMean));
@@ -114,7 +98,7 @@ TEST_F(NativeSampling, LargeBlocksAreCertain) {
 
 TEST_F(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
   constexpr std::uint64_t kMean = 64;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   std::vector<void*> blocks;
   blocks.reserve(100);
@@ -130,7 +114,7 @@ TEST_F(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
 
 TEST_F(NativeSampling, RawBlocksAreThere) {
   constexpr std::uint64_t kMean = 64;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kRaw).ok());
   const Allocator raw = table.get(Domain::kRaw);
@@ -163,7 +147,7 @@ TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
         if (void* before = slots[drawn >> 32U & 63U].exchange(block)) release(before);
       }
     });
-  RawTable table;
+  testing::CLibraryTable table;
   std::vector<std::unique_ptr<Counter>> counters;
   for (int i = 0; i < 30; ++i) {
     counters.push_back(std::make_unique<Counter>(512));
@@ -181,7 +165,7 @@ TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
 
 TEST_F(NativeSampling, AChildOfAForkTellsNothing) {
   constexpr std::uint64_t kMean = 64;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
   void* from_before = allocate(10'000);
@@ -210,7 +194,7 @@ TEST_F(NativeSampling, ABlockThatIsNoSampleCostsAFewInstructions) {
   const long steps_off = steps_of_pair();
   if (steps_off < 0) GTEST_SKIP() << "this process may not trace its children: no instructions can be counted";
   constexpr std::uint64_t kMean = std::uint64_t{1} << 32U;
-  RawTable table;
+  testing::CLibraryTable table;
   Counter counter(kMean);
   ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
   const long steps_on = steps_of_pair();

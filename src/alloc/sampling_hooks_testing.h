@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -12,15 +11,9 @@
 #include <vector>
 
 #include "alloc/sampling_hooks.h"
+#include "alloc/testing.h"
 
 namespace plimsoll::alloc::testing {
-
-// Fails loudly in any program: tests see a crash, fuzzers an input that makes it.
-inline void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
-  std::abort();
-}
 
 // The runtime's own allocator, as far as the hooks can tell: knows its blocks, and refuses those of others.
 class Below {
