@@ -146,7 +146,9 @@ class Pass {
         page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
 
   void visit(const dl_phdr_info& info) {
-    const bool is_linkers = info.dlpi_addr == reinterpret_cast<std::uint64_t>(linker_base());
+    // (Not by dladdr: whoever visits modules holds one of the linker's locks, and whoever loads one takes the other
+    // first, which dladdr would wait for.)
+    const bool is_linkers = info.dlpi_addr == _r_debug.r_ldbase;
     const LoadedModule module(info);
     if (is_linkers || module.holds(reinterpret_cast<const void*>(&patch_imports))) return;
     if (std::any_of(imports_.begin(), imports_.end(), [&](const Import& each) { return module.holds(each.original); }))
@@ -169,11 +171,6 @@ class Pass {
   [[nodiscard]] const PatchCounts& counts() const { return counts_; }
 
  private:
-  static const void* linker_base() {
-    // The dynamic linker's own list is one of its variables.
-    Dl_info info{};
-    return ::dladdr(&_r_debug, &info) != 0 ? info.dli_fbase : nullptr;
-  }
   [[nodiscard]] const Import* find(const char* name) const {
     const auto found = std::find_if(imports_.begin(), imports_.end(), [&](const Import& each) {
       return each.original != nullptr && std::strcmp(each.name, name) == 0;

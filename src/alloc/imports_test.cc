@@ -1,9 +1,12 @@
 #include "alloc/imports.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 namespace plimsoll::alloc {
 namespace {
@@ -67,6 +70,29 @@ TEST_F(Imports, OurOwnModuleIsLeftAlone) {
   std::free(std::malloc(100));
   restore_imports(imports);
   EXPECT_EQ(calls, 0);
+}
+
+TEST_F(Imports, AreReplacedWhileAnotherThreadLoadsModules) {
+  // GIVEN a thread that loads a module of the C library's and unloads it, over and over
+  constexpr unsigned kHangSeconds = 120;
+  ::alarm(kHangSeconds);  // two threads that wait for each other's locks end the test
+  std::atomic<bool> is_over{false};
+  int loads = 0;
+  std::thread loader([&] {
+    for (; !is_over; ++loads)
+      if (void* module = ::dlopen("libanl.so.1", RTLD_NOW)) ::dlclose(module);
+  });
+  // WHEN imports are replaced and put back meanwhile THEN neither waits for the other for ever
+  const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")}};
+  for (int i = 0; i < 3000; ++i) {
+    patch_imports(imports);
+    restore_imports(imports);
+  }
+  is_over = true;
+  loader.join();
+  ::alarm(0);
+  EXPECT_GT(loads, 10);
+  EXPECT_EQ(calls_of_library(), 0);
 }
 
 }  // namespace

@@ -236,6 +236,13 @@ bool is_executing(const M& memory, const TaskPlaces& places, Address coroutine) 
 
 }  // namespace internal
 
+// The task whose step a thread is in; null if it is in none. False if that cannot be told.
+template <memory::Reader M>
+bool load_running_task(const M& memory, const Layout& layout, const TaskLayout& tasks, Address tstate, Address& task) {
+  return tasks.callbacks ? load_current_task(memory, layout, *tasks.callbacks, tstate, task)
+                         : internal::load_member(memory, tstate, tasks.tstate.running_task, task);
+}
+
 // `slots` begin with the stack that was walked, with or without marks of entries from C. If the thread is in a task's
 // step, all beyond the frame of its coroutine gives way to those who await the task: at most so many frames and marks
 // that there are `max_depth` together. Else nothing changes.
@@ -245,12 +252,8 @@ AwaitingStack put_awaiting(const M& memory, const TaskPlaces& places, Address ts
   using Outcome = AwaitingStack::Outcome;
   AwaitingStack out{Outcome::kNoStep, walk.count, walk.count, walk.stop, walk.count};
   Address running{};
-  if (places.tasks.callbacks) {
-    if (!load_current_task(memory, places.layout, *places.tasks.callbacks, tstate, running)) {
-      out.outcome = Outcome::kUnreadable;
-      return out;
-    }
-  } else if (!internal::load_member(memory, tstate, places.tasks.tstate.running_task, running)) {
+  if (!load_running_task(memory, places.layout, places.tasks, tstate, running)) {
+    out.outcome = Outcome::kUnreadable;
     return out;
   }
   if (is_null(running)) return out;

@@ -56,10 +56,9 @@ cpython::Walk StackReader::walk(const M& memory, Address thread_state) {
 }
 
 template <memory::Reader M>
-bool StackReader::is_in_step(const M& memory, Address thread_state) const {
+bool StackReader::may_be_in_step(const M& memory, Address thread_state) const {
   Address running{};
-  return memory::load_address(memory, offset_by(thread_state, tasks_->tstate.running_task), running) &&
-         !is_null(running);
+  return !cpython::load_running_task(memory, target_.layout, *tasks_, thread_state, running) || !is_null(running);
 }
 
 template <memory::Reader M>
@@ -81,7 +80,7 @@ StackReader::Look StackReader::look(const M& memory, Address thread_state, bool 
     count_ = stack.count;
     found.walk.stop = stack.stop;
     found.tasks = stack.outcome;
-  } else if (tasks_ && is_in_step(memory, thread_state)) {
+  } else if (tasks_ && may_be_in_step(memory, thread_state)) {
     found.tasks = cpython::AwaitingStack::Outcome::kUnreadable;
   }
   found.has_codes = note_codes(memory);

@@ -97,7 +97,7 @@ class StackReader {
   Look look(const M& memory, Address thread_state, bool stands_still);
   // Of a thread that runs on, the tasks that await its own cannot be read.
   template <memory::Reader M>
-  [[nodiscard]] bool is_in_step(const M& memory, Address thread_state) const;
+  [[nodiscard]] bool may_be_in_step(const M& memory, Address thread_state) const;
   template <memory::Reader M>
   cpython::Walk walk(const M& memory, Address thread_state);
   void note_tasks(cpython::AwaitingStack::Outcome outcome);

@@ -43,6 +43,8 @@ def test_functions_get_their_share_in_a_long_recording(tmp_path: pathlib.Path, e
     check_functions(tmp_path, engine, rate, seconds=6.0)
 
 
+# (Each line takes several scheduler ticks: to read a thread's clock may end its time slice. Then it is not on its CPU
+# at the next tick, which is when CPU timers run out: lines between two readings within a tick were hardly ever seen.)
 LINES_PROGRAM = """
 import json, sys, time
 
@@ -66,10 +68,7 @@ def hot(rounds, n):
             spent[line] = spent.get(line, 0) + time_ns
     return spent
 
-start = time.thread_time()
-hot(1, 20000)
-once = time.thread_time() - start
-print(json.dumps(hot(max(1, int(1.0 / once)), 20000)))
+print(json.dumps(hot(6, 400000)))
 """
 
 
@@ -93,7 +92,7 @@ def test_lines_get_their_share_of_the_time(tmp_path: pathlib.Path, program, engi
 C_PROGRAM = """
 import hashlib, json, time, zlib
 
-BUFFER = bytes(range(256)) * 16384
+BUFFER = bytes(range(256)) * 131072  # so that each call takes several scheduler ticks: see above
 
 def hashing(clock):
     began = clock()
