@@ -6,7 +6,8 @@ ratio to the plain run of the same round, and a bootstrap confidence interval; "
 resolution of the measurement, and "floor" the cost of the same ticks with an empty handler.
 
 Usage: run.py [--rounds N] [--seconds S] [--python PYTHON]    needs plimsoll installed in .venv (make demo does it),
-and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof scalene
+and of the peers those that are to be compared with: pip install py-spy austin-dist pyinstrument vmprof scalene, and
+spprof from its source (up to CPython 3.13). austin-dist 3.7.0 is the last one for glibc before 2.38.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     library = build_floor()
     cases = [("none", 0.0)] + [(tool, rate) for rate in (100.0, 1000.0) for tool in ("floor", "plimsoll")]
-    cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "py-spy", "py-spy-blocking",
+    cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "spprof", "py-spy", "py-spy-blocking",
                                           "austin", "profiling-sampling", "scalene")]
     cases += [(tool, 10000.0) for tool in ("floor", "plimsoll", "plimsoll-ticks", "plimsoll-wall", "py-spy", "austin",
                                            "profiling-sampling")]

@@ -90,6 +90,19 @@ def vmprof(rate, library):
 
 
 @contextlib.contextmanager
+def spprof(rate, library):
+    """Installed from its source, as it is in no package index; its samples are at most CONFIG_HZ a second."""
+    import spprof
+
+    counts = []
+    spprof.start(interval_ms=max(1, round(1000 / rate)))
+    try:
+        yield counts
+    finally:
+        counts.append(len(spprof.stop().samples))
+
+
+@contextlib.contextmanager
 def attached(command):
     nowhere = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere) as tool:
@@ -131,7 +144,7 @@ def plimsoll_ticks(rate, library):
 
 
 TOOLS = {tool.__name__.replace("_", "-"): tool for tool in (none, plimsoll, plimsoll_ticks, plimsoll_wall, floor,
-                                                            pyinstrument, vmprof, py_spy, py_spy_blocking, austin,
+                                                            pyinstrument, vmprof, spprof, py_spy, py_spy_blocking, austin,
                                                             profiling_sampling)}
 
 

@@ -51,17 +51,8 @@ WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
   return *known;
 }
 
-WaitReader::Clocks WaitReader::clocks_of(const ThreadSlot& slot, const Watched& of) {
+ThreadClocks WaitReader::clocks_of(const ThreadSlot& slot, const Watched& of) {
   return {monotonic_ns(), os::thread_cpu_ns(slot.tid), std::max<std::int64_t>(of.probe.ready_ns(), 0)};
-}
-
-WaitReader::Spent WaitReader::spent(Watched& of, const Clocks& until) {
-  const std::int64_t off_ns =
-      std::max<std::int64_t>(until.now_ns - of.looked.now_ns - (until.cpu_ns - of.looked.cpu_ns), 0);
-  const std::int64_t counted_ns = std::max<std::int64_t>(until.ready_ns - of.looked.ready_ns, 0);
-  const std::int64_t told_ns = std::min(of.ready_told_ns, counted_ns);
-  const std::int64_t ready_ns = std::min(off_ns, counted_ns - told_ns);
-  return {ready_ns, off_ns - ready_ns, told_ns};
 }
 
 bool WaitReader::look_at(const ThreadSlot& slot) {
@@ -70,7 +61,7 @@ bool WaitReader::look_at(const ThreadSlot& slot) {
   if (cpu_ns == 0) return false;  // it has ended
   const bool is_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
   if (is_waiting && cpu_ns == of.looked.cpu_ns) {
-    const std::int64_t now = monotonic_ns();
+    const std::int64_t now = std::max(monotonic_ns(), of.looked.now_ns);
     of.open_ns += now - std::exchange(of.looked.now_ns, now);
     if (of.open_ns >= kTellAfter) put_same(slot.serial, of, RawSample::Stack::kSame);
     return false;
@@ -91,7 +82,7 @@ bool WaitReader::look_at(const ThreadSlot& slot) {
 
 bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_state) {
   for (int tried = 0; tried < kTries; ++tried) {
-    const Clocks now = clocks_of(slot, of);
+    const ThreadClocks now = fitted(of.looked, clocks_of(slot, of));
     const os::KernelWait wait = of.probe.wait();
     if (now.cpu_ns == 0) return false;
     const bool has_moved = os::thread_cpu_ns(slot.tid) != now.cpu_ns;
@@ -99,7 +90,7 @@ bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_s
     if (has_moved) continue;
     const Activity activity = activity_of(wait, [&](Address futex) { return is_of_gil(futex, thread_state); });
     const bool is_ready = activity == Activity::kReady;
-    const Spent since = spent(of, now);
+    const TimeSpent since = time_spent(of.looked, now, of.ready_told_ns);
     const std::int64_t weight_ns =
         is_ready ? of.unplaced_ready_ns + since.ready_ns + since.wait_ns : of.unplaced_ns + since.wait_ns;
     const Proof proof = put_stack(slot, thread_state, activity, weight_ns, now.cpu_ns);
@@ -120,9 +111,9 @@ bool WaitReader::find_wait(const ThreadSlot& slot, Watched& of, Address thread_s
 }
 
 void WaitReader::found_running(const ThreadSlot& slot, Watched& of) {
-  const Clocks now = clocks_of(slot, of);
+  const ThreadClocks now = fitted(of.looked, clocks_of(slot, of));
   if (now.cpu_ns == 0) return;
-  const Spent since = spent(of, now);
+  const TimeSpent since = time_spent(of.looked, now, of.ready_told_ns);
   of.looked = now;
   of.ready_told_ns -= since.told_ns;
   of.unplaced_ready_ns += since.ready_ns;

@@ -19,6 +19,7 @@
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/thread_clocks.h"
 #include "os/os.h"
 
 namespace plimsoll::capture {
@@ -41,16 +42,10 @@ class WaitReader {
   void abandon() { watched_.clear(); }
 
  private:
-  // A thread's clocks at one time.
-  struct Clocks {
-    std::int64_t now_ns = 0;    // CLOCK_MONOTONIC
-    std::int64_t cpu_ns = 0;    // 0: the thread has ended
-    std::int64_t ready_ns = 0;  // for how long it could have run but had no CPU, as far as the kernel has counted
-  };
   // What is known of one thread.
   struct Watched {
     std::uint64_t seen_in_round = 0;
-    Clocks looked;                           // at the last look
+    ThreadClocks looked;                     // at the last look
     Activity activity = Activity::kRunning;  // what the last look found; a wait is proven, its stack in the ring
     std::int64_t open_ns = 0;                // of that wait, not in the ring yet
     std::int64_t unplaced_ns = 0;            // waited, but between two looks that both found it running
@@ -58,16 +53,8 @@ class WaitReader {
     std::int64_t ready_told_ns = 0;  // found as kReady before the kernel counted it
     os::ThreadProbe probe;
   };
-  // How the time between two looks was spent.
-  struct Spent {
-    std::int64_t ready_ns = 0;
-    std::int64_t wait_ns = 0;
-    std::int64_t told_ns = 0;  // counted by the kernel only now, but told of before
-  };
-
   Watched& watched(const ThreadSlot& slot);
-  static Clocks clocks_of(const ThreadSlot& slot, const Watched& of);
-  static Spent spent(Watched& of, const Clocks& until);
+  static ThreadClocks clocks_of(const ThreadSlot& slot, const Watched& of);
   // Looks for an instant at which the thread provably did not run, and puts its stack into the ring. False if it runs.
   bool find_wait(const ThreadSlot& slot, Watched& of, Address thread_state);
   void found_running(const ThreadSlot& slot, Watched& of);

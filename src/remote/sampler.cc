@@ -138,7 +138,8 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   put(thread, stack, thread.activity, std::max<std::int64_t>(wall_ns - used_ns, 0));
   thread.settled = schedule;
   thread.settled_ns = now_ns;
-  thread.held_ns = 0;
+  // The schedule was read after the time of day: what the thread has run in between is of the time to come.
+  thread.held_ns = std::max<std::int64_t>(used_ns - wall_ns, 0);
   thread.is_waiting = true;
 }
 
