@@ -25,6 +25,7 @@ Result<SampleRing> SampleRing::create(std::size_t capacity) {
 SampleRing::SampleRing(SampleRing&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       mask_(other.mask_),
+      ready_(other.ready_),
       head_(other.head_.load()),
       tail_(other.tail_.load()) {}
 
@@ -79,6 +80,18 @@ SampleRing::Record SampleRing::record_at(std::uint64_t position) const {
   const std::uint32_t word = std::atomic_ref(header->total_and_flags).load(std::memory_order_acquire);
   if ((word & kCommitted) == 0) return {};
   return {word & ~kFlags, header->used, (word & kPadding) != 0, at(position) + sizeof(Header)};
+}
+
+void SampleRing::make_ready(std::size_t bytes) {
+  constexpr std::size_t kLargestPage = std::size_t{1} << 16U;
+  if (ready_ == capacity()) return;
+  const std::uint64_t wanted = head_.load(std::memory_order_relaxed) + bytes;
+  const std::uint64_t end = std::min<std::uint64_t>((wanted + kLargestPage - 1) & ~(kLargestPage - 1), capacity());
+  if (end <= ready_) return;
+#ifdef MADV_POPULATE_WRITE
+  ::madvise(memory_ + ready_, end - ready_, MADV_POPULATE_WRITE);
+#endif
+  ready_ = end;
 }
 
 void SampleRing::release(std::uint64_t tail, std::uint32_t total) {

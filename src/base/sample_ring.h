@@ -52,6 +52,11 @@ class SampleRing {
     }
   }
 
+  // Has the kernel provide memory for the next `bytes` that are reserved. Only the first lap has pages that were never
+  // touched; a producer that comes to one waits for the kernel to clear it, 20 us in a virtual machine, which is longer
+  // than all else that a handler does. For the one who drains. Does nothing before Linux 5.14.
+  void make_ready(std::size_t bytes);
+
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
   // Bytes that drain has freed so far.
   [[nodiscard]] std::uint64_t taken() const { return tail_.load(std::memory_order_relaxed); }
@@ -85,6 +90,7 @@ class SampleRing {
 
   std::byte* memory_ = nullptr;
   std::size_t mask_ = 0;
+  std::size_t ready_ = 0;  // so many bytes from the first on are provided
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> tail_{0};
 };

@@ -2,6 +2,8 @@
 #include "base/sample_ring.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -38,6 +40,19 @@ std::vector<std::string> drain(SampleRing& ring) {
 }
 
 using Texts = std::vector<std::string>;
+
+// Whether memory can be asked for before it is touched.
+bool kernel_provides(std::size_t page) {
+#ifdef MADV_POPULATE_WRITE
+  void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  const bool does = ::madvise(memory, page, MADV_POPULATE_WRITE) == 0;
+  ::munmap(memory, page);
+  return does;
+#else
+  return page == 0;
+#endif
+}
 
 TEST(SampleRing, RoundsItsCapacityUpToAPowerOfTwo) {
   EXPECT_EQ(make_ring(0).capacity(), kSmallest);
@@ -168,6 +183,27 @@ TEST(SampleRing, EveryReservationFindsZeroes) {
     ring.commit(slot, slot.bytes.size() / 3, slot.bytes.size());
     if (turn % 5 == 4) drain(ring);
   }
+}
+
+TEST(SampleRing, WhatIsMadeReadyIsInMemoryBeforeItIsTouched) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (!kernel_provides(page)) GTEST_SKIP() << "the kernel, or the C library, has no MADV_POPULATE_WRITE";
+  SampleRing ring = make_ring(std::size_t{1} << 20U);
+  // (In whole pages, of which none was touched.)
+  const SampleRing::Slot first = ring.reserve(page);
+  std::byte* const begin = first.bytes.data() - kHeader;
+  const auto provided = [&] {
+    std::vector<unsigned char> pages(ring.capacity() / page);
+    EXPECT_EQ(::mincore(begin, ring.capacity(), pages.data()), 0);
+    return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](auto one) { return (one & 1) != 0; }));
+  };
+  ASSERT_EQ(provided(), 0U);
+  // WHEN a quarter is made ready THEN it is, and not much more; and so on, up to all
+  ring.make_ready(ring.capacity() / 4);
+  EXPECT_GE(provided() * page, ring.capacity() / 4);
+  EXPECT_LE(provided() * page, ring.capacity() / 2);
+  ring.make_ready(2 * ring.capacity());
+  EXPECT_EQ(provided() * page, ring.capacity());
 }
 
 TEST(SampleRing, MovingTakesTheRecordsAlong) {

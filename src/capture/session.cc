@@ -171,6 +171,7 @@ void Session::drain_once() {
   if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);
   const std::size_t ended = ended_.size();
   const bool was_empty = ring_.drain([this](std::span<const std::byte> record) { take(record); });
+  ring_.make_ready(ring_.capacity() / 8);  // as much as is used until the next time: next_drain_interval()
   // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
   // done with.
   if (was_empty) {
