@@ -70,8 +70,9 @@ end = time.process_time() + float(sys.argv[1])
 library = sysconfig.get_path("stdlib")
 while True:
     for name in sorted(os.listdir(library)):
-        if name.endswith(".py"):
-            ast.unparse(ast.parse(open(os.path.join(library, name), encoding="utf-8").read()))
+        path = os.path.join(library, name)
+        if name.endswith(".py") and os.path.isfile(path):  # some are links to nowhere
+            ast.unparse(ast.parse(open(path, encoding="utf-8").read()))
         if time.process_time() > end: sys.exit()
 """
 
