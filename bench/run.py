@@ -66,8 +66,8 @@ def main() -> None:
     options = parser.parse_args()
     library = build_floor()
     cases = [("none", 0.0)] + [(tool, rate) for rate in (100.0, 1000.0) for tool in ("floor", "plimsoll")]
-    cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "spprof", "py-spy", "py-spy-blocking",
-                                          "austin", "profiling-sampling", "scalene")]
+    cases += [(tool, 1000.0) for tool in ("plimsoll-wall", "pyinstrument", "vmprof", "spprof", "py-spy",
+                                          "py-spy-blocking", "austin", "profiling-sampling", "scalene")]
     cases += [(tool, 10000.0) for tool in ("floor", "plimsoll", "plimsoll-ticks", "plimsoll-wall", "py-spy", "austin",
                                            "profiling-sampling")]
     cases = [case for case in cases if options.only is None or case[0] in ("none", *options.only)]

@@ -144,8 +144,8 @@ def plimsoll_ticks(rate, library):
 
 
 TOOLS = {tool.__name__.replace("_", "-"): tool for tool in (none, plimsoll, plimsoll_ticks, plimsoll_wall, floor,
-                                                            pyinstrument, vmprof, spprof, py_spy, py_spy_blocking, austin,
-                                                            profiling_sampling)}
+                                                            pyinstrument, vmprof, spprof, py_spy, py_spy_blocking,
+                                                            austin, profiling_sampling)}
 
 
 def main():
