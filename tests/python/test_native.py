@@ -90,8 +90,8 @@ def test_calls_that_have_just_begun_shift_no_other(tmp_path: pathlib.Path, progr
               if any(harness.plain_name(frame.function) == "again" for frame in stack.frames)]
     assert len(stacks) > 500
     for stack in stacks:
-        if whole([stack]) == 0:
-            continue  # has no native frames but perhaps one, in a trampoline of ctypes mapped just now; see below
+        if all(frame.function.kind == "python" for frame in stack.frames[:-1]):
+            continue  # what could not be told apart has no native frames but perhaps the innermost; see below
         names = known_frames(stack, "libchain.so")
         depth = names.count("again")
         # THEN each entry through C stands where it was made: two calls of descend, the lambda and the next round
