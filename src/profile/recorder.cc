@@ -105,6 +105,7 @@ void Recorder::forget_ended_threads() {
     LiveThread& live = entry.second;
     if (!live.has_ended || !std::exchange(live.was_flushed_since, true)) return false;
     encoder_.forget_thread(ThreadId{entry.first});
+    stacks_.forget_thread(capture::ThreadSerial{entry.first});
     return true;
   });
 }

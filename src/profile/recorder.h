@@ -1,6 +1,7 @@
 // profile/recorder.h: a session's results -> a growing .plim file.
 #pragma once
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
@@ -57,7 +58,9 @@ class Recorder final : public capture::SampleSink {
   [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
   // Those that may yet have samples.
-  [[nodiscard]] std::size_t threads_in_memory() const { return threads_.size(); }
+  [[nodiscard]] std::size_t threads_in_memory() const {
+    return std::max(threads_.size(), stacks_.threads_in_memory());
+  }
 
  private:
   Recorder(RecorderSettings settings, PlimFile file);

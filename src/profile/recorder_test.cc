@@ -17,6 +17,9 @@ class ManyThreads : public ::testing::Test {
     RecorderSettings settings;
     settings.path = path_;
     recorder_ = Recorder::create(std::move(settings)).take();
+    cpython::CodeInfo code;
+    code.name = "burn";
+    recorder_->code(kFrame.code, code);
   }
   ~ManyThreads() override { std::filesystem::remove(path_); }
 
@@ -35,6 +38,7 @@ class ManyThreads : public ::testing::Test {
     sample.thread = capture::ThreadSerial{serial};
     sample.time_ns = start_ns_ + 1'000'000 * ++samples_;
     sample.weight_ns = kUnit * weight;
+    sample.frames = {&kFrame, 1};
     recorder_->sample(sample);
   }
   void flush(capture::SampleSink::Ending ending = capture::SampleSink::Ending::kOpen) {
@@ -46,6 +50,7 @@ class ManyThreads : public ::testing::Test {
   }
 
   static constexpr std::int64_t kUnit = 20'000;  // ns, at 1 kHz
+  static constexpr capture::SampleFrame kFrame{capture::CodeId{0}, {}};
   const std::string path_ = std::string(::testing::TempDir()) + "recorder_test.plim";
   const std::int64_t start_ns_ = monotonic_ns();
   std::int64_t samples_ = 0;

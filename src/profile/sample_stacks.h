@@ -21,6 +21,8 @@ class SampleStacks {
   StackId of(const capture::Sample& sample);
   // No sample of that thread will come.
   void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
+  // Those whose previous sample is known.
+  [[nodiscard]] std::size_t threads_in_memory() const { return last_.size(); }
   // The profile's tables begin anew: all code objects must be described again.
   void forget();
 
