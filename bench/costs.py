@@ -5,8 +5,8 @@ Usage: costs.py [--only import start memory file show]    with a Python that has
 import  a fresh interpreter each time; wall-clock and CPU time; the floor is the same of a module with nothing in it
 start   Profiler.start(), and stop() after half a million samples, in a fresh interpreter each time
 memory  the most that a program with 50 threads had resident, recorded and not
-file    bytes of the file for a sample, at 1 kHz and 100 Hz: parsing and unparsing the standard library, with timestamps
-        and lines; with and without what does not grow with time
+file    bytes of the file for a sample, at 1 kHz and 100 Hz, of programs with few and with ever new stacks, with timestamps
+        and lines; with and without what does not grow with time (22 minutes)
 show    `plimsoll show tree` of 10 million samples, 10 frames deep, of 20,000 different stacks
 """
 
@@ -64,7 +64,33 @@ for thread in threads: thread.join()
 print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
-PARSE = """
+# What is recorded into a file, from few stacks to ever new ones. Each comes to its end after so much CPU time.
+FILE_PROGRAMS = {
+    "json": """
+import json, sys, time
+end = time.process_time() + float(sys.argv[1])
+rows = [{"id": i, "name": f"name {i}", "points": [i, i / 3, None], "more": {"a": True, "b": "x" * (i % 40)}} for i in range(500)]
+while time.process_time() < end:
+    json.loads("".join(json.JSONEncoder(indent=1).iterencode(rows)))
+""",
+    "difflib": """
+import difflib, os, sys, time
+end = time.process_time() + float(sys.argv[1])
+lines = open(os.__file__, encoding="utf-8").read().splitlines()[:400]
+while time.process_time() < end:
+    for step in range(3, 20):
+        list(difflib.unified_diff(lines, [line.upper() if i % step == 0 else line for i, line in enumerate(lines)]))
+        list(difflib.ndiff(lines[:60], lines[step:60 + step]))
+""",
+    "tokenize": """
+import io, os, re, sys, textwrap, time, tokenize
+end = time.process_time() + float(sys.argv[1])
+text = open(os.__file__, encoding="utf-8").read()
+while time.process_time() < end:
+    words = [token.string for token in tokenize.generate_tokens(io.StringIO(text).readline)]
+    textwrap.wrap(re.sub(r"(\\w+)-(\\w+)", r"\\2 \\1", " ".join(words)), 80)
+""",
+    "ast": """
 import ast, os, sys, sysconfig, time
 end = time.process_time() + float(sys.argv[1])
 library = sysconfig.get_path("stdlib")
@@ -74,7 +100,8 @@ while True:
         if name.endswith(".py") and os.path.isfile(path):  # some are links to nowhere
             ast.unparse(ast.parse(open(path, encoding="utf-8").read()))
         if time.process_time() > end: sys.exit()
-"""
+""",
+}
 
 
 def python(code: str, *arguments: str) -> "list[float]":
@@ -123,19 +150,20 @@ def show_memory(directory: Path) -> None:
 
 
 def show_file(directory: Path) -> None:
-    program = directory / "parse.py"
-    program.write_text(PARSE)
-    for rate, seconds in ((1000, (20, 60)), (100, (60, 180))):
-        sizes = []
-        for length in seconds:
-            out = directory / f"parse-{length}.plim"
-            subprocess.run([PLIMSOLL, "run", "-q", "--no-sources", "-r", str(rate), "-o", out, program, str(length)],
-                           check=True)
-            told = subprocess.run([PLIMSOLL, "info", "--json", out], check=True, stdout=subprocess.PIPE).stdout
-            sizes.append((out.stat().st_size, json.loads(told)["session"]["samples"]))
-        (size, samples), (more_size, more_samples) = sizes
-        print(f"file at {rate} Hz: {more_size / more_samples:.2f} bytes a sample of {more_samples:,}, "
-              f"{(more_size - size) / (more_samples - samples):.2f} of those after the first {samples:,}")
+    def size_and_samples(rate: int, program: Path, seconds: int) -> "tuple[int, int]":
+        out = directory / f"{program.stem}-{seconds}.plim"
+        subprocess.run([PLIMSOLL, "run", "-q", "--no-sources", "-r", str(rate), "-o", out, program, str(seconds)],
+                       check=True)
+        told = subprocess.run([PLIMSOLL, "info", "--json", out], check=True, stdout=subprocess.PIPE).stdout
+        return out.stat().st_size, json.loads(told)["session"]["samples"]
+
+    for name, code in FILE_PROGRAMS.items():
+        program = directory / f"{name}.py"
+        program.write_text(code)
+        for rate, seconds in ((1000, (20, 60)), (100, (60, 180))):
+            (size, samples), (more_size, more_samples) = [size_and_samples(rate, program, length) for length in seconds]
+            print(f"file of {name} at {rate} Hz: {more_size / more_samples:.2f} bytes a sample of {more_samples:,}, "
+                  f"{(more_size - size) / (more_samples - samples):.2f} of those after the first {samples:,}", flush=True)
 
 
 def draw_samples(path: Path, count: int) -> None:
