@@ -72,7 +72,7 @@ def main() -> None:
                                            "profiling-sampling")]
     cases = [case for case in cases if options.only is None or case[0] in ("none", *options.only)]
     ratios: dict[tuple[str, float], list[float]] = {case: [] for case in cases}
-    samples: dict[tuple[str, float], list[float]] = {case: [] for case in cases}
+    samples: dict[tuple[str, float], list[float | None]] = {case: [] for case in cases}
     for number in range(options.rounds):
         plain = measure(options.python, "none", 0, options.seconds, library)["speed"]
         for case in random.sample(cases, len(cases)):
@@ -88,9 +88,10 @@ def main() -> None:
             print(f"{case[0]:14} {case[1]:6.0f}  not installed, or not allowed here")
             continue
         low, high = interval(values)
-        rate = statistics.median(samples[case]) / options.seconds
+        told = [count for count in samples[case] if count is not None]
+        rate = f"{statistics.median(told) / options.seconds:.1f}" if told else "not told"
         print(f"{case[0]:14} {case[1]:6.0f}  {100 * (statistics.median(values) - 1):+9.2f} %"
-              f"  {100 * (low - 1):+8.2f} .. {100 * (high - 1):+6.2f} %  {rate:22.1f}")
+              f"  {100 * (low - 1):+8.2f} .. {100 * (high - 1):+6.2f} %  {rate:>22}")
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def main():
     tool, rate, seconds, library = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     with TOOLS[tool](rate, library) as counts:
         speed = work(seconds)
-    print(json.dumps({"speed": speed, "samples": sum(counts)}))
+    print(json.dumps({"speed": speed, "samples": sum(counts) if counts else None}))
 
 
 if __name__ == "__main__":

@@ -84,7 +84,6 @@ SampleRing::Record SampleRing::record_at(std::uint64_t position) const {
 
 void SampleRing::make_ready(std::size_t bytes) {
   constexpr std::size_t kLargestPage = std::size_t{1} << 16U;
-  if (ready_ == capacity()) return;
   const std::uint64_t wanted = head_.load(std::memory_order_relaxed) + bytes;
   const std::uint64_t end = std::min<std::uint64_t>((wanted + kLargestPage - 1) & ~(kLargestPage - 1), capacity());
   if (end <= ready_) return;

@@ -30,7 +30,7 @@ struct TimeSpent {
 
 // `until` is fitted to `from`. Of the time in the queue, `told_ns` was told of before the kernel counted it.
 inline TimeSpent time_spent(const ThreadClocks& from, const ThreadClocks& until, std::int64_t told_ns) {
-  const std::int64_t off_ns = std::max<std::int64_t>(until.now_ns - from.now_ns - (until.cpu_ns - from.cpu_ns), 0);
+  const std::int64_t off_ns = until.now_ns - from.now_ns - (until.cpu_ns - from.cpu_ns);  // not negative, as they fit
   const std::int64_t counted_ns = std::max<std::int64_t>(until.ready_ns - from.ready_ns, 0);
   const std::int64_t known_ns = std::min(told_ns, counted_ns);
   const std::int64_t ready_ns = std::min(off_ns, counted_ns - known_ns);

@@ -89,7 +89,7 @@ void Sampler::look_at(Thread& thread) {
   if (!thread.paid) thread.paid = schedule;
   if (thread.is_waiting && *schedule == thread.looked) {
     thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
-    thread.settled_ns = now_ns;
+    thread.settled_ns = std::max(thread.settled_ns, now_ns);
     if (settings_.mode == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
     return;
   }
@@ -137,9 +137,9 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   thread.activity = activity_of(memory_, target_.layout, target_.runtime, thread.state, wait);
   put(thread, stack, thread.activity, std::max<std::int64_t>(wall_ns - used_ns, 0));
   thread.settled = schedule;
-  thread.settled_ns = now_ns;
-  // The schedule was read after the time of day: what the thread has run in between is of the time to come.
-  thread.held_ns = std::max<std::int64_t>(used_ns - wall_ns, 0);
+  // The schedule was read after the time of day: a thread may have run in between (capture/thread_clocks.h).
+  thread.settled_ns += std::max(wall_ns, used_ns);
+  thread.held_ns = 0;
   thread.is_waiting = true;
 }
 

@@ -88,8 +88,8 @@ class Sampler {
     std::int64_t looked_ns = 0;
     // In mode wall: its time up to here is accounted for.
     os::Schedule settled;
-    std::int64_t settled_ns = 0;
-    std::int64_t held_ns = 0;        // since then, by us; or CPU time that is ahead of the time of day
+    std::int64_t settled_ns = 0;     // the time of day that fits its CPU clock
+    std::int64_t held_ns = 0;        // since then, by us
     std::int64_t open_ready_ns = 0;  // for so long it stood in the queue; not told of yet
     bool is_waiting = false;         // since the last look, and in mode wall on a stack that has been told of
     Activity activity{};
