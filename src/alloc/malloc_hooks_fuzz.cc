@@ -74,7 +74,7 @@ class Accountant final : public ExactTaker {
 };
 
 // Knows which samples are alive.
-class Witness final : public NativeTaker {
+class Witness final : public SampleTaker {
  public:
   std::uint64_t next_number() override { return ++last_; }
   bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) override {
@@ -84,11 +84,13 @@ class Witness final : public NativeTaker {
     if (is_in_call) fresh = block.number;
     return true;
   }
-  void ended(const SampledBlock& block) override {
+  void ended(const void*, const SampledBlock& block, End end) override {
     const auto found = alive_.find(block.number);
-    require(found != alive_.end() && found->second == block.size, "only samples end, once, as they were");
+    require(found != alive_.end(), "only samples end, once");
+    require(end == End::kMoved ? found->second >= block.size : found->second == block.size, "and as they were");
     alive_.erase(found);
   }
+  void count_bytes(std::uint64_t) override {}
   [[nodiscard]] bool is_alive(std::uint64_t number) const { return alive_.contains(number); }
   void forget() { alive_.clear(); }
 
@@ -203,7 +205,7 @@ class Program {
       held.booked = Site{stack, domain};
       expected_[*held.booked].born.add(1, static_cast<std::int64_t>(held.size));
     }
-    const bool is_sampled_domain = !held.python || *held.python == Domain::kRaw;
+    const bool is_sampled_domain = !held.python || *held.python == Domain::kRaw || has_all_domains_;
     if (recording_ == Recording::kSampled) {
       held.sample = witness.fresh;
       const bool is_certain = is_sampled_domain && pauses_ == 0 && held.size >= mean_ && !may_lose_;
@@ -291,7 +293,9 @@ class Program {
     may_lose_ = witness.loses_next = false;
     if (which == Recording::kSampled) {
       mean_ = std::uint64_t{16} << how_much % 12;
-      require(start_native_sampling(witness, table, mean_, NativeScope::kEverything).ok(), "malloc can be sampled");
+      has_all_domains_ = how_much >= 128;
+      const NativeScope scope{.has_all_domains = has_all_domains_, .has_malloc = true};
+      require(start_native_sampling(witness, table, mean_, scope).ok(), "malloc can be sampled");
     } else {
       const Interpreters interpreters = how_much % 2 == 0 ? Interpreters::kAtOnce : Interpreters::kInTurns;
       require(start_exact(accountant, table, interpreters, ExactScope::kNative).ok(), "malloc can be booked");
@@ -345,6 +349,7 @@ class Program {
 
   Recording recording_ = Recording::kNone;
   std::uint64_t mean_ = 0;
+  bool has_all_domains_ = false;
   int pauses_ = 0;
   bool may_lose_ = false;
   std::vector<Held> blocks_;

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -26,12 +27,16 @@ constexpr std::uint64_t kCertain = 64;
 
 // Everything the hooks share. Never destroyed: copies of pointers to them may be called to the end of the process.
 struct Native {
-  Allocator raw{};
+  struct Hooked {
+    Allocator below{};
+    bool is_in_place = false;  // our hooks are in the table, or under others'
+  };
+  std::array<Hooked, kAllDomains> hooked{};
   AllocatorTable* table = nullptr;
-  bool has_raw = false;                      // our hooks are in the table, or under others'
   bool is_active = false;                    // between start and stop
   bool is_patched = false;                   // malloc is
-  std::atomic<NativeTaker*> taker{nullptr};  // null: nothing is sampled
+  NativeScope scope;
+  std::atomic<SampleTaker*> taker{nullptr};  // null: nothing is sampled
   std::atomic<int> callers{0};               // threads that turn to it
   std::atomic<int> pauses{0};
   std::atomic<std::uint64_t> mean_bytes{1};
@@ -55,16 +60,23 @@ bool native_is_made = false;
 struct NativeCountdown {
   std::int64_t left = 0;    // bytes until the slow path is due: for the point, or to look again
   std::int64_t beyond = 0;  // bytes from there to the point
+  std::int64_t was_left = 0;  // when the slow path was there last
   std::uint64_t random = 0;
   std::uint32_t session = 0;  // the recording that this is for
-  bool is_forking = false;    // the thread has the lock, as fork must not happen while another has it
 };
+// Of the C library's and the raw allocator, and of those of objects, whose bytes are counted.
 [[gnu::tls_model("initial-exec")]] thread_local constinit NativeCountdown native_countdown;
+[[gnu::tls_model("initial-exec")]] thread_local constinit NativeCountdown object_countdown;
+// The thread has the lock, as fork must not happen while another has it.
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool is_forking = false;
+
+constexpr bool is_counted(Domain domain) { return domain == Domain::kObject || domain == Domain::kMemory; }
+NativeCountdown& countdown_of(Domain domain) { return is_counted(domain) ? object_countdown : native_countdown; }
 
 // The blocks, held.
 class Blocks {
  public:
-  Blocks() : is_ours_(!native_countdown.is_forking) {
+  Blocks() : is_ours_(!is_forking) {
     if (is_ours_) native->mutex.lock();
   }
   Blocks(const Blocks&) = delete;
@@ -91,18 +103,22 @@ class Taker {
     native->callers.fetch_sub(1);
     is_inside = was_inside_;
   }
-  [[nodiscard]] NativeTaker* get() const { return taker_; }
+  [[nodiscard]] SampleTaker* get() const { return taker_; }
 
  private:
-  NativeTaker* taker_ = nullptr;
+  SampleTaker* taker_ = nullptr;
   const bool was_inside_;
 };
 
-// The calling thread's countdown is at its end with a block of `size` bytes. What its chance to be a sample came from,
-// in bytes; 0 if it is none. A point in a block that is not to be sampled is passed over, which makes no difference to
+// What a block is at which a countdown has come to its end.
+struct Due {
+  std::uint64_t chance_bytes = 0;  // what its chance to be a sample came from; 0 if it is none
+  std::uint64_t given_bytes = 0;   // that the thread was given since the last such block
+};
+
+// The countdown is at its end with a block of `size` bytes. A point in a block that is not to be sampled is passed over, which makes no difference to
 // the others: how far it is from any place to the next point does not depend on where the last one was.
-std::uint64_t chance_of(std::size_t size) {
-  NativeCountdown& count = native_countdown;
+Due look_at(NativeCountdown& count, std::size_t size) {
   const std::uint64_t mean = native->mean_bytes.load(std::memory_order_relaxed);
   const std::uint32_t session = native->session.load(std::memory_order_relaxed);
   const bool samples = native->taker.load(std::memory_order_relaxed) != nullptr;
@@ -110,7 +126,7 @@ std::uint64_t chance_of(std::size_t size) {
     count.left = kLookAgain;
     count.beyond = 0;
     count.session = 0;
-    return 0;
+    return {};
   }
   const bool is_wanted = !is_inside && native->pauses.load(std::memory_order_relaxed) == 0;
   const std::int64_t step = std::min(kLookAgain, static_cast<std::int64_t>(mean));
@@ -120,7 +136,10 @@ std::uint64_t chance_of(std::size_t size) {
     count.left += bytes;
   };
   if (count.random == 0) count.random = os::random_seed() | 1U;
+  Due due;
+  due.given_bytes = static_cast<std::uint64_t>(count.was_left - count.left);
   if (count.session != session) {
+    due.given_bytes = size;
     count.session = session;
     count.beyond = distance_to_sample(count.random, mean);
     count.left = -static_cast<std::int64_t>(size);
@@ -135,27 +154,34 @@ std::uint64_t chance_of(std::size_t size) {
     count.beyond = distance_to_sample(count.random, mean);
     move_on();
   }
-  if (!is_wanted) return 0;
-  if (is_large) return std::max(mean * kCertain, static_cast<std::uint64_t>(size));
-  return is_reached ? std::max<std::uint64_t>(size, 1) : 0;
+  count.was_left = count.left;
+  if (!is_wanted) return {};
+  if (is_large)
+    due.chance_bytes = std::max(mean * kCertain, static_cast<std::uint64_t>(size));
+  else if (is_reached)
+    due.chance_bytes = std::max<std::uint64_t>(size, 1);
+  return due;
 }
 
 struct SampledBooks {
   using Kept = std::optional<SampledBlock>;
 
-  static bool is_due(std::size_t size) {
-    native_countdown.left -= static_cast<std::int64_t>(size);
-    return native_countdown.left <= 0;
+  static bool is_due(NativeCountdown& count, std::size_t size) {
+    count.left -= static_cast<std::int64_t>(size);
+    return count.left <= 0;
   }
+  static bool is_due(std::size_t size) { return is_due(native_countdown, size); }
   static bool may_know(const void* at) { return native->blocks.may_be_large(at); }
   static void note(Domain domain, void* at, std::size_t size) {
-    const std::uint64_t chance_bytes = chance_of(size);
-    if (chance_bytes == 0) return;
+    const Due due = look_at(countdown_of(domain), size);
+    if (due.chance_bytes == 0 && !(is_counted(domain) && due.given_bytes != 0)) return;
     const Taker taker;
     if (taker.get() == nullptr) return;
+    if (is_counted(domain)) taker.get()->count_bytes(due.given_bytes);
+    if (due.chance_bytes == 0) return;
     const SampledBlock block{taker.get()->next_number(), size, native->session.load(),
                              static_cast<std::uint32_t>(domain)};
-    if (!taker.get()->allocated(block, chance_bytes)) return;
+    if (!taker.get()->allocated(block, due.chance_bytes)) return;
     Kept stale;
     {
       const Blocks blocks;
@@ -163,7 +189,7 @@ struct SampledBooks {
       blocks->track(at, block);
     }
     // Somebody who was not met has freed it.
-    if (stale) taker.get()->ended(*stale);
+    if (stale) taker.get()->ended(nullptr, *stale, End::kFreed);
   }
   static Kept take(const void* at, NativeEnd) {
     if (is_inside) return {};  // what is allocated there is not sampled; and the lock may be this thread's
@@ -182,98 +208,124 @@ struct SampledBooks {
     if (const Blocks blocks; kept) blocks->track(at, *kept);
     is_inside = before;
   }
-  static void ended(const Kept& kept) {
+  // What was in the block is at `at`, or nowhere any more.
+  static void ended(const Kept& kept, const void* at = nullptr, End end = End::kFreed) {
     if (!kept || kept->session != native->session.load(std::memory_order_relaxed)) return;
     const Taker taker;
-    if (taker.get() != nullptr) taker.get()->ended(*kept);
+    if (taker.get() != nullptr) taker.get()->ended(at, *kept, end);
   }
 };
 
-// ---- Python's raw allocator ----
+// ---- Python's allocators ----
 
-void* raw_noted(void* at, std::size_t size) {
-  const int error = errno;
-  if (at != nullptr) SampledBooks::note(Domain::kRaw, at, size);
-  errno = error;
-  return at;
-}
+template <Domain domain>
+struct Hooks {
+  static Native::Hooked& hooked() { return native->hooked[static_cast<std::size_t>(domain)]; }
+  static bool is_due(std::size_t size) { return SampledBooks::is_due(countdown_of(domain), size); }
 
-void* raw_malloc(void* context, std::size_t size) {
-  void* at = inside([&] { return native->raw.malloc(context, size); });
-  return SampledBooks::is_due(size) ? raw_noted(at, size) : at;
-}
-
-void* raw_calloc(void* context, std::size_t count, std::size_t item) {
-  void* at = inside([&] { return native->raw.calloc(context, count, item); });
-  return at != nullptr && SampledBooks::is_due(count * item) ? raw_noted(at, count * item) : at;
-}
-
-void raw_free(void* context, void* at) {
-  if (SampledBooks::may_know(at)) [[unlikely]]
-    SampledBooks::ended(SampledBooks::take(at, NativeEnd::kFreed));
-  native->raw.free(context, at);
-}
-
-void* raw_realloc(void* context, void* at, std::size_t size) {
-  if (at == nullptr) return raw_malloc(context, size);
-  SampledBooks::Kept kept;
-  if (SampledBooks::may_know(at)) [[unlikely]]
-    kept = SampledBooks::take(at, NativeEnd::kMoved);
-  void* moved = inside([&] { return native->raw.realloc(context, at, size); });
-  if (moved == nullptr) {
-    if (kept) SampledBooks::put_back(at, kept);
-    return nullptr;
+  static void* malloc(void* context, std::size_t size) {
+    void* at = inside([&] { return hooked().below.malloc(context, size); });
+    return is_due(size) ? noted(at, size) : at;
   }
-  if (kept) SampledBooks::ended(kept);
-  return SampledBooks::is_due(size) ? raw_noted(moved, size) : moved;
-}
+  static void* calloc(void* context, std::size_t count, std::size_t item) {
+    void* at = inside([&] { return hooked().below.calloc(context, count, item); });
+    return at != nullptr && is_due(count * item) ? noted(at, count * item) : at;
+  }
+  static void free(void* context, void* at) {
+    if (SampledBooks::may_know(at)) [[unlikely]]
+      SampledBooks::ended(SampledBooks::take(at, NativeEnd::kFreed), at);
+    hooked().below.free(context, at);
+  }
+  static void* realloc(void* context, void* at, std::size_t size) {
+    if (at == nullptr) return malloc(context, size);
+    SampledBooks::Kept kept;
+    if (SampledBooks::may_know(at)) [[unlikely]]
+      kept = SampledBooks::take(at, NativeEnd::kMoved);
+    void* moved = inside([&] { return hooked().below.realloc(context, at, size); });
+    if (moved == nullptr) {
+      if (kept) SampledBooks::put_back(at, kept);
+      return nullptr;
+    }
+    if (kept) {
+      kept->size = std::min<std::uint64_t>(kept->size, size);
+      SampledBooks::ended(kept, moved, End::kMoved);
+    }
+    return is_due(size) ? noted(moved, size) : moved;
+  }
 
-bool is_current() { return native->table->get(Domain::kRaw).free == &raw_free; }
+  static bool is_current() { return native->table->get(domain).free == &free; }
+  // Others' hooks may lie over ours, and call them; or lay below, and have put back what was there before them, and us.
+  static bool is_called() {
+    if (!hooked().is_in_place || is_current()) return hooked().is_in_place;
+    constexpr std::int64_t kFar = std::int64_t{1} << 40U;
+    const NativeCountdown before = std::exchange(countdown_of(domain), {.left = kFar});
+    const Allocator top = native->table->get(domain);
+    // Without memory for this, it is safer to believe that they are.
+    void* probe = top.malloc(top.context, 64);
+    void* changed = probe == nullptr ? nullptr : top.realloc(top.context, probe, 128);
+    const bool is_reached = std::exchange(countdown_of(domain), before).left != kFar;
+    top.free(top.context, changed == nullptr ? probe : changed);
+    return is_reached || probe == nullptr;
+  }
+  static void install() {
+    if (is_called()) return;
+    hooked().is_in_place = true;
+    hooked().below = native->table->get(domain);
+    native->table->set(domain, {hooked().below.context, malloc, calloc, realloc, free});
+  }
+  static void remove() {
+    if (!hooked().is_in_place || !is_current()) return;
+    native->table->set(domain, hooked().below);
+    hooked().is_in_place = false;
+  }
 
-void install_raw() {
-  // Those that others' hooks lie over are called by them.
-  if (native->has_raw) return;
-  native->raw = native->table->get(Domain::kRaw);
-  native->table->set(Domain::kRaw, {native->raw.context, raw_malloc, raw_calloc, raw_realloc, raw_free});
-  native->has_raw = true;
-}
-
-void remove_raw() {
-  if (!native->has_raw || !is_current()) return;
-  native->table->set(Domain::kRaw, native->raw);
-  native->has_raw = false;
-}
+ private:
+  [[gnu::noinline]] static void* noted(void* at, std::size_t size) {
+    const int error = errno;
+    if (at != nullptr) SampledBooks::note(domain, at, size);
+    errno = error;
+    return at;
+  }
+};
 
 void make_native() {
   new (&native_storage.native) Native;
   native_is_made = true;
   const auto let_go = [] {
     native->mutex.unlock();
-    native_countdown.is_forking = false;
+    is_forking = false;
   };
   ::pthread_atfork(
       [] {
         native->mutex.lock();
-        native_countdown.is_forking = true;
+        is_forking = true;
       },
       let_go,
       [] {
         native->mutex.unlock();
-        native_countdown.is_forking = false;
+        is_forking = false;
         // Threads that were busy with these do not exist here.
         native->taker.store(nullptr);
         native->callers.store(0);
       });
 }
 
+bool are_all_called(NativeScope scope) {
+  const bool is_raw_called = Hooks<Domain::kRaw>::is_called();
+  if (!scope.has_all_domains) return is_raw_called;
+  return Hooks<Domain::kMemory>::is_called() && Hooks<Domain::kObject>::is_called() && is_raw_called;
+}
+
 void take_hooks_out() {
   if (std::exchange(native->is_patched, false)) restore_malloc();
-  remove_raw();
+  Hooks<Domain::kRaw>::remove();
+  Hooks<Domain::kMemory>::remove();
+  Hooks<Domain::kObject>::remove();
 }
 
 }  // namespace
 
-Status start_native_sampling(NativeTaker& taker, AllocatorTable& table, std::uint64_t mean_bytes, NativeScope scope) {
+Status start_native_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t mean_bytes, NativeScope scope) {
   if (!native_is_made) make_native();
   native->table = &table;
   native->mean_bytes.store(std::max<std::uint64_t>(mean_bytes, 1));
@@ -281,30 +333,59 @@ Status start_native_sampling(NativeTaker& taker, AllocatorTable& table, std::uin
   native->session.fetch_add(1);
   native->taker.store(&taker);
   native->is_active = true;
-  native_countdown.left = native_countdown.beyond = 0;
-  native_countdown.session = 0;
-  install_raw();
-  if (scope == NativeScope::kRaw) return Ok{};
+  native->scope = scope;
+  for (NativeCountdown* count : {&native_countdown, &object_countdown}) {
+    count->left = count->beyond = 0;
+    count->session = 0;
+  }
+  Hooks<Domain::kRaw>::install();
+  if (scope.has_all_domains) {
+    Hooks<Domain::kMemory>::install();
+    Hooks<Domain::kObject>::install();
+  }
+  if (!scope.has_malloc) return Ok{};
   const Status patched = patch_malloc<SampledBooks>();
   native->is_patched = patched.ok();
-  if (!patched.ok()) stop_native_sampling();
+  if (!patched.ok()) abandon_native_sampling();
   return patched;
 }
 
-void stop_native_sampling() {
-  if (!native_is_made || !std::exchange(native->is_active, false)) return;
-  native->taker.store(nullptr);
-  take_hooks_out();
+Stopped stop_native_sampling() {
+  if (!native_is_made || !std::exchange(native->is_active, false)) return Stopped::kWhole;
+  SampleTaker* const taker = native->taker.exchange(nullptr);
   while (native->callers.load() != 0) ::sched_yield();
+  const bool is_whole = are_all_called(native->scope);
   const bool before = std::exchange(is_inside, true);
   {
+    // While this is held, and the hooks are there, none of the blocks is freed.
     const Blocks blocks;
+    if (!is_whole) blocks->forget_large();  // their memory may be gone
+    blocks->for_each([taker](const void* at, const SampledBlock& block) {
+      if (taker != nullptr && block.session == native->session.load()) taker->ended(at, block, End::kOfTime);
+    });
     blocks->forget_large();
   }
   is_inside = before;
+  take_hooks_out();
+  return is_whole ? Stopped::kWhole : Stopped::kCutShort;
 }
 
-void abandon_native_sampling() { stop_native_sampling(); }
+void abandon_native_sampling() {
+  if (native_is_made) native->taker.store(nullptr);
+  (void)stop_native_sampling();
+}
+
+std::optional<std::uint64_t> native_sample_at(const void* block) {
+  if (!native_is_made || !native->is_active || !native->blocks.may_be_large(block)) return std::nullopt;
+  const bool before = std::exchange(is_inside, true);
+  std::optional<SampledBlock> found;
+  {
+    const Blocks blocks;
+    found = blocks->find(block);
+  }
+  is_inside = before;
+  return found && found->session == native->session.load() ? std::optional(found->number) : std::nullopt;
+}
 
 void pause_native_sampling() {
   if (native_is_made) native->pauses.fetch_add(1);

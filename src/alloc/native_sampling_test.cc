@@ -21,7 +21,7 @@ namespace plimsoll::alloc {
 namespace {
 
 // Sums up what it is told; in any thread.
-class Counter final : public NativeTaker {
+class Counter final : public SampleTaker {
  public:
   explicit Counter(std::uint64_t mean_bytes) : mean_bytes_(mean_bytes) {}
   std::uint64_t next_number() override { return ++numbers_; }
@@ -32,9 +32,15 @@ class Counter final : public NativeTaker {
     if (static_cast<Domain>(block.kind) == Domain::kMalloc) ++mallocs;
     return true;
   }
-  void ended(const SampledBlock&) override { ++ends; }
+  void ended(const void* at, const SampledBlock& block, End end) override {
+    ++(end == End::kOfTime ? alive : ends);
+    ended_at = at;
+    ended_size = block.size;
+  }
+  void count_bytes(std::uint64_t given) override { counted += given; }
 
-  std::atomic<std::uint64_t> samples{0}, mallocs{0}, ends{0};
+  std::atomic<std::uint64_t> samples{0}, mallocs{0}, ends{0}, alive{0}, counted{0}, ended_size{0};
+  std::atomic<const void*> ended_at{nullptr};
   std::atomic<double> bytes{0};
 
  private:
@@ -62,7 +68,7 @@ TEST_F(NativeSampling, SumsAreRight) {
   Counter counter(kMean);
   std::vector<void*> kept;
   kept.reserve(20'000);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
   // WHEN blocks of many sizes are allocated by another module, and half of them freed
   double truth = 0;
   for (std::size_t i = 0; i < 40'000; ++i) {
@@ -89,7 +95,7 @@ TEST_F(NativeSampling, LargeBlocksAreCertain) {
   constexpr std::uint64_t kMean = 100'000;
   testing::CLibraryTable table;
   Counter counter(kMean);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
   for (int i = 0; i < 100; ++i) release(allocate(kMean));
   stop_native_sampling();
   EXPECT_EQ(counter.samples, 100U);
@@ -102,7 +108,7 @@ TEST_F(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
   Counter counter(kMean);
   std::vector<void*> blocks;
   blocks.reserve(100);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
   inside([&] {
     for (int i = 0; i < 100; ++i) blocks.push_back(allocate(1000));
     return 0;
@@ -116,7 +122,7 @@ TEST_F(NativeSampling, RawBlocksAreThere) {
   constexpr std::uint64_t kMean = 64;
   testing::CLibraryTable table;
   Counter counter(kMean);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kRaw).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {}).ok());
   const Allocator raw = table.get(Domain::kRaw);
   void* at = raw.malloc(raw.context, 1000);
   EXPECT_EQ(counter.samples, 1U);
@@ -129,6 +135,113 @@ TEST_F(NativeSampling, RawBlocksAreThere) {
   EXPECT_EQ(counter.mallocs, 0U);
   // THEN the table is what it was
   EXPECT_NE(table.get(Domain::kRaw).free, raw.free);
+}
+
+TEST_F(NativeSampling, OfObjectsWhereThereIsNoGil) {
+  // GIVEN a build whose threads all allocate objects at the same time
+  constexpr std::uint64_t kMean = 2048;
+  constexpr std::uint64_t kThreads = 4, kBlocks = 20'000, kSize = 200, kKept = 1000;
+  testing::CLibraryTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_all_domains = true}).ok());
+  const Allocator objects = table.get(Domain::kObject), memory = table.get(Domain::kMemory);
+  std::vector<std::vector<void*>> kept(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        for (std::uint64_t block = 0; block < kBlocks; ++block) {
+          const Allocator& from = block % 2 == 0 ? objects : memory;
+          void* at = from.malloc(from.context, kSize);
+          if (block % 2 == 0 && block < 2 * kKept)
+            kept[i].push_back(at);
+          else
+            from.free(from.context, at);
+        }
+      });
+  }
+  // WHEN some are alive at the end
+  const std::size_t living = living_native_samples();
+  std::size_t found = 0;
+  for (const std::vector<void*>& of_thread : kept)
+    for (const void* at : of_thread) found += native_sample_at(at) ? 1U : 0U;
+  stop_native_sampling();
+  // THEN the samples stand for all, every one is known by its address while it lives, and its end or its life is told
+  constexpr double kTruth = kThreads * kBlocks * kSize;
+  EXPECT_NEAR(counter.bytes, kTruth, kTruth * 0.06);
+  EXPECT_EQ(found, living);
+  EXPECT_EQ(counter.alive, living);
+  EXPECT_EQ(counter.ends + counter.alive, counter.samples);
+  EXPECT_NEAR(static_cast<double>(living), kThreads * kKept * kSize / static_cast<double>(kMean), 100);
+  // AND all bytes are counted, but for those between two of a thread's looks
+  EXPECT_LE(counter.counted, kThreads * kBlocks * kSize);
+  EXPECT_GE(counter.counted, kThreads * (kBlocks * kSize - kMean - kSize));
+  for (const std::vector<void*>& of_thread : kept)
+    for (void* at : of_thread) objects.free(objects.context, at);
+  EXPECT_NE(table.get(Domain::kObject).free, objects.free);
+}
+
+TEST_F(NativeSampling, AnObjectThatIsMovedEndsWhereItIsThen) {
+  constexpr std::uint64_t kMean = 64;
+  testing::CLibraryTable table;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_all_domains = true}).ok());
+  const Allocator objects = table.get(Domain::kObject);
+  void* at = objects.malloc(objects.context, 100'000);
+  at = objects.realloc(objects.context, at, 1000);
+  EXPECT_EQ(counter.ends, 1U);
+  EXPECT_EQ(counter.ended_at, at);
+  EXPECT_EQ(counter.ended_size, 1000U);
+  objects.free(objects.context, at);
+  EXPECT_EQ(counter.ends, 2U);
+  stop_native_sampling();
+}
+
+TEST_F(NativeSampling, IsCutShortByWhoPutsBackWhatWasThereBefore) {
+  // GIVEN hooks of somebody who notes what was there before them, and ours over those
+  testing::CLibraryTable table;
+  const Allocator before = table.get(Domain::kObject);
+  Allocator others = before;
+  others.context = &table;
+  table.set(Domain::kObject, others);
+  Counter counter(64);
+  ASSERT_TRUE(start_native_sampling(counter, table, 64, {.has_all_domains = true}).ok());
+  EXPECT_EQ(stop_native_sampling(), Stopped::kWhole);
+  ASSERT_TRUE(start_native_sampling(counter, table, 64, {.has_all_domains = true}).ok());
+  const Allocator ours = table.get(Domain::kObject);
+  void* sampled = ours.malloc(ours.context, 1000);
+  // WHEN they put it back
+  table.set(Domain::kObject, before);
+  // THEN the recording says so, and looks at no block that may be gone
+  EXPECT_EQ(stop_native_sampling(), Stopped::kCutShort);
+  EXPECT_EQ(counter.alive, 0U);
+  before.free(before.context, sampled);
+  // AND the next one has hooks of its own
+  ASSERT_TRUE(start_native_sampling(counter, table, 64, {.has_all_domains = true}).ok());
+  const Allocator again = table.get(Domain::kObject);
+  again.free(again.context, again.malloc(again.context, 1000));
+  EXPECT_EQ(counter.samples, 2U);
+  EXPECT_EQ(stop_native_sampling(), Stopped::kWhole);
+}
+
+TEST_F(NativeSampling, HooksOfOthersMayLieOverOurs) {
+  // GIVEN hooks of others that call ours
+  testing::CLibraryTable table;
+  Counter counter(64);
+  ASSERT_TRUE(start_native_sampling(counter, table, 64, {.has_all_domains = true}).ok());
+  static Allocator below{};
+  below = table.get(Domain::kObject);
+  const auto free = [](void* context, void* at) { below.free(context, at); };
+  table.set(Domain::kObject, {below.context, below.malloc, below.calloc, below.realloc, free});
+  EXPECT_EQ(stop_native_sampling(), Stopped::kWhole);
+  // WHEN a recording starts again THEN they are still the ones that are called, once for a block
+  ASSERT_TRUE(start_native_sampling(counter, table, 64, {.has_all_domains = true}).ok());
+  const Allocator top = table.get(Domain::kObject);
+  top.free(top.context, top.malloc(top.context, 1000));
+  EXPECT_EQ(counter.samples, 1U);
+  EXPECT_EQ(counter.ends, 1U);
+  table.set(Domain::kObject, below);
+  EXPECT_EQ(stop_native_sampling(), Stopped::kWhole);
 }
 
 TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
@@ -151,7 +264,7 @@ TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
   std::vector<std::unique_ptr<Counter>> counters;
   for (int i = 0; i < 30; ++i) {
     counters.push_back(std::make_unique<Counter>(512));
-    ASSERT_TRUE(start_native_sampling(*counters.back(), table, 512, NativeScope::kEverything).ok());
+    ASSERT_TRUE(start_native_sampling(*counters.back(), table, 512, {.has_malloc = true}).ok());
     while (counters.back()->samples < 1000) std::this_thread::yield();
     stop_native_sampling();
     EXPECT_LE(counters.back()->ends, counters.back()->samples);
@@ -167,7 +280,7 @@ TEST_F(NativeSampling, AChildOfAForkTellsNothing) {
   constexpr std::uint64_t kMean = 64;
   testing::CLibraryTable table;
   Counter counter(kMean);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
   void* from_before = allocate(10'000);
   const std::uint64_t samples = counter.samples;
   const pid_t child = ::fork();
@@ -196,7 +309,7 @@ TEST_F(NativeSampling, ABlockThatIsNoSampleCostsAFewInstructions) {
   constexpr std::uint64_t kMean = std::uint64_t{1} << 32U;
   testing::CLibraryTable table;
   Counter counter(kMean);
-  ASSERT_TRUE(start_native_sampling(counter, table, kMean, NativeScope::kEverything).ok());
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
   const long steps_on = steps_of_pair();
   stop_native_sampling();
   RecordProperty("steps_off", static_cast<int>(steps_off));

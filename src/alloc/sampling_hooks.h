@@ -28,15 +28,16 @@ enum class End : std::uint8_t {
   kOfTime,  // it does not: the recording ends, the block lives
 };
 
-// Who is told of the samples. Called in the thread that allocates or frees, with a lock held: it must not use the
-// allocators.
+// Who is told of the samples. Called in the thread that allocates or frees, by these hooks with a lock held: it must not
+// use the allocators.
 class SampleTaker {
  public:
   // Of the next sample; each comes once.
   virtual std::uint64_t next_number() = 0;
   // False if the sample is lost: then nothing more is told of it.
   virtual bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) = 0;
-  // What was in the block still is, up to `block.size`, which is less than before if the block was made shorter.
+  // What was in the block still is, up to `block.size`, which is less than before if the block was made shorter; or it
+  // is not known where, and `at` is null.
   virtual void ended(const void* at, const SampledBlock& block, End end) = 0;
   // So many bytes have been given out, sampled or not.
   virtual void count_bytes(std::uint64_t bytes) = 0;

@@ -67,24 +67,7 @@ capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_by
   return raw;
 }
 
-// Notes samples of what is allocated without the GIL.
-class NativeRecordingTaker final : public alloc::NativeTaker {
- public:
-  capture::AllocationRecorder* recorder = nullptr;
-
-  std::uint64_t next_number() override { return recorder->next_number(); }
-  bool allocated(const SampledBlock& block, std::uint64_t chance_bytes) override {
-    return recorder->allocated(raw_of(block, chance_bytes));
-  }
-  void ended(const SampledBlock& block) override {
-    capture::RawRelease raw;
-    raw.number = block.number;
-    raw.is_freed = 1;
-    recorder->released(raw);
-  }
-};
-
-// Notes samples in a recording.
+// Notes samples in a recording, of one thread at a time or of several.
 class RecordingTaker final : public alloc::SampleTaker {
  public:
   capture::AllocationRecorder* recorder = nullptr;
@@ -98,7 +81,7 @@ class RecordingTaker final : public alloc::SampleTaker {
     capture::RawRelease raw;
     raw.number = block.number;
     raw.is_freed = end == alloc::End::kOfTime ? 0 : 1;
-    if (static_cast<Domain>(block.kind) == Domain::kObject) {
+    if (static_cast<Domain>(block.kind) == Domain::kObject && at != nullptr) {
       const ObjectState state = end == alloc::End::kFreed ? ObjectState::kDying : ObjectState::kAlive;
       if (const auto name = type_of_object_in(at, block.size, state)) {
         raw.type_length = static_cast<std::uint8_t>(std::min(name->size(), sizeof raw.type));
@@ -167,7 +150,6 @@ class BooksTaker final : public alloc::ExactTaker {
 // The hooks point to these until the process is gone.
 PythonAllocators allocators;
 RecordingTaker taker;
-NativeRecordingTaker native_taker;
 BooksTaker books_taker;
 
 // Whether there are interpreters that run at the same time, or may be at any moment.
@@ -187,25 +169,25 @@ alloc::Interpreters interpreters_now() {
 
 }  // namespace
 
-Status can_record_allocations() {
+Status can_record_exactly() {
   if (!kIsFreeThreaded) return Ok{};
   return Error{ErrorKind::kUnsupported,
-               "free-threaded builds of Python cannot record allocations yet: leave out --alloc (alloc_bytes)"};
+               "in free-threaded builds of Python allocations are sampled, not all recorded: --alloc (alloc_bytes) "
+               "instead of --alloc=exact (alloc_exact)"};
 }
 
 Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
                                  AllocationScope scope) {
-  PLIMSOLL_TRY(can_record_allocations());
-  taker.recorder = native_taker.recorder = &recorder;
+  taker.recorder = &recorder;
   // Python's own hooks first: where they lie below, the C library's are told that a block is known.
-  PLIMSOLL_TRY(alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now()));
+  if (!kIsFreeThreaded) PLIMSOLL_TRY(alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now()));
   const bool is_native = scope == AllocationScope::kNative;
-  return alloc::start_native_sampling(native_taker, allocators, mean_bytes,
-                                      is_native ? alloc::NativeScope::kEverything : alloc::NativeScope::kRaw);
+  return alloc::start_native_sampling(taker, allocators, mean_bytes,
+                                      {.has_all_domains = kIsFreeThreaded, .has_malloc = is_native});
 }
 
 Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope) {
-  PLIMSOLL_TRY(can_record_allocations());
+  PLIMSOLL_TRY(can_record_exactly());
   books_taker.begin(recorder);
   const bool is_native = scope == AllocationScope::kNative;
   const Status started = alloc::start_exact(books_taker, allocators, interpreters_now(),
@@ -225,9 +207,8 @@ void look_for_new_modules() {
 void close_allocation_epoch() { alloc::close_exact_epoch(); }
 
 void stop_recording_allocations() {
-  alloc::stop_native_sampling();
-  native_taker.recorder = nullptr;
-  const bool is_whole = alloc::stop_sampling() == alloc::Stopped::kWhole;
+  const bool is_native_whole = alloc::stop_native_sampling() == alloc::Stopped::kWhole;
+  const bool is_whole = alloc::stop_sampling() == alloc::Stopped::kWhole && is_native_whole;
   if (capture::AllocationRecorder* recorder = std::exchange(taker.recorder, nullptr)) {
     if (!is_whole) recorder->count_cut_short();
     recorder->flush_releases();
@@ -239,7 +220,6 @@ void stop_recording_allocations() {
 
 void abandon_allocations() {
   alloc::abandon_native_sampling();
-  native_taker.recorder = nullptr;
   alloc::abandon_sampling();
   taker.recorder = nullptr;
   alloc::abandon_exact();

@@ -1,5 +1,6 @@
-// python/allocation_hook.h: records what Python allocates: puts the hooks of alloc/sampling_hooks.h, or those of
-// alloc/exact_hooks.h, into Python's table of allocators (PyMem_SetAllocator), and notes stacks and types.
+// python/allocation_hook.h: records what Python allocates: puts the hooks of alloc/sampling_hooks.h (free-threaded
+// builds: of alloc/native_sampling.h), or those of alloc/exact_hooks.h, into Python's table of allocators
+// (PyMem_SetAllocator), and notes stacks and types.
 #pragma once
 
 #include <array>
@@ -11,8 +12,8 @@
 
 namespace plimsoll::python {
 
-// kUnsupported in free-threaded builds, whose collector must find all objects in their own heaps.
-Status can_record_allocations();
+// kUnsupported in free-threaded builds: its books are kept under the GIL.
+Status can_record_exactly();
 
 // Whose allocations are recorded.
 enum class AllocationScope : std::uint8_t {

@@ -1,7 +1,9 @@
 #include "python/heap_allocations.h"
 
 #include "alloc/exact_hooks.h"
+#include "alloc/native_sampling.h"
 #include "alloc/sampling_hooks.h"
+#include "python/compat.h"
 
 namespace plimsoll::python {
 
@@ -16,7 +18,7 @@ std::optional<std::uint32_t> HeapAllocations::stack_of(const void* block) {
     key = alloc::stack_at(block);
     if (key == 0) return std::nullopt;
   } else {
-    const std::optional<std::uint64_t> sample = alloc::sample_at(block);
+    const auto sample = kIsFreeThreaded ? alloc::native_sample_at(block) : alloc::sample_at(block);
     if (!sample) return std::nullopt;
     key = *sample;
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned long kManagedWeakref = 1UL << 3U;
 constexpr unsigned long kManagedDict = 1UL << 4U;
 constexpr std::size_t kManagedBytes = 16;
-constexpr std::size_t kCollectorBytes = 16;
+constexpr std::size_t kCollectorBytes = kIsFreeThreaded ? 0 : 16;
 constexpr std::size_t kLongestName = 200;
 
 // A plausible address of an object.
@@ -31,6 +31,14 @@ std::uint64_t type_at(std::uint64_t at) {
 bool has_plausible_count(std::uint64_t at, ObjectState state) {
   std::uint32_t low = 0;
   if (!memory::LocalReader{}.load(Address{at + kReferenceCountOffset}, low)) return false;
+#ifdef Py_GIL_DISABLED
+  // References are counted apart, those of the thread that made it and those of others.
+  std::uint64_t others = 0;
+  if (!memory::LocalReader{}.load(Address{at + offsetof(PyObject, ob_ref_shared)}, others)) return false;
+  const auto count = static_cast<std::int64_t>(others) >> _Py_REF_SHARED_SHIFT;
+  if (low == _Py_IMMORTAL_REFCNT_LOCAL) return state == ObjectState::kAlive;
+  return state == ObjectState::kDying ? low == 0 && count == 0 : low != 0 || count != 0;
+#endif
   constexpr std::uint32_t kMostReferences = 0xe0000000;  // immortal ones included
   return state == ObjectState::kDying ? low == 0 : low > 0 && low <= kMostReferences;
 }

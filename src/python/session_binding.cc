@@ -89,7 +89,7 @@ class Recording {
             std::uint64_t alloc_bytes, bool alloc_exact, bool native_memory, bool native, const nb::object& known_task,
             bool sources, std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
-    if (alloc_bytes != 0 || alloc_exact) check(can_record_allocations());
+    if (alloc_exact) check(can_record_exactly());
     capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;

@@ -17,8 +17,6 @@ import plimsoll
 Write = Callable[..., pathlib.Path]
 FUNCTIONS = ("keep_small", "keep_large", "churn", "grow", "in_thread")
 
-pytestmark = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded builds cannot sample allocations")
-
 
 def near(estimate: Any, truth: float) -> bool:
     """Whether an estimate is within what chance allows to one in a hundred thousand."""
@@ -26,7 +24,7 @@ def near(estimate: Any, truth: float) -> bool:
     return abs(estimate.bytes - truth) <= slack
 
 
-@pytest.mark.parametrize("python_malloc", ["pymalloc", "debug", "malloc"])
+@pytest.mark.parametrize("python_malloc", harness.MALLOCS)
 def test_bytes_by_function_are_right(tmp_path: pathlib.Path, python_malloc: str) -> None:
     # GIVEN functions that allocate known numbers of bytes, with Python's own allocator or others below ours
     recorded = harness.record(tmp_path, harness.TARGETS / "allocations.py", "3", options=["--alloc=8K"],

@@ -20,7 +20,7 @@ import plimsoll
 
 Write = Callable[..., pathlib.Path]
 
-pytestmark = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded builds cannot record allocations")
+pytestmark = harness.with_exact
 
 
 def recorded(tmp_path: pathlib.Path, work: Callable[[], object]) -> "tuple[plimsoll.Profile, object]":
