@@ -72,7 +72,8 @@ def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, lis
     found = {"plain": [python], "again": [python], "ticks only": plimsoll}
     for distance in distances:
         found[f"--alloc={distance}"] = [*plimsoll, f"--alloc={distance}"]
-    found["--alloc=exact"] = [*plimsoll, "--alloc=exact"]
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        found["--alloc=exact"] = [*plimsoll, "--alloc=exact"]
     if memray:
         run = [python, "-m", "memray", "run", "-q", "-f", "-o", os.path.join(directory, "bench.memray")]
         found["memray"] = run
