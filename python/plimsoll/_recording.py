@@ -78,6 +78,12 @@ def active() -> Optional[_core.Recording]:
     return now.recording if now is not None and now.recording.is_active else None
 
 
+def is_into(path: str) -> bool:
+    """Whether a recording goes on, or has come to the end of its duration, into that file."""
+    now = _active
+    return now is not None and now.options.path == path
+
+
 def start(options: Options) -> _core.Recording:
     """Starts recording this process into ``options.path``.
 

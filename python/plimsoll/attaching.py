@@ -1,7 +1,7 @@
-"""Recordings of other processes, from outside: :func:`attach`.
+"""Recordings of other processes: :func:`attach`.
 
-The program ``plimsoll attach`` does the work in a process of its own: nothing of it runs in the target, nor under this
-interpreter's lock.
+The program ``plimsoll attach`` does the work in a process of its own: nothing of it runs in the target, unless
+allocations are to be recorded, nor under this interpreter's lock.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Attachment:
     def stop(self) -> "Profile":
         """Ends the recording, if it has not ended, and returns the profile. May be called again."""
         if self.is_active:
-            self._recorder.send_signal(signal.SIGINT)
+            self._recorder.send_signal(signal.SIGTERM)
         return self.wait()
 
     def wait(self, timeout: Optional[float] = None) -> "Profile":
@@ -120,7 +120,7 @@ def _error(code: int, said: str) -> Exception:
 
 def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[float] = None, mode: str = "cpu",
            duration: Optional[float] = None, apart: bool = False, native: bool = False, max_depth: int = 2048,
-           sources: bool = True) -> Attachment:
+           sources: bool = True, alloc_bytes: int = 0, native_memory: bool = False) -> Attachment:
     """Records a process that runs already, from outside::
 
         with plimsoll.attach(pid) as recording:
@@ -129,7 +129,8 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
 
         profile = plimsoll.attach(pid, duration=10).wait()
 
-    No code runs in the process, nothing is written into it, and it is not stopped (but for native frames). It returns
+    No code runs in the process, nothing is written into it, and it is not stopped (but for native frames) - unless its
+    allocations are to be recorded: these it must record itself, by code that its main thread is made to run. It returns
     once looking has begun.
 
     :param pid: its number; CPython 3.9 to 3.15, whatever version this one is.
@@ -141,6 +142,8 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
     :param native: native frames, too; threads that run are stopped while their stacks are copied.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
+    :param alloc_bytes: sample allocations, too, one in so many bytes on average; CPython 3.14 and later, of this version.
+    :param native_memory: those that C libraries make by malloc, too; needs `alloc_bytes`.
     :raises ProcessLookupError: there is no such process.
     :raises PermissionError: it may not be looked at; the error says what would allow it.
     :raises UnsupportedError: it is no Python, or none that can be recorded.
@@ -157,4 +160,10 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
         words.append("--native")
     if not sources:
         words.append("--no-sources")
+    if alloc_bytes != 0:
+        words.append(f"--alloc={alloc_bytes}")
+    elif native_memory:
+        raise ValueError("native_memory needs alloc_bytes")
+    if native_memory:
+        words.append("--native-memory")
     return Attachment(pid, path, words)

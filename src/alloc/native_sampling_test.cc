@@ -137,7 +137,7 @@ TEST_F(NativeSampling, RawBlocksAreThere) {
   EXPECT_NE(table.get(Domain::kRaw).free, raw.free);
 }
 
-TEST_F(NativeSampling, OfObjectsWhereThereIsNoGil) {
+TEST(ObjectSampling, OfObjectsWhereThereIsNoGil) {
   // GIVEN a build whose threads all allocate objects at the same time
   constexpr std::uint64_t kMean = 2048;
   constexpr std::uint64_t kThreads = 4, kBlocks = 20'000, kSize = 200, kKept = 1000;
@@ -181,7 +181,7 @@ TEST_F(NativeSampling, OfObjectsWhereThereIsNoGil) {
   EXPECT_NE(table.get(Domain::kObject).free, objects.free);
 }
 
-TEST_F(NativeSampling, AnObjectThatIsMovedEndsWhereItIsThen) {
+TEST(ObjectSampling, AnObjectThatIsMovedEndsWhereItIsThen) {
   constexpr std::uint64_t kMean = 64;
   testing::CLibraryTable table;
   Counter counter(kMean);
@@ -197,7 +197,7 @@ TEST_F(NativeSampling, AnObjectThatIsMovedEndsWhereItIsThen) {
   stop_native_sampling();
 }
 
-TEST_F(NativeSampling, IsCutShortByWhoPutsBackWhatWasThereBefore) {
+TEST(ObjectSampling, IsCutShortByWhoPutsBackWhatWasThereBefore) {
   // GIVEN hooks of somebody who notes what was there before them, and ours over those
   testing::CLibraryTable table;
   const Allocator before = table.get(Domain::kObject);
@@ -224,7 +224,7 @@ TEST_F(NativeSampling, IsCutShortByWhoPutsBackWhatWasThereBefore) {
   EXPECT_EQ(stop_native_sampling(), Stopped::kWhole);
 }
 
-TEST_F(NativeSampling, HooksOfOthersMayLieOverOurs) {
+TEST(ObjectSampling, HooksOfOthersMayLieOverOurs) {
   // GIVEN hooks of others that call ours
   testing::CLibraryTable table;
   Counter counter(64);

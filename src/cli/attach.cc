@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
+#include "cli/inside_recording.h"
 #include "cli/outside_recording.h"
+#include "cli/run_settings.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "cpython/task_layout.h"
@@ -52,11 +54,13 @@ class Attach final : public Command {
            "  plimsoll attach 1234 --tasks               of asyncio: below the tasks that await what runs\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
            "  plimsoll attach 1234 --native              functions of C, C++, ... too: plimsoll show FILE --native\n"
+           "  plimsoll attach 1234 --alloc -d 60         memory, too (CPython 3.14 and later): plimsoll show FILE leaks\n"
            "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
            "--apart\n"
            "takes none, and sees little of functions that are over in microseconds. With --native each thread that "
            "runs\n"
-           "is stopped for some 100 us a look; one that waits never is.";
+           "is stopped for some 100 us a look; one that waits never is. With --alloc the process itself is made to\n"
+           "record, by its main thread, from the next function that this calls or leaves.";
   }
 
   void add_arguments(CLI::App& app) override {
@@ -81,16 +85,23 @@ class Attach final : public Command {
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--stop", stops_,
                  "Stop threads that run while they are looked at: where this program may not run on their CPUs");
+    app.add_flag("--alloc{512K}", alloc_,
+                 "Sample allocations, too, as run --alloc does: one in BYTES on average, or exact; by code that the process "
+                 "is made to run")
+        ->type_name("[=BYTES]");
+    app.add_flag("--native-memory", has_native_memory_, "Those that C libraries make by malloc, too; implies --alloc");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
   }
 
   Result<int> run(Console& console) override {
+    if (has_native_memory_ && alloc_.empty()) alloc_ = "512K";
     PLIMSOLL_TRY(check_settings());
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
+    if (!alloc_.empty()) return run_inside(target.value().layout.version, console);
     PLIMSOLL_TRY(remote::check(target.value(), recording_.session));
     if (has_tasks_) PLIMSOLL_TRY(cpython::knows_awaiters(target.value().layout.version));
-    recording_.output = output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
+    recording_.output = output();
     const StopSignals signals;
     const auto wait_until = [&](std::int64_t time_ns) { return signals.wait_until(time_ns); };
     const Result<remote::SessionResult> result = record_outside(target.value(), recording_, wait_until, [&] {
@@ -108,7 +119,40 @@ class Attach final : public Command {
   }
 
  private:
+  [[nodiscard]] std::string output() const {
+    return output_.empty() ? new_profile_path(std::to_string(pid_)) : output_;
+  }
+
+  [[nodiscard]] Result<int> run_inside(const cpython::Version& version, Console& console) const {
+    InsideRecording inside{pid_, output(), static_cast<double>(recording_.session.duration_ns) / 1e9, {}};
+    const auto say = [&inside](const char* name, const auto& value) {
+      inside.settings.emplace_back(name, fmt::format("{}", value));
+    };
+    say("rate_hz", rate_hz_.value_or(kOutsideRate));
+    say("mode", mode_);
+    say("max_depth", recording_.session.sampler.max_depth);
+    if (alloc_ == "exact")
+      say("alloc_exact", 1);
+    else
+      say("alloc_bytes", parse_distance(alloc_).value());
+    if (has_native_memory_) say("native_memory", 1);
+    if (has_native_) say("native", 1);
+    if (no_sources_) say("sources", "");
+    return record_inside(inside, version, console);
+  }
+
+  [[nodiscard]] Status check_inside() const {
+    if (alloc_.empty()) return Ok{};
+    if (has_children_ || has_tasks_ || is_apart_ || stops_)
+      return Error{ErrorKind::kUsage,
+                   "--alloc records in the process itself: leave --children, --tasks, --apart and --stop out"};
+    if (alloc_ == "exact") return Ok{};
+    const Result<std::int64_t> distance = parse_distance(alloc_);
+    return distance.ok() ? Status(Ok{}) : Status(distance.error());
+  }
+
   Status check_settings() {
+    PLIMSOLL_TRY(check_inside());
     recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kOutsideNativeRate : kOutsideRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
     if ((has_native_ || stops_) && is_apart_)
@@ -136,10 +180,10 @@ class Attach final : public Command {
 
   std::int32_t pid_ = 0;
   OutsideRecording recording_;
-  std::string output_, duration_, mode_ = "cpu";
+  std::string output_, duration_, mode_ = "cpu", alloc_;
   std::optional<double> rate_hz_;
   bool has_children_ = false, is_apart_ = false, has_native_ = false, has_tasks_ = false, stops_ = false;
-  bool no_sources_ = false;
+  bool no_sources_ = false, has_native_memory_ = false;
 };
 
 }  // namespace

@@ -246,13 +246,7 @@ class Run final : public Command {
 
   // The mean distance of sampled allocations; 0 = none.
   [[nodiscard]] Result<std::int64_t> alloc_bytes() const {
-    constexpr std::int64_t kShortest = 64;
-    constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
-    if (!settings_.alloc || is_exact()) return std::int64_t{0};
-    Result<std::int64_t> bytes = parse_bytes(*settings_.alloc, "--alloc");
-    if (bytes.ok() && (bytes.value() < kShortest || bytes.value() > kLongest))
-      return Error{ErrorKind::kUsage, "--alloc: from 64 bytes to 4 GiB lie between samples"};
-    return bytes;
+    return settings_.alloc && !is_exact() ? parse_distance(*settings_.alloc) : Result<std::int64_t>(0);
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "cli/units.h"
+
 namespace plimsoll::cli {
 namespace {
 
@@ -106,6 +108,15 @@ void fill(std::optional<T>& setting, const std::optional<T>& other) {
 }
 
 }  // namespace
+
+Result<std::int64_t> parse_distance(const std::string& text) {
+  constexpr std::int64_t kShortest = 64;
+  constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
+  Result<std::int64_t> bytes = parse_bytes(text, "--alloc");
+  if (bytes.ok() && (bytes.value() < kShortest || bytes.value() > kLongest))
+    return Error{ErrorKind::kUsage, "--alloc: from 64 bytes to 4 GiB lie between samples"};
+  return bytes;
+}
 
 void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.output, other.output);

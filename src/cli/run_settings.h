@@ -1,6 +1,7 @@
 // cli/run_settings.h: the settings of `plimsoll run` and the files they may come from.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,9 @@ struct RunSettings {
   std::optional<int> memory_limit;     // MiB
   std::optional<int> max_depth;        // frames
 };
+
+// The mean distance of sampled allocations, in bytes, as --alloc names it ("64K").
+Result<std::int64_t> parse_distance(const std::string& text);
 
 // What `other` says where `settings` says nothing.
 void fill_in(RunSettings& settings, const RunSettings& other);
