@@ -147,7 +147,7 @@ class _Target:
                     f"    answer = os.open({self.pipe!r}, os.O_WRONLY | os.O_NONBLOCK)\n"
                     "    os.write(answer, f'{error}\\n'.encode())\n"
                     "    os.close(answer)\n")
-        sys.remote_exec(self._pid, self._script)
+        vars(sys)["remote_exec"](self._pid, self._script)  # of 3.14 and later; stubs of earlier ones lack it
 
     def _write(self, text: str) -> None:
         script = os.open(self._script, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -217,8 +217,8 @@ def main() -> int:
     settings = dict(word.split("=", 1) for word in given.settings)
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if ours != given.version:
-        _notice(f"process {given.pid} runs Python {given.version}, this plimsoll is installed for {ours}, and code can be "
-                f"run in a process by its own version only: use a plimsoll that is installed for {given.version}")
+        _notice(f"process {given.pid} runs Python {given.version}, this plimsoll is installed for {ours}, and code can "
+                f"be run in a process by its own version only: use a plimsoll that is installed for {given.version}")
         return 1
     target = None
     try:

@@ -142,7 +142,7 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
     :param native: native frames, too; threads that run are stopped while their stacks are copied.
     :param max_depth: frames kept of a stack, innermost first.
     :param sources: keep the text of the profiled files in the profile.
-    :param alloc_bytes: sample allocations, too, one in so many bytes on average; CPython 3.14 and later, of this version.
+    :param alloc_bytes: sample allocations, too, one in so many bytes on average; CPython 3.14 and later, our version.
     :param native_memory: those that C libraries make by malloc, too; needs `alloc_bytes`.
     :raises ProcessLookupError: there is no such process.
     :raises PermissionError: it may not be looked at; the error says what would allow it.

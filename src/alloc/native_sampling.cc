@@ -33,8 +33,8 @@ struct Native {
   };
   std::array<Hooked, kAllDomains> hooked{};
   AllocatorTable* table = nullptr;
-  bool is_active = false;                    // between start and stop
-  bool is_patched = false;                   // malloc is
+  bool is_active = false;   // between start and stop
+  bool is_patched = false;  // malloc is
   NativeScope scope;
   std::atomic<SampleTaker*> taker{nullptr};  // null: nothing is sampled
   std::atomic<int> callers{0};               // threads that turn to it
@@ -58,8 +58,8 @@ bool native_is_made = false;
 
 // What a thread has left to allocate before its next sample point.
 struct NativeCountdown {
-  std::int64_t left = 0;    // bytes until the slow path is due: for the point, or to look again
-  std::int64_t beyond = 0;  // bytes from there to the point
+  std::int64_t left = 0;      // bytes until the slow path is due: for the point, or to look again
+  std::int64_t beyond = 0;    // bytes from there to the point
   std::int64_t was_left = 0;  // when the slow path was there last
   std::uint64_t random = 0;
   std::uint32_t session = 0;  // the recording that this is for
@@ -116,8 +116,9 @@ struct Due {
   std::uint64_t given_bytes = 0;   // that the thread was given since the last such block
 };
 
-// The countdown is at its end with a block of `size` bytes. A point in a block that is not to be sampled is passed over, which makes no difference to
-// the others: how far it is from any place to the next point does not depend on where the last one was.
+// The countdown is at its end with a block of `size` bytes. A point in a block that is not to be sampled is passed
+// over, which makes no difference to the others: how far it is from any place to the next point does not depend on
+// where the last one was.
 Due look_at(NativeCountdown& count, std::size_t size) {
   const std::uint64_t mean = native->mean_bytes.load(std::memory_order_relaxed);
   const std::uint32_t session = native->session.load(std::memory_order_relaxed);

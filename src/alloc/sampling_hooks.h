@@ -28,8 +28,8 @@ enum class End : std::uint8_t {
   kOfTime,  // it does not: the recording ends, the block lives
 };
 
-// Who is told of the samples. Called in the thread that allocates or frees, by these hooks with a lock held: it must not
-// use the allocators.
+// Who is told of the samples. Called in the thread that allocates or frees, by these hooks with a lock held: it must
+// not use the allocators.
 class SampleTaker {
  public:
   // Of the next sample; each comes once.

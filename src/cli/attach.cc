@@ -54,7 +54,8 @@ class Attach final : public Command {
            "  plimsoll attach 1234 --tasks               of asyncio: below the tasks that await what runs\n"
            "  plimsoll attach 1234 -r 100                100 looks a second instead of 1000\n"
            "  plimsoll attach 1234 --native              functions of C, C++, ... too: plimsoll show FILE --native\n"
-           "  plimsoll attach 1234 --alloc -d 60         memory, too (CPython 3.14 and later): plimsoll show FILE leaks\n"
+           "  plimsoll attach 1234 --alloc -d 60         memory, too (CPython 3.14 and later): plimsoll show FILE "
+           "leaks\n"
            "The process is not stopped, and nothing is written into it. Each look takes some 20 us of its CPU; "
            "--apart\n"
            "takes none, and sees little of functions that are over in microseconds. With --native each thread that "
@@ -85,9 +86,10 @@ class Attach final : public Command {
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--stop", stops_,
                  "Stop threads that run while they are looked at: where this program may not run on their CPUs");
-    app.add_flag("--alloc{512K}", alloc_,
-                 "Sample allocations, too, as run --alloc does: one in BYTES on average, or exact; by code that the process "
-                 "is made to run")
+    app.add_flag(
+           "--alloc{512K}", alloc_,
+           "Sample allocations, too, as run --alloc does: one in BYTES on average, or exact; by code that the process "
+           "is made to run")
         ->type_name("[=BYTES]");
     app.add_flag("--native-memory", has_native_memory_, "Those that C libraries make by malloc, too; implies --alloc");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");

@@ -12,10 +12,11 @@ namespace plimsoll::cli {
 
 Result<int> record_inside(const InsideRecording& recording, const cpython::Version& version, Console& console) {
   if (version.major == 3 && version.minor < 14)
-    return Error{ErrorKind::kUnsupported,
-                 fmt::format("process {} runs Python {}, which runs no code for others (3.14 and later do): its allocations "
-                             "can be recorded from its start only, by plimsoll run --alloc",
-                             recording.pid, version.text())};
+    return Error{
+        ErrorKind::kUnsupported,
+        fmt::format("process {} runs Python {}, which runs no code for others (3.14 and later do): its allocations "
+                    "can be recorded from its start only, by plimsoll run --alloc",
+                    recording.pid, version.text())};
   // The process has a current directory of its own.
   const std::string output = std::filesystem::absolute(recording.output).string();
   std::vector<std::string> words{std::to_string(recording.pid), fmt::format("{}.{}", version.major, version.minor),

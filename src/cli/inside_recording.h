@@ -13,6 +13,7 @@
 
 namespace plimsoll::cli {
 
+// What to record, and where to.
 struct InsideRecording {
   std::int32_t pid = 0;
   std::string output;

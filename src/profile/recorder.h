@@ -58,9 +58,7 @@ class Recorder final : public capture::SampleSink {
   [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
   // Those that may yet have samples.
-  [[nodiscard]] std::size_t threads_in_memory() const {
-    return std::max(threads_.size(), stacks_.threads_in_memory());
-  }
+  [[nodiscard]] std::size_t threads_in_memory() const { return std::max(threads_.size(), stacks_.threads_in_memory()); }
 
  private:
   Recorder(RecorderSettings settings, PlimFile file);

@@ -64,13 +64,20 @@ inline PyObject* tell_of_uncaught([[maybe_unused]] PyObject* body, PyObject* res
 inline constexpr bool kInterpretersHaveOwnGils = PY_VERSION_HEX >= 0x030C0000;
 inline constexpr bool kObjectsHaveManagedFields = PY_VERSION_HEX >= 0x030B0000;
 
-// Whether this build has no GIL; and where an object's reference count is.
+// Whether this build has no GIL; and where an object's reference count is. Without a GIL references of the thread that
+// made the object are counted there, and those of others elsewhere, above some bits that say how.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool kIsFreeThreaded = true;
 inline constexpr std::size_t kReferenceCountOffset = offsetof(PyObject, ob_ref_local);
+inline constexpr std::size_t kSharedCountOffset = offsetof(PyObject, ob_ref_shared);
+inline constexpr std::uint64_t kSharedCountUnit = std::uint64_t{1} << _Py_REF_SHARED_SHIFT;
+inline constexpr std::uint32_t kImmortalCount = _Py_IMMORTAL_REFCNT_LOCAL;
 #else
 inline constexpr bool kIsFreeThreaded = false;
 inline constexpr std::size_t kReferenceCountOffset = offsetof(PyObject, ob_refcnt);
+inline constexpr std::size_t kSharedCountOffset = 0;
+inline constexpr std::uint64_t kSharedCountUnit = 1;
+inline constexpr std::uint32_t kImmortalCount = 0;
 #endif
 
 }  // namespace plimsoll::python

@@ -31,14 +31,12 @@ std::uint64_t type_at(std::uint64_t at) {
 bool has_plausible_count(std::uint64_t at, ObjectState state) {
   std::uint32_t low = 0;
   if (!memory::LocalReader{}.load(Address{at + kReferenceCountOffset}, low)) return false;
-#ifdef Py_GIL_DISABLED
-  // References are counted apart, those of the thread that made it and those of others.
-  std::uint64_t others = 0;
-  if (!memory::LocalReader{}.load(Address{at + offsetof(PyObject, ob_ref_shared)}, others)) return false;
-  const auto count = static_cast<std::int64_t>(others) >> _Py_REF_SHARED_SHIFT;
-  if (low == _Py_IMMORTAL_REFCNT_LOCAL) return state == ObjectState::kAlive;
-  return state == ObjectState::kDying ? low == 0 && count == 0 : low != 0 || count != 0;
-#endif
+  if (kIsFreeThreaded) {
+    std::uint64_t others = 0;
+    if (!memory::LocalReader{}.load(Address{at + kSharedCountOffset}, others)) return false;
+    const bool is_alive = low == kImmortalCount || low != 0 || others >= kSharedCountUnit;
+    return is_alive == (state == ObjectState::kAlive);
+  }
   constexpr std::uint32_t kMostReferences = 0xe0000000;  // immortal ones included
   return state == ObjectState::kDying ? low == 0 : low > 0 && low <= kMostReferences;
 }
