@@ -161,10 +161,10 @@ class Heap final : public Command {
   }
 
   [[nodiscard]] Status check() {
-    static const std::vector<std::string_view> kViews{"types",      "tree",  "paths",  "suspects", "groups",
-                                                      "duplicates", "waste", "arenas", "rss"};
-    if (std::find(kViews.begin(), kViews.end(), view_) == kViews.end())
-      return Error{ErrorKind::kUsage, no_such("view", view_, kViews)};
+    const std::vector<std::string_view> views{"types",      "tree",  "paths",  "suspects", "groups",
+                                              "duplicates", "waste", "arenas", "rss"};
+    if (std::find(views.begin(), views.end(), view_) == views.end())
+      return Error{ErrorKind::kUsage, no_such("view", view_, views)};
     if (!heap::group_by(by_)) return Error{ErrorKind::kUsage, no_such("--by", by_, heap::group_names())};
     if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
       return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};

@@ -134,9 +134,8 @@ class TaskReader {
   }
 
   const Type& look_at_type(Address object) {
-    static const Type kNone;
     Address type{};
-    if (!load_type(memory_, places_.layout, object, type)) return kNone;
+    if (!load_type(memory_, places_.layout, object, type)) return types_[0];  // of none
     const auto [place, is_new] = types_.try_emplace(raw(type));
     if (!is_new) return place->second;
     Address name{};

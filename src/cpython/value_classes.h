@@ -45,8 +45,12 @@ enum class ValueKind : std::uint8_t {
 };
 
 // Classes in C that are known, by tp_name.
-using NamedKind = std::pair<std::string_view, ValueKind>;
-inline constexpr std::array kValueKinds{
+struct NamedKind {
+  std::string_view name;
+  ValueKind kind;
+};
+// (With its size: GCC takes an array whose size it is to count for one that may be written to.)
+inline constexpr std::array<NamedKind, 31> kValueKinds{
     NamedKind{"NoneType", ValueKind::kConstant},
     NamedKind{"ellipsis", ValueKind::kConstant},
     NamedKind{"NotImplementedType", ValueKind::kConstant},
@@ -163,8 +167,8 @@ class ValueClasses {
 
   [[nodiscard]] ValueKind kind_of(std::string_view name, Address type) const {
     const auto found =
-        std::find_if(kValueKinds.begin(), kValueKinds.end(), [&](const NamedKind& each) { return each.first == name; });
-    if (found != kValueKinds.end()) return found->second;
+        std::find_if(kValueKinds.begin(), kValueKinds.end(), [&](const NamedKind& each) { return each.name == name; });
+    if (found != kValueKinds.end()) return found->kind;
     const bool is_exception = (view_.word(type, at(type_field::kFlags)) & type_flag::kException) != 0;
     return is_exception ? ValueKind::kException : ValueKind::kInstance;
   }

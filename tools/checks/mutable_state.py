@@ -15,8 +15,8 @@ from checks.report import ROOT, Context, Report, read, run
 
 LIST = Path("docs/design/globals.md")
 OBJECTS = ("src/CMakeFiles/plimsoll*.dir/**/*.o", "src/python/CMakeFiles/_core.dir/*.cc.o")
-# objdump -t: value, flags, section, size, name.
-SYMBOL = re.compile(r"^[0-9a-f]+ .{7} (\.(?:data|bss|tdata|tbss)\S*)\s+[0-9a-f]+ (?:\.hidden )?(.+)$", re.MULTILINE)
+# objdump -t: value, flags, section, size, name. Inline variables, which are of a header, are unique ("u").
+SYMBOL = re.compile(r"^[0-9a-f]+ (.{7}) (\.(?:data|bss|tdata|tbss)\S*)\s+[0-9a-f]+ (?:\.hidden )?(.+)$", re.MULTILINE)
 OURS = re.compile(r"^(?:plimsoll::.*|[^:]*)$")  # of our namespace or of none
 NOT_VARIABLES = re.compile(r"^(?:guard variable for|vtable for|typeinfo|construction vtable|VTT for|\.L|DW\.ref)|^\.")
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
@@ -33,22 +33,23 @@ def short_name(symbol: str) -> str:
     return re.sub(r"\.\d+$", "", name)  # GCC numbers the static variables of functions
 
 
-def variables(context: Context) -> Iterator[tuple[str, str]]:
-    """Name and file of each variable in a writable section."""
+def variables(context: Context, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Name and file of each variable in a writable section; of an inline one the header that is listed for it."""
     for pattern in OBJECTS:
         for path in sorted(context.build.glob(pattern)):
             source = path.with_suffix("").name if "_core.dir" in path.parts else ""
             inside = path.relative_to(context.build)
             file = f"src/python/{source}" if source else "src/" + "/".join(inside.with_suffix("").parts[3:])
-            for section, symbol in SYMBOL.findall(run(["objdump", "-t", "-C", str(path)]).stdout):
+            for flags, section, symbol in SYMBOL.findall(run(["objdump", "-t", "-C", str(path)]).stdout):
                 if ".rel.ro" not in section and OURS.match(symbol) and not NOT_VARIABLES.match(symbol):
-                    yield short_name(symbol), file
+                    name = short_name(symbol)
+                    yield name, headers.get(name, file) if "u" in flags else file
 
 
 def check_mutable_state(context: Context) -> Report:
     report = Report()
-    found = sorted(set(variables(context)))
     listed = set(ROW.findall(read(LIST))) if (ROOT / LIST).exists() else set()
+    found = sorted(set(variables(context, {name: file for name, file in listed if file.endswith(".h")})))
     for name, file in found:
         if (name, file) not in listed:
             report.fail(f"{file}: {name} is a mutable global that {LIST} does not list with its reason")
