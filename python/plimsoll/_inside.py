@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Optional
 
 _BEGUN, _ENDED = "begun", "ended"
+_LONGEST = 1 << 16  # bytes of what the target says
 
 
 # ---- in the target ----
@@ -169,6 +170,8 @@ class _Target:
                 self._said += os.read(self._answers, 4096)
             except BlockingIOError:
                 pass
+            if len(self._said) > _LONGEST:
+                raise OSError("it says too much")
             waited = time.monotonic() - began
             if waited > 1 and not has_told:
                 has_told = True
@@ -176,7 +179,8 @@ class _Target:
             if waited > patience_s:
                 raise TimeoutError
         line, _, self._said = self._said.partition(b"\n")
-        return line.decode("utf-8", "replace")
+        # It may say what it likes; the terminal is ours.
+        return "".join(letter if letter.isprintable() else "?" for letter in line.decode("utf-8", "replace"))
 
     def wait(self, seconds: "Optional[float]") -> None:
         """For so long, or without an end."""
