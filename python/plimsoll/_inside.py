@@ -96,11 +96,12 @@ class _Target:
         self._is_left = False
 
     def hand_over(self) -> None:
-        """The target's user must be able to read the script and to answer, nobody else."""
+        """The target's user must be able to read the script and to answer, nobody else; and must not put anything else
+        in their place, so that the directory stays ours."""
         theirs = os.stat(f"/proc/{self._pid}")
         if theirs.st_uid != os.geteuid():
-            for path in (self._directory, self.pipe):
-                os.chown(path, theirs.st_uid, theirs.st_gid)
+            os.chmod(self._directory, 0o711)
+            os.chown(self.pipe, theirs.st_uid, theirs.st_gid, follow_symlinks=False)
         try:
             is_same = os.path.samefile(self._directory, f"/proc/{self._pid}/root{self._directory}")
         except OSError:
@@ -154,7 +155,7 @@ class _Target:
         script = os.open(self._script, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
             os.write(script, text.encode())
-            theirs = os.stat(self._directory)
+            theirs = os.stat(f"/proc/{self._pid}")
             os.fchown(script, theirs.st_uid, theirs.st_gid)
         finally:
             os.close(script)
