@@ -113,7 +113,7 @@ class _Target:
     def give_up(self) -> None:
         """The script that it has not come to yet takes the files away, and does nothing else."""
         self._write(f"import shutil\nshutil.rmtree({self._directory!r}, ignore_errors=True)\n")
-        self._is_left = True
+        self.leave()
 
     def leave(self) -> None:
         """The script is to be run when it comes to it."""

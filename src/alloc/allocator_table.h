@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace plimsoll::alloc {
 
@@ -37,6 +38,21 @@ class AllocatorTable {
  protected:
   ~AllocatorTable() = default;
 };
+
+// Whether hooks of ours that count bytes down in `count` (its `left`) are called by whatever is in the table: others'
+// hooks may lie over them; or lay below, and have put back what was there before them, and us. `far` is a count that
+// nothing comes to the end of; a block of `size` bytes and a longer one are asked for.
+template <typename Count>
+bool is_reached(const AllocatorTable& table, Domain domain, Count& count, const Count& far, std::size_t size) {
+  const Count before = std::exchange(count, far);
+  const Allocator top = table.get(domain);
+  // Without memory for this, it is safer to believe that they are.
+  void* probe = top.malloc(top.context, size);
+  void* changed = probe == nullptr ? nullptr : top.realloc(top.context, probe, size + 1);
+  const bool has_counted = std::exchange(count, before).left != far.left;
+  top.free(top.context, changed == nullptr ? probe : changed);
+  return has_counted || probe == nullptr;
+}
 
 // Whether the allocators are called under one lock (the GIL).
 enum class Interpreters : std::uint8_t { kInTurns, kAtOnce };

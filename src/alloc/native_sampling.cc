@@ -259,14 +259,7 @@ struct Hooks {
   static bool is_called() {
     if (!hooked().is_in_place || is_current()) return hooked().is_in_place;
     constexpr std::int64_t kFar = std::int64_t{1} << 40U;
-    const NativeCountdown before = std::exchange(countdown_of(domain), {.left = kFar});
-    const Allocator top = native->table->get(domain);
-    // Without memory for this, it is safer to believe that they are.
-    void* probe = top.malloc(top.context, 64);
-    void* changed = probe == nullptr ? nullptr : top.realloc(top.context, probe, 128);
-    const bool is_reached = std::exchange(countdown_of(domain), before).left != kFar;
-    top.free(top.context, changed == nullptr ? probe : changed);
-    return is_reached || probe == nullptr;
+    return is_reached(*native->table, domain, countdown_of(domain), {.left = kFar}, 64);
   }
   static void install() {
     if (is_called()) return;

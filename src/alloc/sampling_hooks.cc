@@ -378,14 +378,9 @@ bool is_called(std::size_t domain) {
   if (hooks->extent[domain] == Extent::kNone) return false;
   if (is_current(domain)) return true;
   constexpr std::int64_t kFar = std::int64_t{1} << 40U;
-  const Countdown before = std::exchange(countdown, {kFar, kFar, 0, 0, 0});
-  const Allocator top = hooks->table->get(static_cast<Domain>(domain));
-  // What is not small is counted. Without memory for this, it is safer to believe that they are.
-  void* probe = top.malloc(top.context, ObjectHeap::kLargest + 1);
-  void* changed = probe == nullptr ? nullptr : top.realloc(top.context, probe, ObjectHeap::kLargest + 2);
-  const bool is_reached = std::exchange(countdown, before).left != kFar;
-  top.free(top.context, changed == nullptr ? probe : changed);
-  return is_reached || probe == nullptr;
+  // What is not small is counted.
+  return is_reached(*hooks->table, static_cast<Domain>(domain), countdown, {kFar, kFar, 0, 0, 0},
+                    ObjectHeap::kLargest + 1);
 }
 
 // Nothing of ours is called any more for what is allocated from now on, if nobody has put hooks of theirs over ours;
