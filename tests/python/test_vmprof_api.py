@@ -248,15 +248,13 @@ def test_real_time_threads_need_real_time(prof: Any) -> None:
     vmprof.start_sampling()
 
 
-def test_a_descriptor_that_was_closed_and_used_again_is_left_alone(tmp_path: pathlib.Path) -> None:
+def test_a_descriptor_that_was_closed_and_used_again_is_left_alone(prof: Any, tmp_path: pathlib.Path) -> None:
     # GIVEN a recording into a file that its owner closes too early, and another with the same descriptor
-    file = open(tmp_path / "app.prof", "w+b")
-    vmprof.enable(file.fileno())
-    number = file.fileno()
-    file.close()
+    vmprof.enable(prof.fileno())
     with open(tmp_path / "other", "w+b") as other:
-        assert other.fileno() == number
-        vmprof.disable()
+        os.dup2(other.fileno(), prof.fileno())
+    # WHEN it ends THEN the other file is as it was, and the first is whole
+    vmprof.disable()
     assert (tmp_path / "other").read_bytes() == b""
     assert vmprof.read_profile(tmp_path / "app.prof").profile_version == 6
 
