@@ -158,8 +158,8 @@ void CpuSampler::thread_started(const std::string& name) {
     ThreadSlot& slot = *known->second;
     // Mostly poll has found the thread before it could register. But the kernel may also have used the id of a thread
     // again whose end nobody has told us: then the clock has started over.
-    const std::int64_t accounted = slot.accounted_cpu_ns.load();  // before the clock is read: a tick may come between
-    if (thread_cpu_ns() >= accounted) {
+    const std::int64_t before = slot.clock.last_read_ns();  // before it is read again: a tick may come between
+    if (thread_cpu_ns() >= before) {
       slot.thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
       if (!name.empty()) slot.info.name = name;
       return report(slot);
@@ -284,6 +284,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->is_restless = true;
   slot->restlessness = kRestlessAtFirst;
   slot->cpu_at_look_ns = 0;
+  slot->clock.read(now, cpu_ns);
   slot->cpu_at_tick_ns = cpu_ns;
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
@@ -319,7 +320,7 @@ bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
     if (rest.ok()) slot.rest_tick = rest.take();
   }
   slots_.publish(slot);
-  return is_paused() || slot.tick.restart(first_ns, period);
+  return is_paused() || restart_tick(slot, first_ns);
 }
 
 void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason) {
@@ -451,7 +452,7 @@ void CpuSampler::resume() {
     slot.is_credited = slot.is_restless;
     slot.resting.store(false, std::memory_order_relaxed);
     slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due
-    slot.tick.restart(phase, slot.period_ns.load(std::memory_order_relaxed));
+    restart_tick(slot, phase);
   });
   paused_.store(false, std::memory_order_release);
 }
@@ -475,9 +476,12 @@ std::int64_t CpuSampler::tick_period(const ThreadSlot& slot) const {
   return slot.is_restless ? period : std::max(period, kSeldom);
 }
 
-void CpuSampler::restart_tick(ThreadSlot& slot) {
-  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-  slot.tick.restart(period, period);
+void CpuSampler::restart_tick(ThreadSlot& slot) { restart_tick(slot, slot.period_ns.load(std::memory_order_relaxed)); }
+
+bool CpuSampler::restart_tick(ThreadSlot& slot, std::int64_t first_ns) {
+  slot.clock.restart(first_ns);
+  slot.pace.restart();
+  return slot.tick.restart(first_ns, slot.period_ns.load(std::memory_order_relaxed));
 }
 
 void CpuSampler::take_by_ticks(ThreadSlot& slot, bool by_ticks) {
@@ -547,8 +551,8 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   const ReentryGuard guard(slot->busy);
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
-  const std::int64_t began_ns = measures_itself_ ? monotonic_ns() : 0;
-  take_sample(*slot, context);
+  const std::int64_t began_ns = monotonic_ns();
+  take_sample(*slot, began_ns, context);
   if (measures_itself_) {
     // Interrupt, signal frame and return, measured with an empty handler (bench/floor.c): one to two microseconds.
     constexpr std::int64_t kAllowance = 1'500;
@@ -556,13 +560,24 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
     handler_ns_.fetch_add(took_ns + kAllowance, std::memory_order_relaxed);
     tick_costs_.add(took_ns);
   }
-  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf)
-    slot->tick.set_period(varied_period(*slot));
+  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) {
+    const std::int64_t period = slot->pace.next(slot->clock.cpu_ns(), kJitterTicks, varied_period(*slot));
+    slot->clock.vary(period);
+    slot->tick.set_period(period);
+  }
 }
 
-void CpuSampler::take_sample(ThreadSlot& slot, const ucontext_t* context) noexcept {
+std::int64_t CpuSampler::cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept {
+  if (slot.tick.clock() == os::TickClock::kPerf)
+    if (const std::optional<std::int64_t> inferred = slot.clock.infer(now_ns)) return *inferred;
   const std::int64_t cpu_ns = thread_cpu_ns();
-  if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, cpu_ns)) return;
+  slot.clock.read(now_ns, cpu_ns);
+  return cpu_ns;
+}
+
+void CpuSampler::take_sample(ThreadSlot& slot, std::int64_t now_ns, const ucontext_t* context) noexcept {
+  const std::int64_t cpu_ns = cpu_ns_at_tick(slot, now_ns);
+  if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, now_ns, cpu_ns)) return;
   const std::int64_t weight = slot.account_until(cpu_ns);
   const Interpreter::ThreadState thread_state = interpreter_.thread_state_of_caller();
   slot.thread_state.store(raw(thread_state.address), std::memory_order_relaxed);
@@ -607,16 +622,15 @@ void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std:
   ring_.commit(room, taken.used, taken.written);
 }
 
-bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept {
+bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept {
   // A monotonic timer ticks while the thread waits or is preempted, too, and such a tick is handled where the thread
   // goes on: mostly in a system call, which would get the time of all that ran before it. So a sample is due only when
   // its CPU time has come; until then the timer is set again for what is left of it. A thread that is never preempted
   // is sampled at its first tick.
   constexpr std::int64_t kClose = 20'000;
   const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-  const std::int64_t now = monotonic_ns();
   const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
-  const std::int64_t late = now - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
+  const std::int64_t late = now_ns - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
   const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
   const bool is_waiting = !was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2;
   slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
@@ -624,7 +638,7 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept {
   if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + varied_period(slot);
   const std::int64_t left = std::max(slot.due_cpu_ns - cpu_ns, kShortestPeriod);
   slot.tick_set_ns = left;
-  slot.tick_due_ns = now + left;
+  slot.tick_due_ns = now_ns + left;
   if (is_waiting)
     rest(slot, left);
   else

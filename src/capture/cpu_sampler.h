@@ -149,10 +149,10 @@ class CpuSampler {
   [[nodiscard]] double rate_hz() const;
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
 
-  // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock and,
-  // every few ticks, the change of the period. noexcept, as is all that it calls: the way of an exception out of a
-  // handler would be the unwinder, which locks and allocates.
-  // `context` is what the signal interrupted: where native frames are to be found.
+  // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
+  // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
+  // exception out of a handler would be the unwinder, which locks and allocates. `context` is what the signal
+  // interrupted: where native frames are to be found.
   void tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
 
  private:
@@ -161,10 +161,13 @@ class CpuSampler {
 
   // Signal side.
   ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
-  void take_sample(ThreadSlot& slot, const ucontext_t* context) noexcept;
+  // `now_ns` is when the tick's handler began.
+  void take_sample(ThreadSlot& slot, std::int64_t now_ns, const ucontext_t* context) noexcept;
+  // The thread's CPU clock, as exact as its weights need it.
+  static std::int64_t cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept;
   void take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
                           const ucontext_t& context) noexcept;
-  bool is_due(ThreadSlot& slot, std::int64_t cpu_ns) const noexcept;
+  bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;
 
@@ -175,8 +178,9 @@ class CpuSampler {
   void adopt(Tid tid, std::int64_t used_ns, Head head);
   std::int64_t next_phase();
   [[nodiscard]] std::int64_t tick_period(const ThreadSlot& slot) const;
-  // The next tick comes a whole period from now.
+  // The next tick comes a whole period from now, or after `first_ns`. False if the thread is gone.
   static void restart_tick(ThreadSlot& slot);
+  static bool restart_tick(ThreadSlot& slot, std::int64_t first_ns);
   // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
   // Of what ended threads have left unpaid, what a new thread's first sample may pay.

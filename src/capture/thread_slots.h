@@ -7,7 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "capture/inferred_clock.h"
 #include "capture/last_stack.h"
+#include "capture/tick_pace.h"
 #include "os/os.h"
 
 namespace plimsoll::capture {
@@ -42,6 +44,8 @@ struct alignas(128) ThreadSlot {
   std::atomic<std::uint64_t> thread_state{0};
   std::atomic<std::int64_t> period_ns{0};  // between its ticks
   std::uint64_t random = 0;                // the handler's, for jitter
+  InferredClock clock;                     // with TickClock::kPerf, as is the next
+  TickPace pace;
   // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick and when the next sample is due;
   // how far the timer was set ahead, and for when.
   std::int64_t cpu_at_tick_ns = 0;
