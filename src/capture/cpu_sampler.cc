@@ -1,34 +1,29 @@
 #include "capture/cpu_sampler.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "capture/native_sample.h"
+#include "capture/awaiting_tasks.h"
 #include "capture/tick_signals.h"
-#include "capture/walk_into.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 namespace {
 
-constexpr std::int64_t kShortestPeriod = 10'000;  // 100 kHz: beyond that a signal costs more than the period
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;
 constexpr std::int64_t kSeldom = 50'000'000;  // between the ticks of a thread that a reader samples
 // Until a reader knows better; see RunReader.
 constexpr double kRestlessAtFirst = 1.0 / 8;
-constexpr std::uint32_t kJitterTicks = 8;  // ticks of a perf event between changes of its period
 
 Result<std::int64_t> period_of(double rate_hz) {
   constexpr double kSecond = 1e9;
   if (!(rate_hz >= kSecond / static_cast<double>(kLongestPeriod) &&
-        rate_hz <= kSecond / static_cast<double>(kShortestPeriod)))
+        rate_hz <= kSecond / static_cast<double>(CpuSampler::kShortestPeriod)))
     return Error{ErrorKind::kUsage, "the sampling rate must be between 1 and 100000 Hz"};
   return static_cast<std::int64_t>(std::llround(kSecond / rate_hz));
 }
@@ -55,23 +50,6 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
   PLIMSOLL_TRY(try_clock(clock, signals));
   return clock;
 }
-
-// True while the scope holds the slot's guard; false if a handler on the same thread holds it already.
-class ReentryGuard {
- public:
-  explicit ReentryGuard(std::atomic<bool>& flag)
-      : flag_(flag), entered_(!flag.exchange(true, std::memory_order_acquire)) {}
-  ReentryGuard(const ReentryGuard&) = delete;
-  ReentryGuard& operator=(const ReentryGuard&) = delete;
-  ~ReentryGuard() {
-    if (entered_) flag_.store(false, std::memory_order_release);
-  }
-  [[nodiscard]] bool entered() const { return entered_; }
-
- private:
-  std::atomic<bool>& flag_;
-  const bool entered_;
-};
 
 }  // namespace
 
@@ -519,153 +497,6 @@ void CpuSampler::count_drop(DropReason reason, std::int64_t cpu_ns) {
 
 TaskCounts CpuSampler::task_counts() const {
   return {tasks_found_.load(std::memory_order_relaxed), tasks_unreadable_.load(std::memory_order_relaxed)};
-}
-
-// ---- signal side ----
-
-void CpuSampler::count_tasks(cpython::AwaitingStack::Outcome outcome) {
-  using Outcome = cpython::AwaitingStack::Outcome;
-  if (outcome == Outcome::kNoStep) return;
-  (outcome == Outcome::kFound ? tasks_found_ : tasks_unreadable_).fetch_add(1, std::memory_order_relaxed);
-}
-
-ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
-  const os::TickOrigin origin = os::origin_of(info);
-  ThreadSlot* slot = nullptr;
-  if (origin.kind == os::TickOrigin::Kind::kSlot) slot = slots_.find(origin.value);
-  if (origin.kind == os::TickOrigin::Kind::kDescriptor) slot = slots_.find_by_descriptor(origin.value);
-  if (slot == nullptr) return nullptr;
-  const auto self = static_cast<std::uint64_t>(::pthread_self());
-  std::uint64_t owner = slot->pthread.load(std::memory_order_relaxed);
-  if (owner == 0 && slot->tid == os::current_tid()) {
-    slot->pthread.store(self, std::memory_order_relaxed);
-    owner = self;
-  }
-  return owner == self ? slot : nullptr;
-}
-
-void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept {
-  if (paused_.load(std::memory_order_seq_cst)) return;
-  ThreadSlot* slot = slot_of(info);
-  if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
-  const ReentryGuard guard(slot->busy);
-  if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
-  const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
-  const std::int64_t began_ns = monotonic_ns();
-  take_sample(*slot, began_ns, context);
-  if (measures_itself_) {
-    // Interrupt, signal frame and return, measured with an empty handler (bench/floor.c): one to two microseconds.
-    constexpr std::int64_t kAllowance = 1'500;
-    const std::int64_t took_ns = monotonic_ns() - began_ns;
-    handler_ns_.fetch_add(took_ns + kAllowance, std::memory_order_relaxed);
-    tick_costs_.add(took_ns);
-  }
-  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) {
-    const std::int64_t period = slot->pace.next(slot->clock.cpu_ns(), kJitterTicks, varied_period(*slot));
-    slot->clock.vary(period);
-    slot->tick.set_period(period);
-  }
-}
-
-std::int64_t CpuSampler::cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept {
-  if (slot.tick.clock() == os::TickClock::kPerf)
-    if (const std::optional<std::int64_t> inferred = slot.clock.infer(now_ns)) return *inferred;
-  const std::int64_t cpu_ns = thread_cpu_ns();
-  slot.clock.read(now_ns, cpu_ns);
-  return cpu_ns;
-}
-
-void CpuSampler::take_sample(ThreadSlot& slot, std::int64_t now_ns, const ucontext_t* context) noexcept {
-  const std::int64_t cpu_ns = cpu_ns_at_tick(slot, now_ns);
-  if (slot.tick.clock() == os::TickClock::kMonotonic && !is_due(slot, now_ns, cpu_ns)) return;
-  const std::int64_t weight = slot.account_until(cpu_ns);
-  const Interpreter::ThreadState thread_state = interpreter_.thread_state_of_caller();
-  slot.thread_state.store(raw(thread_state.address), std::memory_order_relaxed);
-  if (weight == 0) return;  // a reader was here a moment ago
-  if (only_attached_ && !thread_state.is_attached) return;
-
-  if (modules_ != nullptr && context != nullptr)
-    return take_native_sample(slot, thread_state.address, weight, *context);
-  RawSample sample;
-  sample.weight_ns = weight;
-  sample.thread = slot.serial;
-  sample.stack = RawSample::Stack::kOnLast;
-  const std::span<cpython::PyFrame> slots = slot.stacks.room();
-  const WrittenStack stack = walk_into(sample, interpreter_, thread_state.address, slots, seen_, cpython::NoEntries{});
-  count_tasks(stack.tasks);
-  if (!cpython::is_proven(sample.stop)) return count_drop(reason_of(sample.stop), weight);
-  const std::size_t same = slot.stacks.same_outer(stack.used);
-  const std::span<const cpython::PyFrame> inner = slots.first(stack.used - same);
-  mark_frames(inner.first(std::min<std::size_t>(inner.size(), sample.frame_count)), seen_);
-  const SampleRing::Slot room = ring_.reserve(sizeof sample + inner.size_bytes());
-  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
-  sample.time_ns = monotonic_ns();  // after the record was reserved
-  sample.same_outer = static_cast<std::uint32_t>(same);
-  std::memcpy(room.bytes.data(), &sample, sizeof sample);
-  std::memcpy(room.bytes.data() + sizeof sample, inner.data(), inner.size_bytes());
-  ring_.commit(room, sizeof sample + inner.size_bytes(), sizeof sample + inner.size_bytes());
-  slot.stacks.keep(stack.used);
-}
-
-void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
-                                    const ucontext_t& context) noexcept {
-  const SampleRing::Slot room = ring_.reserve(most_native_bytes(interpreter_, max_depth_));
-  if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
-  RawSample head;
-  head.time_ns = monotonic_ns();
-  head.weight_ns = weight;
-  head.thread = slot.serial;
-  const NativeSample taken = write_native_sample(room.bytes, head, *modules_->current(), context, interpreter_,
-                                                 thread_state, max_depth_, seen_);
-  if (!cpython::is_proven(taken.stop)) count_drop(reason_of(taken.stop), weight);
-  count_tasks(taken.tasks);
-  ring_.commit(room, taken.used, taken.written);
-}
-
-bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept {
-  // A monotonic timer ticks while the thread waits or is preempted, too, and such a tick is handled where the thread
-  // goes on: mostly in a system call, which would get the time of all that ran before it. So a sample is due only when
-  // its CPU time has come; until then the timer is set again for what is left of it. A thread that is never preempted
-  // is sampled at its first tick.
-  constexpr std::int64_t kClose = 20'000;
-  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-  const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
-  const std::int64_t late = now_ns - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
-  const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
-  const bool is_waiting = !was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2;
-  slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
-  const bool is_due = cpu_ns >= slot.due_cpu_ns - kClose;
-  if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + varied_period(slot);
-  const std::int64_t left = std::max(slot.due_cpu_ns - cpu_ns, kShortestPeriod);
-  slot.tick_set_ns = left;
-  slot.tick_due_ns = now_ns + left;
-  if (is_waiting)
-    rest(slot, left);
-  else
-    slot.tick.restart(left, period);
-  return is_due;
-}
-
-void CpuSampler::rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept {
-  // A monotonic timer interrupts whatever the thread sleeps in. So that a sleep is interrupted once at most, the tick
-  // stops here, and a timer on the thread's CPU clock, which stands still in a sleep, starts it again.
-  if (!slot.rest_tick.is_armed()) return;
-  slot.resting.store(true, std::memory_order_relaxed);
-  slot.tick.pause();
-  slot.rest_tick.restart(cpu_left_ns, 0);
-}
-
-std::int64_t CpuSampler::varied_period(ThreadSlot& slot) const noexcept {
-  // Periodic work must not be able to hide between ticks, or to be met by every one of them: the period wanders
-  // uniformly within a quarter of itself. Each step up is followed by the same step down, so that the number of ticks
-  // stays that of the rate that was asked for, and not only on average.
-  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-  const std::int64_t range = std::max<std::int64_t>(period / 2, 1);
-  const bool is_return = slot.period_step_ns != 0;
-  const auto random = static_cast<std::int64_t>(next_random(slot.random) % static_cast<std::uint64_t>(range));
-  const std::int64_t step = is_return ? -slot.period_step_ns : random - range / 2;
-  slot.period_step_ns = is_return ? 0 : step;
-  return period + step;
 }
 
 }  // namespace plimsoll::capture

@@ -149,6 +149,9 @@ class CpuSampler {
   [[nodiscard]] double rate_hz() const;
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
 
+  // 100 kHz: beyond that a signal costs more than the period, in nanoseconds.
+  static constexpr std::int64_t kShortestPeriod = 10'000;
+
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
   // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
   // exception out of a handler would be the unwinder, which locks and allocates. `context` is what the signal
