@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/json_document.h"
+#include "cli/memory_estimate.h"
 #include "cli/place.h"
 #include "cli/render_tree.h"
 #include "cli/table.h"
@@ -26,8 +27,6 @@ using profile::MemoryView;
 using profile::Profile;
 
 std::int64_t rounded(double value) { return std::llround(value); }
-
-std::string bytes_text(double bytes) { return format_bytes(rounded(bytes)); }
 
 std::string blocks_text(const MemoryEstimate& estimate) {
   return format_count(static_cast<std::uint64_t>(std::llround(estimate.blocks)));
@@ -241,19 +240,7 @@ std::string tree_text(Profile& profile, MemoryOptions& options, const Page& page
   return render_tree(profile, tree, tree_view(profile, tree, options.tree), options.tree, page);
 }
 
-void put_estimate(JsonWriter& json, std::string_view name, const MemoryEstimate& estimate) {
-  const Interval interval = estimate.interval();
-  json.key(name);
-  json.begin_object();
-  json.member("bytes", rounded(estimate.bytes));
-  json.member("low", rounded(interval.low));
-  json.member("high", rounded(interval.high));
-  json.member("blocks", rounded(estimate.blocks));
-  json.member("samples", static_cast<std::int64_t>(estimate.samples));
-  json.end_object();
-}
-
-void put_function(JsonWriter& json, const Profile& profile, FunctionId id) {
+void put_where_defined(JsonWriter& json, const Profile& profile, FunctionId id) {
   const profile::Function& function = profile.functions[id];
   json.member("function", profile.strings[function.name]);
   if (!function.file.is_none()) json.member("file", profile.strings[function.file]);
@@ -270,7 +257,7 @@ void put_flat(JsonWriter& json, const Profile& profile, const MemoryQuestion& qu
   for (std::size_t i = 0; i < shown; ++i) {
     const profile::MemoryRow& row = report.flat[i];
     json.begin_object();
-    put_function(json, profile, row.function);
+    put_where_defined(json, profile, row.function);
     put_estimate(json, "self", row.self);
     put_estimate(json, "total", row.total);
     if (!history.empty())
@@ -296,7 +283,7 @@ void put_types(JsonWriter& json, const Profile& profile, const MemoryQuestion& q
     if (!row.mostly.is_none()) {
       json.key("mostly");
       json.begin_object();
-      put_function(json, profile, row.mostly);
+      put_where_defined(json, profile, row.mostly);
       json.member("bytes", rounded(row.mostly_bytes));
       json.end_object();
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/json_document.h"
+#include "cli/memory_estimate.h"
 #include "cli/place.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -18,26 +19,11 @@ namespace {
 
 using formats::JsonWriter;
 using profile::Interval;
-using profile::MemoryEstimate;
 using profile::MemoryMoment;
 using profile::Profile;
 
 constexpr std::size_t kBarCells = 12;
 constexpr std::size_t kTrackCells = 6;  // of a part of it
-
-std::string bytes_text(double bytes) { return format_bytes(std::llround(bytes)); }
-
-void put_estimate(JsonWriter& json, std::string_view name, const MemoryEstimate& estimate) {
-  const Interval interval = estimate.interval();
-  json.key(name);
-  json.begin_object();
-  json.member("bytes", std::int64_t{std::llround(estimate.bytes)});
-  json.member("low", std::int64_t{std::llround(interval.low)});
-  json.member("high", std::int64_t{std::llround(interval.high)});
-  json.member("blocks", std::int64_t{std::llround(estimate.blocks)});
-  json.member("samples", static_cast<std::int64_t>(estimate.samples));
-  json.end_object();
-}
 
 }  // namespace
 

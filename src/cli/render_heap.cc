@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "cli/heap_units.h"
 #include "cli/json_document.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
 
@@ -19,18 +19,12 @@ using formats::JsonWriter;
 using heap::Node;
 using heap::Snapshot;
 
-std::string bytes_text(std::uint64_t bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
-
 std::string signed_bytes(std::int64_t bytes) {
   return (bytes > 0 ? "+" : bytes < 0 ? "-" : "") + format_bytes(std::abs(bytes));
 }
 
 std::uint64_t total_size(const Snapshot& snapshot) {
   return std::accumulate(snapshot.size.begin(), snapshot.size.end(), std::uint64_t{0});
-}
-
-double share(std::uint64_t part, std::uint64_t whole) {
-  return percent_of(static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
 }
 
 // Of objects; what the roots hold comes after that.

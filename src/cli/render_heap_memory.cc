@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/heap_units.h"
 #include "cli/json_document.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
 #include "heap/arenas.h"
@@ -20,12 +20,6 @@ namespace {
 
 using formats::JsonWriter;
 using heap::Snapshot;
-
-std::string bytes_text(std::uint64_t bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
-
-double share(std::uint64_t part, std::uint64_t whole) {
-  return percent_of(static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
-}
 
 std::string more_text(std::size_t rows, std::size_t limit, const Page& page) {
   if (limit == 0 || rows <= limit) return {};

@@ -11,7 +11,7 @@ namespace {
 
 using profile::Profile;
 
-void put_function(formats::JsonWriter& json, const Profile& profile, FunctionId id) {
+void put_name(formats::JsonWriter& json, const Profile& profile, FunctionId id) {
   const profile::Function& function = profile.functions[id];
   json.member("function", profile.strings[function.name]);
   json.member("file", profile.strings[function.file]);
@@ -20,7 +20,7 @@ void put_function(formats::JsonWriter& json, const Profile& profile, FunctionId 
 void put_functions(formats::JsonWriter& json, const Profile& profile, SortBy sort) {
   json.column("functions", flat_rows(profile, sort), [&](const profile::FlatRow& row) {
     json.begin_object();
-    put_function(json, profile, row.function);
+    put_name(json, profile, row.function);
     json.member("first_line", std::int64_t{profile.functions[row.function].first_line});
     json.member("self_ns", row.self_ns);
     json.member("total_ns", row.total_ns);
@@ -36,7 +36,7 @@ void put_lines(formats::JsonWriter& json, const Profile& profile) {
   for (const FileReport& file : line_report(profile).files)
     for (const LineWeight& line : file.lines) {
       json.begin_object();
-      put_function(json, profile, line.function);
+      put_name(json, profile, line.function);
       json.member("line", std::int64_t{line.line});
       json.member("self_ns", line.self_ns);
       json.member("total_ns", line.total_ns);

@@ -17,7 +17,7 @@ using profile::Profile;
 
 constexpr std::size_t kPercent = 7, kTime = 9, kGap = 2;
 // On a narrower screen names are more than numbers.
-constexpr std::size_t kWide = 60;
+constexpr std::size_t kWideScreen = 60;
 
 bool is_asked_for(std::string_view name, std::string_view place, const TopState& state) {
   return state.filter.empty() || profile::contains(name, state.filter) || profile::contains(place, state.filter);
@@ -27,7 +27,7 @@ bool is_asked_for(std::string_view name, std::string_view place, const TopState&
 class Numbers {
  public:
   Numbers(const TopState& state, std::int64_t all_ns, std::size_t width)
-      : sort_(state.sort), all_ns_(all_ns), has_time_(width >= kWide) {}
+      : sort_(state.sort), all_ns_(all_ns), has_time_(width >= kWideScreen) {}
 
   void title(ScreenLine& line) const {
     line.right("self %", kPercent, style_of(SortBy::kSelf));
@@ -54,7 +54,7 @@ class Numbers {
 
 // Of what the numbers leave, so much is for the name.
 std::size_t name_cells(const ScreenLine& line, std::size_t width) {
-  return width < kWide ? line.room() : line.room() * 3 / 5;
+  return width < kWideScreen ? line.room() : line.room() * 3 / 5;
 }
 
 // One line of one file.

@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "python/addresses.h"
+
 namespace plimsoll::python {
 namespace {
 
@@ -15,7 +17,7 @@ destructor original_dealloc = nullptr;
 void dealloc_code(PyObject* code) {
   running_reports.fetch_add(1, std::memory_order_acq_rel);
   if (capture::CodeRegistry* registry = watching_registry.load(std::memory_order_acquire))
-    registry->on_destroy(Address{reinterpret_cast<std::uint64_t>(code)});
+    registry->on_destroy(address_of(code));
   running_reports.fetch_sub(1, std::memory_order_acq_rel);
   original_dealloc(code);
 }

@@ -161,7 +161,7 @@ std::shared_ptr<HeapData> view(const HeapData& self, const std::vector<std::stri
   return std::make_shared<HeapData>(heap::seen_as(self.snapshot(), view));
 }
 
-nb::dict meta(const HeapData& self) {
+nb::dict heap_meta(const HeapData& self) {
   nb::dict result;
   for (const auto& [name, value] : self.snapshot().meta) result[text(name)] = text(value);
   return result;
@@ -353,7 +353,7 @@ void bind_heap(nb::module_& module) {
   nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")
       .def_static("open", &open)
       .def("view", &view, nb::arg("stages"))
-      .def_prop_ro("meta", &meta)
+      .def_prop_ro("meta", &heap_meta)
       .def_prop_ro("object_count", objects)
       .def_prop_ro("reference_count",
                    [](const HeapData& self) { return self.snapshot().graph.first[self.snapshot().object_count]; })

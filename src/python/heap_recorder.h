@@ -15,14 +15,13 @@
 #include "heap/generations.h"
 #include "heap/pools.h"
 #include "heap/snapshot_writer.h"
+#include "python/addresses.h"
 #include "python/heap_allocations.h"
 #include "python/heap_capture.h"
 #include "python/heap_roots.h"
 #include "python/object_edges.h"
 
 namespace plimsoll::python {
-
-inline Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 // Writes objects that were found. A sink for ObjectEdges.
 class Recorder {

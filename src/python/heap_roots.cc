@@ -7,14 +7,13 @@
 
 #include "cpython/walk.h"
 #include "memory/local.h"
+#include "python/addresses.h"
 #include "python/interpreter.h"
 #include "python/object_compat.h"
 #include "python/type_plan.h"
 
 namespace plimsoll::python {
 namespace {
-
-Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 void add_items(std::vector<RootEdge>& edges, PyObject* dict) {
   if (dict == nullptr || !PyDict_Check(dict)) return;

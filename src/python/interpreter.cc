@@ -10,13 +10,12 @@
 #include "cpython/code_object.h"
 #include "cpython/walk.h"
 #include "memory/local.h"
+#include "python/addresses.h"
 #include "python/compat.h"
 #include "python/tag_binding.h"
 
 namespace plimsoll::python {
 namespace {
-
-Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 // The thread state of the calling thread, also while it is detached (in C code that released the GIL).
 //

@@ -177,7 +177,7 @@ nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string&
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-nb::dict meta(const Profile& profile) {
+nb::dict profile_meta(const Profile& profile) {
   nb::dict result;
   for (const auto& [name, value] : profile.meta) result[name.c_str()] = value;
   return result;
@@ -211,7 +211,7 @@ void bind_profile(nb::module_& module) {
                     }();
                     return std::make_shared<Profile>(value_or_raise(std::move(profile)));
                   })
-      .def_prop_ro("meta", &meta)
+      .def_prop_ro("meta", &profile_meta)
       .def_prop_ro("start_realtime_ns", [](const Profile& self) { return self.start_realtime_ns; })
       .def_prop_ro("end_ns", [](const Profile& self) { return self.end_ns; })
       .def_prop_ro("process_cpu_ns", [](const Profile& self) { return self.process_cpu_ns; })

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "capture/session.h"
 #include "profile/recorder.h"
+#include "python/addresses.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/code_hook.h"
@@ -57,7 +58,7 @@ Address thread_state_of(unsigned long ident) {
        interpreter = PyInterpreterState_Next(interpreter))
     for (PyThreadState* state = PyInterpreterState_ThreadHead(interpreter); state != nullptr;
          state = PyThreadState_Next(state))
-      if (state->thread_id == ident) return Address{reinterpret_cast<std::uint64_t>(state)};
+      if (state->thread_id == ident) return address_of(state);
   return Address{};
 }
 

@@ -18,6 +18,7 @@
 
 #include "memory/local.h"
 #include "profile/plim_format.h"
+#include "python/addresses.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -266,8 +267,6 @@ PyObject* make_tag_type() {
 }
 
 // ---- finding them ----
-
-Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 // The type of the root node of the current context's trie; null if it cannot be read.
 Address type_of_root(const cpython::Layout& layout) {

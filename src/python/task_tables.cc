@@ -6,12 +6,11 @@
 #include <string>
 
 #include "memory/local.h"
+#include "python/addresses.h"
 #include "remote/target.h"
 
 namespace plimsoll::python {
 namespace {
-
-Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 Error differs(const cpython::Version& version, const char* what) {
   return Error{ErrorKind::kUnsupported, "this build of Python " + version.text() +

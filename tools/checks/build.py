@@ -40,6 +40,7 @@ def build(context: Context, targets: list[str]) -> None:
         "PLIMSOLL_TESTS": "ON",
         "PLIMSOLL_BENCH": "ON",
         "PLIMSOLL_PYTHON": "ON",
+        "PLIMSOLL_UNITY": "OFF",  # what is looked at are the sources one by one
         "Python_EXECUTABLE": str(python),
         "SKBUILD_SCRIPTS_DIR": "bin",
     }

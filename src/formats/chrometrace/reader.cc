@@ -16,8 +16,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr double kMicrosecond = 1'000;
-
 // An event and when it was.
 struct TimedEvent {
   double at_us;

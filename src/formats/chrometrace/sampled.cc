@@ -12,8 +12,6 @@ using cpuprofile::CallTree;
 
 namespace {
 
-constexpr double kMicrosecond = 1'000;
-
 // An id, which may be a number in one place and a text in the other.
 std::string id_text(const json::value& id) { return id.is_string() ? std::string(text_of(&id)) : json::serialize(id); }
 

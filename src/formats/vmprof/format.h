@@ -23,6 +23,8 @@ enum class Marker : std::uint8_t {
   kObjects = 10,         // what became of the sampled objects
 };
 
+inline constexpr std::int64_t kMicrosecond = 1'000;  // in nanoseconds: times in a file are in these
+
 // What each version adds.
 inline constexpr int kVersionThreads = 1;
 inline constexpr int kVersionTags = 2;    // PyPy's stacks are tagged; earlier ones show it by their entries

@@ -5,10 +5,11 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
 
+#include "formats/vmprof/format.h"
+
 namespace plimsoll::formats::vmprof {
 namespace {
 
-constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kLongestUs = 999'999;  // vmprof's longest period is below a second
 // Waits are few rows of much time: they must not make a file that fills the disk.
 constexpr std::int64_t kMostSamples = 50'000'000;

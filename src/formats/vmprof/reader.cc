@@ -5,13 +5,13 @@
 #include <charconv>
 
 #include "formats/vmprof/allocations.h"
+#include "formats/vmprof/format.h"
 #include "formats/vmprof/stacks.h"
 #include "formats/vmprof/survey.h"
 
 namespace plimsoll::formats::vmprof {
 namespace {
 
-constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kKibibyte = 1'024;

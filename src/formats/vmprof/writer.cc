@@ -15,7 +15,6 @@ namespace {
 
 using profile::FunctionKind;
 
-constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kSecondUs = 1'000'000;
 constexpr std::int64_t kKibibyte = 1'024;
 constexpr int kVersion = 6;
