@@ -2,7 +2,8 @@
 
 For each interpreter that tools/pythons.py finds: a virtual environment under build/matrix/, `pip install .` into it
 (ccache makes all but the first cheap), and pytest. Says which interpreters of the matrix it did not find. Tests marked
-any_version run on the newest of them only, unless --all asks for more.
+any_version run on the newest of them only, and those marked most_versions not on versions between two others that are
+like them, unless --all asks for more.
 
     python3 tools/test_matrix.py            the interpreters that are there
     python3 tools/test_matrix.py --all      all tests on each; fails if one of the matrix is missing
@@ -34,6 +35,8 @@ EXTRAS = {
     "numpy": ("cp312",),
     "mypy": ("cp312",),
 }
+# What most_versions tests show of these, they show of the version before or after.
+BETWEEN = ("cp310", "cp313")
 HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 
@@ -125,6 +128,7 @@ def main() -> int:
         every = options.all or options.only or tag == newest
         wanted = [] if options.slow else ["not slow"]
         wanted += [] if every else ["not any_version"]
+        wanted += ["not most_versions"] if not every and tag in BETWEEN else []
         return ["-m", " and ".join(wanted)] + options.arguments
 
     # Mostly waiting for the network and one linker at a time: two at once. Tests want the machine for themselves.

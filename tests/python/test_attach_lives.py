@@ -17,8 +17,9 @@ import pytest
 import harness
 import plimsoll
 
-pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
-                                reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+pytestmark = [pytest.mark.most_versions,
+              pytest.mark.skipif(not harness.may_look_at_others(),
+                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")]
 
 FINE, FAILED, NO_PERMISSION, NO_SAMPLES, BAD_INPUT = 0, 1, 3, 4, 5
 SAYS_WHY = {FAILED: ("is not CPython",), NO_SAMPLES: ("no samples",),

@@ -9,6 +9,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.most_versions
+
 ROUND = re.compile(r"(outer|middle|inner)_(\d+)")
 
 

@@ -11,6 +11,8 @@ import pytest
 import harness
 import plimsoll
 
+pytestmark = pytest.mark.most_versions
+
 has_greenlet = pytest.mark.skipif(importlib.util.find_spec("greenlet") is None, reason="greenlet is not installed")
 
 

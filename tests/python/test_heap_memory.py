@@ -13,6 +13,8 @@ import harness
 import plimsoll.heap
 from heap_rules import run, take
 
+pytestmark = pytest.mark.most_versions
+
 FREE_THREADED = harness.FREE_THREADED
 __all__ = ["take"]  # a fixture
 with_pools = pytest.mark.skipif(FREE_THREADED, reason="mimalloc has no pools")

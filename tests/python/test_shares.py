@@ -9,6 +9,8 @@ import pytest
 import harness
 from known_shares import assert_shares, chance, distance, floor, worth
 
+pytestmark = pytest.mark.most_versions
+
 
 def measured_in(recorded: harness.Recorded, names: "list[str]", inside: str) -> "dict[str, float]":
     """CPU nanoseconds of the functions `names`, where they were called from `inside`."""
