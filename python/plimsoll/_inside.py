@@ -1,9 +1,9 @@
 """Recordings of a process that runs already, from inside it: ``plimsoll attach PID --alloc``.
 
 Two sides live here. ``main`` is the profiler's: ``python -m plimsoll._inside``, started by src/cli/attach.cc with an
-interpreter of the target's version. It has the target run a script (``sys.remote_exec``, CPython 3.14 and later), which
-calls ``begin`` or ``end`` there, in its main thread, when that comes to an instruction of Python at which signals are
-looked at. What came of it the target writes into a pipe that only its user may open.
+interpreter of the target's version. It has the target run scripts (``sys.remote_exec``, CPython 3.14 and later), which
+call ``prepare``, ``begin`` and ``end`` there, in its main thread, when that comes to an instruction of Python at which
+signals are looked at. What came of it the target writes into a pipe that only its user may open.
 """
 
 from __future__ import annotations
@@ -14,55 +14,75 @@ import sys
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
     import argparse
-    from typing import Optional
+    from typing import Callable, Optional
 
-_BEGUN, _ENDED = "begun", "ended"
+_PREPARED, _BEGUN, _ENDED = "prepared", "begun", "ended"
 _LONGEST = 1 << 16  # bytes of what the target says
 
 
 # ---- in the target ----
 
 
+def prepare(pipe: str) -> None:
+    """Imports what a recording needs, in a thread of its own: the program goes on between one module and the next."""
+    import _thread  # threading's own would be one of the program's threads, for which it waits at its end
+
+    def load() -> None:
+        import plimsoll._recording
+
+        assert plimsoll._recording
+
+    _thread.start_new_thread(_answer, (pipe, load, _PREPARED))
+
+
 def begin(pipe: str, settings: "dict[str, str]") -> None:
     """Starts a recording, unless whoever asked for it has gone."""
-    try:
-        answer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return
-    said = _BEGUN
-    try:
+
+    def start() -> None:
         from plimsoll import _recording
 
         _recording.start(_recording.Options().with_texts(settings))
-    except Exception as error:  # the program must run, whatever happens here
-        said = str(error) or type(error).__name__
-    _tell(answer, said)
+
+    _answer(pipe, start, _BEGUN)
 
 
 def end(pipe: str, path: str) -> None:
     """Ends that recording, if it goes on."""
-    try:
+
+    def stop() -> None:
         from plimsoll import _recording
 
         if _recording.is_into(path):
             _recording.stop()
-        said = _ENDED
-    except Exception as error:
-        said = str(error) or type(error).__name__
-    try:
-        answer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
+
+    _answer(pipe, stop, _ENDED, is_wanted_anyway=True)
+
+
+def _answer(pipe: str, action: "Callable[[], None]", done: str, is_wanted_anyway: bool = False) -> None:
+    """Does it, and says `done`, or what came in between. Nothing is done if nobody listens, unless it is to be."""
+    answer = _open(pipe)
+    if answer < 0 and not is_wanted_anyway:
         return
-    _tell(answer, said)
-
-
-def _tell(answer: int, said: str) -> None:
+    said = done
+    try:
+        action()
+    except Exception as error:  # the program must run, whatever happens here
+        said = str(error) or type(error).__name__
+    if answer < 0:
+        return
     try:
         os.write(answer, said.replace("\n", " ").encode("utf-8", "replace")[:4000] + b"\n")
     except OSError:
         pass
     finally:
         os.close(answer)
+
+
+def _open(pipe: str) -> int:
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return -1
 
 
 # ---- the profiler's side ----
@@ -145,7 +165,7 @@ class _Target:
                     "    finally:\n"
                     "        for one in place: sys.path.remove(one)\n"
                     f"    _inside.{call}({words})\n"
-                    "except Exception as error:\n"
+                    "except Exception as error:\n"  # there is none of ours to answer with
                     f"    answer = os.open({self.pipe!r}, os.O_WRONLY | os.O_NONBLOCK)\n"
                     "    os.write(answer, f'{error}\\n'.encode())\n"
                     "    os.close(answer)\n")
@@ -246,16 +266,17 @@ def main() -> int:
 
 def _record(target: _Target, pid: int, settings: "dict[str, str]", duration: "Optional[float]") -> int:
     busy = f"waiting until the main thread of process {pid} runs Python code, not C (Ctrl-C gives up)"
-    target.run("begin", settings)
-    try:
-        said = target.answer(float("inf"), busy)
-    except _Interrupted:
-        target.give_up()
-        _notice("given up: it is not recorded")
-        return 1
-    if said != _BEGUN:
-        _notice(f"process {pid} is not recorded: {said}")
-        return 1
+    for call, arguments, hoped in (("prepare", (), _PREPARED), ("begin", (settings,), _BEGUN)):
+        target.run(call, *arguments)
+        try:
+            said = target.answer(float("inf"), busy)
+        except _Interrupted:
+            target.give_up()
+            _notice("given up: it is not recorded")
+            return 1
+        if said != hoped:
+            _notice(f"process {pid} is not recorded: {said}")
+            return 1
     _notice(f"recording process {pid} (Python {sys.version.split()[0]}) from inside, into {settings['path']}; "
             "Ctrl-C ends it")
     try:

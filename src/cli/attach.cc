@@ -133,10 +133,7 @@ class Attach final : public Command {
     say("rate_hz", rate_hz_.value_or(kOutsideRate));
     say("mode", mode_);
     say("max_depth", recording_.session.sampler.max_depth);
-    if (alloc_ == "exact")
-      say("alloc_exact", 1);
-    else
-      say("alloc_bytes", parse_distance(alloc_).value());
+    inside.settings.push_back(allocation_setting(alloc_).value());
     if (has_native_memory_) say("native_memory", 1);
     if (has_native_) say("native", 1);
     if (no_sources_) say("sources", "");
@@ -148,9 +145,8 @@ class Attach final : public Command {
     if (has_children_ || has_tasks_ || is_apart_ || stops_)
       return Error{ErrorKind::kUsage,
                    "--alloc records in the process itself: leave --children, --tasks, --apart and --stop out"};
-    if (alloc_ == "exact") return Ok{};
-    const Result<std::int64_t> distance = parse_distance(alloc_);
-    return distance.ok() ? Status(Ok{}) : Status(distance.error());
+    const auto allocations = allocation_setting(alloc_);
+    return allocations.ok() ? Status(Ok{}) : Status(allocations.error());
   }
 
   Status check_settings() {

@@ -231,22 +231,16 @@ class Run final : public Command {
     if (engine == "reader" && settings_.native.value_or(false))
       return Error{ErrorKind::kUsage,
                    "--native: native frames are recorded by each thread's own ticks, not by the engine reader"};
-    const Result<std::int64_t> distance = alloc_bytes();
-    if (!distance.ok()) return distance.error();
+    if (settings_.alloc) {
+      const auto allocations = allocation_setting(*settings_.alloc);
+      if (!allocations.ok()) return allocations.error();
+    }
     if (is_plim()) return Ok{};
     if (is_shown_in_firefox_)
       return Error{ErrorKind::kUsage, "--firefox shows the .plim file, and --format writes none: choose one of them"};
     const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
     if (!writer.ok()) return writer.error();
     return Ok{};
-  }
-
-  // Whether all allocations are recorded.
-  [[nodiscard]] bool is_exact() const { return settings_.alloc == "exact"; }
-
-  // The mean distance of sampled allocations; 0 = none.
-  [[nodiscard]] Result<std::int64_t> alloc_bytes() const {
-    return settings_.alloc && !is_exact() ? parse_distance(*settings_.alloc) : Result<std::int64_t>(0);
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,
@@ -271,8 +265,10 @@ class Run final : public Command {
     say("max_depth", settings_.max_depth.value_or(2048));
     say("duration_s", settings_.duration.value_or(0));
     say("rss_interval_s", settings_.mem.value_or(false) ? kOften : kSeldom);
-    if (const std::int64_t distance = alloc_bytes().value(); distance != 0) say("alloc_bytes", distance);
-    if (is_exact()) say("alloc_exact", "1");
+    if (settings_.alloc) {
+      const auto [name, value] = allocation_setting(*settings_.alloc).value();
+      say(name.c_str(), value);
+    }
     if (settings_.native_memory.value_or(false)) say("native_memory", "1");
     if (settings_.native.value_or(false)) say("native", "1");
     if (!settings_.sources.value_or(true)) say("sources", "");

@@ -109,13 +109,15 @@ void fill(std::optional<T>& setting, const std::optional<T>& other) {
 
 }  // namespace
 
-Result<std::int64_t> parse_distance(const std::string& text) {
+Result<std::pair<std::string, std::string>> allocation_setting(const std::string& text) {
   constexpr std::int64_t kShortest = 64;
   constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
-  Result<std::int64_t> bytes = parse_bytes(text, "--alloc");
-  if (bytes.ok() && (bytes.value() < kShortest || bytes.value() > kLongest))
+  if (text == "exact") return std::pair<std::string, std::string>("alloc_exact", "1");
+  const Result<std::int64_t> bytes = parse_bytes(text, "--alloc");
+  if (!bytes.ok()) return bytes.error();
+  if (bytes.value() < kShortest || bytes.value() > kLongest)
     return Error{ErrorKind::kUsage, "--alloc: from 64 bytes to 4 GiB lie between samples"};
-  return bytes;
+  return std::pair<std::string, std::string>("alloc_bytes", std::to_string(bytes.value()));
 }
 
 void fill_in(RunSettings& settings, const RunSettings& other) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 
@@ -31,8 +32,8 @@ struct RunSettings {
   std::optional<int> max_depth;        // frames
 };
 
-// The mean distance of sampled allocations, in bytes, as --alloc names it ("64K").
-Result<std::int64_t> parse_distance(const std::string& text);
+// What the recording is told of a value of --alloc: "exact", or the mean distance of sampled allocations ("64K").
+Result<std::pair<std::string, std::string>> allocation_setting(const std::string& text);
 
 // What `other` says where `settings` says nothing.
 void fill_in(RunSettings& settings, const RunSettings& other);
