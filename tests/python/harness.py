@@ -139,10 +139,18 @@ class Running:
 
     def await_sleep(self) -> None:
         """Waits until its main thread waits for something."""
+        self._await_state("S", "the program never sleeps")
+
+    def await_stop(self) -> None:
+        """Waits until its main thread is stopped. One that was stopped and looked at has a way to go to its stop again,
+        within the kernel, for which it needs a CPU."""
+        self._await_state("T", "the program runs on")
+
+    def _await_state(self, state: str, failure: str) -> None:
         stat = pathlib.Path("/proc") / str(self.process.pid) / "stat"
         end = time.monotonic() + DEADLINE
-        while stat.read_text().rpartition(") ")[2][0] != "S":
-            assert time.monotonic() < end, "the program never sleeps"
+        while stat.read_text().rpartition(") ")[2][0] != state:
+            assert time.monotonic() < end, failure
             time.sleep(0.001)
 
     def say(self, text: str) -> None:

@@ -67,8 +67,7 @@ def test_a_stopped_process_is_looked_at_and_stays_stopped(tmp_path: pathlib.Path
             # WHEN it is looked at THEN that works
             harness.plimsoll_command(*way).expect(FINE)
         # AND it is stopped still
-        status = pathlib.Path(f"/proc/{running.process.pid}/status").read_text()
-        assert "\nState:\tT" in status
+        running.await_stop()
     profile = plimsoll.Profile.open(tmp_path / f"{running.process.pid}.wall.plim")
     assert sum(profile.samples.weight_ns) >= 50_000_000
 

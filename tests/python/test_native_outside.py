@@ -106,7 +106,7 @@ def test_a_process_that_hangs_in_c(tmp_path: pathlib.Path, program: Write, flag:
         assert stopped["state"] == "stopped"
         assert between(calls(stopped["frames"], "libchain.so"), "<module>", "burn") == CALLS
         assert os.waitpid(process.process.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED) == (0, 0)
-        assert (pathlib.Path("/proc") / str(process.process.pid) / "stat").read_text().rpartition(") ")[2][0] == "T"
+        process.await_stop()
 
 
 def test_threads_that_wait_are_not_disturbed(tmp_path: pathlib.Path, program: Write) -> None:
