@@ -226,6 +226,11 @@ def self_seconds(profile: plimsoll.Profile) -> "dict[str, float]":
     return _seconds(profile, "self_time")
 
 
+def missed_at_the_end(profile: plimsoll.Profile) -> int:
+    """CPU nanoseconds of threads that ended before a sample could stand for them."""
+    return sum(drop.cpu_ns for drop in profile.drops if drop.reason == "end of thread")
+
+
 def total_seconds(profile: plimsoll.Profile) -> "dict[str, float]":
     """CPU seconds in a function or anything it called."""
     return _seconds(profile, "total_time")

@@ -14,8 +14,9 @@ pytestmark = pytest.mark.any_version
 
 Write = Callable[..., pathlib.Path]
 
-#: Works for so many seconds of its CPU time, and tells the process's, the time that a hypervisor took from the machine,
-#: and how often another program took the CPU.
+#: Works until the process has used so many seconds of CPU time, with those of our threads, and tells its own, the time
+#: that a hypervisor took from the machine, and how often another program took the CPU. (The loop does not read the
+#: thread's clock, which would end its time slices: docs/recording.md, Engines.)
 PROGRAM = """
 import json, resource, sys, time
 def stolen():
@@ -25,9 +26,9 @@ def preempted():
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end: sum(range(2000))
-preempted_before, stolen_before, cpu_before = preempted(), stolen(), time.process_time()
+preempted_before, stolen_before, cpu_before = preempted(), stolen(), time.thread_time()
 work(float(sys.argv[1]))
-print(json.dumps({"cpu": time.process_time() - cpu_before, "stolen": stolen() - stolen_before,
+print(json.dumps({"cpu": time.thread_time() - cpu_before, "stolen": stolen() - stolen_before,
                   "preempted": preempted() - preempted_before}))
 """
 
@@ -71,8 +72,9 @@ def test_recorded_time_is_the_processs(tmp_path: pathlib.Path, program: Write, e
     # GIVEN a program; WHEN it is recorded by any engine THEN its samples stand for all of its time
     recorded = harness.record(tmp_path, program(PROGRAM), "1.0", options=["--engine", engine])
     profile, truth = recorded.profile, recorded.truth
-    # the last period may be open
-    assert profile.sampled_cpu == pytest.approx(profile.process_cpu, rel=0.01, abs=0.012)
+    # the last period may be open; a timer's is long where many programs share a CPU
+    open_at_the_end = harness.missed_at_the_end(profile) / 1e9 if "timer" in engine else 0
+    assert profile.sampled_cpu + open_at_the_end == pytest.approx(profile.process_cpu, rel=0.01, abs=0.012)
     # and what it says of the process is what the process says, but for our own threads; the rest is Python's start and
     # end
     assert truth["cpu"] * 0.97 <= profile.process_cpu <= truth["cpu"] + 0.3

@@ -39,11 +39,6 @@ def sampled_by_thread(profile: plimsoll.Profile) -> "dict[str, float]":
     return result
 
 
-def missed_at_the_end(profile: plimsoll.Profile) -> int:
-    """CPU nanoseconds of threads that ended before a sample could stand for them."""
-    return sum(drop.cpu_ns for drop in profile.drops if drop.reason == "end of thread")
-
-
 @pytest.mark.parametrize("rate", [1000, 250])
 def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate: int) -> None:
     # GIVEN threads that live for one to five milliseconds, hardly more than the time between two samples
@@ -58,7 +53,7 @@ def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate:
     measured = sampled_by_thread(recorded.profile)["short"]
     if engine in harness.TIMER_ENGINES:
         # On a busy machine whole ticks of a timer come after the thread's end; their time is told of.
-        measured += missed_at_the_end(recorded.profile)
+        measured += harness.missed_at_the_end(recorded.profile)
     assert measured == pytest.approx(recorded.truth["used"], abs=chance)
 
 
@@ -82,7 +77,7 @@ def test_more_threads_than_descriptors(tmp_path: pathlib.Path) -> None:
     # but a timer comes late, or not at all in a life of a few milliseconds, the more so on a busy machine; that time
     # is told of
     assert measured > 0.5 * recorded.truth["used"]
-    assert measured + missed_at_the_end(recorded.profile) == pytest.approx(recorded.truth["used"], rel=0.05)
+    assert measured + harness.missed_at_the_end(recorded.profile) == pytest.approx(recorded.truth["used"], rel=0.05)
     assert harness.drops(recorded.profile) == {}
 
 
