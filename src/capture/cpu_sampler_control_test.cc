@@ -270,8 +270,8 @@ TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnc
   // GIVEN a thread that blocks all signals and works
   Sampling sampling(at(10'000));
   BusyThread thread(true);
-  sampling->start({os::current_tid()});
   const std::int64_t before = thread.cpu_ns();
+  sampling->start({os::current_tid()});
   while (sampling.dropped(DropReason::kSignalBlocked).count == 0) {
     thread.wait_for_cpu(kMillisecond);
     sampling->poll();
