@@ -14,6 +14,8 @@ enum class Address : std::uint64_t {};
 constexpr std::uint64_t raw(Address address) { return static_cast<std::uint64_t>(address); }
 constexpr Address offset_by(Address address, std::uint64_t bytes) { return Address{raw(address) + bytes}; }
 constexpr bool is_null(Address address) { return raw(address) == 0; }
+// Where something of our own process is.
+inline Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
 
 // The kernel's id of a thread (gettid).
 enum class Tid : std::int32_t {};

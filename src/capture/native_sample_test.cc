@@ -40,12 +40,12 @@ struct Machine {
   }
   [[gnu::noinline]] void take() {
     const Interpreter interpreter{
-        testing::fake_layout(), testing::address_of(&testing::kFakeCodeType), {}, nullptr, {}};
+        testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
     ucontext_t context;
     ASSERT_EQ(::getcontext(&context), 0);
     RawSample head;
     head.time_ns = monotonic_ns();
-    taken = write_native_sample(record, head, *modules.current(), context, interpreter, testing::address_of(&thread),
+    taken = write_native_sample(record, head, *modules.current(), context, interpreter, address_of(&thread),
                                 64, seen);
   }
 };
@@ -104,7 +104,7 @@ TEST_F(NativeSampleTest, HasPythonAndMachineCodeInTheOrderOfTheirCalls) {
 }
 
 TEST_F(NativeSampleTest, IsOfMachineCodeAloneWherePythonIsUnknown) {
-  const Interpreter interpreter{testing::fake_layout(), testing::address_of(&testing::kFakeCodeType), {}, nullptr, {}};
+  const Interpreter interpreter{testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
   ucontext_t context;
   ASSERT_EQ(::getcontext(&context), 0);
   write_native_sample(machine_.record, {}, *machine_.modules.current(), context, interpreter, Address{}, 64,
@@ -122,7 +122,7 @@ TEST_F(NativeSampleTest, CanBeUnwoundLaterIfItsCodeWasNotKnownYet) {
   // Not on the stack, of which 32 KiB are copied.
   const auto nothing = std::make_unique<native::ModuleMap>(std::vector<native::CodeRange>(), pool);
   std::vector<std::byte> record(most_native_bytes({}, kDepth));
-  const Interpreter interpreter{testing::fake_layout(), testing::address_of(&testing::kFakeCodeType), {}, nullptr, {}};
+  const Interpreter interpreter{testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
   ucontext_t context;
   ASSERT_EQ(::getcontext(&context), 0);
   const NativeSample taken =

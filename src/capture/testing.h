@@ -58,8 +58,6 @@ struct FakeThreadState {
 
 inline constexpr int kFakeCodeType = 0;  // its address is what counts
 
-inline Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
-
 inline cpython::Layout fake_layout() {
   cpython::Layout layout;
   layout.version = {3, 14, 0};

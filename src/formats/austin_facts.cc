@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/foreign.h"
 #include "formats/text_lines.h"
 
 namespace plimsoll::formats {
@@ -38,7 +39,6 @@ void AustinFacts::take(std::string_view name, std::string_view value, profile::P
 }
 
 void AustinFacts::finish(profile::Profile& profile) const {
-  constexpr double kMicrosecond = 1'000;
   profile.end_ns = std::max(profile.end_ns, nanoseconds_of(static_cast<double>(duration_us_), kMicrosecond));
   profile.set_meta("weights", "measured: the time since the sample before");
 }

@@ -52,6 +52,7 @@ class ForeignProfile {
   std::int64_t weight_left_ = 4'000'000'000'000'000'000;
 };
 
+inline constexpr double kMicrosecond = 1'000;  // in nanoseconds
 // A number of nanoseconds from a number of units; 0 for what is no time. Negative ones stay: some formats have them.
 std::int64_t nanoseconds_of(double value, double unit_ns);
 

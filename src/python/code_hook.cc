@@ -5,8 +5,6 @@
 
 #include <atomic>
 
-#include "python/addresses.h"
-
 namespace plimsoll::python {
 namespace {
 

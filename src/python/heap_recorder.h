@@ -15,7 +15,6 @@
 #include "heap/generations.h"
 #include "heap/pools.h"
 #include "heap/snapshot_writer.h"
-#include "python/addresses.h"
 #include "python/heap_allocations.h"
 #include "python/heap_capture.h"
 #include "python/heap_roots.h"

@@ -7,7 +7,6 @@
 
 #include "cpython/walk.h"
 #include "memory/local.h"
-#include "python/addresses.h"
 #include "python/interpreter.h"
 #include "python/object_compat.h"
 #include "python/type_plan.h"

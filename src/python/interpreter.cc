@@ -10,7 +10,6 @@
 #include "cpython/code_object.h"
 #include "cpython/walk.h"
 #include "memory/local.h"
-#include "python/addresses.h"
 #include "python/compat.h"
 #include "python/tag_binding.h"
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "capture/session.h"
 #include "profile/recorder.h"
-#include "python/addresses.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/code_hook.h"

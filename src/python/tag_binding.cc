@@ -18,7 +18,6 @@
 
 #include "memory/local.h"
 #include "profile/plim_format.h"
-#include "python/addresses.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;

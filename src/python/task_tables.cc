@@ -6,7 +6,6 @@
 #include <string>
 
 #include "memory/local.h"
-#include "python/addresses.h"
 #include "remote/target.h"
 
 namespace plimsoll::python {

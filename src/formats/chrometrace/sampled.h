@@ -12,8 +12,6 @@
 
 namespace plimsoll::formats::chrometrace {
 
-inline constexpr double kMicrosecond = 1'000;  // in nanoseconds: what a trace counts time in
-
 // The samples of one thread, until it is known when each ends.
 class ThreadSamples {
  public:

@@ -6,12 +6,12 @@
 
 #include "formats/austin_facts.h"
 #include "formats/foreign.h"
+#include "formats/foreign.h"
 #include "formats/text_lines.h"
 
 namespace plimsoll::formats::collapsed {
 namespace {
 
-constexpr double kMicrosecond = 1'000;
 constexpr std::size_t kLongestLine = std::size_t{1} << 22U;
 
 // A line cut at its last blank.

@@ -4,14 +4,13 @@
 #include <algorithm>
 
 #include "formats/cpuprofile/call_tree.h"
+#include "formats/foreign.h"
 #include "formats/json_values.h"
 
 namespace plimsoll::formats::cpuprofile {
 namespace {
 
 namespace json = boost::json;
-
-constexpr double kMicrosecond = 1'000;
 
 // Fills a Profile from a file.
 class Reader {

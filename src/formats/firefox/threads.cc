@@ -16,8 +16,8 @@ class TimeDeltas {
  public:
   // The difference to the time before, in nanoseconds.
   std::int64_t next(std::int64_t time_ns) {
-    constexpr std::int64_t kMicrosecond = 1000;
-    const std::int64_t rounded = (time_ns + kMicrosecond / 2) / kMicrosecond * kMicrosecond;
+    constexpr std::int64_t kUnit = 1000;
+    const std::int64_t rounded = (time_ns + kUnit / 2) / kUnit * kUnit;
     return rounded - std::exchange(before_ns_, rounded);
   }
 

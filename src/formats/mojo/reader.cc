@@ -18,7 +18,6 @@ namespace {
 
 using profile::FunctionKind;
 
-constexpr double kMicrosecond = 1'000;
 // Of a stack that is told by the one before it, each frame costs the file nothing, and every reader of the profile
 // much.
 constexpr std::size_t kDeepestRepeated = 8'192;

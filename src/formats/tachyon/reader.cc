@@ -17,7 +17,6 @@ namespace {
 
 using profile::FunctionKind;
 
-constexpr double kMicrosecond = 1'000;
 constexpr double kSecond = 1e9;
 // A stack is told by what differs from the one before it, so that deep ones cost the file nothing. CPython's own walk
 // ends much earlier.
