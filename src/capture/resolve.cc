@@ -9,11 +9,7 @@ namespace plimsoll::capture {
 
 bool Resolver::is_news(CodeId id) {
   const std::uint32_t epoch = sink_.code_epoch();
-  if (id.index() >= announced_.size()) {
-    announced_.resize(id.index() + 1);
-    locations_.resize(id.index() + 1);
-  }
-  return std::exchange(announced_[id.index()], epoch) != epoch;
+  return std::exchange(known_[id].epoch, epoch) != epoch;
 }
 
 void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
@@ -200,7 +196,7 @@ Sample Resolver::sample_of(const RawSample& raw, const Tags* tags) const {
 }
 
 cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::int32_t position) {
-  auto& known = locations_[entry.id.index()];
+  auto& known = known_[entry.id].locations;
   const auto found = std::lower_bound(known.begin(), known.end(), position,
                                       [](const auto& pair, std::int32_t wanted) { return pair.first < wanted; });
   if (found != known.end() && found->first == position) return found->second;
@@ -213,9 +209,9 @@ cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::i
 void Resolver::forget_deaths_before(std::int64_t time_ns) {
   if (tags_ != nullptr) tags_->forget_deaths_before(time_ns);
   for (const CodeId id : registry_.forget_deaths_before(time_ns)) {
-    if (id.index() >= announced_.size()) continue;
-    locations_[id.index()] = {};
-    if (announced_[id.index()] != 0) sink_.forget_code(id);
+    if (known_.find(id) == nullptr) continue;
+    known_.forget(id);
+    sink_.forget_code(id);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/id_table.h"
 #include "capture/code_registry.h"
 #include "capture/interleave.h"
 #include "capture/living_stacks.h"
@@ -82,6 +83,13 @@ class Resolver {
     bool has_python = true;
   };
 
+  // What the sink was told of.
+  struct KnownCode {
+    std::uint32_t epoch = 0;  // the sink's, in which it was described; 0 = never
+    // Positions met so far and their lines. A code object has few.
+    std::vector<std::pair<std::int32_t, cpython::Location>> locations;
+  };
+
   // Whether codes_ is filled, too.
   enum class Codes : std::uint8_t { kKeep, kForget };
   // Fills frames_. False if a code object is not known well enough.
@@ -123,9 +131,7 @@ class Resolver {
   std::vector<std::shared_ptr<const cpython::CodeInfo>> codes_;  // likewise, of a wait
   boost::unordered_flat_map<std::uint32_t, Wait> waits_;         // by ThreadSerial
   bool is_all_known_ = true;                                     // of the sample at hand
-  std::vector<std::uint32_t> announced_;  // by CodeId: the sink's epoch in which it was described; 0 = never
-  // By CodeId: positions met so far and their lines. A code object has few.
-  std::vector<std::vector<std::pair<std::int32_t, cpython::Location>>> locations_;
+  IdTable<CodeId, KnownCode> known_;
 };
 
 }  // namespace plimsoll::capture

@@ -96,6 +96,11 @@ void LiveWindow::code(capture::CodeId id, const cpython::CodeInfo& info) {
   stacks_.code(id, info);
 }
 
+void LiveWindow::forget_code(capture::CodeId id) {
+  const std::lock_guard lock(mutex_);
+  stacks_.forget_code(id);
+}
+
 void LiveWindow::thread(const capture::ThreadInfo& info) {
   const std::lock_guard lock(mutex_);
   threads_[info.serial.index()].info = info;

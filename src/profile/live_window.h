@@ -50,7 +50,7 @@ class LiveWindow final : public capture::SampleSink {
 
   void fact(const char*, const std::string&) override {}
   void code(capture::CodeId id, const cpython::CodeInfo& info) override;
-  void forget_code(capture::CodeId) override {}
+  void forget_code(capture::CodeId id) override;
   void process(const capture::ProcessInfo&) override {}
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override;

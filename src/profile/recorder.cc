@@ -70,8 +70,8 @@ void Recorder::native_function(capture::CodeId id, const capture::NativeFunction
   stacks_.native_function(id, function);
 }
 
-void Recorder::forget_code(capture::CodeId) {
-  // A CodeId is four bytes of stacks_; the Function stays, as samples in the file refer to it.
+void Recorder::forget_code(capture::CodeId id) {
+  stacks_.forget_code(id);  // the Function stays, as samples in the file refer to it
 }
 
 void Recorder::process(const capture::ProcessInfo& info) {

@@ -11,7 +11,7 @@ void SampleStacks::code(capture::CodeId id, const cpython::CodeInfo& info) {
   function.first_line = static_cast<std::uint32_t>(std::max(info.first_line, 0));
   // What stands for an asyncio task has no code (capture/task_names.h).
   if (info.file.empty() && info.first_line == 0 && info.name.starts_with('[')) function.kind = FunctionKind::kSynthetic;
-  put(id, function);
+  codes_[id] = {profile_.functions.intern(function)};
 }
 
 void SampleStacks::native_function(capture::CodeId id, const capture::NativeFunction& native) {
@@ -19,37 +19,23 @@ void SampleStacks::native_function(capture::CodeId id, const capture::NativeFunc
   function.name = profile_.strings.intern(native.name);
   function.file = profile_.strings.intern(native.file);
   function.kind = FunctionKind::kNative;
-  put(id, function);
-  starts_[id.index()] = {native.start, true};
+  codes_[id] = {profile_.functions.intern(function), true, native.start};
   const Module module{native.file, native.build_id};
   if (!native.file.empty() &&
       std::find(profile_.modules.begin(), profile_.modules.end(), module) == profile_.modules.end())
     profile_.modules.push_back(module);
 }
 
-void SampleStacks::put(capture::CodeId id, const Function& function) {
-  if (id.index() >= functions_.size()) {
-    functions_.resize(id.index() + 1);
-    starts_.resize(id.index() + 1);
-  }
-  starts_[id.index()] = {};
-  functions_[id.index()] = profile_.functions.intern(function);
-}
-
 void SampleStacks::forget() {
-  functions_.clear();
-  functions_.shrink_to_fit();
-  starts_.clear();
-  starts_.shrink_to_fit();
+  codes_.clear();
   last_.clear();
 }
 
 FrameId SampleStacks::frame_of(const capture::SampleFrame& frame) {
-  if (const NativeStart& native = starts_[frame.code.index()]; native.is_native) {
-    const std::uint64_t address = native.address == 0 ? 0 : native.address + frame.at.line;
-    return profile_.frames.intern(Frame{functions_[frame.code.index()], 0, 0, {}, address});
-  }
-  return profile_.frames.intern(Frame{functions_[frame.code.index()], frame.at.line, frame.at.column});
+  const Code& code = codes_[frame.code];
+  if (!code.is_native) return profile_.frames.intern(Frame{code.function, frame.at.line, frame.at.column});
+  const std::uint64_t address = code.start == 0 ? 0 : code.start + frame.at.line;
+  return profile_.frames.intern(Frame{code.function, 0, 0, {}, address});
 }
 
 StackId SampleStacks::synthetic_root(const char* name) {

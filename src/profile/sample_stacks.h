@@ -4,6 +4,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <vector>
 
+#include "base/id_table.h"
 #include "capture/sink.h"
 #include "profile/profile.h"
 
@@ -18,6 +19,8 @@ class SampleStacks {
 
   void code(capture::CodeId id, const cpython::CodeInfo& info);
   void native_function(capture::CodeId id, const capture::NativeFunction& function);
+  // Its frames will not occur again, unless it is described again.
+  void forget_code(capture::CodeId id) { codes_.forget(id); }
   StackId of(const capture::Sample& sample);
   // No sample of that thread will come.
   void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
@@ -34,19 +37,18 @@ class SampleStacks {
     StackId root;
   };
 
-  void put(capture::CodeId id, const Function& function);
-  // Of a function of machine code, where it begins.
-  struct NativeStart {
-    std::uint64_t address = 0;
+  // A code object, or a function of machine code.
+  struct Code {
+    FunctionId function;
     bool is_native = false;
+    std::uint64_t start = 0;  // of machine code; 0 = not known
   };
 
   FrameId frame_of(const capture::SampleFrame& frame);
   StackId synthetic_root(const char* name);
 
   Profile& profile_;
-  std::vector<FunctionId> functions_;                    // by CodeId
-  std::vector<NativeStart> starts_;                      // likewise
+  IdTable<capture::CodeId, Code> codes_;
   boost::unordered_flat_map<std::uint32_t, Last> last_;  // by ThreadSerial
 };
 

@@ -8,8 +8,7 @@ using capture::CodeId;
 using capture::ThreadSerial;
 
 CodeId ProcessSink::ours(CodeId id) {
-  if (codes_.size() <= id.index()) codes_.resize(id.index() + 1);
-  CodeId& known = codes_[id.index()];
+  CodeId& known = codes_[id];
   if (known.is_none()) known = CodeId{numbers_.next_code++};
   return known;
 }
@@ -21,7 +20,10 @@ void ProcessSink::native_function(CodeId id, const capture::NativeFunction& func
 }
 
 void ProcessSink::forget_code(CodeId id) {
-  if (id.index() < codes_.size() && !codes_[id.index()].is_none()) all_.forget_code(codes_[id.index()]);
+  const CodeId* known = codes_.find(id);
+  if (known == nullptr) return;
+  all_.forget_code(*known);
+  codes_.forget(id);
 }
 
 ThreadSerial ProcessSink::ours(ThreadSerial serial) {
@@ -42,7 +44,7 @@ void ProcessSink::thread(const capture::ThreadInfo& info) {
 
 capture::Sample ProcessSink::ours(const capture::Sample& sample) {
   frames_.assign(sample.frames.begin(), sample.frames.end());
-  for (capture::SampleFrame& frame : frames_) frame.code = codes_.at(frame.code.index());
+  for (capture::SampleFrame& frame : frames_) frame.code = ours(frame.code);
   capture::Sample told = sample;
   told.thread = ours(sample.thread);
   told.frames = frames_;

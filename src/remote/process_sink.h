@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/id_table.h"
 #include "capture/sink.h"
 
 namespace plimsoll::remote {
@@ -59,7 +60,7 @@ class ProcessSink final : public capture::SampleSink {
   SharedNumbers& numbers_;
   capture::ProcessInfo process_;
   bool is_told_;
-  std::vector<capture::CodeId> codes_;  // none: not told of
+  IdTable<capture::CodeId, capture::CodeId> codes_;  // known: told of
   std::vector<capture::ThreadSerial> threads_;
   std::vector<capture::SampleFrame> frames_;
 };
