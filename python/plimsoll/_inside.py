@@ -28,9 +28,7 @@ def prepare(pipe: str) -> None:
     import _thread  # threading's own would be one of the program's threads, for which it waits at its end
 
     def load() -> None:
-        import plimsoll._recording
-
-        assert plimsoll._recording
+        from plimsoll import _recording  # noqa: F401 - that it is loaded is all that is wanted
 
     _thread.start_new_thread(_answer, (pipe, load, _PREPARED))
 
@@ -79,10 +77,19 @@ def _answer(pipe: str, action: "Callable[[], None]", done: str, is_wanted_anyway
 
 
 def _open(pipe: str) -> int:
+    """What to answer into, or -1 if nobody listens."""
+    flags = os.O_NONBLOCK | os.O_NOFOLLOW
     try:
-        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        listened_to = os.open(pipe, flags | os.O_WRONLY)
     except OSError:
         return -1
+    try:
+        # A reader of its own, so that there is no SIGPIPE if the other one goes meanwhile: programs may end by that.
+        return os.open(pipe, flags | os.O_RDWR)
+    except OSError:
+        return -1
+    finally:
+        os.close(listened_to)
 
 
 # ---- the profiler's side ----
@@ -131,8 +138,8 @@ class _Target:
                           "run plimsoll where it runs")
 
     def give_up(self) -> None:
-        """The script that it has not come to yet takes the files away, and does nothing else."""
-        self._write(f"import shutil\nshutil.rmtree({self._directory!r}, ignore_errors=True)\n")
+        """When it comes to it, it takes the files away, and does nothing else of what it has not done yet."""
+        self._have_run(f"import shutil\nshutil.rmtree({self._directory!r}, ignore_errors=True)\n")
         self.leave()
 
     def leave(self) -> None:
@@ -152,26 +159,26 @@ class _Target:
         """Has the target call a function of this module as soon as it can."""
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         words = ", ".join(repr(argument) for argument in (self.pipe, *arguments))
-        self._write("import os, sys\n"
-                    "place = []\n"
-                    "try:\n"
-                    "    try:\n"
-                    "        import plimsoll\n"
-                    "    except ImportError:\n"
-                    f"        place = [{package!r}]\n"
-                    "    sys.path += place\n"
-                    "    try:\n"
-                    "        from plimsoll import _inside\n"
-                    "    finally:\n"
-                    "        for one in place: sys.path.remove(one)\n"
-                    f"    _inside.{call}({words})\n"
-                    "except Exception as error:\n"  # there is none of ours to answer with
-                    f"    answer = os.open({self.pipe!r}, os.O_WRONLY | os.O_NONBLOCK)\n"
-                    "    os.write(answer, f'{error}\\n'.encode())\n"
-                    "    os.close(answer)\n")
-        vars(sys)["remote_exec"](self._pid, self._script)  # of 3.14 and later; stubs of earlier ones lack it
+        self._have_run("import os, sys\n"
+                       "place = []\n"
+                       "try:\n"
+                       "    try:\n"
+                       "        import plimsoll\n"
+                       "    except ImportError:\n"
+                       f"        place = [{package!r}]\n"
+                       "    sys.path += place\n"
+                       "    try:\n"
+                       "        from plimsoll import _inside\n"
+                       "    finally:\n"
+                       "        for one in place: sys.path.remove(one)\n"
+                       f"    _inside.{call}({words})\n"
+                       "except Exception as error:\n"  # there is none of ours to answer with
+                       f"    answer = os.open({self.pipe!r}, os.O_WRONLY | os.O_NONBLOCK)\n"
+                       "    os.write(answer, f'{error}\\n'.encode())\n"
+                       "    os.close(answer)\n")
 
-    def _write(self, text: str) -> None:
+    def _have_run(self, text: str) -> None:
+        """Instead of what it was to run, if it has not come to that."""
         script = os.open(self._script, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
             os.write(script, text.encode())
@@ -179,6 +186,7 @@ class _Target:
             os.fchown(script, theirs.st_uid, theirs.st_gid)
         finally:
             os.close(script)
+        vars(sys)["remote_exec"](self._pid, self._script)  # of 3.14 and later; stubs of earlier ones lack it
 
     def answer(self, patience_s: float, waiting: str) -> str:
         """What it says next. Says `waiting` once if that takes a while; TimeoutError if it takes longer than that."""

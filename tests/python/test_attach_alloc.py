@@ -135,6 +135,19 @@ def test_what_does_not_work_is_said(target: Target, tmp_path: pathlib.Path) -> N
     target.end()
 
 
+def test_a_program_that_ends_by_sigpipe_does_not_if_nobody_hears_its_answer(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process with the default for SIGPIPE, which is asked to do something
+    pipe = tmp_path / "answers"
+    os.mkfifo(pipe)
+    program = ("import os, signal, sys\nfrom plimsoll import _inside\n"
+               "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+               "listener = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK)\n"
+               # WHEN whoever listens goes while it does it
+               "_inside._answer(sys.argv[1], lambda: os.close(listener), 'done')\n")
+    # THEN it lives on
+    assert subprocess.run([sys.executable, "-c", program, pipe], timeout=harness.DEADLINE).returncode == 0
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python runs code for others")
 def test_older_versions_say_what_to_do_instead(target: Target, tmp_path: pathlib.Path) -> None:
     refused = harness.plimsoll_command("attach", str(target.process.pid), "--alloc", "-o", tmp_path / "a.plim")
