@@ -63,7 +63,7 @@ struct Machine {
 class NativeSampleTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!native::kCanUnwind) GTEST_SKIP() << "machine code is unwound on x86-64 only";
+    if (!native::kCanUnwind) GTEST_SKIP() << "machine code is not unwound here";
     ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
     ASSERT_TRUE(machine_.modules.refresh(1).ok());
   }

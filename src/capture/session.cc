@@ -94,7 +94,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
 
 Status Session::check_native() {
   if (!native::kCanUnwind)
-    return Error{ErrorKind::kUnsupported, "native frames can be recorded on x86-64 only, so far"};
+    return Error{ErrorKind::kUnsupported, "native frames can be recorded on x86-64 and aarch64 only, so far"};
   return Ok{};
 }
 

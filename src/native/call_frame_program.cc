@@ -154,6 +154,7 @@ class Run {
   void others(std::uint8_t opcode) {
     switch (opcode) {
       case DW_CFA_GNU_args_size: cursor_.uleb(); return;
+      case DW_CFA_AARCH64_negate_ra_state: return;  // signatures are taken off whatever is read
       case DW_CFA_GNU_negative_offset_extended: {
         const std::uint64_t number = cursor_.uleb();
         save(number, {SavedPlace::Kind::kOffset, -factored(unsigned_operand()), {}});
@@ -195,7 +196,7 @@ std::optional<BasedOn> read_base(ByteCursor& cursor) {
 bool set_plt(std::span<const std::byte> expression, Rule& rule) {
   ByteCursor cursor(expression);
   const std::optional<BasedOn> base = read_base(cursor);
-  if (!base || base->base != kStackPointer) return false;
+  if (kReturnsByRegister || !base || base->base != kStackPointer) return false;
   if (cursor.byte() != DW_OP_breg0 + kReturnAddress || cursor.sleb() != 0) return false;
   if (cursor.byte() != DW_OP_lit15 || cursor.byte() != DW_OP_and) return false;
   const std::uint8_t literal = cursor.byte();
@@ -246,6 +247,14 @@ void set_frame_pointer(const SavedPlace& place, Rule& rule) {
   rule.frame_pointer_offset = has_offset ? static_cast<std::int32_t>(offset) : 0;
 }
 
+// Where the return address is, as a Rule says it; none if it cannot.
+std::optional<std::int32_t> return_offset_of(const SavedPlace& place) {
+  if (place.kind == SavedPlace::Kind::kSame && kReturnsByRegister) return 0;
+  if (place.kind != SavedPlace::Kind::kOffset || place.offset == 0 || !fits(place.offset)) return std::nullopt;
+  if (!kReturnsByRegister && place.offset != kReturnPlace) return std::nullopt;
+  return static_cast<std::int32_t>(place.offset);
+}
+
 }  // namespace
 
 bool run_call_frame_program(std::span<const std::byte> program, const CommonEntry& common, std::uint64_t size,
@@ -254,7 +263,6 @@ bool run_call_frame_program(std::span<const std::byte> program, const CommonEntr
 }
 
 Rule rule_of(const FrameState& state, const CommonEntry& common) {
-  constexpr std::int64_t kReturnPlace = -8;
   Rule rule;
   if (common.is_signal_frame) {
     rule.kind = Rule::Kind::kSignal;
@@ -264,8 +272,9 @@ Rule rule_of(const FrameState& state, const CommonEntry& common) {
     rule.kind = Rule::Kind::kOutermost;
     return rule;
   }
-  if (state.return_address.kind != SavedPlace::Kind::kOffset || state.return_address.offset != kReturnPlace)
-    return Rule::cannot(UnwindStop::kExpression);
+  const std::optional<std::int32_t> return_offset = return_offset_of(state.return_address);
+  if (!return_offset) return Rule::cannot(UnwindStop::kExpression);
+  rule.return_offset = *return_offset;
   if (state.cfa == FrameState::Cfa::kRegister) {
     if (state.base >= kRegisters || !fits(state.offset)) return Rule::cannot(UnwindStop::kExpression);
     rule.kind = Rule::Kind::kRegister;

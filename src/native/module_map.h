@@ -84,8 +84,7 @@ class ModuleMap {
   [[nodiscard]] bool take_missed() const { return missed_.exchange(false, std::memory_order_relaxed); }
 
  private:
-  static constexpr unsigned kCacheBits = 12, kAddressBits = 47, kTagBits = kAddressBits - kCacheBits;
-  static_assert(kTagBits + PlainStep::kBits == 64);
+  static constexpr unsigned kCacheBits = PlainStep::kCacheBits;
   static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
   static constexpr std::uint64_t kCacheMask = (std::uint64_t{1} << kCacheBits) - 1;
 

@@ -1,20 +1,14 @@
 // native/rule.h: how to get from one frame of machine code to its caller's. What is left of a module's .eh_frame once
-// it is compiled: for x86-64, as registers are numbered by its DWARF (0 rax ... 6 rbp, 7 rsp ... 15 r15).
+// it is compiled.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace plimsoll::native {
+#include "native/machine.h"
 
-inline constexpr std::uint8_t kFramePointer = 6;  // rbp
-inline constexpr std::uint8_t kStackPointer = 7;  // rsp
-inline constexpr std::size_t kRegisters = 16;
-inline constexpr std::uint8_t kReturnAddress = 16;
-// Functions that call no others may keep things in so many bytes below the stack pointer: OpenSSL's SHA-256 has its CFA
-// there.
-inline constexpr std::uint64_t kRedZone = 128;
+namespace plimsoll::native {
 
 // Which rule of a RulePool.
 using RuleIndex = std::uint16_t;
@@ -47,8 +41,7 @@ constexpr const char* text(UnwindStop stop) {
   return kTexts[static_cast<std::size_t>(stop)];
 }
 
-// The way out of a frame. Its canonical frame address (CFA) is what the stack pointer was before the call; the return
-// address is at CFA - 8.
+// The way out of a frame. Its canonical frame address (CFA) is what the stack pointer was before the call.
 struct Rule {
   // How the CFA is found.
   enum class Kind : std::uint8_t {
@@ -56,7 +49,7 @@ struct Rule {
     kOutermost,  // there is no caller
     kRegister,   // CFA = base + offset
     kLoad,       // CFA = *(base + offset) + extra
-    kPlt,        // CFA = rsp + offset, and 8 more from byte `extra` of 16 on
+    kPlt,        // CFA = stack pointer + offset, and 8 more from byte `extra` of 16 on; x86-64 only
     kSignal,     // a signal's frame: the kernel has left all registers on the stack
   } kind = Kind::kCannot;
   UnwindStop stop = UnwindStop::kNoRule;
@@ -65,13 +58,15 @@ struct Rule {
   enum class Saved : std::uint8_t {
     kSame,            // still in its register
     kAtCfa,           // at CFA + frame_pointer_offset
-    kAtFramePointer,  // at rbp + frame_pointer_offset
-    kAtStackPointer,  // at rsp + frame_pointer_offset
+    kAtFramePointer,  // at the frame pointer + frame_pointer_offset
+    kAtStackPointer,  // at the stack pointer + frame_pointer_offset
     kLost,
   } frame_pointer = Saved::kSame;
   std::int32_t offset = 0;
   std::int32_t extra = 0;
   std::int32_t frame_pointer_offset = 0;
+  // Where the return address is, from the CFA; 0: in its register, still.
+  std::int32_t return_offset = kReturnPlace;
 
   static constexpr Rule cannot(UnwindStop why) {
     Rule rule;
@@ -80,9 +75,10 @@ struct Rule {
   }
   friend constexpr bool operator==(const Rule& a, const Rule& b) {
     return a.kind == b.kind && a.stop == b.stop && a.base == b.base && a.frame_pointer == b.frame_pointer &&
-           a.offset == b.offset && a.extra == b.extra && a.frame_pointer_offset == b.frame_pointer_offset;
+           a.offset == b.offset && a.extra == b.extra && a.frame_pointer_offset == b.frame_pointer_offset &&
+           a.return_offset == b.return_offset;
   }
 };
-static_assert(sizeof(Rule) == 16);
+static_assert(sizeof(Rule) == 20);
 
 }  // namespace plimsoll::native

@@ -49,7 +49,7 @@ class RulePool {
       std::uint64_t seed = (static_cast<std::uint64_t>(rule.kind) << 24U) |
                            (static_cast<std::uint64_t>(rule.stop) << 16U) | (std::uint64_t{rule.base} << 8U) |
                            static_cast<std::uint64_t>(rule.frame_pointer);
-      for (const std::int32_t part : {rule.offset, rule.extra, rule.frame_pointer_offset})
+      for (const std::int32_t part : {rule.offset, rule.extra, rule.frame_pointer_offset, rule.return_offset})
         seed = seed * kGoldenRatio + static_cast<std::uint32_t>(part);
       return seed * kGoldenRatio;
     }

@@ -44,8 +44,12 @@ std::string little_endian(Integer value) {
 // A program written as an assembler's directives, one after another, with semicolons between: "advance 1; cfa_offset
 // 16; offset rbp -16". Offsets are from the CFA; "cfa_expression" and "expression rbp" take bytes in hexadecimal.
 inline std::string program(const std::string& text) {
+#if defined(__aarch64__)
+  static const std::map<std::string, std::uint64_t> kNumbers = {{"x29", 29}, {"x30", 30}, {"sp", 31}};
+#else
   static const std::map<std::string, std::uint64_t> kNumbers = {{"rax", 0},  {"rbx", 3},  {"rbp", 6}, {"rsp", 7},
                                                                 {"r10", 10}, {"r11", 11}, {"rip", 16}};
+#endif
   std::string bytes;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line, ';');) {

@@ -71,7 +71,11 @@ inline std::uint64_t place_of_frame_pointer(const Rule& rule, const Cursor& at, 
 template <memory::Reader M>
 UnwindStop step_out(const M& memory, const Rule& rule, std::uint64_t cfa, Cursor& at) {
   constexpr std::uint64_t kWord = 8;
-  if (cfa <= at.registers.value[kStackPointer] || cfa % kWord != 0) return UnwindStop::kStuck;
+  // A function that calls no others may have nothing on the stack, where a call leaves nothing there.
+  const bool is_in_register = kReturnsByRegister && rule.return_offset == 0;
+  if (is_in_register && !at.is_innermost) return UnwindStop::kRegister;
+  const std::uint64_t least = at.registers.value[kStackPointer] + (is_in_register ? 0 : 1);
+  if (cfa < least || cfa % kWord != 0) return UnwindStop::kStuck;
   if (rule.frame_pointer == Rule::Saved::kLost) {
     at.has_frame_pointer = false;
   } else if (rule.frame_pointer != Rule::Saved::kSame) {
@@ -80,7 +84,11 @@ UnwindStop step_out(const M& memory, const Rule& rule, std::uint64_t cfa, Cursor
     if (!memory.load(place, at.registers.value[kFramePointer])) return UnwindStop::kUnreadable;
     at.has_frame_pointer = true;
   }
-  if (!memory.load(Address{cfa - kWord}, at.registers.pc)) return UnwindStop::kUnreadable;
+  if (is_in_register)
+    at.registers.pc = at.registers.value[kReturnAddress % kRegisters];
+  else if (!memory.load(Address{cfa + static_cast<std::uint64_t>(std::int64_t{rule.return_offset})}, at.registers.pc))
+    return UnwindStop::kUnreadable;
+  at.registers.pc = without_signature(at.registers.pc);
   at.registers.value[kStackPointer] = cfa;
   at.is_innermost = at.is_interrupted = false;
   return UnwindStop::kComplete;
@@ -110,8 +118,9 @@ bool step_plainly(const M& memory, const ModuleMap& modules, Cursor& at, std::sp
       stop = UnwindStop::kStuck;
     else if (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer))
       stop = UnwindStop::kUnreadable;
-    else if (!memory.load(Address{cfa - kWord}, pc))
+    else if (!memory.load(Address{cfa - step.return_place()}, pc))
       stop = UnwindStop::kUnreadable;
+    pc = without_signature(pc);
     if (stop != UnwindStop::kComplete) {
       ++next;
       break;
@@ -132,15 +141,25 @@ bool step_plainly(const M& memory, const ModuleMap& modules, Cursor& at, std::sp
   return true;
 }
 
-// Goes on to what a signal interrupted: its handler returns to code that finds the ucontext_t where the stack pointer
-// is.
+// Whether there is the kernel's code at an address to which a signal's handler returns. On aarch64 no table says so, or
+// not of all kernels; all unwinders know it by its two instructions, `mov x8, #139; svc #0` (libgcc,
+// config/aarch64/linux-unwind.h).
+template <memory::Reader M>
+bool is_return_from_signal(const M& memory, std::uint64_t pc) {
+  constexpr std::uint64_t kInstructions = 0xd4000001d2801168;
+  std::uint64_t there = 0;
+  return kReturnsByRegister && memory.load(Address{pc}, there) && there == kInstructions;
+}
+
+// Goes on to what a signal interrupted: its handler returns to code that finds the ucontext_t from where the stack
+// pointer is.
 template <memory::Reader M>
 UnwindStop step_out_of_signal(const M& memory, Cursor& at) {
-  const std::uint64_t context = at.registers.value[kStackPointer];
+  const std::uint64_t context = at.registers.value[kStackPointer] + kContextOfSignal;
   for (std::uint8_t number = 0; number < kRegisters; ++number)
     if (!memory.load(Address{context + place_in_context(number)}, at.registers.value[number]))
       return UnwindStop::kUnreadable;
-  if (!memory.load(Address{context + place_in_context(kReturnAddress)}, at.registers.pc))
+  if (!memory.load(Address{context + place_of_pc_in_context()}, at.registers.pc))
     return UnwindStop::kUnreadable;
   at.is_innermost = at.is_interrupted = at.has_frame_pointer = true;
   return UnwindStop::kComplete;
@@ -164,8 +183,10 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
     const Rule& rule = modules.rule_at(instruction);
+    const bool is_signal = rule.kind == Rule::Kind::kSignal ||
+                           (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(memory, at.registers.pc));
     // What is no code at all is no frame, but for where the thread is.
-    if (rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
+    if (!is_signal && rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
       result.stop = at.registers.pc == 0 ? UnwindStop::kComplete : UnwindStop::kNoModule;
       return result;
     }
@@ -176,11 +197,11 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     NativeFrame& frame = out[result.count++];
     frame = {Address{instruction}, Address{}};
     if (rule.kind == Rule::Kind::kOutermost) return result;
-    if (rule.kind == Rule::Kind::kCannot) {
-      result.stop = rule.stop;
-    } else if (rule.kind == Rule::Kind::kSignal) {
+    if (is_signal) {
       result.stop = internal::step_out_of_signal(memory, at);
       frame.cfa = Address{at.registers.value[kStackPointer]};
+    } else if (rule.kind == Rule::Kind::kCannot) {
+      result.stop = rule.stop;
     } else {
       std::uint64_t cfa = 0;
       result.stop = internal::find_cfa(memory, rule, at, cfa);
@@ -204,9 +225,9 @@ bool step_out_plainly(const M& memory, PlainStep step, Cursor& at) {
   std::uint64_t pc = 0;
   if (cfa <= stack_pointer || cfa % kWord != 0 ||
       (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer)) ||
-      !memory.load(Address{cfa - kWord}, pc))
+      !memory.load(Address{cfa - step.return_place()}, pc))
     return false;
-  at.registers.pc = pc;
+  at.registers.pc = without_signature(pc);
   at.registers.value[kStackPointer] = cfa;
   at.registers.value[kFramePointer] = frame_pointer;
   at.has_frame_pointer = at.has_frame_pointer || step.saved() != 0;

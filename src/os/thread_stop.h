@@ -32,9 +32,17 @@ enum class StopOutcome : std::uint8_t {
   kLate,     // it did not come out of the kernel for a second
 };
 
+// Whether it can be done here. Not on aarch64: there the kernel does not show what a call that ended with EINTR had as
+// its first argument, so that it could not be begun again.
+#if defined(__linux__) && defined(__x86_64__)
+inline constexpr bool kCanStopThreads = true;
+#else
+inline constexpr bool kCanStopThreads = false;
+#endif
+
 // Stops threads of other processes, one at a time. Everything is done by the thread that made it, which keeps SIGCHLD
-// blocked meanwhile and has one of these at most; the processes must not be its children. Linux on x86-64 only:
-// elsewhere every stop is refused.
+// blocked meanwhile and has one of these at most; the processes must not be its children. Where it cannot be done every
+// stop is refused.
 class ThreadStopper {
  public:
   ThreadStopper();

@@ -54,7 +54,8 @@ class Symbols {
 
 // (address, name, file, offset) of each frame of the calling thread, innermost first, without this module's own.
 nb::list native_stack() {
-  if (!native::kCanUnwind) raise(Error{ErrorKind::kUnsupported, "native frames can be told on x86-64 only, so far"});
+  if (!native::kCanUnwind)
+    raise(Error{ErrorKind::kUnsupported, "native frames can be told on x86-64 and aarch64 only, so far"});
   check(memory::FaultGuard::ensure_installed());
   native::Modules modules;
   check(modules.refresh(monotonic_ns()));

@@ -39,12 +39,18 @@ std::optional<Struct> parse(std::string_view note) {
   return out;
 }
 
-// By the numbers of DWARF, of struct user_regs_struct.
+// By the numbers of DWARF, of the kernel's struct user_regs_struct (x86-64) or user_pt_regs (aarch64).
 native::Registers registers_of(const elf_prstatus& thread) {
+#if defined(__aarch64__)
+  constexpr std::size_t kInstruction = 32;
+  const auto index_of = [](std::size_t number) { return number; };
+#else
   constexpr std::array<std::uint8_t, native::kRegisters> kIndex{10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
   constexpr std::size_t kInstruction = 16;
+  const auto index_of = [&](std::size_t number) { return std::size_t{kIndex[number]}; };
+#endif
   native::Registers registers;
-  for (std::size_t i = 0; i < kIndex.size(); ++i) registers.value[i] = thread.pr_reg[kIndex[i]];
+  for (std::size_t i = 0; i < native::kRegisters; ++i) registers.value[i] = thread.pr_reg[index_of(i)];
   registers.pc = thread.pr_reg[kInstruction];
   return registers;
 }

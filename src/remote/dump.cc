@@ -232,7 +232,7 @@ class Dumper {
 }  // namespace
 
 Result<Dump> take_dump(const Target& target, const DumpOptions& options) {
-  if (options.native == NativeFrames::kYes && !native::kCanUnwind)
+  if (options.native == NativeFrames::kYes && !os::kCanStopThreads)
     return Error{ErrorKind::kUnsupported, "native frames can be looked at on x86-64 only, so far"};
   Result<Dump> dump = Dumper(target, options).run();
   if (dump.ok() && dump.value().threads.empty())

@@ -194,7 +194,7 @@ class Session {
 }  // namespace
 
 Status check(const Target& target, const SessionSettings& settings) {
-  if (stops(settings) && !native::kCanUnwind)
+  if (stops(settings) && !os::kCanStopThreads)
     return Error{ErrorKind::kUnsupported, "threads can be stopped, and native frames recorded, on x86-64 only, so far"};
   if (stops(settings) && is_traced(target.pid))
     return Error{ErrorKind::kPermission, "process " + std::to_string(static_cast<int>(target.pid)) +
