@@ -33,8 +33,8 @@ for layer in "${layers[@]}"; do
 done
 echo "compiled ${layers[*]}"
 
-# symbols.cc needs elfutils, which is not there: files have no symbols in these tests.
-rm "$(object_of src/native/symbols.cc)"
+# These need zlib, zstd and elfutils, which are not there: in the tests files have no symbols, and nothing is compressed.
+rm "$(object_of src/base/chunk.cc)" "$(object_of src/native/symbols.cc)"
 cat >"$build/no_symbols.cc" <<'CODE'
 #include "native/symbols.h"
 namespace plimsoll::native {
@@ -55,4 +55,5 @@ tests=(src/memory/local_test.cc src/cpython/*_test.cc src/native/unwind_aarch64_
   src/capture/native_sample_test.cc)
 "${compile[@]}" -Wno-error -isystem "$googletest/include" "${tests[@]}" "$build"/own_stack_test.o "$build"/src_{base,os,memory,cpython,native,capture}_*.o \
   "$build/no_symbols.cc" "$build"/gtest.o "$build"/gtest_main.o -static-libstdc++ -static-libgcc -pthread -o "$build/tests"
-qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests" --gtest_brief=1
+# One test is about what Linux does with a blocked trap at a fault, which the emulation does otherwise; one needs symbols.
+qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests" --gtest_brief=1 --gtest_filter='-LocalReader.SurvivesABadAddressWhileATrapIsPending:NativeSampleTest.HasPythonAndMachineCodeInTheOrderOfTheirCalls'

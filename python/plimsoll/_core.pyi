@@ -100,12 +100,13 @@ class ProfileData:
     def convert(self, format: str, path: str) -> bytes: ...
 
 def heap_snapshot(path: str, *, values: bool, hidden: list[Any],
-                  rules: Sequence[tuple[str, bool, str, Sequence[int]]],
+                  rules: Sequence[tuple[str, bool, str, Sequence[int]] | str],
                   meta: Sequence[tuple[str, str]]) -> dict[str, int]: ...
 
 class HeapChild:
     @staticmethod
-    def start(path: str, *, values: bool, hidden: list[Any], rules: Sequence[tuple[str, bool, str, Sequence[int]]],
+    def start(path: str, *, values: bool, hidden: list[Any],
+              rules: Sequence[tuple[str, bool, str, Sequence[int]] | str],
               meta: Sequence[tuple[str, str]]) -> HeapChild: ...
     @property
     def pid(self) -> int: ...

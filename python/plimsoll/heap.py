@@ -80,7 +80,8 @@ class Rule:
     """What is known of the objects of some classes. It is data: nothing of the program runs.
 
     All rules that match a class or one of its bases are joined; of several that say the same, that for the most derived
-    class is taken, and of those the last.
+    class is taken, and of those the last. As a text it is what ``plimsoll heap PID --rules`` takes, which goes by the same
+    rules from outside.
     """
 
     #: A class; or a full name or pattern, which need not be imported: ``"app.Session"``, ``"torch.*"``.
@@ -101,6 +102,16 @@ class Rule:
         module = self.classes.__module__
         return self.classes.__qualname__ if module == "builtins" else f"{module}.{self.classes.__qualname__}"
 
+    def __str__(self) -> str:
+        says = [f"label {self.label}"] if self.label else []
+        if self.native is not None:
+            owned = "" if self.native.owned is None else f" owned {self.native.owned}"
+            says.append(f"native {self.native.pointer} {self.native.length} unit {self.native.unit}{owned}")
+        if self.exactly and says:
+            says.append("exactly")
+        # Parts are of views, and so of the snapshot when it is looked at.
+        return f"{self._classes()}: {', '.join(says)}" if says else f"# {self._view()}"
+
     def _view(self) -> str:
         return f"{self._classes()}: {', '.join(self.parts)}"
 
@@ -114,19 +125,20 @@ class Rule:
         return classes, self.exactly, self.label, numbers
 
 
-def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Rule]" = ()) -> Taken:
+def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Union[Rule, str]]" = ()) -> Taken:
     """Writes all objects of this interpreter to a file that only its owner can read.
 
     No object is created or changed by it, and what Plimsoll holds for itself is left out. Names in the program are
     recorded (of classes, functions, attributes, variables), values are not, unless ``values`` asks for them: then the
-    beginning of each str and bytes, and numbers. They may be secrets. ``rules`` tell more of some classes.
+    beginning of each str and bytes, and numbers. They may be secrets. ``rules`` tell more of some classes: each a
+    :class:`Rule`, or a text as of one.
 
-    PermissionError or OSError if the file cannot be written.
+    ValueError for a text that is no rule; PermissionError or OSError if the file cannot be written.
     """
     return _taken(os.fspath(path), _core.heap_snapshot(os.fspath(path), **_options(values, rules)))
 
 
-def fork_snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Rule]" = ()) -> "Pending":
+def fork_snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Union[Rule, str]]" = ()) -> "Pending":
     """As :func:`snapshot`, but the program goes on: a forked child writes its heap as it is now.
 
     The program stands still for a fork only, some milliseconds a GB. Its memory is shared with the child's until either
@@ -171,11 +183,11 @@ def _rules_of_libraries() -> "list[Rule]":
     return rules
 
 
-def _options(values: bool, rules: "Sequence[Rule]") -> "dict[str, Any]":
-    rules = [*_rules_of_libraries(), *rules]
+def _options(values: bool, rules: "Sequence[Union[Rule, str]]") -> "dict[str, Any]":
+    all_rules: "list[Union[Rule, str]]" = [*_rules_of_libraries(), *([rules] if isinstance(rules, str) else rules)]
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
-    return dict(values=values, hidden=ours, rules=[rule._row() for rule in rules],
+    return dict(values=values, hidden=ours, rules=[rule if isinstance(rule, str) else rule._row() for rule in all_rules],
                 meta=[("process", f"{os.getpid()}:{_TOKEN}")])
 
 

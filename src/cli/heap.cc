@@ -32,6 +32,7 @@ class Heap final : public Command {
     return "  plimsoll heap 1234 -o app.heap                         takes a snapshot of process 1234, from outside\n"
            "  plimsoll heap --core core.1234 -o app.heap             the same of a core file: of a process that has "
            "ended\n"
+           "  plimsoll heap 1234 -o app.heap --rules 'app.Session: label user'   objects told apart by an attribute\n"
            "  plimsoll.heap.snapshot(\"app.heap\")                     the same, in the program\n"
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
@@ -97,6 +98,11 @@ class Heap final : public Command {
         ->type_name("PYTHON");
     app.add_option("-o,--output", take_.output, "Where to write the snapshot")->type_name("FILE");
     app.add_flag("--values", with_values_, "Also record the beginning of each str and bytes, and numbers");
+    app.add_option("--rules", rules_,
+                   "What is known of some classes, as plimsoll.heap.Rule says it: 'app.Session: label user', "
+                   "'mylib.*: native 0 8', or a file of them; may be repeated")
+        ->type_name("RULES")
+        ->allow_extra_args(false);
     app.add_option("--max-copy", take_.most_megabytes,
                    "Copy at most so much memory of the process (default: what this machine has available, and its "
                    "control group may take)")
@@ -190,6 +196,11 @@ class Heap final : public Command {
           "one (plimsoll heap --help)"};
     if (take_.output.empty()) return Error{ErrorKind::kUsage, "where to? Add -o FILE"};
     take_.values = with_values_ ? heap::ImageValues::kShown : heap::ImageValues::kRedacted;
+    for (const std::string& words : rules_) {
+      const Result<std::vector<heap::TypeRule>> rules = heap::parse_rules(rule_words(words));
+      if (!rules.ok()) return rules.error();
+      take_.rules.insert(take_.rules.end(), rules.value().begin(), rules.value().end());
+    }
     return take_heap(console, take_);
   }
 
@@ -323,7 +334,7 @@ class Heap final : public Command {
   std::string file_, after_, third_, statement_, output_, object_, view_ = "types", sort_ = "size", color_ = "auto",
                                                                    by_ = "place", format_;
   HeapOptions options_;
-  std::vector<std::string> seen_as_;
+  std::vector<std::string> seen_as_, rules_;
   std::optional<std::int64_t> limit_;
   std::int64_t depth_ = 8;
   bool as_json_ = false, is_raw_ = false, is_all_ = false, with_values_ = false;

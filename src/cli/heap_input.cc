@@ -10,15 +10,18 @@
 namespace plimsoll::cli {
 namespace {
 
-// Those of a file, if it names one.
 std::string view_words(const std::string& words) {
-  if (words == "raw" || words == "parts" || words == "module" || words.find(':') != std::string::npos) return words;
+  return words == "raw" || words == "parts" || words == "module" ? words : rule_words(words);
+}
+
+}  // namespace
+
+std::string rule_words(const std::string& words) {
+  if (words.find(':') != std::string::npos) return words;
   std::ifstream file(words);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   return text.find(':') != std::string::npos ? text : words;
 }
-
-}  // namespace
 
 Result<heap::Snapshot> read_heap(const std::string& path) {
   Result<heap::Snapshot> snapshot = heap::read_snapshot_file(path);

@@ -9,6 +9,8 @@
 
 namespace plimsoll::cli {
 
+// Rules of any kind as people write them: the words themselves, or those of a file, if they name one.
+std::string rule_words(const std::string& words);
 // Reads a snapshot. A file that is missing or no snapshot is bad input, whatever the system says.
 Result<heap::Snapshot> read_heap(const std::string& path);
 // The same through views (heap/views.h), each on top of the one before: their words, or a file of them. A view that

@@ -68,7 +68,7 @@ Result<int> take_of_core(Console& console, const HeapTake& take) {
   if (!writer.ok()) return writer.error();
   writer.value().add_meta("pid", std::to_string(core.value().notes.pid));
   PLIMSOLL_TRY(capture(console, take, core.value().image, core.value().layout,
-                       {core.value().runtime, core.value().code_type}, {}, writer.value()));
+                       {core.value().runtime, core.value().code_type}, {{}, take.rules}, writer.value()));
   return kFine;
 }
 
@@ -83,7 +83,7 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
   if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();
   const std::uint64_t most = take.most_megabytes != 0 ? take.most_megabytes * 1'000'000 : os::available_memory();
   // Before it is stopped, as the kernel looks at each page for it.
-  heap::ImageFacts facts;
+  heap::ImageFacts facts{{}, take.rules};
   if (const auto mappings = os::resident_mappings_of(pid); mappings.ok())
     facts.regions = heap::regions_of(mappings.value());
   const Result<remote::MemoryCopy> copy = remote::copy_memory(pid, most);

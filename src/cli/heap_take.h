@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/console.h"
@@ -17,6 +18,7 @@ struct HeapTake {
   std::string program;  // the file of its interpreter, if it is not where it was
   std::string output;
   heap::ImageValues values = heap::ImageValues::kRedacted;
+  std::vector<heap::TypeRule> rules;
   std::uint64_t most_megabytes = 0;  // to copy; 0: as much as this machine has available
 };
 

@@ -76,6 +76,7 @@ class ObjectText {
     if (type.shape == ImageShape::kModule) return name(entry_of(view_, view_.pointer(object, 16), "__name__"));
     if (type.c_name == "function") return name(view_.pointer(object, view_.fields().function_qualname));
     if (type.c_name == "builtin_function_or_method") return c_text(view_, view_.pointer(view_.pointer(object, 16), 0));
+    if (type.facets.label) return words_of(attribute(object, type, *type.facets.label));
     return values_ == ImageValues::kShown ? value(object, type) : std::string{};
   }
 
@@ -99,6 +100,32 @@ class ObjectText {
     return type != nullptr && type->is(flag::kText) ? text_of(view_, text, kLongestName) : std::string{};
   }
 
+  // What an object has under a name, wherever it is kept; null if nothing.
+  [[nodiscard]] Address attribute(Address object, const ImageType& type, const std::string& wanted) const {
+    for (const ImageMember& member : type.members)
+      if (member.name == wanted) return view_.pointer(object, member.offset);
+    if (!type.has_attributes) return {};
+    const cpython::Attributes attributes = attributes_of(view_, object, type);
+    // Values that a dict has taken over are the dict's.
+    if (!is_null(attributes.dict) || is_null(attributes.values)) return entry_of(view_, attributes.dict, wanted);
+    const KeyTable names = shared_names(view_, type);
+    Address found{};
+    Address value = attributes.values;
+    if (names.is_sound)
+      view_.each_row<2>(names.entries, std::min(attributes.capacity, names.count), [&](const auto& row) {
+        if (row[0] != 0 && is_null(found) && name(Address{row[0]}) == wanted) found = view_.pointer(value, 0);
+        value = offset_by(value, 8);
+      });
+    return found;
+  }
+
+  // Of a str or an int.
+  [[nodiscard]] std::string words_of(Address object) const {
+    const ImageType* type = types_.of_object(object);
+    if (type == nullptr) return {};
+    return type->is(flag::kText) ? text_of(view_, object, kLongestValue) : digits(object, *type);
+  }
+
   [[nodiscard]] std::string value(Address object, const ImageType& type) const {
     const bool is_built_in = !type.is(flag::kHeapType);
     if (is_built_in && type.c_name == "str") return "'" + text_of(view_, object, kLongestValue) + "'";
@@ -107,14 +134,18 @@ class ObjectText {
       const bool is_read = view_.image().read(offset_by(object, view_.layout().bytes.data), bytes.data(), bytes.size());
       return is_read ? "b'" + bytes + "'" : std::string{};
     }
-    std::array<char, 32> digits;
     if (is_built_in && type.c_name == "float") {
+      std::array<char, 32> out;
       const auto number = std::bit_cast<double>(view_.word(object, 16));
-      return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+      return {out.data(), std::to_chars(out.data(), out.data() + out.size(), number).ptr};
     }
+    return digits(object, type);
+  }
+
+  // Of an int; empty if it is none, or a large one.
+  [[nodiscard]] std::string digits(Address object, const ImageType& type) const {
     std::int64_t number = 0;
-    if (!type.is(flag::kInt) || !read_int(object, number)) return {};
-    return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+    return type.is(flag::kInt) && read_int(object, number) ? std::to_string(number) : std::string{};
   }
 
   // Digits of 30 bits, the lowest first; how many, and the sign, stand in front. False if it is larger than 60 bits.
@@ -309,6 +340,9 @@ class ImageCapture {
 
   void write(std::vector<ImageRoot>& roots, SnapshotWriter& writer) {
     const ObjectText text(view_, types_, kept_, values_);
+    std::vector<TypeRule> rules = built_in_rules();
+    rules.insert(rules.end(), facts_.rules.begin(), facts_.rules.end());
+    types_.apply(rules, [&](Address type) { return text.class_name(type); });
     for (const ImageType& type : types_.all()) {
       writer.add_type(text.class_name(type.address));
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "heap/image_roots.h"
 #include "heap/snapshot_writer.h"
+#include "heap/type_rules.h"
 
 namespace plimsoll::heap {
 
@@ -28,6 +29,7 @@ struct ImageStatistics {
 // What is known of the process beside its memory; all may be empty.
 struct ImageFacts {
   std::vector<Region> regions;
+  std::vector<TypeRule> rules;  // beside the built-in ones
 };
 
 // Writes all objects of all interpreters, and the end of the file. kUnsupported if objects are laid out otherwise than

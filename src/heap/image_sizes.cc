@@ -121,11 +121,14 @@ Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
   return {basic.own + (type.item_size == 0 ? 0 : times(view.item_count(object), type.item_size)), 0};
 }
 
-// Memory that an object owns outside Python, as python/type_rules.cc knows it of the same classes.
-std::uint64_t native_bytes(const ImageView& view, Address object, const ImageType& type) {
-  if (type.c_name == "mmap.mmap") return view.word(object, 16) != 0 ? view.word(object, 24) : 0;
-  if (type.c_name == "_io.StringIO") return view.word(object, 16) != 0 ? times(view.word(object, 40), 4) : 0;
-  return 0;
+// Memory that an object owns outside Python.
+std::uint64_t native_bytes_of(const ImageView& view, Address object, const ImageType& type) {
+  if (!type.facets.native) return 0;
+  constexpr std::uint64_t kHead = 16;
+  return native_bytes(
+      *type.facets.native, object, kHead, type.basic_size,
+      [&](std::uint64_t offset) { return view.word(object, offset); },
+      [&](std::uint64_t offset) { return view.number<std::uint32_t>(object, offset); });
 }
 
 }  // namespace
@@ -138,7 +141,7 @@ ObjectSize size_of(const ImageView& view, Address object, const ImageType& type)
   size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
   size.add_block(block_of(blocks.rest));
   size.add_block(block_of(attributes.block_bytes));
-  size.large += block_of(native_bytes(view, object, type));
+  size.large += block_of(native_bytes_of(view, object, type));
   return size;
 }
 

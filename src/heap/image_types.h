@@ -2,14 +2,17 @@
 // of a process's memory. As python/type_plan.h, without Python.
 #pragma once
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "heap/image_view.h"
 #include "heap/object_size.h"
+#include "heap/type_rules.h"
 
 namespace plimsoll::heap {
 
@@ -52,6 +55,7 @@ struct ImageType : cpython::ClassFacts {
   bool is_guessed = false;
   std::vector<ImageMember> members;
   std::vector<std::uint32_t> words;  // offsets of other fields that may be references
+  Facets facets;                     // once ImageTypes::apply has been called
 };
 
 // The plans of all classes met so far.
@@ -84,6 +88,15 @@ class ImageTypes {
   [[nodiscard]] std::uint32_t reference_count(Address object) const;
 
   [[nodiscard]] const std::deque<ImageType>& all() const { return types_; }
+  // Joins the rules for each class that has been met, and its bases; `name_of` names a class by its address.
+  template <typename NameOf>
+  void apply(std::span<const TypeRule> rules, NameOf name_of) {
+    for (ImageType& type : types_) {
+      names_.clear();
+      each_base(type.address, [&](Address base) { names_.push_back(name_of(base)); });
+      type.facets = facets_of(names_, rules);
+    }
+  }
   // The first class that is laid out otherwise than it should be, in words; empty if there is none.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] Address type_type() const { return type_type_; }
@@ -95,6 +108,15 @@ class ImageTypes {
   const ImageType* add(Address type);
   // Whether it was made by a class statement, so that all it adds are slots.
   [[nodiscard]] bool is_of_python(Address type) const;
+  // Calls take(class) for the class and for all that it is derived from, in the order in which attributes are looked up.
+  template <typename Take>
+  void each_base(Address type, Take take) const {
+    constexpr std::uint64_t kMostBases = 1024;
+    const Address order = view_.pointer(type, cpython::type_field::kMro);
+    const std::uint64_t count = is_null(order) ? 0 : std::min(view_.item_count(order), kMostBases);
+    if (count == 0) take(type);
+    view_.each_row<1>(offset_by(order, view_.fields().tuple_items), count, [&](const auto& row) { take(Address{row[0]}); });
+  }
   // The class in C on which it is built.
   [[nodiscard]] Address solid_base(Address type) const;
   void set_shape(ImageType& type, Address solid) const;
@@ -109,6 +131,7 @@ class ImageTypes {
   std::size_t rejected_ = 0;
   const ImageType* last_ = nullptr;
   std::string problem_;
+  std::vector<std::string> names_;  // of the class at hand and its bases
 };
 
 // The namespace of a class. From 3.12 on that of a built-in class is kept by the interpreter: `kept` has those.

@@ -4,11 +4,13 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <variant>
 
 #include "formats/heap_formats.h"
 #include "heap/analysis.h"
@@ -85,19 +87,28 @@ nb::str text(std::string_view view) {
 // As Python gives a rule: classes, whether exactly these, the label's attribute, and (pointer, length, unit, owned).
 using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>>;
 
-TypeRule rule_of(const RuleRow& row) {
+// Or as people write them.
+using GivenRule = std::variant<RuleRow, std::string>;
+
+heap::TypeRule rule_of(const RuleRow& row) {
   const std::string& label = std::get<2>(row);
   const std::vector<std::int64_t>& native = std::get<3>(row);
-  TypeRule rule{std::get<0>(row), std::get<1>(row) ? Reach::kExactly : Reach::kInstances, {}};
+  heap::TypeRule rule{std::get<0>(row), std::get<1>(row) ? heap::Reach::kExactly : heap::Reach::kInstances, {}};
   if (!label.empty()) rule.facets.label = label;
   if (native.size() == 4) {
-    const auto offset = [&](std::size_t i) { return static_cast<std::size_t>(native[i]); };  // -1 is kNowhere
-    rule.facets.native = NativeMemory{offset(0), offset(1), offset(2), offset(3)};
+    const auto offset = [&](std::size_t i) { return static_cast<std::uint64_t>(native[i]); };  // -1 is kNowhere
+    rule.facets.native = heap::NativeMemory{offset(0), offset(1), offset(2), offset(3)};
   }
   return rule;
 }
 
-CaptureOptions options_of(bool with_values, const nb::list& hidden, const std::vector<RuleRow>& rules,
+void add_rules(const GivenRule& given, std::vector<heap::TypeRule>& rules) {
+  if (const auto* row = std::get_if<RuleRow>(&given)) return rules.push_back(rule_of(*row));
+  const std::vector<heap::TypeRule> read = value_or_raise(heap::parse_rules(std::get<std::string>(given)));
+  rules.insert(rules.end(), read.begin(), read.end());
+}
+
+CaptureOptions options_of(bool with_values, const nb::list& hidden, const std::vector<GivenRule>& rules,
                           std::vector<std::pair<std::string, std::string>> meta) {
   CaptureOptions options{with_values ? Values::kShown : Values::kRedacted, {hidden.ptr()}, {}, std::move(meta)};
   std::vector<PyObject*>& ours = options.hidden;
@@ -108,7 +119,7 @@ CaptureOptions options_of(bool with_values, const nb::list& hidden, const std::v
     ours.push_back(object.ptr());
     if (PyModule_Check(object.ptr())) ours.push_back(PyModule_GetDict(object.ptr()));
   }
-  for (const RuleRow& row : rules) options.rules.push_back(rule_of(row));
+  for (const GivenRule& given : rules) add_rules(given, options.rules);
   return options;
 }
 
@@ -125,13 +136,13 @@ nb::dict as_dict(const CaptureStatistics& taken) {
 }
 
 nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
-                       const std::vector<RuleRow>& rules,
+                       const std::vector<GivenRule>& rules,
                        const std::vector<std::pair<std::string, std::string>>& meta) {
   return as_dict(value_or_raise(capture_heap(path, options_of(with_values, hidden, rules, meta))));
 }
 
 std::shared_ptr<CaptureChild> start_child(const std::string& path, bool with_values, const nb::list& hidden,
-                                          const std::vector<RuleRow>& rules,
+                                          const std::vector<GivenRule>& rules,
                                           const std::vector<std::pair<std::string, std::string>>& meta) {
   return std::make_shared<CaptureChild>(
       value_or_raise(CaptureChild::start(path, options_of(with_values, hidden, rules, meta))));

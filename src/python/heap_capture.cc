@@ -238,7 +238,7 @@ class Preparation {
  private:
   Preparation(heap::SnapshotWriter writer, CaptureOptions options)
       : writer_(std::move(writer)), values_(options.values) {
-    std::vector<TypeRule> rules = built_in_rules();
+    std::vector<heap::TypeRule> rules = heap::built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
     std::vector<heap::Region> regions = own_regions();

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "python/type_rules.h"
+#include "heap/type_rules.h"
 
 namespace plimsoll::python {
 
@@ -35,7 +35,7 @@ struct CaptureOptions {
   Values values = Values::kRedacted;
   // Modules and other objects of ours, with which what only they hold is left out.
   std::vector<PyObject*> hidden;
-  std::vector<TypeRule> rules;                            // beside the built-in ones
+  std::vector<heap::TypeRule> rules;                            // beside the built-in ones
   std::vector<std::pair<std::string, std::string>> meta;  // facts about the program that the snapshot is to name
 };
 

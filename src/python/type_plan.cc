@@ -124,6 +124,15 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
   return asked_blocks(object, plan);
 }
 
+// Of the class, and of what it is derived from.
+std::vector<std::string> names_along_bases(PyTypeObject* type) {
+  std::vector<std::string> names;
+  PyObject* order = type->tp_mro;
+  for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i)
+    names.push_back(name_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i))));
+  return names;
+}
+
 }  // namespace
 
 TypePlan& TypePlans::add(PyTypeObject* type) {
@@ -139,7 +148,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   plan.header = (is_collected ? kCollectorHeader : 0) + ((type->tp_flags & kPreHeaderFlags) != 0 ? 16 : 0);
   plan.sentinel = is_heap_type || type == &PyType_Type ? static_cast<std::size_t>(type->tp_itemsize) : 0;
   plan.members = members_of(type);
-  plan.facets = facets_of(type, rules_);
+  plan.facets = heap::facets_of(names_along_bases(type), rules_);
   plan.size_method = size_method_of(type);
   if (plan.size_method != nullptr && plan.size_method != size_method_of(&PyBaseObject_Type))
     plan.size_rule = SizeRule::kMethod;
@@ -154,21 +163,13 @@ namespace {
 
 std::size_t native_size(PyObject* object, const TypePlan& plan) {
   if (!plan.facets.native) return 0;
-  const NativeMemory& native = *plan.facets.native;
-  const auto inside = static_cast<std::size_t>(plan.type->tp_basicsize) - sizeof(PyObject);
-  const auto reads = [&](std::size_t offset, std::size_t size) { return offset <= inside && size <= inside - offset; };
-  const auto at = [](std::size_t offset) { return static_cast<std::ptrdiff_t>(sizeof(PyObject) + offset); };
-  if (!reads(native.pointer, 8) || !reads(native.length, 8)) return 0;
-  if (native.owned != NativeMemory::kNowhere &&
-      (!reads(native.owned, sizeof(int)) || field_at<int>(object, at(native.owned)) == 0))
-    return 0;
-  const auto start = field_at<std::uintptr_t>(object, at(native.pointer));
-  const auto own = reinterpret_cast<std::uintptr_t>(object);
-  const bool is_in_object = start >= own && start < own + static_cast<std::size_t>(plan.type->tp_basicsize);
-  const auto length = field_at<std::size_t>(object, at(native.length));
-  constexpr std::size_t kLargest = std::size_t{1} << 46U;  // more than a process can have is no length
-  if (start == 0 || is_in_object || native.unit == 0 || length > kLargest / native.unit) return 0;
-  return block_of(length * native.unit);
+  const auto at = [&](auto type, std::uint64_t offset) {
+    return field_at<decltype(type)>(object, static_cast<std::ptrdiff_t>(offset));
+  };
+  return block_of(heap::native_bytes(
+      *plan.facets.native, address_of(object), sizeof(PyObject), static_cast<std::uint64_t>(plan.type->tp_basicsize),
+      [&](std::uint64_t offset) { return at(std::uint64_t{}, offset); },
+      [&](std::uint64_t offset) { return at(std::uint32_t{}, offset); }));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "heap/object_size.h"
-#include "python/type_rules.h"
+#include "heap/type_rules.h"
 
 namespace plimsoll::python {
 
@@ -54,13 +54,13 @@ struct TypePlan {
   std::size_t header = 0;    // bytes in front of the object in its block
   std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
   std::vector<Member> members;
-  Facets facets;
+  heap::Facets facets;
 };
 
 // The plans of all classes met so far.
 class TypePlans {
  public:
-  explicit TypePlans(std::vector<TypeRule> rules) : rules_(std::move(rules)) {}
+  explicit TypePlans(std::vector<heap::TypeRule> rules) : rules_(std::move(rules)) {}
 
   // Of an object's class. Looks only: in particular no attribute is looked up by Python's rules.
   TypePlan& of(PyTypeObject* type) {
@@ -74,7 +74,7 @@ class TypePlans {
  private:
   TypePlan& add(PyTypeObject* type);
 
-  std::vector<TypeRule> rules_;
+  std::vector<heap::TypeRule> rules_;
   std::deque<TypePlan> plans_;
   boost::unordered_flat_map<PyTypeObject*, TypePlan*> by_type_;
   TypePlan* last_ = nullptr;

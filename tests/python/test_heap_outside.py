@@ -101,6 +101,52 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     assert not different
 
 
+RULED = """
+import ctypes, io, json, mmap, sys
+import plimsoll.heap
+from plimsoll.heap import Native, Rule
+class Session:
+    def __init__(self, name): self.name = name
+class Admin(Session): pass
+class Asked(Session): pass
+class Slotted:
+    __slots__ = ("number",)
+slotted, asked, array = Slotted(), Asked("has a dict"), (ctypes.c_char * 500_000)()
+slotted.number = -7
+assert vars(asked)
+mapped, text = mmap.mmap(-1, 1_000_000), io.StringIO()
+text.write("x"); text.seek(0); text.write("y" * 100_000)
+kept = [Session("ann"), Admin("bob"), asked, slotted, array, (ctypes.c_char * 100_000).from_buffer(array), mapped, text,
+        ctypes.c_int(5), Session(3.5), Session(10**40)]
+rules = [Rule(Session, label="name"), Rule("*.Slot*", label="number"), Rule(Admin, label="nothing", exactly=True),
+         Rule("_io.StringIO", native=Native(pointer=0, length=24, unit=8))]
+plimsoll.heap.snapshot(sys.argv[1], rules=rules)
+print(json.dumps({"kept": [id(each) for each in kept], "rules": [str(rule) for rule in rules]}), flush=True)
+sys.stdin.readline()
+"""
+
+
+@with_gil
+def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with objects that rules are for, and a snapshot that it has taken by these rules
+    with harness.Running([sys.executable, "-c", RULED, tmp_path / "inside.heap"]) as running:
+        truth = json.loads(running.line())
+        # WHEN one is taken from outside by the same, one of them by itself, the others in a file
+        (tmp_path / "rules.txt").write_text("# of the application\n" + "\n".join(truth["rules"][1:]) + "\n")
+        pid = running.process.pid
+        take(pid, tmp_path / "outside.heap", "--rules", truth["rules"][0], "--rules", str(tmp_path / "rules.txt"))
+        refused = harness.plimsoll_command("heap", str(pid), "-o", tmp_path / "x.heap", "--rules", "app.Session: colour blue")
+    rows = "select address, text, size from objects where address is not null"
+    inside, outside = ({row[0]: row[1:] for row in ask(tmp_path / name, rows)} for name in ("inside.heap", "outside.heap"))
+    # THEN they are called the same, and own as much
+    assert [outside[at] for at in truth["kept"]] == [inside[at] for at in truth["kept"]]
+    assert [outside[at][0] for at in truth["kept"]][:4] == ["ann", None, "has a dict", "-7"]
+    sizes = [outside[at][1] for at in truth["kept"]]
+    assert 500_000 < sizes[4] < 501_000 and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 and sizes[7] > 800_000
+    # AND what is no rule is refused before anything is looked at
+    assert refused.code == USAGE and "colour blue" in refused.err and not (tmp_path / "x.heap").exists()
+
+
 @with_gil
 def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that waits in a system call

@@ -89,6 +89,23 @@ def test_a_rule_cannot_make_us_read_outside_an_object(take: Any) -> None:
         plimsoll.heap.snapshot("never", rules=[Rule("x", native=Native(-8, 0))])
 
 
+def test_a_rule_is_a_text_too(take: Any) -> None:
+    # GIVEN rules, and the same as people write them
+    user, number = Session("ann"), ctypes.c_int(5)
+    rules = [Rule(Session, label="name", exactly=True),
+             Rule("_ctypes.*", native=Native(pointer=0, length=24, unit=2, owned=8))]
+    # WHEN / THEN they say the same
+    assert [str(rule) for rule in rules] == [f"{__name__}.Session: label name, exactly",
+                                             "_ctypes.*: native 0 24 unit 2 owned 8"]
+    for given in (rules, [str(rule) for rule in rules], "\n".join(map(str, rules))):
+        heap = take(rules=given)
+        assert heap.find(id(user)).text == "ann" and heap.find(id(number)).size < 1000
+    # and what is for views only says nothing here
+    assert str(Rule("app.Cache", parts=["entries"])) == "# app.Cache: entries"
+    with pytest.raises(ValueError, match='a rule is CLASSES: label ATTRIBUTE.*not "app.Session: colour blue"'):
+        plimsoll.heap.snapshot("never", rules=["app.Session: colour blue"])
+
+
 def test_libraries_bring_rules_through_entry_points(take: Any, tmp_path: pathlib.Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     # GIVEN a library in use with a rule, one whose rules are broken, and one that is not in use
