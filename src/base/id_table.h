@@ -46,6 +46,7 @@ class IdTable {
   }
 
  private:
+  // Rows of ids that follow one another, and which of them are known.
   struct Page {
     std::array<T, kPageRows> rows{};
     std::bitset<kPageRows> is_known;

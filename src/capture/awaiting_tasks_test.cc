@@ -28,8 +28,7 @@ class AwaitingTasks : public ::testing::Test {
   }
 
   testing::TaskThread thread{4};
-  Interpreter interpreter{
-      testing::fake_layout(), address_of(&testing::kFakeCodeType), Address{}, nullptr, {}, {}};
+  Interpreter interpreter{testing::fake_layout(), address_of(&testing::kFakeCodeType), Address{}, nullptr, {}, {}};
   CodeRegistry registry{testing::fake_layout()};
   testing::LoggingSink sink;
   Resolver resolver{testing::fake_layout(), registry, sink, Trust::kValidated};

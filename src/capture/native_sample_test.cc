@@ -39,14 +39,12 @@ struct Machine {
     thread.current_frame.store(before);
   }
   [[gnu::noinline]] void take() {
-    const Interpreter interpreter{
-        testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
+    const Interpreter interpreter{testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
     ucontext_t context;
     ASSERT_EQ(::getcontext(&context), 0);
     RawSample head;
     head.time_ns = monotonic_ns();
-    taken = write_native_sample(record, head, *modules.current(), context, interpreter, address_of(&thread),
-                                64, seen);
+    taken = write_native_sample(record, head, *modules.current(), context, interpreter, address_of(&thread), 64, seen);
   }
 };
 

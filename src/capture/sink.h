@@ -48,7 +48,8 @@ class SampleSink {
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
   // Likewise of a function of machine code.
   virtual void native_function(CodeId, const NativeFunction&) {}
-  // The code object is gone. Its id will not occur again but in a wait that began before, and then it is described anew.
+  // The code object is gone. Its id will not occur again but in a wait that began before, and then it is described
+  // anew.
   virtual void forget_code(CodeId id) = 0;
   // A process beside the one that the recording began with; before its first thread.
   virtual void process(const ProcessInfo& info) = 0;

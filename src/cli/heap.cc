@@ -135,7 +135,8 @@ class Heap final : public Command {
     app.add_option(
            "--view", seen_as_,
            "What is one object: raw (default; of tree and suspects: parts), parts (with its __dict__ and other "
-           "insides), module (and its classes, functions and constants), or rules like 'app.Cache: entries, index', "
+           "insides), module (and its classes, functions and constants), memory (libraries, stacks, buffers and free "
+           "memory, too, so that all sizes are RSS together), or rules like 'app.Cache: entries, index', "
            "'app.Row: *' (all that only it keeps alive), or a file of them; may be repeated, each on top of the "
            "one before")
         ->type_name("VIEW")

@@ -11,7 +11,7 @@ namespace plimsoll::cli {
 namespace {
 
 std::string view_words(const std::string& words) {
-  return words == "raw" || words == "parts" || words == "module" ? words : rule_words(words);
+  return words == "raw" || words == "memory" || words == "parts" || words == "module" ? words : rule_words(words);
 }
 
 }  // namespace

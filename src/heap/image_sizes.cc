@@ -121,17 +121,16 @@ Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
   return {basic.own + (type.item_size == 0 ? 0 : times(view.item_count(object), type.item_size)), 0};
 }
 
-// Memory that an object owns outside Python.
-std::uint64_t native_bytes_of(const ImageView& view, Address object, const ImageType& type) {
-  if (!type.facets.native) return 0;
+}  // namespace
+
+NativeExtent native_memory_of(const ImageView& view, Address object, const ImageType& type) {
+  if (!type.facets.native) return {};
   constexpr std::uint64_t kHead = 16;
-  return native_bytes(
+  return native_extent(
       *type.facets.native, object, kHead, type.basic_size,
       [&](std::uint64_t offset) { return view.word(object, offset); },
       [&](std::uint64_t offset) { return view.number<std::uint32_t>(object, offset); });
 }
-
-}  // namespace
 
 ObjectSize size_of(const ImageView& view, Address object, const ImageType& type) {
   ObjectSize size;
@@ -141,7 +140,7 @@ ObjectSize size_of(const ImageView& view, Address object, const ImageType& type)
   size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
   size.add_block(block_of(blocks.rest));
   size.add_block(block_of(attributes.block_bytes));
-  size.large += block_of(native_bytes_of(view, object, type));
+  size.large += block_of(native_memory_of(view, object, type).size);
   return size;
 }
 

@@ -108,14 +108,16 @@ class ImageTypes {
   const ImageType* add(Address type);
   // Whether it was made by a class statement, so that all it adds are slots.
   [[nodiscard]] bool is_of_python(Address type) const;
-  // Calls take(class) for the class and for all that it is derived from, in the order in which attributes are looked up.
+  // Calls take(class) for the class and for all that it is derived from, in the order in which attributes are looked
+  // up.
   template <typename Take>
   void each_base(Address type, Take take) const {
     constexpr std::uint64_t kMostBases = 1024;
     const Address order = view_.pointer(type, cpython::type_field::kMro);
     const std::uint64_t count = is_null(order) ? 0 : std::min(view_.item_count(order), kMostBases);
     if (count == 0) take(type);
-    view_.each_row<1>(offset_by(order, view_.fields().tuple_items), count, [&](const auto& row) { take(Address{row[0]}); });
+    view_.each_row<1>(offset_by(order, view_.fields().tuple_items), count,
+                      [&](const auto& row) { take(Address{row[0]}); });
   }
   // The class in C on which it is built.
   [[nodiscard]] Address solid_base(Address type) const;
@@ -142,5 +144,7 @@ KeptDicts find_kept_dicts(const ImageView& view, ImageTypes& types, Address inte
 
 // Bytes of memory that the object takes, as python/type_plan.h's size_of counts them.
 ObjectSize size_of(const ImageView& view, Address object, const ImageType& type);
+// What of that is outside Python, as a rule says.
+NativeExtent native_memory_of(const ImageView& view, Address object, const ImageType& type);
 
 }  // namespace plimsoll::heap

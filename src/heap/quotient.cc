@@ -21,6 +21,8 @@ class Quotient {
     out_.names = from_.names;
     out_.pools = from_.pools;
     out_.regions = from_.regions;
+    out_.buffers = from_.buffers;
+    for (Buffer& buffer : out_.buffers) buffer.owner = place_[buffer.owner];
     out_.lost_edges = from_.lost_edges;
     out_.complete = from_.complete;
     out_.types = from_.types;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "heap/arenas.h"
+#include "heap/buffers.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -43,6 +44,22 @@ std::uint64_t number_of(std::string_view text) {
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+// What objects own of mappings of files (mmap).
+struct Mapped {
+  std::uint64_t bytes = 0, resident = 0;
+};
+Mapped mapped_by_objects(const Snapshot& snapshot, const std::vector<RegionFacts>& facts) {
+  Mapped mapped;
+  if (snapshot.buffers.empty()) return mapped;
+  const Extents extents = extents_of(snapshot);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].use != RegionUse::kFile) continue;
+    mapped.bytes += extents.in[i];
+    mapped.resident += std::min(extents.in[i], snapshot.regions[i].resident);
+  }
+  return mapped;
 }
 
 }  // namespace
@@ -99,10 +116,14 @@ Resident resident(const Snapshot& snapshot) {
   add("free in pools", free);
   add("beside pools in their mappings", pools - std::min(pools, used + free));
   const std::uint64_t heap = in_use(RegionUse::kHeap);
-  const std::uint64_t large = std::min(heap, number_of(snapshot.meta_value("large_block_bytes")));
-  add("objects, in large blocks and buffers", large);
-  add("other memory of native code", heap - large);
-  add("program, libraries and mapped files", in_use(RegionUse::kFile));
+  const Mapped mapped = mapped_by_objects(snapshot, facts);
+  const std::uint64_t large_blocks = number_of(snapshot.meta_value("large_block_bytes"));
+  const std::uint64_t large = std::min(heap, large_blocks - std::min(large_blocks, mapped.bytes));
+  result.small_free = free;
+  result.native = heap - large;
+  add("objects, in large blocks and buffers", large + mapped.resident);
+  add("other memory of native code", result.native);
+  add("program, libraries and mapped files", in_use(RegionUse::kFile) - mapped.resident);
   add("thread stacks", in_use(RegionUse::kStack));
   add("of the kernel", in_use(RegionUse::kSystem));
   return result;

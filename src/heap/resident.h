@@ -43,6 +43,8 @@ struct Resident {
   std::vector<ResidentPart> parts;
   // Of bytes in blocks that the small-object allocator has given out, and those thereof that are objects'.
   std::uint64_t small_used = 0, small_explained = 0;
+  std::uint64_t small_free = 0;  // bytes of pools that are in memory and that nobody uses
+  std::uint64_t native = 0;      // of native code, or free in the system's allocator
 };
 // Without rows if the snapshot does not know what was mapped.
 Resident resident(const Snapshot& snapshot);

@@ -51,6 +51,12 @@ struct Region {
   std::string name;  // the file's, "[heap]", "[stack]"; "" for memory without a name
 };
 
+// Memory outside Python that an object owns.
+struct Buffer {
+  Node owner = 0;
+  std::uint64_t start = 0, size = 0;
+};
+
 // A class, or a kind of node that is no object ("<thread>").
 struct Type {
   std::string name;       // "collections.OrderedDict"; built-in ones without their module
@@ -83,6 +89,7 @@ struct Snapshot {
   AllocationStacks allocated;
   std::vector<Pool> pools;      // by address; empty: not known
   std::vector<Region> regions;  // likewise
+  std::vector<Buffer> buffers;  // in the order of owners; of those that rules tell of (type_rules.h)
 
   // In views: addresses of objects that are folded, and the nodes that stand for them; sorted.
   std::vector<std::pair<std::uint64_t, Node>> folded;

@@ -11,7 +11,7 @@ namespace plimsoll::heap::file {
 // After that of .plim: a byte outside ASCII, the name, and line ends that text transfers would spoil.
 inline constexpr std::string_view kMagic{"\x89PHEAP\r\n", 8};
 inline constexpr std::uint16_t kMajorVersion = 1;   // another major version cannot be read
-inline constexpr std::uint16_t kMinorVersion = 2;   // newer minor versions add sections that older readers skip
+inline constexpr std::uint16_t kMinorVersion = 3;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
 // Measured on 5 million objects: level 3 makes the file 6 % smaller and a snapshot, while the program waits, a third
@@ -38,6 +38,7 @@ enum class Section : std::uint8_t {
   kRegions = 10,      // what the process has mapped
   kAllocations = 11,  // of the rows of a block: on which stack
   kStacks = 12,       // those stacks
+  kBuffers = 13,      // memory outside Python that objects own
 };
 
 }  // namespace plimsoll::heap::file

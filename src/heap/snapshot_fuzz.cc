@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const DominatorTree tree = dominator_tree(heap.graph, heap.root());
     if (tree.order.size() != heap.type.size()) __builtin_trap();  // the root reaches everything
     (void)retained_sizes(tree, heap.size);
-    const View view{{ViewStage::Kind::kParts, {}},
+    const View view{{ViewStage::Kind::kMemory, {}},
+                    {ViewStage::Kind::kParts, {}},
                     {ViewStage::Kind::kModule, {}},
                     {ViewStage::Kind::kRules, {{"a*", {"*"}}, {"*", {"b"}}}}};
     const Snapshot seen = seen_as(heap, view);

@@ -73,6 +73,7 @@ class Decoder {
       snapshot_.hashed.pop_back();
       snapshot_.hash.pop_back();
     }
+    std::erase_if(snapshot_.buffers, [&](const Buffer& each) { return each.owner >= snapshot_.object_count; });
     resolve_edges();
     resolve_stacks();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
@@ -93,6 +94,7 @@ class Decoder {
       case Section::kPools: return pools(cursor);
       case Section::kRegions: return regions(cursor);
       case Section::kAllocations: return allocations(cursor);
+      case Section::kBuffers: return buffers(cursor);
       case Section::kStacks: return read_stacks(payload, snapshot_.allocated, stack_of_);
     }
     return true;  // a section of a newer minor version
@@ -315,6 +317,21 @@ class Decoder {
           snapshot_.regions.empty() || snapshot_.regions.back().start + snapshot_.regions.back().size <= start;
       if (cursor.failed() || start > kHighestAddress || !follows) return false;
       snapshot_.regions.push_back(std::move(region));
+    }
+    return true;
+  }
+
+  // Owners are checked at the end, when it is known which nodes are objects.
+  bool buffers(VarintCursor& cursor) {
+    std::uint64_t owner = snapshot_.buffers.empty() ? 0 : snapshot_.buffers.back().owner;
+    while (!cursor.at_end()) {
+      owner += cursor.bounded(kMostNodes);
+      Buffer buffer;
+      buffer.owner = static_cast<Node>(owner);
+      buffer.start = cursor.bounded(kHighestAddress);
+      buffer.size = cursor.bounded(kHighestAddress);
+      if (cursor.failed() || owner >= kMostNodes) return false;
+      snapshot_.buffers.push_back(buffer);
     }
     return true;
   }

@@ -103,6 +103,13 @@ void SnapshotWriter::allocated_by(std::uint32_t stack) {
   allocated_row_ = rows_ + 1;
 }
 
+void SnapshotWriter::buffer(std::uint64_t start, std::uint64_t size) {
+  put_varint(buffers_, node_ - buffer_owner_);
+  put_varint(buffers_, start);
+  put_varint(buffers_, size);
+  buffer_owner_ = node_;
+}
+
 void SnapshotWriter::end_node() {
   columns_[kDegrees].number(degree_);
   generations_.byte(static_cast<std::uint8_t>(generation_));
@@ -235,6 +242,7 @@ Status SnapshotWriter::finish() {
   put_section(raw, Section::kClasses, classes_);
   put_section(raw, Section::kMeta, meta_);
   raw += memory_;
+  if (!buffers_.empty()) put_section(raw, Section::kBuffers, buffers_);
   put_section(raw, Section::kEnd, end);
   write_chunk(raw);
   if (error_ == 0) return Ok{};

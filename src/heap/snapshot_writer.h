@@ -39,6 +39,8 @@ class SnapshotWriter {
   void content_hash(std::uint64_t hash);
   // Of an object: the number of the stack that allocated it, as add_stacks will tell.
   void allocated_by(std::uint32_t stack);
+  // Of an object: memory outside Python that is its own, and that its size has.
+  void buffer(std::uint64_t start, std::uint64_t size);
   void generation(Generation generation) { generation_ = generation; }
   void end_node();
   // The nodes after this are no objects.
@@ -77,7 +79,7 @@ class SnapshotWriter {
   std::string bytes_;
   std::uint64_t file_bytes_ = 0;
 
-  std::string new_types_, new_names_, classes_, meta_, memory_;
+  std::string new_types_, new_names_, classes_, meta_, memory_, buffers_;
   std::uint32_t types_ = 0, names_ = 0;
   // Bytes that grow, quicker at small numbers than std::string: room for one is made before it is written.
   class Bytes {
@@ -123,6 +125,7 @@ class SnapshotWriter {
   std::size_t rows_ = 0;                          // in the columns
   std::size_t text_row_ = 0;                      // the row after the last one with a text
   std::uint64_t address_ = 0;                     // of the row before
+  Node buffer_owner_ = 0;                         // of the last buffer
   std::uint32_t degree_ = 0;
   Node node_ = 0;
   Node objects_ = kNoNode;  // set by end_objects

@@ -92,18 +92,19 @@ Result<std::vector<TypeRule>> parse_rules(std::string_view words) {
     rule.classes = trimmed(line.substr(0, colon));
     bool says_something = false;
     const bool is_read = colon != line.size() && split(line.substr(colon + 1), ",", [&](std::string_view piece) {
-      says_something = true;
-      return RuleWords(piece).read_into(rule);
-    });
+                           says_something = true;
+                           return RuleWords(piece).read_into(rule);
+                         });
     if (is_read && says_something && !rule.classes.empty()) return true;
     rule.classes = line;  // for the message
     return false;
   });
   if (is_good) return rules;
-  return Error{ErrorKind::kUsage,
-               "a rule is CLASSES: label ATTRIBUTE, or CLASSES: native POINTER LENGTH [unit BYTES] [owned OFFSET], with "
-               "\", exactly\" behind it if subclasses are not meant; not \"" +
-                   rules.back().classes + "\""};
+  return Error{
+      ErrorKind::kUsage,
+      "a rule is CLASSES: label ATTRIBUTE, or CLASSES: native POINTER LENGTH [unit BYTES] [owned OFFSET], with "
+      "\", exactly\" behind it if subclasses are not meant; not \"" +
+          rules.back().classes + "\""};
 }
 
 Facets facets_of(std::span<const std::string> names, std::span<const TypeRule> rules) {

@@ -28,23 +28,28 @@ struct NativeMemory {
   std::uint64_t owned = kNowhere;  // where an int says that it is the object's own; else it always is
 };
 
-// How many bytes an object of `size` bytes, `head` of them PyObject_HEAD, owns; 0 if what it says cannot be. `word`
-// reads 64 bits at an offset of the object, and `number` 32.
+// Memory that an object owns.
+struct NativeExtent {
+  std::uint64_t start = 0, size = 0;
+};
+
+// Where an object of `size` bytes, `head` of them PyObject_HEAD, says that its memory is; of no bytes if that cannot
+// be. `word` reads 64 bits at an offset of the object, and `number` 32.
 template <typename Word, typename Number>
-std::uint64_t native_bytes(const NativeMemory& native, Address object, std::uint64_t head, std::uint64_t size,
+NativeExtent native_extent(const NativeMemory& native, Address object, std::uint64_t head, std::uint64_t size,
                            Word word, Number number) {
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;  // more than a process can have is no length
   const std::uint64_t inside = size > head ? size - head : 0;
   const auto has = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= inside && bytes <= inside - offset;
   };
-  if (!has(native.pointer, 8) || !has(native.length, 8)) return 0;
-  if (native.owned != NativeMemory::kNowhere && (!has(native.owned, 4) || number(head + native.owned) == 0)) return 0;
+  if (!has(native.pointer, 8) || !has(native.length, 8)) return {};
+  if (native.owned != NativeMemory::kNowhere && (!has(native.owned, 4) || number(head + native.owned) == 0)) return {};
   const std::uint64_t start = word(head + native.pointer);
   const bool is_in_object = start >= raw(object) && start - raw(object) < size;
   const std::uint64_t length = word(head + native.length);
-  if (start == 0 || is_in_object || native.unit == 0 || length > kLargest / native.unit) return 0;
-  return length * native.unit;
+  if (start == 0 || is_in_object || native.unit == 0 || length > kLargest / native.unit) return {};
+  return {start, length * native.unit};
 }
 
 // What one rule, or all rules of a class together, say.

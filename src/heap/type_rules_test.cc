@@ -37,7 +37,8 @@ TEST(TypeRules, SayWhichOfThemIsNone) {
     const Result<std::vector<TypeRule>> read = parse_rules("good.Class: label name; " + std::string(wrong));
     ASSERT_FALSE(read.ok()) << wrong;
     EXPECT_EQ(read.error().kind, ErrorKind::kUsage);
-    EXPECT_NE(read.error().message.find("not \"" + std::string(wrong) + "\""), std::string::npos) << read.error().message;
+    EXPECT_NE(read.error().message.find("not \"" + std::string(wrong) + "\""), std::string::npos)
+        << read.error().message;
   }
 }
 
@@ -58,9 +59,10 @@ TEST(TypeRules, TheMostDerivedClassDecidesAndThenTheLastRule) {
 struct Drawn {
   std::array<std::uint64_t, 5> words{1, 0, 0x7000, 1000, 1};
   [[nodiscard]] std::uint64_t owns(const NativeMemory& native) const {
-    return native_bytes(
-        native, Address{0x1000}, 16, sizeof words, [&](std::uint64_t offset) { return words[offset / 8]; },
-        [&](std::uint64_t offset) { return static_cast<std::uint32_t>(words[offset / 8]); });
+    return native_extent(
+               native, Address{0x1000}, 16, sizeof words, [&](std::uint64_t offset) { return words[offset / 8]; },
+               [&](std::uint64_t offset) { return static_cast<std::uint32_t>(words[offset / 8]); })
+        .size;
   }
 };
 

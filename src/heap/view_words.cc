@@ -32,18 +32,25 @@ Result<std::vector<FoldRule>> rules_in(std::string_view words) {
 
 Result<View> add_view(View below, std::string_view words) {
   words = trimmed(words);
-  const bool has_parts = !below.empty();
+  const auto is_memory = [](const ViewStage& stage) { return stage.kind == ViewStage::Kind::kMemory; };
+  const bool has_memory = std::any_of(below.begin(), below.end(), is_memory);
+  const bool has_parts = below.size() > (has_memory ? 1U : 0U);
   if (words == "raw") return View{};
-  if (words != "raw" && !has_parts) below.push_back({ViewStage::Kind::kParts, {}});
+  if (words == "memory") {
+    if (!has_memory) below.insert(below.begin(), {ViewStage::Kind::kMemory, {}});
+    return below;
+  }
+  if (!has_parts) below.push_back({ViewStage::Kind::kParts, {}});
   if (words == "parts") return below;
   if (words == "module") {
     below.push_back({ViewStage::Kind::kModule, {}});
     return below;
   }
   if (words.find(':') == std::string_view::npos)
-    return Error{ErrorKind::kUsage, "no view \"" + std::string(words) +
-                                        "\": choose raw, parts or module, or give rules (\"app.Cache: entries\"), or a "
-                                        "file of them"};
+    return Error{ErrorKind::kUsage,
+                 "no view \"" + std::string(words) +
+                     "\": choose raw, memory, parts or module, or give rules (\"app.Cache: entries\"), or a "
+                     "file of them"};
   Result<std::vector<FoldRule>> rules = rules_in(words);
   if (!rules.ok()) return rules.error();
   below.push_back({ViewStage::Kind::kRules, rules.take()});

@@ -6,6 +6,7 @@
 
 #include "heap/class_pattern.h"
 #include "heap/dominators.h"
+#include "heap/memory_view.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -224,6 +225,7 @@ Grouping ruled(const Snapshot& snapshot, const std::vector<FoldRule>& rules) {
 Snapshot seen_as(Snapshot snapshot, const View& view) {
   for (const ViewStage& stage : view) {
     switch (stage.kind) {
+      case ViewStage::Kind::kMemory: snapshot = with_memory(std::move(snapshot)); break;
       case ViewStage::Kind::kParts: snapshot = quotient(snapshot, parts_of(snapshot)); break;
       case ViewStage::Kind::kModule: snapshot = quotient(snapshot, modules_of(snapshot)); break;
       case ViewStage::Kind::kRules: snapshot = quotient(snapshot, ruled(snapshot, stage.rules)); break;

@@ -3,7 +3,8 @@
 //
 // Views stack, each on what the one before has made: raw, as objects are; parts, an object with what is its own inside
 // (the dict of a module, class or instance; the code of a function); module, everything that a module's text makes
-// (classes, functions, constants) in one node; and rules of the user's.
+// (classes, functions, constants) in one node; and rules of the user's. One more adds nodes: memory, for what the
+// process's memory is used for beside objects (memory_view.h).
 #pragma once
 
 #include <string>
@@ -25,14 +26,14 @@ struct FoldRule {
 // A stage of a view.
 struct ViewStage {
   // What makes the groups.
-  enum class Kind : std::uint8_t { kParts, kModule, kRules };
+  enum class Kind : std::uint8_t { kMemory, kParts, kModule, kRules };
   Kind kind = Kind::kParts;
   std::vector<FoldRule> rules;
 };
 using View = std::vector<ViewStage>;  // empty: raw
 
-// As people write it: "raw", "parts", "module" (on parts), or rules (on parts, or on `below`): lines or words between
-// semicolons "CLASSES: PART, PART". kUsage if it is none of these.
+// As people write it: "raw", "memory" (below all others), "parts", "module" (on parts), or rules (on parts, or on
+// `below`): lines or words between semicolons "CLASSES: PART, PART". kUsage if it is none of these.
 Result<View> add_view(View below, std::string_view words);
 
 // Objects with their parts: dicts that are held as __dict__, and what only a function or class holds of its own inside.

@@ -23,8 +23,9 @@ class PlainStep {
     const bool is_same = rule.frame_pointer == Rule::Saved::kSame;
     const bool is_at_cfa =
         rule.frame_pointer == Rule::Saved::kAtCfa && saved > 0 && saved % kWord == 0 && saved / kWord < kMostSaved;
-    const bool has_plain_return = kReturnsByRegister ? is_at_cfa && rule.return_offset == kBeside - saved && saved != kBeside
-                                                     : rule.return_offset == kReturnPlace;
+    const bool has_plain_return = kReturnsByRegister
+                                      ? is_at_cfa && rule.return_offset == kBeside - saved && saved != kBeside
+                                      : rule.return_offset == kReturnPlace;
     const bool is_plain = rule.kind == Rule::Kind::kRegister && has_plain_return &&
                           (rule.base == kStackPointer || rule.base == kFramePointer) && rule.offset > 0 &&
                           rule.offset % kWord == 0 && rule.offset / kWord < kMostOffset && (is_same || is_at_cfa);

@@ -159,8 +159,7 @@ UnwindStop step_out_of_signal(const M& memory, Cursor& at) {
   for (std::uint8_t number = 0; number < kRegisters; ++number)
     if (!memory.load(Address{context + place_in_context(number)}, at.registers.value[number]))
       return UnwindStop::kUnreadable;
-  if (!memory.load(Address{context + place_of_pc_in_context()}, at.registers.pc))
-    return UnwindStop::kUnreadable;
+  if (!memory.load(Address{context + place_of_pc_in_context()}, at.registers.pc)) return UnwindStop::kUnreadable;
   at.is_innermost = at.is_interrupted = at.has_frame_pointer = true;
   return UnwindStop::kComplete;
 }
@@ -183,8 +182,9 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
     const Rule& rule = modules.rule_at(instruction);
-    const bool is_signal = rule.kind == Rule::Kind::kSignal ||
-                           (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(memory, at.registers.pc));
+    const bool is_signal =
+        rule.kind == Rule::Kind::kSignal ||
+        (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(memory, at.registers.pc));
     // What is no code at all is no frame, but for where the thread is.
     if (!is_signal && rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
       result.stop = at.registers.pc == 0 ? UnwindStop::kComplete : UnwindStop::kNoModule;

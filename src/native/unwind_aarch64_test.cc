@@ -13,8 +13,9 @@ using testing::Section;
 
 constexpr std::uint64_t kSignature = 0x00b3'0000'0000'0000;  // of pointer authentication
 
-// At 0 a function that has nothing on the stack, at 0x100 one with `stp x29, x30, [sp, #-32]!`, at 0x200 one whose frame
-// pointer is set, too, at 0x300 where threads begin, at 0x400 one that saves x30 alone, at 0x600 one with 64 KiB of frame.
+// At 0 a function that has nothing on the stack, at 0x100 one with `stp x29, x30, [sp, #-32]!`, at 0x200 one whose
+// frame pointer is set, too, at 0x300 where threads begin, at 0x400 one that saves x30 alone, at 0x600 one with 64 KiB
+// of frame.
 Section functions() {
   Section section;
   section.common("def_cfa sp 0")
@@ -28,7 +29,9 @@ Section functions() {
 }
 
 // Where the code at an offset returns to.
-void set_link(Drawing& drawing, std::uint64_t offset) { drawing.others.value[kReturnAddress] = Section::kCode + offset; }
+void set_link(Drawing& drawing, std::uint64_t offset) {
+  drawing.others.value[kReturnAddress] = Section::kCode + offset;
+}
 
 TEST(UnwindAarch64, GoesFromAFunctionWithNothingOnTheStackToTheThreadsBeginning) {
   Drawing drawing(functions());
@@ -44,7 +47,9 @@ TEST(UnwindAarch64, TakesSignaturesOffReturnAddresses) {
   Drawing drawing(functions());
   // GIVEN a program that is compiled with pointer authentication
   drawing.others.value[kReturnAddress] = (Section::kCode + 0x108) | kSignature;
-  drawing.word(0, kStack + 64).word(8, (Section::kCode + 0x408) | kSignature).word(32, (Section::kCode + 0x308) | kSignature);
+  drawing.word(0, kStack + 64)
+      .word(8, (Section::kCode + 0x408) | kSignature)
+      .word(32, (Section::kCode + 0x308) | kSignature);
   EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kComplete);
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 0}, {0x107, 32}, {0x407, 48}, {0x307, 0}}));
 }
@@ -91,7 +96,8 @@ TEST(UnwindAarch64, GoesThroughASignalThatNoTableTellsOf) {
   set_link(drawing, kReturn);
   // and what the kernel has put on the stack: a leaf was interrupted, with its own stack pointer and x30
   constexpr std::uint64_t kContext = kContextOfSignal;
-  for (std::uint8_t number = 0; number < kRegisters; ++number) drawing.word(kContext + place_in_context(number), number);
+  for (std::uint8_t number = 0; number < kRegisters; ++number)
+    drawing.word(kContext + place_in_context(number), number);
   drawing.code(kContext + place_in_context(kReturnAddress), 0x308);
   drawing.word(kContext + place_in_context(kStackPointer), kStack + 0x2000);
   drawing.code(kContext + place_of_pc_in_context(), 0x8);

@@ -35,7 +35,7 @@ struct CaptureOptions {
   Values values = Values::kRedacted;
   // Modules and other objects of ours, with which what only they hold is left out.
   std::vector<PyObject*> hidden;
-  std::vector<heap::TypeRule> rules;                            // beside the built-in ones
+  std::vector<heap::TypeRule> rules;                      // beside the built-in ones
   std::vector<std::pair<std::string, std::string>> meta;  // facts about the program that the snapshot is to name
 };
 

@@ -159,20 +159,16 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   return plan;
 }
 
-namespace {
-
-std::size_t native_size(PyObject* object, const TypePlan& plan) {
-  if (!plan.facets.native) return 0;
+heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
+  if (!plan.facets.native) return {};
   const auto at = [&](auto type, std::uint64_t offset) {
     return field_at<decltype(type)>(object, static_cast<std::ptrdiff_t>(offset));
   };
-  return block_of(heap::native_bytes(
+  return heap::native_extent(
       *plan.facets.native, address_of(object), sizeof(PyObject), static_cast<std::uint64_t>(plan.type->tp_basicsize),
       [&](std::uint64_t offset) { return at(std::uint64_t{}, offset); },
-      [&](std::uint64_t offset) { return at(std::uint32_t{}, offset); }));
+      [&](std::uint64_t offset) { return at(std::uint32_t{}, offset); });
 }
-
-}  // namespace
 
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   heap::ObjectSize size;
@@ -185,7 +181,7 @@ heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   }
   size.own = block_of(own);
   size.add_block(block_of(blocks.rest));
-  size.large += native_size(object, plan);
+  size.large += block_of(native_memory_of(object, plan).size);
   return size;
 }
 

@@ -143,6 +143,10 @@ def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> 
     assert [outside[at][0] for at in truth["kept"]][:4] == ["ann", None, "has a dict", "-7"]
     sizes = [outside[at][1] for at in truth["kept"]]
     assert 500_000 < sizes[4] < 501_000 and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 and sizes[7] > 800_000
+    # AND it is at the same places
+    buffers = [harness.plimsoll_command("heap", "query", tmp_path / name, "select text from objects where type = '[buffer]'",
+                                        "--view", "memory", "--json").expect().out for name in ("inside.heap", "outside.heap")]
+    assert buffers[0] == buffers[1] and buffers[0].count("buffer at 0x") == 3
     # AND what is no rule is refused before anything is looked at
     assert refused.code == USAGE and "colour blue" in refused.err and not (tmp_path / "x.heap").exists()
 

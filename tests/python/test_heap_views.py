@@ -123,7 +123,7 @@ def test_the_shell_shows_views_and_rules_of_a_file(tmp_path: pathlib.Path) -> No
     assert asked.out.split()[-1] == "1"
     wrong = harness.plimsoll_command("heap", "show", path, "--view", "modul")
     assert wrong.code == 2
-    assert "choose raw, parts or module" in wrong.err
+    assert "choose raw, memory, parts or module" in wrong.err
 
 
 class Team:

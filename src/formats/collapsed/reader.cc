@@ -6,7 +6,6 @@
 
 #include "formats/austin_facts.h"
 #include "formats/foreign.h"
-#include "formats/foreign.h"
 #include "formats/text_lines.h"
 
 namespace plimsoll::formats::collapsed {

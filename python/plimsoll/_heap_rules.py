@@ -1,0 +1,73 @@
+"""Rules of heap snapshots: plimsoll.heap.Rule and what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Sequence, Union
+
+
+@dataclass(frozen=True)
+class Native:
+    """Memory outside Python that objects of a class own: where an object says how much.
+
+    Offsets are in bytes after ``PyObject_HEAD``, into the structure of the extension type.
+    """
+
+    #: Of the address; null: the object has none.
+    pointer: int
+    #: Of a 64-bit number: how much.
+    length: int
+    #: Bytes of which ``length`` counts.
+    unit: int = 1
+    #: Of an int that says that the memory is the object's own; None: it always is.
+    owned: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is known of the objects of some classes. It is data: nothing of the program runs.
+
+    All rules that match a class or one of its bases are joined; of several that say the same, that for the most derived
+    class is taken, and of those the last. As a text it is what ``plimsoll heap PID --rules`` takes, which goes by the
+    same rules from outside.
+    """
+
+    #: A class; or a full name or pattern, which need not be imported: ``"app.Session"``, ``"torch.*"``.
+    classes: "Union[str, type]"
+    #: An attribute, a str or int, that tells objects apart. It is recorded even where values are not.
+    label: str = ""
+    native: Optional[Native] = None
+    #: Of this very class only, not of its subclasses.
+    exactly: bool = False
+
+    #: In views (:meth:`Heap.view`): what objects of the class take into themselves: attributes by name, or ``"*"``, all
+    #: that only they keep alive.
+    parts: "Sequence[str]" = ()
+
+    def _classes(self) -> str:
+        if not isinstance(self.classes, type):
+            return self.classes
+        module = self.classes.__module__
+        return self.classes.__qualname__ if module == "builtins" else f"{module}.{self.classes.__qualname__}"
+
+    def __str__(self) -> str:
+        says = [f"label {self.label}"] if self.label else []
+        if self.native is not None:
+            owned = "" if self.native.owned is None else f" owned {self.native.owned}"
+            says.append(f"native {self.native.pointer} {self.native.length} unit {self.native.unit}{owned}")
+        if self.exactly and says:
+            says.append("exactly")
+        # Parts are of views, and so of the snapshot when it is looked at.
+        return f"{self._classes()}: {', '.join(says)}" if says else f"# {self._view()}"
+
+    def _view(self) -> str:
+        return f"{self._classes()}: {', '.join(self.parts)}"
+
+    def _row(self) -> "tuple[str, bool, str, list[int]]":
+        classes = self._classes()
+        native = self.native
+        numbers = [] if native is None else [native.pointer, native.length, native.unit,
+                                             -1 if native.owned is None else native.owned]
+        if any(number < 0 for number in numbers[:3]):
+            raise ValueError(f"a rule for {classes}: an offset is less than 0")
+        return classes, self.exactly, self.label, numbers
