@@ -64,17 +64,19 @@ def test_delivered_samples(tmp_path: pathlib.Path, program: Write, perf: str, ra
 
 def test_delivered_samples_of_the_timer_engine(tmp_path: pathlib.Path, program: Write) -> None:
     recorded = harness.record(tmp_path, program(PROGRAM), "1.5", options=["-r", "1000", "--engine", "timer"])
-    count = sum(row.total_samples for row in recorded.profile.flat() if row.function.name == "work")
-    assert count == pytest.approx(1000 * recorded.truth["cpu"], rel=0.05 + recorded.truth["stolen"])
+    count, truth = sum(row.total_samples for row in recorded.profile.flat() if row.function.name == "work"), recorded.truth
+    # What runs out while another program has the CPU comes late, and the next ones with it.
+    allowed = (0.05 + truth["stolen"]) * 1000 * truth["cpu"] + 0.2 * truth["preempted"]
+    assert abs(count - 1000 * truth["cpu"]) <= allowed, (count, truth)
 
 
 def test_recorded_time_is_the_processs(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program; WHEN it is recorded by any engine THEN its samples stand for all of its time
     recorded = harness.record(tmp_path, program(PROGRAM), "1.0", options=["--engine", engine])
     profile, truth = recorded.profile, recorded.truth
-    # The last period may be open: a timer's is as long as others are, which is long where many programs share a CPU.
+    # The last period may be open: a timer's is long where many programs share a CPU. But most of the time is not of it.
     open_at_the_end = harness.missed_at_the_end(profile) / 1e9 if "timer" in engine else 0
-    assert open_at_the_end <= 2 * max(profile.samples.weight_ns) / 1e9 + 0.012
+    assert profile.sampled_cpu >= 0.6 * profile.process_cpu
     assert profile.sampled_cpu + open_at_the_end == pytest.approx(profile.process_cpu, rel=0.01, abs=0.012)
     # and what it says of the process is what the process says, but for our own threads; the rest is Python's start and
     # end
