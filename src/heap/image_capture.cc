@@ -344,9 +344,15 @@ class ImageCapture {
     const ObjectText text(view_, types_, kept_, values_);
     std::vector<TypeRule> rules = built_in_rules();
     rules.insert(rules.end(), facts_.rules.begin(), facts_.rules.end());
-    types_.apply(rules, [&](Address type) { return text.class_name(type); });
+    boost::unordered_flat_map<std::uint64_t, std::string> names;
+    const auto name_of = [&](Address type) {
+      const auto [found, is_new] = names.try_emplace(raw(type));
+      if (is_new) found->second = text.class_name(type);
+      return found->second;
+    };
+    types_.apply(rules, name_of);
     for (const ImageType& type : types_.all()) {
-      writer.add_type(text.class_name(type.address));
+      writer.add_type(name_of(type.address));
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});
     }
     const std::vector<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
