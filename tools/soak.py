@@ -3,8 +3,8 @@
     python3 tools/soak.py --minutes 60 --rates 1000 10000      with the plimsoll of .venv (make demo installs it)
     python3 tools/soak.py --bin build/matrix/cp314/bin         with another one
 
-Fails if the program or the recording fails, or if the program's memory has grown by more than 4 MB from the middle of its
-life to its end. How many bytes a sample takes is told.
+Fails if the program or the recording fails, or if the program's memory has grown by more than 4 MB from the middle of
+its life to its end. How many bytes a sample takes is told.
 """
 
 from __future__ import annotations

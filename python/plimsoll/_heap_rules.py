@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Native:
 
 @dataclass(frozen=True)
 class Rule:
-    """What is known of the objects of some classes. It is data: nothing of the program runs.
+    """What is known of the objects of some classes. It is data: nothing of the program runs, unless it is to be asked.
 
     All rules that match a class or one of its bases are joined; of several that say the same, that for the most derived
     class is taken, and of those the last. As a text it is what ``plimsoll heap PID --rules`` takes, which goes by the
@@ -39,6 +39,10 @@ class Rule:
     native: Optional[Native] = None
     #: Of this very class only, not of its subclasses.
     exactly: bool = False
+    #: Called with each object of the class after the walk, in the program: the one thing of a rule that runs code, and
+    #: so holds in :func:`plimsoll.heap.snapshot` alone. A str is what the object is called, in place of the label; an
+    #: int is how many bytes more it has, somewhere; None is nothing.
+    ask: "Optional[Callable[[Any], Union[str, int, None]]]" = None
 
     #: In views (:meth:`Heap.view`): what objects of the class take into themselves: attributes by name, or ``"*"``, all
     #: that only they keep alive.
@@ -63,11 +67,12 @@ class Rule:
     def _view(self) -> str:
         return f"{self._classes()}: {', '.join(self.parts)}"
 
-    def _row(self) -> "tuple[str, bool, str, list[int]]":
+    def _row(self, number: int) -> "tuple[str, bool, str, list[int], int]":
+        """As the core takes it; ``number`` is told with objects that are to be asked."""
         classes = self._classes()
         native = self.native
         numbers = [] if native is None else [native.pointer, native.length, native.unit,
                                              -1 if native.owned is None else native.owned]
         if any(number < 0 for number in numbers[:3]):
             raise ValueError(f"a rule for {classes}: an offset is less than 0")
-        return classes, self.exactly, self.label, numbers
+        return classes, self.exactly, self.label, numbers, number if self.ask is not None else -1

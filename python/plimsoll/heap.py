@@ -21,6 +21,7 @@ would be freed with it. Both are in bytes.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import warnings
@@ -43,6 +44,7 @@ __all__ = [
 
 # With the process id, which a fork changes, it tells processes apart.
 _TOKEN = os.urandom(8).hex()
+_LONGEST_NAME = 100  # characters of what an object is called
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,21 @@ def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Union[R
 
     ValueError for a text that is no rule; PermissionError or OSError if the file cannot be written.
     """
-    return _taken(os.fspath(path), _core.heap_snapshot(os.fspath(path), **_options(values, rules)))
+    path = os.fspath(path)
+    every = _all_rules(rules)
+    told = _core.heap_snapshot(path, **_options(values, every))
+    _ask(path, every, told.pop("asked"))
+    return _taken(path, told)
 
 
 def fork_snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Union[Rule, str]]" = ()) -> "Pending":
     """As :func:`snapshot`, but the program goes on: a forked child writes its heap as it is now.
 
     The program stands still for a fork only, some milliseconds a GB. Its memory is shared with the child's until either
-    writes to it. No code of the program runs in the child. Wait for it, or it stays as a zombie.
+    writes to it. No code of the program runs in the child, so that no rule can ask. Wait for it, or it stays as a
+    zombie.
     """
-    return Pending(os.fspath(path), _core.HeapChild.start(os.fspath(path), **_options(values, rules)))
+    return Pending(os.fspath(path), _core.HeapChild.start(os.fspath(path), **_options(values, _all_rules(rules))))
 
 
 class Pending:
@@ -117,13 +124,40 @@ def _rules_of_libraries() -> "list[Rule]":
     return rules
 
 
-def _options(values: bool, rules: "Sequence[Union[Rule, str]]") -> "dict[str, Any]":
-    given = [rules] if isinstance(rules, str) else rules
-    all_rules: "list[Union[Rule, str]]" = [*_rules_of_libraries(), *given]
+def _all_rules(given: "Sequence[Union[Rule, str]]") -> "list[Union[Rule, str]]":
+    return [*_rules_of_libraries(), *([given] if isinstance(given, str) else given)]
+
+
+def _ask(path: str, rules: "Sequence[Union[Rule, str]]", objects: "list[tuple[int, int, Any]]") -> None:
+    """Calls what rules have to be called with each object, and adds to the snapshot what that says."""
+    rows: "list[tuple[int, int, str]]" = []
+    failed: "dict[int, Exception]" = {}
+    for node, number, target in objects:
+        rule = rules[number]
+        try:
+            said = rule.ask(target) if isinstance(rule, Rule) and rule.ask is not None else None
+            if isinstance(said, str):
+                rows.append((node, 0, said[:_LONGEST_NAME]))
+            elif said is not None:
+                rows.append((node, max(0, operator.index(said)), ""))
+        except Exception as error:  # a mistake in a rule must not cost the program its snapshot
+            failed.setdefault(number, error)
+    if rows:
+        _core.heap_tell(path, rows)
+    for number, cause in failed.items():
+        warnings.warn(f"the rule for {_classes(rules[number])} could not ask all of them: {cause!r}", RuntimeWarning,
+                      stacklevel=4)
+
+
+def _classes(rule: "Union[Rule, str]") -> str:
+    return rule._classes() if isinstance(rule, Rule) else rule
+
+
+def _options(values: bool, all_rules: "Sequence[Union[Rule, str]]") -> "dict[str, Any]":
     ours = [module for name, module in list(sys.modules.items())
             if (name == "plimsoll" or name.startswith("plimsoll.")) and module is not None]
     return dict(values=values, hidden=ours,
-                rules=[rule if isinstance(rule, str) else rule._row() for rule in all_rules],
+                rules=[rule if isinstance(rule, str) else rule._row(number) for number, rule in enumerate(all_rules)],
                 meta=[("process", f"{os.getpid()}:{_TOKEN}")])
 
 

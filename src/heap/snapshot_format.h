@@ -39,6 +39,7 @@ enum class Section : std::uint8_t {
   kAllocations = 11,  // of the rows of a block: on which stack
   kStacks = 12,       // those stacks
   kBuffers = 13,      // memory outside Python that objects own
+  kSaid = 14,         // what functions of the program said of objects, after the end
 };
 
 }  // namespace plimsoll::heap::file

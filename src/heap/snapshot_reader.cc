@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/chunk.h"
 #include "base/unique_fd.h"
@@ -95,6 +96,7 @@ class Decoder {
       case Section::kRegions: return regions(cursor);
       case Section::kAllocations: return allocations(cursor);
       case Section::kBuffers: return buffers(cursor);
+      case Section::kSaid: return said(cursor);
       case Section::kStacks: return read_stacks(payload, snapshot_.allocated, stack_of_);
     }
     return true;  // a section of a newer minor version
@@ -332,6 +334,49 @@ class Decoder {
       buffer.size = cursor.bounded(kHighestAddress);
       if (cursor.failed() || owner >= kMostNodes) return false;
       snapshot_.buffers.push_back(buffer);
+    }
+    return true;
+  }
+
+  // Of objects that have been read.
+  bool said(VarintCursor& cursor) {
+    std::vector<std::pair<Node, std::string_view>> texts;
+    std::uint64_t node = 0;
+    while (!cursor.at_end()) {
+      const std::uint64_t step = cursor.bounded(kMostNodes);
+      if (step == 0 && !texts.empty()) return false;
+      node += step;
+      const std::uint64_t bytes = cursor.bounded(std::uint64_t{1} << 48U);
+      const std::string_view text = cursor.bytes();
+      if (cursor.failed() || node >= snapshot_.type.size()) return false;
+      snapshot_.size[node] += bytes;
+      texts.emplace_back(static_cast<Node>(node), text);
+    }
+    return replace_texts(texts);
+  }
+
+  // `texts` in the order of nodes; an empty one leaves what there was.
+  bool replace_texts(const std::vector<std::pair<Node, std::string_view>>& texts) {
+    const std::string before = std::exchange(snapshot_.texts, {});
+    const std::vector<Node> nodes = std::exchange(snapshot_.text_node, {});
+    const std::vector<std::uint32_t> ends = std::exchange(snapshot_.text_end, {});
+    const auto put = [&](Node node, std::string_view text) {
+      snapshot_.texts += text;
+      snapshot_.text_node.push_back(node);
+      snapshot_.text_end.push_back(static_cast<std::uint32_t>(snapshot_.texts.size()));
+    };
+    std::uint64_t bytes = before.size();
+    auto next = texts.begin();
+    for (std::size_t i = 0; i <= nodes.size(); ++i) {
+      const bool is_last = i == nodes.size();
+      for (; next != texts.end() && (is_last || next->first <= nodes[i]); ++next) {
+        bytes += next->second.size();
+        if (bytes > UINT32_MAX) return false;
+        if (!next->second.empty()) put(next->first, next->second);
+      }
+      if (is_last || (!snapshot_.text_node.empty() && snapshot_.text_node.back() == nodes[i])) continue;
+      const std::uint32_t start = i == 0 ? 0 : ends[i - 1];
+      put(nodes[i], std::string_view(before).substr(start, ends[i] - start));
     }
     return true;
   }

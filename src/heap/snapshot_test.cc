@@ -174,6 +174,41 @@ TEST(Snapshot, KeepsWhatIsKnownOfRowsAndOfMemory) {
   EXPECT_TRUE(snapshot.regions[0].is_writable && snapshot.regions[1].is_executable);
 }
 
+TEST(Snapshot, KnowsWhatWasSaidOfObjectsAfterItsEnd) {
+  // GIVEN a file with five objects, two of which have texts, and one with a buffer
+  const std::string path = ::testing::TempDir() + "plimsoll_said.heap";
+  {
+    SnapshotWriter writer = SnapshotWriter::create(path).take();
+    const auto type = writer.add_type("app.Session");
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      writer.begin_node(type, 48, 1, Address{0x10000 + i * 48});
+      if (i == 3) writer.buffer(0x700000, 1000);
+      if (i == 1 || i == 3) writer.text("old " + std::to_string(i));
+      writer.end_node();
+    }
+    ASSERT_TRUE(writer.finish().ok());
+  }
+  // WHEN it is said what some are called, before, between and behind these, and how large one is
+  ASSERT_TRUE(append_said(path, std::vector<Said>{{0, 0, "zero"}, {2, 100, ""}, {3, 0, "three"}, {4, 7, "four"}}).ok());
+  const Snapshot snapshot = read_snapshot_file(path).take();
+  // THEN they are, and the others as before
+  EXPECT_TRUE(snapshot.complete);
+  std::vector<std::string> texts;
+  for (Node node = 0; node < 5; ++node) texts.emplace_back(snapshot.text(node));
+  EXPECT_EQ(texts, (std::vector<std::string>{"zero", "old 1", "", "three", "four"}));
+  EXPECT_EQ(snapshot.size[2], 148U);
+  EXPECT_EQ(snapshot.size[4], 55U);
+  ASSERT_EQ(snapshot.buffers.size(), 1U);
+  EXPECT_EQ(snapshot.buffers[0].owner, 3U);
+  EXPECT_EQ(snapshot.buffers[0].size, 1000U);
+  // AND what is said of an object that is not there is damage, before which all is sound
+  ASSERT_TRUE(append_said(path, std::vector<Said>{{99, 1, "nobody"}}).ok());
+  const Snapshot damaged = read_snapshot_file(path).take();
+  EXPECT_FALSE(damaged.complete);
+  EXPECT_EQ(damaged.text(4), "four");
+  EXPECT_FALSE(append_said(path + ".missing", {}).ok());
+}
+
 TEST(Snapshot, APoolOrRegionThatCannotBeEndsIt) {
   for (const Pool& pool : {Pool{0x1000, 16, 5, 4, 0}, Pool{0x1000, 1U << 30U, 0, 4, 0}}) {
     SnapshotWriter writer;

@@ -249,4 +249,26 @@ Status SnapshotWriter::finish() {
   return system_error("cannot write " + path_, error_);
 }
 
+Status append_said(const std::string& path, std::span<const Said> said) {
+  std::string payload;
+  Node before = 0;
+  for (const Said& each : said) {
+    put_varint(payload, each.node - before);
+    before = each.node;
+    put_varint(payload, each.bytes);
+    put_bytes(payload, each.text);
+  }
+  std::string raw;
+  put_section(raw, Section::kSaid, payload);
+  const std::string chunk = make_chunk(raw, file::kCompressionLevel);
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.is_open()) return system_error("cannot open " + path, errno);
+  for (std::string_view left = chunk; !left.empty();) {
+    const ssize_t written = ::write(fd.get(), left.data(), left.size());
+    if (written < 0 && errno != EINTR) return system_error("cannot write " + path, errno);
+    if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return Ok{};
+}
+
 }  // namespace plimsoll::heap

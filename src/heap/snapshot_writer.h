@@ -132,4 +132,13 @@ class SnapshotWriter {
   std::uint64_t edges_ = 0, lost_edges_ = 0;
 };
 
+// What a function of the program said of an object: what it is called, or how many more bytes it has.
+struct Said {
+  Node node = 0;
+  std::uint64_t bytes = 0;
+  std::string text;  // empty: nothing
+};
+// Appends that to a snapshot that is finished; `said` in the order of nodes.
+Status append_said(const std::string& path, std::span<const Said> said);
+
 }  // namespace plimsoll::heap

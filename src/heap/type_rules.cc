@@ -75,11 +75,11 @@ std::vector<TypeRule> built_in_rules() {
   // holds each against buffers of known size.
   return {
       // mmap_object: data, size.
-      {"mmap.mmap", Reach::kInstances, {NativeMemory{0, 8}, {}}},
+      {"mmap.mmap", Reach::kInstances, {NativeMemory{0, 8}, {}, {}}},
       // CDataObject: b_ptr, b_needsfree, b_base, b_size.
-      {"_ctypes._CData", Reach::kInstances, {NativeMemory{0, 24, 1, 8}, {}}},
+      {"_ctypes._CData", Reach::kInstances, {NativeMemory{0, 24, 1, 8}, {}, {}}},
       // stringio: buf, pos, string_size, buf_size in characters of 4 bytes.
-      {"_io.StringIO", Reach::kInstances, {NativeMemory{0, 24, 4}, {}}},
+      {"_io.StringIO", Reach::kInstances, {NativeMemory{0, 24, 4}, {}, {}}},
   };
 }
 
@@ -115,6 +115,7 @@ Facets facets_of(std::span<const std::string> names, std::span<const TypeRule> r
       if (!matches_pattern(names[base], rule->classes)) continue;
       take(found.native, rule->facets.native);
       take(found.label, rule->facets.label);
+      take(found.asked, rule->facets.asked);
     }
   return found;
 }

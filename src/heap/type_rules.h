@@ -55,7 +55,8 @@ NativeExtent native_extent(const NativeMemory& native, Address object, std::uint
 // What one rule, or all rules of a class together, say.
 struct Facets {
   std::optional<NativeMemory> native;
-  std::optional<std::string> label;  // an attribute, a str or int, that tells objects of the class apart
+  std::optional<std::string> label;    // an attribute, a str or int, that tells objects of the class apart
+  std::optional<std::uint32_t> asked;  // the number of the function of the program's that tells more, after the walk
 };
 
 // Whom a rule is for.

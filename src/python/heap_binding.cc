@@ -18,6 +18,7 @@
 #include "heap/path_patterns.h"
 #include "heap/paths.h"
 #include "heap/snapshot_reader.h"
+#include "heap/snapshot_writer.h"
 #include "heap/survivors.h"
 #include "heap/views.h"
 #include "python/bindings.h"
@@ -84,8 +85,9 @@ nb::str text(std::string_view view) {
   return nb::steal<nb::str>(decoded);
 }
 
-// As Python gives a rule: classes, whether exactly these, the label's attribute, and (pointer, length, unit, owned).
-using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>>;
+// As Python gives a rule: classes, whether exactly these, the label's attribute, (pointer, length, unit, owned), and
+// the number of the function that is asked, or -1.
+using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>, std::int64_t>;
 
 // Or as people write them.
 using GivenRule = std::variant<RuleRow, std::string>;
@@ -99,6 +101,7 @@ heap::TypeRule rule_of(const RuleRow& row) {
     const auto offset = [&](std::size_t i) { return static_cast<std::uint64_t>(native[i]); };  // -1 is kNowhere
     rule.facets.native = heap::NativeMemory{offset(0), offset(1), offset(2), offset(3)};
   }
+  if (std::get<4>(row) >= 0) rule.facets.asked = static_cast<std::uint32_t>(std::get<4>(row));
   return rule;
 }
 
@@ -138,7 +141,19 @@ nb::dict as_dict(const CaptureStatistics& taken) {
 nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
                        const std::vector<GivenRule>& rules,
                        const std::vector<std::pair<std::string, std::string>>& meta) {
-  return as_dict(value_or_raise(capture_heap(path, options_of(with_values, hidden, rules, meta))));
+  std::vector<Asked> asked;
+  nb::dict result = as_dict(value_or_raise(capture_heap(path, options_of(with_values, hidden, rules, meta), asked)));
+  nb::list objects;
+  for (const Asked& each : asked) objects.append(nb::make_tuple(each.node, each.function, each.object));
+  result["asked"] = objects;
+  return result;
+}
+
+// What functions of the program said of objects: (node, bytes, text), in the order of nodes.
+void tell(const std::string& path, const std::vector<std::tuple<heap::Node, std::uint64_t, std::string>>& rows) {
+  std::vector<heap::Said> said;
+  for (const auto& [node, bytes, text] : rows) said.push_back({node, bytes, text});
+  check(heap::append_said(path, said));
 }
 
 std::shared_ptr<CaptureChild> start_child(const std::string& path, bool with_values, const nb::list& hidden,
@@ -354,6 +369,7 @@ nb::bytes exported(const HeapData& self, const std::string& path, const std::str
 void bind_heap(nb::module_& module) {
   module.def("heap_snapshot", &take_snapshot, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
              nb::arg("rules"), nb::arg("meta"));
+  module.def("heap_tell", &tell, nb::arg("path"), nb::arg("rows"));
   nb::class_<CaptureChild>(module, "HeapChild", "A child that takes a snapshot; see plimsoll.heap.snapshot.")
       .def_static("start", &start_child, nb::arg("path"), nb::kw_only(), nb::arg("values"), nb::arg("hidden"),
                   nb::arg("rules"), nb::arg("meta"))

@@ -106,6 +106,7 @@ class Capture {
   }
   [[nodiscard]] const CaptureStatistics& statistics() const { return statistics_; }
   HeapAllocations& allocations() { return allocations_; }
+  std::vector<Asked> take_asked() { return std::move(asked_); }
 
  private:
   void find(const std::vector<RootNode>& roots) {
@@ -150,7 +151,12 @@ class Capture {
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
     Recorder recorder(plans_, found_, hidden_, values_, generations_, pools, heap::pool_bytes(version), allocations_,
                       writer);
-    found_.for_each([&](Address address) { recorder.object(reinterpret_cast<PyObject*>(raw(address))); });
+    found_.for_each([&](Address address) {
+      auto* object = reinterpret_cast<PyObject*>(raw(address));
+      const auto& asked = plans_.of(Py_TYPE(object)).facets.asked;
+      if (asked) asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
+      recorder.object(object);
+    });
     writer.end_objects();
     const Node first_root = writer.node_count();
     for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);
@@ -178,6 +184,7 @@ class Capture {
   HeapAllocations allocations_{current_recording()};
   boost::unordered_flat_map<std::string, std::uint32_t> root_types_;
   CaptureStatistics statistics_;
+  std::vector<Asked> asked_;
 };
 
 std::vector<int> collector_thresholds(nanobind::module_& collector) {
@@ -223,6 +230,7 @@ class Preparation {
   void hold_allocations() { capture_->allocations().hold(); }
   void release_allocations() { capture_->allocations().release(); }
 
+  std::vector<Asked> take_asked() { return capture_->take_asked(); }
   // The snapshot, while the heap stands still.
   Result<CaptureStatistics> take() {
     PLIMSOLL_TRY(capture_->run(writer_));
@@ -287,12 +295,13 @@ class Preparation {
 
 }  // namespace
 
-Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options) {
+Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options, std::vector<Asked>& asked) {
   const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
   if (!preparation.ok()) return preparation.error();
   std::optional<Result<CaptureStatistics>> taken;
   run_alone([&] { taken = preparation.value()->take(); });
   if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
+  asked = preparation.value()->take_asked();
   return *taken;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "heap/snapshot.h"
 #include "heap/type_rules.h"
 
 namespace plimsoll::python {
@@ -19,6 +21,13 @@ namespace plimsoll::python {
 enum class Values : std::uint8_t {
   kRedacted,
   kShown,  // the beginning of each str and bytes, and numbers
+};
+
+// An object of which a function of the program's is asked after the walk. Owns a reference.
+struct Asked {
+  heap::Node node = 0;
+  std::uint32_t function = 0;  // Facets::asked
+  nanobind::object object;
 };
 
 // What a snapshot took.
@@ -41,7 +50,8 @@ struct CaptureOptions {
 
 // Writes all objects of this interpreter to `path`. The GIL is held throughout; without one, all other threads are
 // stopped.
-Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options);
+// `asked` gets the objects that rules want asked, which live until it is cleared.
+Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options, std::vector<Asked>& asked);
 
 // A snapshot that a forked child takes, of the heap as it was when it started, while the program goes on.
 class CaptureChild {

@@ -106,6 +106,43 @@ def test_a_rule_is_a_text_too(take: Any) -> None:
         plimsoll.heap.snapshot("never", rules=["app.Session: colour blue"])
 
 
+def test_objects_are_asked_after_the_walk(take: Any) -> None:
+    # GIVEN functions that say what objects are called, or what more they have
+    users = [Session(f"user {number}") for number in range(300)]
+    slotted, admin, other = Slotted(), Admin("bob"), Session("who says nothing")
+    asked = []
+
+    def ask(session: Any) -> "str | None":
+        asked.append(session)
+        return None if session is other else f"{session.name} of {len(users)}"
+
+    # WHEN
+    heap = take(rules=[Rule(Session, label="secret", ask=ask), Rule(Slotted, ask=lambda _: 5_000_000),
+                       Rule(Admin, ask=lambda admin: admin.name.upper())])
+    # THEN each was asked, once, by the most derived rule, and is called so; who says nothing is called by his label
+    assert all(heap.find(id(user)).text == f"{user.name} of 300" for user in users)
+    assert heap.find(id(admin)).text == "BOB" and heap.find(id(other)).text == "hunter2"
+    assert heap.find(id(slotted)).size == 5_000_000 + take().find(id(slotted)).size
+    assert len({id(each) for each in asked}) == len(asked) == 301
+    # and nothing else was lost
+    assert heap.find(id(Session)).text == f"{__name__}.Session"
+    assert Rule(Session, ask=ask)._classes() in str(Rule(Session, ask=ask))
+
+
+def test_a_function_that_fails_costs_its_words_only(take: Any, tmp_path: pathlib.Path) -> None:
+    # GIVEN
+    good, bad, none = Session("good"), Session("bad"), Session("none")
+    said = {"good": "fine", "none": object()}
+    # WHEN
+    with pytest.warns(RuntimeWarning, match=r"the rule for .*Session could not ask all of them: KeyError\('bad'\)"):
+        heap = take(rules=[Rule(Session, ask=lambda session: said[session.name])])
+    # THEN
+    assert [heap.find(id(each)).text for each in (good, bad, none)] == ["fine", "", ""]
+    # and a child, in which nothing of the program may run, does not ask
+    plimsoll.heap.fork_snapshot(tmp_path / "child.heap", rules=[Rule(Session, ask=lambda _: "never")]).wait()
+    assert plimsoll.heap.open(tmp_path / "child.heap").find(id(good)).text == ""
+
+
 def test_libraries_bring_rules_through_entry_points(take: Any, tmp_path: pathlib.Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     # GIVEN a library in use with a rule, one whose rules are broken, and one that is not in use
