@@ -226,7 +226,7 @@ def test_memory_that_two_objects_own_counts_once(take: Any) -> None:
     (of_array,), (of_view,) = ([each for _, each in heap.find(id(owner)).referents() if each.type == "[buffer]"]
                                for owner in (array, view))
     assert of_view.number != of_array.number and of_view.text == of_array.text
-    assert of_array.size <= 400_000 and of_view.size <= 100_000 and heap.find(id(array)).size < 1000
+    assert of_array.size <= 400_000 and of_view.size <= 100_000 and heap.find(id(array)).size < 5000  # of its pages
 
 
 @pytest.mark.any_version
