@@ -55,7 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   heap::SnapshotWriter writer;
   const auto values = data[1] % 4 < 2 ? heap::ImageValues::kShown : heap::ImageValues::kRedacted;
   // The class of code objects is wherever its class is that of classes: here, at the class of classes itself.
-  const heap::ImageFacts facts{{{kStart, 1U << 20U, 1U << 20U, true, false, ""}}};
+  static const std::vector<heap::TypeRule> rules = heap::parse_rules("*: label name, native 0 8").take();
+  const heap::ImageFacts facts{{{kStart, 1U << 20U, 1U << 20U, true, false, ""}}, rules};
   (void)heap::capture_image(view, {Address{kRuntime}, Address{kTypeType}}, values, facts, writer);
   return 0;
 }

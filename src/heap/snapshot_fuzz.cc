@@ -5,6 +5,7 @@
 
 #include "base/chunk.h"
 #include "heap/dominators.h"
+#include "heap/memory_view.h"
 #include "heap/paths.h"
 #include "heap/snapshot_format.h"
 #include "heap/snapshot_reader.h"
@@ -29,8 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     {ViewStage::Kind::kParts, {}},
                     {ViewStage::Kind::kModule, {}},
                     {ViewStage::Kind::kRules, {{"a*", {"*"}}, {"*", {"b"}}}}};
+    const Snapshot all = with_memory(heap);
+    if (dominator_tree(all.graph, all.root()).order.size() != all.type.size()) __builtin_trap();
     const Snapshot seen = seen_as(heap, view);
-    if (seen.type.size() > heap.type.size() || seen.graph.size() != seen.type.size()) __builtin_trap();
+    if (seen.type.size() > all.type.size() || seen.graph.size() != seen.type.size()) __builtin_trap();
     for (const Suspect& suspect : suspects(seen, dominance(seen), 0.1))
       if (suspect.node != kNoNode) (void)describe(seen, suspect.node);
     for (const auto& path : paths_to(heap.graph, heap.root(), 0, 3))
