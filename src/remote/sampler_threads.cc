@@ -1,5 +1,6 @@
 // remote/sampler_threads.cc: which threads there are, and in which interpreter each is.
 #include <algorithm>
+#include <iterator>
 
 #include "base/clock.h"
 #include "remote/sampler.h"
@@ -100,24 +101,25 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
 
 ThreadState Sampler::current_state(const Thread& thread) const {
   if (thread.states.size() == 1) return thread.state;
-  // The state of a thread that is being made is its maker's for a moment.
-  std::vector<ThreadState> states;
-  for (const ThreadState& state : thread.states) {
+  // The state of a thread that is being made is its maker's for a moment: until it runs, before it has a frame or the
+  // lock. So whose it is is asked again when that has been seen.
+  const auto is_its_own = [&](const ThreadState& state) {
     std::uint64_t pthread = 0;
-    if (memory_.load(offset_by(state.address, target_.layout.tstate.thread_id), pthread) && pthread == state.pthread)
-      states.push_back(state);
-  }
+    return memory_.load(offset_by(state.address, target_.layout.tstate.thread_id), pthread) && pthread == state.pthread;
+  };
+  std::vector<ThreadState> states;
+  std::copy_if(thread.states.begin(), thread.states.end(), std::back_inserter(states), is_its_own);
   if (states.empty()) return thread.state;
   // Up to 3.11 a thread takes the lock along from one interpreter into the other, and it stays the first one's.
   const bool locks_tell = target_.layout.gil.in_runtime == cpython::kNoField;
   if (locks_tell)
     for (const ThreadState& state : states)
-      if (holds_gil(memory_, target_.layout, target_.runtime, state)) return state;
+      if (holds_gil(memory_, target_.layout, target_.runtime, state) && is_its_own(state)) return state;
   // Else it has given the lock up, to wait or to work without it. Interpreters are entered from older ones, as a rule.
   for (const ThreadState& state : states) {
     Address frame{};
     if ((!locks_tell || was_last_in_gil(memory_, target_.layout, target_.runtime, state)) &&
-        cpython::current_frame(memory_, target_.layout, state.address, frame) && !is_null(frame))
+        cpython::current_frame(memory_, target_.layout, state.address, frame) && !is_null(frame) && is_its_own(state))
       return state;
   }
   const auto is_before = [&](const ThreadState& state) { return state.address == thread.state.address; };
