@@ -122,7 +122,7 @@ install_on_host() {
     done
     ((${#known[@]})) || return 0
     say "installing on the host: ${known[*]}"
-    DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${known[@]}"
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${known[@]}"
 }
 
 # The mirror the host's apt uses for Debian itself, if debootstrap can use it.

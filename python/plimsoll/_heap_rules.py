@@ -39,14 +39,14 @@ class Rule:
     native: Optional[Native] = None
     #: Of this very class only, not of its subclasses.
     exactly: bool = False
-    #: Called with each object of the class after the walk, in the program: the one thing of a rule that runs code, and
-    #: so holds in :func:`plimsoll.heap.snapshot` alone. A str is what the object is called, in place of the label; an
-    #: int is how many bytes more it has, somewhere; None is nothing.
-    ask: "Optional[Callable[[Any], Union[str, int, None]]]" = None
 
     #: In views (:meth:`Heap.view`): what objects of the class take into themselves: attributes by name, or ``"*"``, all
     #: that only they keep alive.
     parts: "Sequence[str]" = ()
+    #: Called with each object of the class after the walk, in the program: the one thing of a rule that runs code, and
+    #: so holds in :func:`plimsoll.heap.snapshot` alone. A str is what the object is called, in place of the label; an
+    #: int is how many bytes more it has, somewhere; None is nothing.
+    ask: "Optional[Callable[[Any], Union[str, int, None]]]" = None
 
     def _classes(self) -> str:
         if not isinstance(self.classes, type):
@@ -73,6 +73,6 @@ class Rule:
         native = self.native
         numbers = [] if native is None else [native.pointer, native.length, native.unit,
                                              -1 if native.owned is None else native.owned]
-        if any(number < 0 for number in numbers[:3]):
+        if any(offset < 0 for offset in numbers[:3]):
             raise ValueError(f"a rule for {classes}: an offset is less than 0")
         return classes, self.exactly, self.label, numbers, number if self.ask is not None else -1

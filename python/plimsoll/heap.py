@@ -130,12 +130,13 @@ def _all_rules(given: "Sequence[Union[Rule, str]]") -> "list[Union[Rule, str]]":
 
 def _ask(path: str, rules: "Sequence[Union[Rule, str]]", objects: "list[tuple[int, int, Any]]") -> None:
     """Calls what rules have to be called with each object, and adds to the snapshot what that says."""
+    asks = {number: (rule._classes(), rule.ask) for number, rule in enumerate(rules)
+            if isinstance(rule, Rule) and rule.ask is not None}
     rows: "list[tuple[int, int, str]]" = []
     failed: "dict[int, Exception]" = {}
     for node, number, target in objects:
-        rule = rules[number]
         try:
-            said = rule.ask(target) if isinstance(rule, Rule) and rule.ask is not None else None
+            said = asks[number][1](target)
             if isinstance(said, str):
                 rows.append((node, 0, said[:_LONGEST_NAME]))
             elif said is not None:
@@ -145,12 +146,8 @@ def _ask(path: str, rules: "Sequence[Union[Rule, str]]", objects: "list[tuple[in
     if rows:
         _core.heap_tell(path, rows)
     for number, cause in failed.items():
-        warnings.warn(f"the rule for {_classes(rules[number])} could not ask all of them: {cause!r}", RuntimeWarning,
-                      stacklevel=4)
-
-
-def _classes(rule: "Union[Rule, str]") -> str:
-    return rule._classes() if isinstance(rule, Rule) else rule
+        warnings.warn(f"the rule for {asks[number][0]} could not ask all of them: {cause!r}", RuntimeWarning,
+                      stacklevel=3)
 
 
 def _options(values: bool, all_rules: "Sequence[Union[Rule, str]]") -> "dict[str, Any]":

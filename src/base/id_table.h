@@ -31,12 +31,14 @@ class IdTable {
     const Page* page = page_of(id);
     return page != nullptr && page->is_known[id.index() % kPageRows] ? &page->rows[id.index() % kPageRows] : nullptr;
   }
-  void forget(IdType id) {
-    if (find(id) == nullptr) return;
+  // Whether it was known.
+  bool forget(IdType id) {
+    if (find(id) == nullptr) return false;
     Page& page = *pages_[id.index() / kPageRows];
     page.rows[id.index() % kPageRows] = T{};
     page.is_known.reset(id.index() % kPageRows);
     if (page.is_known.none()) pages_[id.index() / kPageRows].reset();
+    return true;
   }
   void clear() { pages_.clear(); }
   [[nodiscard]] std::size_t pages_in_memory() const {

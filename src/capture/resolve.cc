@@ -208,11 +208,8 @@ cpython::Location Resolver::location_of(const CodeRegistry::Entry& entry, std::i
 
 void Resolver::forget_deaths_before(std::int64_t time_ns) {
   if (tags_ != nullptr) tags_->forget_deaths_before(time_ns);
-  for (const CodeId id : registry_.forget_deaths_before(time_ns)) {
-    if (known_.find(id) == nullptr) continue;
-    known_.forget(id);
-    sink_.forget_code(id);
-  }
+  for (const CodeId id : registry_.forget_deaths_before(time_ns))
+    if (known_.forget(id)) sink_.forget_code(id);
 }
 
 }  // namespace plimsoll::capture

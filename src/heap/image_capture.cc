@@ -190,8 +190,7 @@ class Recorder {
     writer_.begin_node(type->number, size.total(), types_.reference_count(object), object);
     writer_.generation(generation_of(object, *type));
     hash_content(object, *type);
-    if (const NativeExtent native = native_memory_of(view_, object, *type); native.size != 0)
-      writer_.buffer(native.start, native.size);
+    if (size.native.size != 0) writer_.buffer(size.native.start, size.native.size);
     edges_.visit(object, *type);
     if (const std::string text = text_.of(object, *type); !text.empty()) writer_.text(text);
     writer_.end_node();

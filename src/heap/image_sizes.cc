@@ -121,8 +121,6 @@ Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
   return {basic.own + (type.item_size == 0 ? 0 : times(view.item_count(object), type.item_size)), 0};
 }
 
-}  // namespace
-
 NativeExtent native_memory_of(const ImageView& view, Address object, const ImageType& type) {
   if (!type.facets.native) return {};
   constexpr std::uint64_t kHead = 16;
@@ -132,6 +130,8 @@ NativeExtent native_memory_of(const ImageView& view, Address object, const Image
       [&](std::uint64_t offset) { return view.number<std::uint32_t>(object, offset); });
 }
 
+}  // namespace
+
 ObjectSize size_of(const ImageView& view, Address object, const ImageType& type) {
   ObjectSize size;
   const Blocks blocks = blocks_of(view, object, type);
@@ -140,7 +140,8 @@ ObjectSize size_of(const ImageView& view, Address object, const ImageType& type)
   size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
   size.add_block(block_of(blocks.rest));
   size.add_block(block_of(attributes.block_bytes));
-  size.large += block_of(native_memory_of(view, object, type).size);
+  size.native = native_memory_of(view, object, type);
+  size.large += block_of(size.native.size);
   return size;
 }
 

@@ -144,7 +144,5 @@ KeptDicts find_kept_dicts(const ImageView& view, ImageTypes& types, Address inte
 
 // Bytes of memory that the object takes, as python/type_plan.h's size_of counts them.
 ObjectSize size_of(const ImageView& view, Address object, const ImageType& type);
-// What of that is outside Python, as a rule says.
-NativeExtent native_memory_of(const ImageView& view, Address object, const ImageType& type);
 
 }  // namespace plimsoll::heap

@@ -1,20 +1,15 @@
 #include "heap/memory_view.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string>
 
+#include "base/hexadecimal.h"
 #include "heap/buffers.h"
 #include "heap/resident.h"
 
 namespace plimsoll::heap {
 namespace {
-
-std::string hexadecimal(std::uint64_t number) {
-  char digits[16];
-  return "0x" + std::string(digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr);
-}
 
 class MemoryView {
  public:

@@ -31,11 +31,17 @@ constexpr std::uint64_t block_of(std::uint64_t bytes, Allocator allocator) {
   return (bytes + 8 + 15) / 16 * 16;
 }
 
+// Memory outside Python that an object owns, where it is known at which address.
+struct NativeExtent {
+  std::uint64_t start = 0, size = 0;
+};
+
 // Bytes of blocks, each rounded up as its allocator does.
 struct ObjectSize {
   std::uint64_t own = 0;    // the object with what stands in front of it
   std::uint64_t small = 0;  // other blocks of the small-object allocator's
   std::uint64_t large = 0;  // other blocks of the system's, and other memory outside Python
+  NativeExtent native{};    // what of `large` that is, as a rule says
   void add_block(std::uint64_t bytes) { (bytes <= kLargestSmallBlock ? small : large) += bytes; }
   [[nodiscard]] std::uint64_t total() const { return own + small + large; }
 };

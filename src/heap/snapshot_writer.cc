@@ -25,6 +25,16 @@ void put_section(std::string& out, Section kind, std::string_view payload) {
   put_bytes(out, payload);
 }
 
+// The errno of what failed, or 0.
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
@@ -183,11 +193,7 @@ void SnapshotWriter::write(std::string_view bytes) {
     bytes_ += bytes;
     return;
   }
-  while (!bytes.empty() && error_ == 0) {
-    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error_ = errno;
-  }
+  if (error_ == 0) error_ = write_all(fd_.get(), bytes);
 }
 
 void SnapshotWriter::add_class(std::uint32_t type, Node object) {
@@ -260,14 +266,10 @@ Status append_said(const std::string& path, std::span<const Said> said) {
   }
   std::string raw;
   put_section(raw, Section::kSaid, payload);
-  const std::string chunk = make_chunk(raw, file::kCompressionLevel);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.is_open()) return system_error("cannot open " + path, errno);
-  for (std::string_view left = chunk; !left.empty();) {
-    const ssize_t written = ::write(fd.get(), left.data(), left.size());
-    if (written < 0 && errno != EINTR) return system_error("cannot write " + path, errno);
-    if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const int error = write_all(fd.get(), make_chunk(raw, file::kCompressionLevel)); error != 0)
+    return system_error("cannot write " + path, error);
   return Ok{};
 }
 

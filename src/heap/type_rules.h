@@ -28,11 +28,6 @@ struct NativeMemory {
   std::uint64_t owned = kNowhere;  // where an int says that it is the object's own; else it always is
 };
 
-// Memory that an object owns.
-struct NativeExtent {
-  std::uint64_t start = 0, size = 0;
-};
-
 // Where an object of `size` bytes, `head` of them PyObject_HEAD, says that its memory is; of no bytes if that cannot
 // be. `word` reads 64 bits at an offset of the object, and `number` 32.
 template <typename Word, typename Number>

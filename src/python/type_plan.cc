@@ -159,6 +159,8 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   return plan;
 }
 
+namespace {
+
 heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
   if (!plan.facets.native) return {};
   const auto at = [&](auto type, std::uint64_t offset) {
@@ -169,6 +171,8 @@ heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
       [&](std::uint64_t offset) { return at(std::uint64_t{}, offset); },
       [&](std::uint64_t offset) { return at(std::uint32_t{}, offset); });
 }
+
+}  // namespace
 
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   heap::ObjectSize size;
@@ -181,7 +185,8 @@ heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   }
   size.own = block_of(own);
   size.add_block(block_of(blocks.rest));
-  size.large += block_of(native_memory_of(object, plan).size);
+  size.native = native_memory_of(object, plan);
+  size.large += block_of(size.native.size);
   return size;
 }
 

@@ -83,8 +83,6 @@ class TypePlans {
 // Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in
 // front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan);
-// What of that is outside Python, as a rule says.
-heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan);
 
 // "collections.OrderedDict", "app.Outer.Inner", "list".
 std::string name_of(PyTypeObject* type);

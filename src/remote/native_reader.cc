@@ -113,9 +113,11 @@ NativeReader::Look NativeReader::read_stopped(Tid tid, const os::ThreadProbe& pr
   const std::optional<os::Schedule> schedule = probe.schedule();
   if (found && schedule) {
     look.schedule = *schedule;
-    native::Registers registers{found->pc, {}};
-    std::copy(found->value.begin(), found->value.end(), registers.value.begin());
-    if (has_native_) copy_stack(registers, native::Known::kAll);
+    if (has_native_) {
+      native::Registers registers{found->pc, {}};
+      std::copy(found->value.begin(), found->value.end(), registers.value.begin());
+      copy_stack(registers, native::Known::kAll);
+    }
     look.outcome = read_python(Standing{&probe, *schedule}, thread_state, python, look);
   } else {
     look.outcome = Outcome::kEnded;
