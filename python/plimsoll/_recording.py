@@ -36,6 +36,7 @@ class Options:
     rss_interval_s: float = 0.1
     alloc_bytes: int = 0  # mean distance of sampled allocations; 0 = they are not sampled
     alloc_exact: bool = False  # all allocations are recorded
+    alloc_events: bool = False  # likewise, one by one
     native_memory: bool = False  # those by malloc, too
     native: bool = False
     sources: bool = True
@@ -48,6 +49,10 @@ class Options:
             if name not in Options.__annotations__:
                 raise TypeError(f"no option {name!r}")
             setattr(self, name, value)
+
+    @property
+    def has_all_allocations(self) -> bool:
+        return self.alloc_exact or self.alloc_events
 
     def with_values(self, **values: Any) -> Options:
         """A copy in which some differ."""
@@ -112,8 +117,8 @@ def _make(options: Options) -> _core.Recording:
             path=options.path, rate_hz=options.rate_hz, mode=options.mode, engine=options.engine,
             safe_mode=options.safe_mode, max_overhead=options.max_overhead, memory_mb=options.memory_mb,
             max_depth=options.max_depth, duration_s=options.duration_s, rss_interval_s=options.rss_interval_s,
-            alloc_bytes=options.alloc_bytes, alloc_exact=options.alloc_exact,
-            native_memory=options.native_memory, native=options.native,
+            alloc_bytes=options.alloc_bytes, alloc_exact=options.has_all_allocations,
+            alloc_events=options.alloc_events, native_memory=options.native_memory, native=options.native,
             known_task=known_task.facts if known_task else None, sources=options.sources,
             meta=[("plimsoll", _core.version), *_session_facts.facts()], process_name=_session_facts.process_name())
     finally:
@@ -154,7 +159,7 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _mark_collections(now)
-    if now.options.native_memory or (now.options.native and now.options.alloc_exact):
+    if now.options.native_memory or (now.options.native and now.options.has_all_allocations):
         _wrap_loading(now)
     if now.options.tasks:
         from plimsoll import _tasks
@@ -190,6 +195,7 @@ def _wrap_exit() -> None:
 
     _exit.__doc__ = exit_now.__doc__
     _exit.__module__ = exit_now.__module__
+    _exit.__qualname__ = exit_now.__qualname__  # so that pickle finds it by its name
     os._exit = posix._exit = _exit  # type: ignore[assignment]
 
 

@@ -7,6 +7,8 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include "memory/reader.h"
 
@@ -162,6 +164,94 @@ TEST(FaultGuard, ComesBackToTheFrontAfterTheProgramInstalledAnotherHandler) {
   std::uint64_t word = 0;
   EXPECT_FALSE(LocalReader{}.load(Address{8}, word));
   ASSERT_EQ(::sigaction(SIGSEGV, &ours, nullptr), 0);
+}
+
+// Puts the guard in front of an action, in a process that is to die.
+void guard_over(const struct sigaction& action) {
+  ::sigaction(SIGSEGV, &action, nullptr);
+  if (!FaultGuard::ensure_installed().ok()) std::exit(2);
+}
+struct sigaction action_of(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  return action;
+}
+void touch_nothing() {
+  const HalfMapping mapping;
+  *reinterpret_cast<volatile char*>(raw(mapping.at(4096))) = 1;
+}
+bool is_enabled = false;
+void handler_that_may_be_disabled(int) {
+  if (is_enabled) std::_Exit(3);
+}
+
+TEST(FaultGuardDeathTest, ASignalThatIsSentHasTheEffectThatItHasWithoutUs) {
+  EXPECT_EXIT((guard_over(action_of(SIG_DFL)), ::raise(SIGSEGV), std::_Exit(0)), ::testing::KilledBySignal(SIGSEGV),
+              "");
+  EXPECT_EXIT((guard_over(action_of(SIG_IGN)), ::raise(SIGSEGV), std::_Exit(0)), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT((guard_over(action_of([](int) { std::_Exit(5); })), ::raise(SIGSEGV)), ::testing::ExitedWithCode(5), "");
+}
+
+TEST(FaultGuardDeathTest, AFaultIsTheEndAfterAHandlerThatWasPutOverOursHasGone) {
+  // GIVEN a handler that is put over ours, and finds ours in front of it again; as faulthandler.enable() does
+  const auto come_and_go = [](int times) {
+    guard_over(action_of(SIG_DFL));
+    for (int i = 0; i < times; ++i) {
+      struct sigaction found {};
+      const struct sigaction theirs = action_of(handler_that_may_be_disabled);
+      ::sigaction(SIGSEGV, &theirs, &found);
+      if (!FaultGuard::ensure_installed().ok()) std::exit(2);
+      // WHEN it goes, it puts back what it had found, and does nothing from then on
+      ::sigaction(SIGSEGV, &found, nullptr);
+      if (!FaultGuard::ensure_installed().ok()) std::exit(2);
+    }
+    std::uint64_t word = 0;
+    if (LocalReader{}.load(Address{8}, word)) std::exit(2);
+    touch_nothing();
+  };
+  // THEN a fault is the program's end, once or a hundred times after
+  EXPECT_EXIT(come_and_go(1), ::testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(come_and_go(100), ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+struct sigaction found_by_a_stranger {};
+void handler_that_puts_back_and_sends_on(int signal) {
+  ::sigaction(signal, &found_by_a_stranger, nullptr);
+  ::raise(signal);
+}
+
+TEST(FaultGuardDeathTest, AGuardedLoadSurvivesAHandlerThatWasPutOverOursAMomentAgo) {
+  // GIVEN a handler over ours that does as faulthandler does
+  const auto load = [] {
+    guard_over(action_of(SIG_DFL));
+    const struct sigaction theirs = action_of(handler_that_puts_back_and_sends_on);
+    ::sigaction(SIGSEGV, &theirs, &found_by_a_stranger);
+    // WHEN it is met by a guarded load THEN that has an answer
+    std::uint64_t word = 0;
+    const bool is_there = LocalReader{}.load(Address{8}, word);
+    std::fputs(is_there ? "read nothing" : "survived", stderr);
+    // AND what the program sends itself from then on is not taken for that
+    ::raise(SIGSEGV);
+    std::_Exit(5);
+  };
+  EXPECT_EXIT(load(), ::testing::KilledBySignal(SIGSEGV), "survived");
+}
+
+TEST(FaultGuardDeathTest, AHandlerThatIsThereIsAskedHoweverManyThereWere) {
+  // GIVEN more handlers, one over the other, than there are places for ours between them
+  const auto pile = [] {
+    guard_over(action_of(SIG_DFL));
+    for (int i = 0; i < 20; ++i) {
+      struct sigaction theirs = action_of(handler_that_may_be_disabled);
+      theirs.sa_flags = i % 2 == 0 ? SA_NODEFER : SA_RESTART;
+      ::sigaction(SIGSEGV, &theirs, nullptr);
+      if (!FaultGuard::ensure_installed().ok()) std::exit(2);
+    }
+    is_enabled = true;
+    touch_nothing();
+  };
+  // WHEN there is a fault THEN the last one has it
+  EXPECT_EXIT(pile(), ::testing::ExitedWithCode(3), "");
 }
 
 }  // namespace

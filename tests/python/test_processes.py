@@ -273,6 +273,29 @@ def test_a_crash_without_faulthandler_is_a_plain_crash(tmp_path: pathlib.Path, p
     assert finished.own_err == ""
 
 
+def test_faulthandler_that_was_disabled_leaves_a_plain_crash(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that has switched faulthandler on for a while, in which ours came to stand in front of it
+    script = program(BURN + "import ctypes, faulthandler\n"
+                     "faulthandler.enable()\nburn(1.3)\nfaulthandler.disable()\nctypes.string_at(8)\n")
+    # WHEN it crashes THEN it dies, and faulthandler says nothing
+    finished = harness.plimsoll_run(script, options=["-o", tmp_path / "o.plim"])
+    assert finished.code == harness.death_by(signal.SIGSEGV)
+    assert finished.own_err == ""
+
+
+def test_a_crash_that_a_program_sends_itself(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\nprint('not reached')\n")
+    finished = harness.plimsoll_run(script, options=["-o", tmp_path / "o.plim"])
+    assert finished.code == harness.death_by(signal.SIGSEGV)
+    assert finished.out == ""
+
+
+def test_what_is_wrapped_can_be_pickled(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that hands os._exit to a worker, as tests of process pools do
+    script = program("import os, pickle\nassert pickle.loads(pickle.dumps(os._exit)) is os._exit\nprint('done')\n")
+    assert harness.record(tmp_path, script).finished.out == "done\n"
+
+
 @pytest.mark.any_version
 def test_duration_ends_the_recording_not_the_program(tmp_path: pathlib.Path, program: Write) -> None:
     recorded = harness.record(tmp_path, program(BURN + "def work(): burn(1.5)\nwork()\nprint('to the end')\n"),
