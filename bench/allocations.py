@@ -73,7 +73,8 @@ def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, lis
     for distance in distances:
         found[f"--alloc={distance}"] = [*plimsoll, f"--alloc={distance}"]
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        found["--alloc=exact"] = [*plimsoll, "--alloc=exact"]
+        for way in ("exact", "events"):
+            found[f"--alloc={way}"] = [*plimsoll, f"--alloc={way}"]
     if memray:
         run = [python, "-m", "memray", "run", "-q", "-f", "-o", os.path.join(directory, "bench.memray")]
         found["memray"] = run

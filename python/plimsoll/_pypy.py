@@ -29,7 +29,7 @@ _TRAILER_BYTES = 1 + 24
 #: What each setting that this recorder has nothing for is called, and what it is if nobody has set it.
 _NOT_HERE = {"engine": ("--engine", "auto"), "safe_mode": ("--safe-mode", ""), "max_overhead": ("--max-overhead", "0"),
              "duration_s": ("--duration", "0"), "tasks": ("--tasks", ""), "alloc_exact": ("--alloc=exact", ""),
-             "native_memory": ("--native-memory", ""),
+             "alloc_events": ("--alloc=events", ""), "native_memory": ("--native-memory", ""),
              "max_depth": ("--max-depth", "2048"), "memory_mb": ("--memory-limit", "16")}
 
 

@@ -79,6 +79,7 @@ class Profiler:
     :param memory_mb: memory budget of the profiler's buffers.
     :param alloc_bytes: sample allocations, too: one in so many bytes on average. 0 samples none.
     :param alloc_exact: record all allocations, by stack, and what becomes of them. Instead of ``alloc_bytes``.
+    :param alloc_events: likewise, one by one: so it is known how long each block lived, and the file grows with them.
     :param native_memory: with either of these, also what malloc and its kin give out, called by whatever library:
         NumPy's arrays, for example.
     :param native: record machine code, too: which C functions Python code spends its time in, down to the libraries'.
@@ -92,24 +93,27 @@ class Profiler:
 
     def __init__(self, path: Optional[PathLike] = None, *, rate_hz: float = 1000.0, mode: str = "cpu",
                  engine: str = "auto", safe_mode: bool = False, max_overhead: float = 0.0, memory_mb: int = 16,
-                 alloc_bytes: int = 0, alloc_exact: bool = False, native_memory: bool = False,
-                 native: bool = False, max_depth: int = 2048,
+                 alloc_bytes: int = 0, alloc_exact: bool = False, alloc_events: bool = False,
+                 native_memory: bool = False, native: bool = False, max_depth: int = 2048,
                  sources: bool = True,
                  tasks: bool = False, after_fork: str = "stop") -> None:
         if after_fork not in ("stop", "follow"):
             raise ValueError(f"after_fork must be 'stop' or 'follow', not {after_fork!r}")
         if not 0 <= max_overhead <= 1:
             raise ValueError(f"max_overhead is a part of the CPU time, 0 to 1, not {max_overhead!r}")
-        if alloc_exact and alloc_bytes != 0:
-            raise ValueError("alloc_exact records all allocations: alloc_bytes samples them")
+        has_all = alloc_exact or alloc_events
+        if has_all and alloc_bytes != 0:
+            raise ValueError("alloc_exact and alloc_events record all allocations: alloc_bytes samples them")
         if alloc_bytes != 0 and not 64 <= alloc_bytes <= 1 << 32:
             raise ValueError(f"alloc_bytes is from 64 to 4 GiB, or 0, not {alloc_bytes!r}")
-        if native_memory and not alloc_exact and alloc_bytes == 0:
-            raise ValueError("native_memory needs alloc_bytes or alloc_exact: how are allocations to be recorded?")
+        if native_memory and not has_all and alloc_bytes == 0:
+            raise ValueError("native_memory needs alloc_bytes, alloc_exact or alloc_events: how are allocations to be "
+                             "recorded?")
         self._path = None if path is None else os.fspath(path)
         self._options: dict[str, Any] = dict(rate_hz=rate_hz, mode=mode, engine=engine, safe_mode=safe_mode,
                                              max_overhead=max_overhead, memory_mb=memory_mb, max_depth=max_depth,
                                              alloc_bytes=alloc_bytes, alloc_exact=alloc_exact,
+                                             alloc_events=alloc_events,
                                              native_memory=native_memory, native=native,
                                              sources=sources,
                                              tasks=tasks, after_fork=after_fork)

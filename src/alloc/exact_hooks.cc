@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 
 #include "alloc/block_map.h"
 #include "alloc/patched_malloc.h"
+#include "base/clock.h"
 #include "base/inside.h"
 
 namespace plimsoll::alloc {
@@ -38,11 +40,14 @@ struct Exact {
   std::mutex mutex;                         // guards what follows if so; else the GIL does
   int pauses = 0;
   BlockMap blocks;
-  std::unique_ptr<Ledger> ledger;
-  boost::unordered_flat_map<std::uintptr_t, Ledger::Token> raw_blocks;
+  std::unique_ptr<Ledger> ledger;  // one of these two
+  std::unique_ptr<EventLog> log;
+  BlockBooks* books = nullptr;  // which is this
+  boost::unordered_flat_map<std::uintptr_t, BlockBooks::Token> raw_blocks;
   std::mutex events_mutex;  // guards events; after `mutex`
   std::vector<RawEvent> events;
-  std::atomic<int> raw_callers{0};  // threads that turn to the taker without the GIL
+  std::atomic<int> raw_callers{0};             // threads that turn to the taker without the GIL
+  std::atomic<std::int64_t> waiting_words{0};  // logged, and not dealt with
 };
 
 // As with sampling_hooks: in static memory, made at first use, never destroyed.
@@ -82,15 +87,15 @@ Allocator& original(Domain domain) { return exact->original[static_cast<std::siz
 ExactTaker* taker_now() { return exact->taker.load(std::memory_order_relaxed); }
 
 void book_raw(std::uint32_t stack, void* at, std::size_t size) {
-  const Ledger::Token token = exact->ledger->allocated(stack, Domain::kRaw, at, size);
+  const BlockBooks::Token token = exact->books->allocated(stack, Domain::kRaw, at, size);
   exact->raw_blocks[reinterpret_cast<std::uintptr_t>(at)] = token;
 }
 
 // The block's token, which is forgotten; 0 if it is not known.
-Ledger::Token take_raw(void* at) {
+BlockBooks::Token take_raw(void* at) {
   const auto found = exact->raw_blocks.find(reinterpret_cast<std::uintptr_t>(at));
   if (found == exact->raw_blocks.end()) return 0;
-  const Ledger::Token token = found->second;
+  const BlockBooks::Token token = found->second;
   exact->raw_blocks.erase(found);
   return token;
 }
@@ -104,8 +109,8 @@ void book_events() {
   for (const RawEvent& event : events) {
     if (event.stack != 0) {
       book_raw(event.stack, event.at, event.size);
-    } else if (const Ledger::Token token = take_raw(event.at); token != 0) {
-      exact->ledger->ended(token, event.at, Fate::kFreed);
+    } else if (const BlockBooks::Token token = take_raw(event.at); token != 0) {
+      exact->books->ended(token, event.at, Fate::kFreed);
     }
   }
 }
@@ -113,6 +118,11 @@ void book_events() {
 enum class Epoch { kAnother, kLast };
 
 void close_epoch(ExactTaker& taker, Epoch which) {
+  if (exact->log != nullptr) {
+    EventBatch batch = exact->log->take();
+    exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
+    return taker.logged(std::move(batch));
+  }
   // The last number is for the last epoch, however long that becomes.
   if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
   const std::uint8_t epoch = exact->ledger->epoch();
@@ -137,24 +147,43 @@ bool begin(ExactTaker* taker) {
 
 // ---- objects and memory ----
 
-void book(Domain domain, void* at, std::size_t size) noexcept {
+// What was logged is dealt with more slowly than the program allocates. Without the books, which whoever deals with it
+// may need.
+constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24U;  // words: 64 MB
+[[gnu::noinline]] void wait_for_room() {
+  constexpr std::int64_t kLongest = 1'000'000'000;
+  constexpr timespec kMoment = timespec_of(500'000);
+  const std::int64_t began_ns = monotonic_ns();
+  while (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) {
+    if (monotonic_ns() - began_ns > kLongest) return exact->waiting_words.store(0);
+    ::nanosleep(&kMoment, nullptr);
+  }
+}
+
+void book_held(Domain domain, void* at, std::size_t size) noexcept {
   const Books books;
   ExactTaker* taker = taker_now();
   try {
     if (!begin(taker) || exact->pauses > 0) return;
-    const Ledger::Token token = exact->ledger->allocated(taker->stack(), domain, at, size);
+    const BlockBooks::Token token = exact->books->allocated(taker->stack(), domain, at, size);
     if (exact->blocks.set(at, token)) [[likely]]
       return;
-    exact->ledger->ended(token, at, Fate::kMoved);
+    exact->books->ended(token, at, Fate::kMoved);
     taker->lost();
   } catch (const std::bad_alloc&) {
     taker->lost();
   }
 }
 
-void end(Ledger::Token token, void* at, Fate fate) noexcept {
+void book(Domain domain, void* at, std::size_t size) noexcept {
+  book_held(domain, at, size);
+  if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
+    wait_for_room();
+}
+
+void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
   try {
-    exact->ledger->ended(token, at, fate);
+    exact->books->ended(token, at, fate);
   } catch (const std::bad_alloc&) {
     taker_now()->lost();
   }
@@ -238,7 +267,7 @@ void raw_ended(ExactTaker& taker, void* at, Fate fate) noexcept {
     if (!has_books(taker)) return put_down(taker, {at, 0, 0});
     const Books books;
     begin(&taker);
-    if (const Ledger::Token token = take_raw(at); token != 0) exact->ledger->ended(token, at, fate);
+    if (const BlockBooks::Token token = take_raw(at); token != 0) exact->books->ended(token, at, fate);
   } catch (const std::bad_alloc&) {
     taker.lost();
   }
@@ -316,7 +345,7 @@ struct ExactBooks {
     const Books books;
     const BlockMap::Word token = taker_now() != nullptr ? exact->blocks.take(at) : 0;
     if (token == 0) return kNothing;
-    const std::size_t size = exact->ledger->facts_of(token, at).size;
+    const std::size_t size = exact->books->facts_of(token, at).size;
     end(token, at, what == NativeEnd::kMoved ? Fate::kMoved : Fate::kFreed);
     return size;
   }
@@ -382,7 +411,9 @@ void remove() {
 void forget_all() {
   exact->is_active = false;
   exact->taker.store(nullptr);
+  exact->books = nullptr;
   exact->ledger.reset();
+  exact->log.reset();
   exact->blocks.clear();
   exact->raw_blocks = {};
   exact->events = {};
@@ -411,11 +442,19 @@ void make_exact() {
 
 }  // namespace
 
-Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters, ExactScope scope) {
+Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters, ExactScope scope,
+                   ExactDetail detail) {
   if (!std::exchange(exact_is_made, true)) make_exact();
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
-  exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
+  if (detail == ExactDetail::kSums) {
+    exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
+    exact->books = exact->ledger.get();
+  } else {
+    exact->log = std::make_unique<EventLog>(*taker.attention, ExactTaker::kEpoch);
+    exact->books = exact->log.get();
+  }
+  exact->waiting_words.store(0);
   exact->pauses = 0;
   exact->was_patched = exact->was_patched || scope == ExactScope::kNative;
   exact->is_locked.store(interpreters == Interpreters::kAtOnce || exact->was_patched);
@@ -444,10 +483,10 @@ Stopped stop_exact() {
     const Books books;
     attend(taker);
     close_epoch(taker, Epoch::kLast);
-    const Ledger& ledger = *exact->ledger;
+    const BlockBooks& known = *exact->books;
     if (is_whole)
       exact->blocks.for_each(
-          [&](const void* at, BlockMap::Word token) { taker.alive(at, ledger.facts_of(token, at)); });
+          [&](const void* at, BlockMap::Word token) { taker.alive(at, token, known.facts_of(token, at)); });
     exact->taker.store(nullptr);
   }
   while (exact->raw_callers.load() != 0) ::sched_yield();
@@ -468,6 +507,10 @@ void abandon_exact() {
   forget_all();
 }
 
+void note_words_done(std::size_t words) {
+  if (exact_is_made) exact->waiting_words.fetch_sub(static_cast<std::int64_t>(words), std::memory_order_relaxed);
+}
+
 void close_exact_epoch() {
   if (!is_recording() || taker_now() == nullptr) return;
   const Books books;
@@ -483,7 +526,7 @@ std::uint32_t stack_at(const void* block) {
   if (!is_recording()) return 0;
   const Books books;
   const BlockMap::Word token = exact->blocks.get(block);
-  return token != 0 ? exact->ledger->stack_of(token) : 0;
+  return token != 0 ? exact->books->stack_of(token) : 0;
 }
 
 void pause_exact() {

@@ -1,9 +1,10 @@
 // alloc/exact_hooks.h: books every allocation of a program, and what becomes of it, by hooks over its allocators.
 //
 // All blocks come from whoever gave them out before, so that nothing of ours is needed once the hooks are gone. What is
-// known of a block is a token, in a map by address; a Ledger keeps the sums. The object and the memory allocators are
-// called with the GIL held, which guards the books, or with a lock of ours, if there is more than one GIL. The raw
-// allocator may be called without: what it does then is put down, and booked with the next call that has the GIL.
+// known of a block is a token, in a map by address; a Ledger keeps the sums, or an EventLog each event. The object and
+// the memory allocators are called with the GIL held, which guards the books, or with a lock of ours, if there is more
+// than one GIL. The raw allocator may be called without: what it does then is put down, and booked with the next call
+// that has the GIL.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "alloc/allocator_table.h"
+#include "alloc/event_log.h"
 #include "alloc/ledger.h"
 #include "base/result.h"
 
@@ -28,8 +30,10 @@ class ExactTaker {
   virtual void lost() = 0;
   // What an epoch has changed. In the order of epochs, one at a time.
   virtual void closed(std::uint8_t epoch, std::vector<LedgerRow> rows, std::int64_t peak_ns) = 0;
+  // What has been logged. In order, one at a time.
+  virtual void logged(EventBatch batch) = 0;
   // At the end, of each living block but those of the raw allocator.
-  virtual void alive(const void* at, const Ledger::Facts& facts) = 0;
+  virtual void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) = 0;
 
   // What the next call with the GIL has to see to; kEpoch is set by whoever wants to be told of what there is.
   static constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
@@ -45,8 +49,13 @@ class ExactTaker {
 // the process.
 // With kNative malloc and its kin, called by any thread of any module, are booked as well.
 enum class ExactScope : std::uint8_t { kPython, kNative };
+// What is told: sums, or each event.
+enum class ExactDetail : std::uint8_t { kSums, kEvents };
 Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters,
-                   ExactScope scope = ExactScope::kPython);
+                   ExactScope scope = ExactScope::kPython, ExactDetail detail = ExactDetail::kSums);
+// Of what was logged(), so many words have been dealt with. While very many have not, threads that allocate wait, up to
+// a second at a time. For any thread.
+void note_words_done(std::size_t words);
 // Closes the last epoch, and tells of what is alive if that is known.
 Stopped stop_exact();
 // In the child of a fork: tells nothing.

@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "alloc/testing.h"
+
 namespace plimsoll::alloc {
 namespace {
 
@@ -63,12 +65,30 @@ class Accountant final : public ExactTaker {
       live[row.domain] += is_born ? row.bytes : -row.bytes;
     }
   }
-  void alive(const void*, const Ledger::Facts& facts) override { alive_bytes += facts.size; }
+  void logged(EventBatch batch) override {
+    log.read(batch, [&](AllocationEvent event, const testing::LogReader::Block& block) {
+      const bool is_born = event == AllocationEvent::kAllocated;
+      if (is_born) born[block.domain] += static_cast<std::int64_t>(block.size);
+      live[block.domain] += static_cast<std::int64_t>(is_born ? block.size : -block.size);
+      moved += event == AllocationEvent::kMoved ? 1 : 0;
+    });
+    words += batch.words.size();
+    if (deals_with_words) note_words_done(batch.words.size());
+  }
+  void alive(const void*, BlockBooks::Token token, const BlockBooks::Facts& facts) override {
+    alive_bytes += facts.size;
+    alive_slots.push_back(EventLog::slot_of(token));
+  }
 
   std::uint32_t current_stack = 1;
   bool is_with_gil = true;
   int lost_blocks = 0;
   std::size_t alive_bytes = 0;
+  std::vector<std::uint32_t> alive_slots;
+  testing::LogReader log;
+  int moved = 0;
+  std::size_t words = 0;
+  bool deals_with_words = true;
   std::map<Domain, std::int64_t> born, live;
 
  private:
@@ -160,6 +180,46 @@ TEST(ExactHooks, HooksThatWereTakenOutAreNoticed) {
   EXPECT_EQ(stop_exact(), Stopped::kCutShort);
   EXPECT_EQ(books.alive_bytes, 0U);
   runtime().free(Domain::kObject, block);
+}
+
+TEST(ExactHooks, EachEventIsToldInOrder) {
+  // GIVEN a recording of events, and blocks that come, go, grow and stay
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, ExactDetail::kEvents).ok());
+  void* stays = runtime().malloc(Domain::kObject, 100);
+  void* grows = runtime().malloc(Domain::kMemory, 50);
+  grows = runtime().realloc(Domain::kMemory, grows, 6000);
+  for (int i = 0; i < 200'000; ++i) runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 32));
+  runtime().free(Domain::kMemory, grows);
+  void* raw = runtime().malloc(Domain::kRaw, 7);
+  runtime().free(Domain::kRaw, raw);
+  // WHEN it ends THEN the log has all of them, one by one
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.lost_blocks, 0);
+  EXPECT_EQ(books.born[Domain::kObject], 100 + 200'000 * 32);
+  EXPECT_EQ(books.live[Domain::kObject], 100);
+  EXPECT_EQ(books.born[Domain::kMemory], 6050);
+  EXPECT_EQ(books.live[Domain::kMemory], 0);
+  EXPECT_EQ(books.moved, 1);
+  EXPECT_EQ(books.born[Domain::kRaw], 7);
+  // AND says in which slot the block is that is alive; others have come and gone in slots that were used again
+  ASSERT_EQ(books.alive_slots.size(), 1U);
+  EXPECT_EQ(books.log.at(books.alive_slots[0])->size, 100U);
+  EXPECT_LE(books.log.slots(), 3U);
+  runtime().free(Domain::kObject, stays);
+}
+
+TEST(ExactHooks, ALogThatNobodyReadsDoesNotHoldTheProgramUpForEver) {
+  // GIVEN a recording whose log is never dealt with
+  Accountant books;
+  books.deals_with_words = false;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, ExactDetail::kEvents).ok());
+  // WHEN a program allocates more than may wait THEN it comes to its end, and no event is lost
+  constexpr std::int64_t kPairs = (std::int64_t{1} << 23U) + (std::int64_t{1} << 18U);
+  for (std::int64_t i = 0; i < kPairs; ++i) runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 16));
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.born[Domain::kObject], 16 * kPairs);
+  EXPECT_EQ(books.live[Domain::kObject], 0);
 }
 
 }  // namespace

@@ -9,11 +9,7 @@ Ledger::Ledger(const std::atomic<std::int64_t>& clock) : clock_(clock), sites_(1
   sites_.front().large = 0;
 }
 
-std::uint32_t Ledger::find_site(std::uint64_t key, std::uint32_t stack, Domain domain, std::size_t size) {
-  const auto known = site_of_key_.find(key);
-  if (known != site_of_key_.end()) return known->second;
-  const auto number = static_cast<std::uint32_t>(sites_.size());
-  if (number == kMostSites) return 0;
+void Ledger::add_site(std::uint32_t stack, Domain domain, std::size_t size) {
   Site site;
   site.stack = stack;
   site.domain = domain;
@@ -24,10 +20,8 @@ std::uint32_t Ledger::find_site(std::uint64_t key, std::uint32_t stack, Domain d
   } else {
     site.size = static_cast<std::uint16_t>(size);
   }
+  if (changed_.capacity() <= sites_.size()) changed_.reserve(2 * sites_.size());  // so that note_change finds room
   sites_.push_back(site);
-  changed_.reserve(sites_.capacity());  // so that note_change finds room
-  site_of_key_.emplace(key, number);
-  return number;
 }
 
 void Ledger::note_change(Site& site) {
@@ -35,22 +29,9 @@ void Ledger::note_change(Site& site) {
   changed_.push_back(static_cast<std::uint32_t>(&site - sites_.data()));
 }
 
-std::uint32_t Ledger::site_of(std::uint32_t stack, Domain domain, std::size_t size) {
-  const auto kind = static_cast<std::uint32_t>((static_cast<std::uint32_t>(domain) + 1) << 12U |
-                                               (size > kLargestSmall ? 0xfffU : size));
-  if (stack >= last_sites_.size()) [[unlikely]]
-    last_sites_.resize(std::size_t{stack} * 2 + 64);
-  LastSite& last = last_sites_[stack];
-  if (last.kind == kind) return last.site;
-  const std::uint64_t key = std::uint64_t{stack} << 16U | kind;
-  CachedSite& cached = cache_[cache_row(key)];
-  if (cached.key != key) cached = {key, find_site(key, stack, domain, size)};
-  last = {kind, cached.site};
-  return cached.site;
-}
-
-Ledger::Token Ledger::allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
-  const std::uint32_t number = site_of(stack, domain, size);
+BlockBooks::Token Ledger::allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
+  const std::uint32_t number =
+      numbers_.find(stack, domain, size, [&](std::uint32_t) { add_site(stack, domain, size); });
   Site& site = sites_[number];
   if (site.large != kNone) large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
   touch(site);
@@ -98,7 +79,7 @@ void Ledger::ended(Token token, const void* at, Fate fate) {
   live_bytes_ -= size;
 }
 
-Ledger::Facts Ledger::facts_of(Token token, const void* at) const {
+BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
   const Site& site = sites_[token & (kMostSites - 1)];
   Facts facts{site.stack, site.domain, static_cast<std::uint8_t>(token >> kSiteBits), site.size};
   if (site.large == kNone) return facts;

@@ -6,13 +6,13 @@
 // it has changed is told in rows, each of a number of blocks.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <vector>
 
-#include "alloc/allocator_table.h"
+#include "alloc/books.h"
+#include "alloc/site_numbers.h"
 
 namespace plimsoll::alloc {
 
@@ -33,27 +33,18 @@ struct LedgerRow {
   std::int64_t bytes = 0;
 };
 
-// How a block comes to its end.
-enum class Fate : std::uint8_t {
-  kFreed,
-  kMoved,  // by realloc: what is in it lives on in another, and so it was not allocated in vain
-};
-
-// The books. Not thread-safe: the GIL, or a lock of the caller's, is around it. May throw std::bad_alloc, and then
-// nothing has changed.
-class Ledger {
+// The books as sums. As for their threads and errors, see BlockBooks.
+class Ledger final : public BlockBooks {
  public:
-  using Token = std::uint32_t;  // never 0
-  static constexpr std::size_t kLargestSmall = 512;
   static constexpr std::uint8_t kLastEpoch = 255;
 
   // `clock` tells roughly when peaks were.
   explicit Ledger(const std::atomic<std::int64_t>& clock);
 
-  // A block has been given out.
-  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size);
-  // It comes to its end.
-  void ended(Token token, const void* at, Fate fate);
+  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override;
+  void ended(Token token, const void* at, Fate fate) override;
+  [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
+  [[nodiscard]] std::uint32_t stack_of(Token token) const override;
 
   // Ends the epoch: what it has changed. The last one does not end.
   std::vector<LedgerRow> close_epoch();
@@ -61,15 +52,6 @@ class Ledger {
   [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] std::uint64_t peak_bytes() const { return peak_bytes_; }
   [[nodiscard]] std::int64_t peak_ns() const { return peak_ns_; }
-  // Of a living block.
-  struct Facts {
-    std::uint32_t stack = 0;
-    Domain domain{};
-    std::uint8_t epoch = 0;
-    std::size_t size = 0;
-  };
-  [[nodiscard]] Facts facts_of(Token token, const void* at) const;
-  [[nodiscard]] std::uint32_t stack_of(Token token) const;
 
  private:
   static constexpr unsigned kSiteBits = 24;
@@ -100,22 +82,11 @@ class Ledger {
   struct Sum {
     std::int64_t blocks = 0, bytes = 0;
   };
-  // A site that was looked up, by what it was looked up with.
-  struct CachedSite {
-    std::uint64_t key = 0;
-    std::uint32_t site = 0;
-  };
-
-  static constexpr std::size_t kCacheBits = 11;
-  static std::size_t cache_row(std::uint64_t key) {
-    return static_cast<std::size_t>(key * 0x9e3779b97f4a7c15U >> (64U - kCacheBits));
-  }
   static std::uint32_t mark_of(const void* at) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) >> 4U) | 1U;
   }
   static Token token_of(std::uint32_t site, std::uint8_t epoch) { return site | std::uint32_t{epoch} << kSiteBits; }
-  std::uint32_t site_of(std::uint32_t stack, Domain domain, std::size_t size);
-  std::uint32_t find_site(std::uint64_t key, std::uint32_t stack, Domain domain, std::size_t size);
+  void add_site(std::uint32_t stack, Domain domain, std::size_t size);
   // Before a site changes: keeps what it was at the peak.
   void touch(Site& site) {
     if (site.version != version_) {
@@ -140,14 +111,7 @@ class Ledger {
   std::int64_t peak_ns_ = 0;
   std::vector<Site> sites_;
   std::vector<LargeBytes> large_bytes_;
-  std::array<CachedSite, std::size_t{1} << kCacheBits> cache_{};
-  // By stack, the site that it was at last: most stacks have one, and then there is no other place to look at.
-  struct LastSite {
-    std::uint32_t kind = 0;  // the low half of the key, never 0
-    std::uint32_t site = 0;
-  };
-  std::vector<LastSite> last_sites_;
-  boost::unordered_flat_map<std::uint64_t, std::uint32_t> site_of_key_;
+  SiteNumbers numbers_{kMostSites};
   boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
   std::vector<std::uint32_t> changed_;                                    // sites, in this epoch
   // Freed in this epoch, of earlier ones: by token, and whether at once.

@@ -59,16 +59,34 @@ class Accountant final : public ExactTaker {
       (row.kind == LedgerRow::Kind::kBorn ? account.born : account.ended).add(row.blocks, row.bytes);
     }
   }
-  void alive(const void* at, const Ledger::Facts& facts) override {
+  void logged(EventBatch batch) override {
+    reader_.read(batch, [&](AllocationEvent event, const testing::LogReader::Block& block) {
+      if (block.stack == kOthers) return;
+      Account& account = accounts[{block.stack, block.domain}];
+      (event == AllocationEvent::kAllocated ? account.born : account.ended)
+          .add(1, static_cast<std::int64_t>(block.size));
+    });
+    note_words_done(batch.words.size());
+  }
+  void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) override {
+    if (const auto block = reader_.at(EventLog::slot_of(token)); has_events)
+      require(block && block->stack == facts.stack && block->size == facts.size, "a token is that of its slot");
     if (facts.stack != kOthers) living[at] = {{facts.stack, facts.domain}, facts.size};
   }
 
+  void begin(ExactDetail detail) {
+    reader_ = {};
+    has_events = detail == ExactDetail::kEvents;
+  }
+
+  bool has_events = false;
   std::uint32_t stack_now = kOthers;
   bool is_with_gil = true;
   std::map<Site, Account> accounts;
   std::map<const void*, std::pair<Site, std::size_t>> living;
 
  private:
+  testing::LogReader reader_;
   std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_{1};
 };
@@ -298,7 +316,9 @@ class Program {
       require(start_native_sampling(witness, table, mean_, scope).ok(), "malloc can be sampled");
     } else {
       const Interpreters interpreters = how_much % 2 == 0 ? Interpreters::kAtOnce : Interpreters::kInTurns;
-      require(start_exact(accountant, table, interpreters, ExactScope::kNative).ok(), "malloc can be booked");
+      const ExactDetail detail = how_much % 4 < 2 ? ExactDetail::kSums : ExactDetail::kEvents;
+      accountant.begin(detail);
+      require(start_exact(accountant, table, interpreters, ExactScope::kNative, detail).ok(), "malloc can be booked");
     }
     recording_ = which;
   }

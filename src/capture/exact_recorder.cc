@@ -46,8 +46,18 @@ ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler
       epoch_ends_(256) {}
 
 void ExactRecorder::add(ExactBatch batch) {
+  if (is_closed_.load()) return;
   const std::lock_guard guard(mutex_);
   batches_.push_back(std::move(batch));
+}
+
+void ExactRecorder::add(EventBatch batch) {
+  if (is_closed_.load()) {
+    if (words_done_ != nullptr) words_done_(batch.words.size());
+    return;
+  }
+  const std::lock_guard guard(mutex_);
+  events_.push_back(std::move(batch));
 }
 
 void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
@@ -63,12 +73,16 @@ void ExactRecorder::collect(Resolver& resolver) {
     const std::lock_guard guard(mutex_);
     std::move(batches_.begin(), batches_.end(), std::back_inserter(collected_));
     batches_.clear();
+    std::move(events_.begin(), events_.end(), std::back_inserter(collected_events_));
+    events_.clear();
   }
   // After the batches: all nodes that those name are there.
   resolve_new(resolver);
 }
 
 void ExactRecorder::pass_on(Resolver& resolver, SampleSink& sink) {
+  for (EventBatch& batch : collected_events_) pass_on_events(std::move(batch), resolver, sink);
+  collected_events_.clear();
   if (collected_.empty()) return;
   const std::int64_t began_ns = monotonic_ns();
   for (const ExactBatch& batch : collected_) pass_on_batch(batch, resolver, sink);
@@ -127,14 +141,32 @@ bool ExactRecorder::find_names(CallNode number, std::vector<NamedFrame>& frames)
   return true;
 }
 
+void ExactRecorder::describe(CallNode number, Sample& sample, Resolver& resolver, const SampleSink& sink) {
+  if (number < nodes_.size()) sample.thread = nodes_[number].thread;
+  if (sample.thread.is_none()) sample.thread = ThreadSerial{0};
+  if (!sink.knows_stack(number)) find_stack(number, sample, resolver);
+}
+
+void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink) {
+  for (const EventBatch::Site& site : batch.sites) {
+    AllocationSite out;
+    out.stack_number = site.stack;
+    describe(site.stack, out.stack, resolver, sink);
+    out.domain = site.domain;
+    out.size = site.size;
+    sink.allocation_site(out);
+  }
+  if (words_done_ != nullptr) words_done_(batch.words.size());
+  if (!batch.words.empty()) sink.allocation_events(std::move(batch.words));
+  for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
+}
+
 void ExactRecorder::pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
   epoch_ends_[batch.epoch] = batch.time_ns;
   for (const ExactRow& row : merged(batch.rows)) {
     ExactAllocation out;
     out.stack_number = row.stack;
-    if (row.stack < nodes_.size()) out.stack.thread = nodes_[row.stack].thread;
-    if (out.stack.thread.is_none()) out.stack.thread = ThreadSerial{0};
-    if (!sink.knows_stack(row.stack)) find_stack(row.stack, out.stack, resolver);
+    describe(row.stack, out.stack, resolver, sink);
     out.change = row.change;
     out.domain = row.domain;
     out.born_ns = row.change == ExactChange::kPeak ? batch.peak_ns : epoch_ends_[row.epoch];

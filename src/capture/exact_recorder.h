@@ -37,6 +37,21 @@ struct ExactBatch {
   std::vector<std::string> types;
 };
 
+// What happened, event by event; see SampleSink.
+struct EventBatch {
+  // A new site, without the names of its stack.
+  struct Site {
+    CallNode stack = 0;
+    AllocationDomain domain{};
+    std::uint32_t size = 0;
+  };
+  std::vector<Site> sites;
+  std::vector<std::uint32_t> words;
+  // At the end: slots of living blocks, with the numbers of their types.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> living;
+  std::vector<std::string> types;
+};
+
 // The exact side of one session.
 class ExactRecorder {
  public:
@@ -51,6 +66,12 @@ class ExactRecorder {
   void lost() { sampler_.count_drop(DropReason::kAllocation, 0); }
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   void add(ExactBatch batch);
+  void add(EventBatch batch);
+  // Told of the number of words of each EventBatch that has been dealt with; set before the first one.
+  using WordsDone = void (*)(std::size_t words);
+  void tell_words_done(WordsDone words_done) { words_done_ = words_done; }
+  // The session is over: what is added from now on is thrown away.
+  void close() { is_closed_.store(true); }
 
   // What the hooks look at: whether an epoch should be closed, and roughly what time it is.
   static constexpr std::uint32_t kWantsEpoch = 1;
@@ -81,6 +102,9 @@ class ExactRecorder {
   };
   void resolve_new(Resolver& resolver);
   void pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink);
+  void pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink);
+  // Says which thread a stack is of, and if the sink does not know it yet, what its frames are.
+  void describe(CallNode number, Sample& sample, Resolver& resolver, const SampleSink& sink);
   // Fills frames_, and what a sample says of the rest. False if a frame is not known: then there are none.
   bool find_stack(CallNode node, Sample& sample, Resolver& resolver);
 
@@ -88,9 +112,13 @@ class ExactRecorder {
   CallTree stacks_;
   std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_ns_{0};
-  std::mutex mutex_;  // guards batches_
+  std::atomic<bool> is_closed_{false};
+  WordsDone words_done_ = nullptr;
+  std::mutex mutex_;  // guards batches_ and events_
   std::vector<ExactBatch> batches_;
+  std::vector<EventBatch> events_;
   std::vector<ExactBatch> collected_;
+  std::vector<EventBatch> collected_events_;
   std::int64_t next_epoch_ns_ = 0;
   std::int64_t pass_on_ns_ = 0;      // how long the last epochs took to tell of
   std::vector<ResolvedNode> nodes_;  // by CallNode; the first is none

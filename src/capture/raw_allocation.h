@@ -67,4 +67,12 @@ struct ExactAllocation {
   std::string_view type;
 };
 
+// Where blocks come from that a log of events tells of by a number.
+struct AllocationSite {
+  std::uint32_t stack_number = 0;  // as above; 0 = none
+  Sample stack;                    // likewise
+  AllocationDomain domain{};
+  std::uint32_t size = 0;  // of each block; 0: of many sizes
+};
+
 }  // namespace plimsoll::capture

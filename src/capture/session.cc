@@ -337,6 +337,7 @@ void Session::complete() {
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
   drain_once();
+  if (exact_ != nullptr) exact_->close();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
   count_allocations(end_ns_);

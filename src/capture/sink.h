@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,11 @@ class SampleSink {
   // Of an exact recording; kFreed, kFreedAtOnce and kType of blocks that kBorn was told of.
   [[nodiscard]] virtual bool knows_stack(std::uint32_t number) const = 0;
   virtual void exact_allocation(const ExactAllocation& allocation) = 0;
+  // Of an exact recording that tells each event: sites, numbered from 0 on as they come; events of those that were told
+  // (base/allocation_words.h); and at the end, types of living blocks, by their slots.
+  virtual void allocation_site(const AllocationSite&) {}
+  virtual void allocation_events(std::vector<std::uint32_t> /*words*/) {}
+  virtual void allocation_type(std::uint32_t /*slot*/, std::string_view /*type*/) {}
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;
   // Of sessions that were asked to look at it.

@@ -86,10 +86,10 @@ class Attach final : public Command {
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--stop", stops_,
                  "Stop threads that run while they are looked at: where this program may not run on their CPUs");
-    app.add_flag(
-           "--alloc{512K}", alloc_,
-           "Sample allocations, too, as run --alloc does: one in BYTES on average, or exact; by code that the process "
-           "is made to run")
+    app.add_flag("--alloc{512K}", alloc_,
+                 "Sample allocations, too, as run --alloc does: one in BYTES on average, exact or events; by code that "
+                 "the process "
+                 "is made to run")
         ->type_name("[=BYTES]");
     app.add_flag("--native-memory", has_native_memory_, "Those that C libraries make by malloc, too; implies --alloc");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");

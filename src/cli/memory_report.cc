@@ -50,7 +50,7 @@ std::string point_text(const MemoryQuestion& question) {
   return is_at_end(question) ? "the end" : format_time(question.at_ns);
 }
 
-std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report, bool is_exact) {
+std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report, const Profile& profile) {
   switch (question.view) {
     case MemoryView::kAllocated: return "allocated";
     case MemoryView::kLive:
@@ -61,7 +61,7 @@ std::string what_it_is(const MemoryQuestion& question, const MemoryReport& repor
       return fmt::format("allocated from {} on and alive at {}",
                          question.from_ns > 0 ? format_time(question.from_ns) : "the start", point_text(question));
     case MemoryView::kTemporary:
-      if (is_exact) return "freed before the same stack allocated another such block";
+      if (profile.is_exact && !profile.has_events) return "freed before the same stack allocated another such block";
       return fmt::format("freed within {}", format_time(question.within_ns));
   }
   return "?";
@@ -81,11 +81,11 @@ std::string domains_text(const Profile& profile, const MemoryQuestion& question)
 std::string heading(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
                     const Page& page) {
   const std::string distance = format_bytes(static_cast<std::int64_t>(profile.allocation_distance));
-  std::string out = page.paint(Style::kStrong,
-                               fmt::format("{}: {} in {} blocks", what_it_is(question, report, profile.is_exact),
-                                           bytes_text(report.all.bytes),
-                                           format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
-                    "\n";
+  std::string out =
+      page.paint(Style::kStrong,
+                 fmt::format("{}: {} in {} blocks", what_it_is(question, report, profile), bytes_text(report.all.bytes),
+                             format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
+      "\n";
   if (profile.is_exact)
     out += "exact: every allocation was recorded\n";
   else

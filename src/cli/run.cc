@@ -97,7 +97,7 @@ class Run final : public Command {
     app.add_flag(
            "--alloc{512K}", settings_.alloc,
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees; "
-           "--alloc=exact records all of them")
+           "--alloc=exact records all of them, as sums; --alloc=events one by one, in a file that grows with them")
         ->type_name("[=BYTES]");
     app.add_flag("--native-memory", settings_.native_memory,
                  "Allocations that C libraries make by malloc, too, such as NumPy's arrays; implies --alloc");

@@ -113,6 +113,7 @@ Result<std::pair<std::string, std::string>> allocation_setting(const std::string
   constexpr std::int64_t kShortest = 64;
   constexpr std::int64_t kLongest = std::int64_t{1} << 32U;
   if (text == "exact") return std::pair<std::string, std::string>("alloc_exact", "1");
+  if (text == "events") return std::pair<std::string, std::string>("alloc_events", "1");
   const Result<std::int64_t> bytes = parse_bytes(text, "--alloc");
   if (!bytes.ok()) return bytes.error();
   if (bytes.value() < kShortest || bytes.value() > kLongest)

@@ -32,7 +32,8 @@ struct RunSettings {
   std::optional<int> max_depth;        // frames
 };
 
-// What the recording is told of a value of --alloc: "exact", or the mean distance of sampled allocations ("64K").
+// What the recording is told of a value of --alloc: "exact", "events", or the mean distance of sampled allocations
+// ("64K").
 Result<std::pair<std::string, std::string>> allocation_setting(const std::string& text);
 
 // What `other` says where `settings` says nothing.

@@ -89,6 +89,7 @@ TEST(RunSettings, OfTheCommandLineWin) {
 TEST(RunSettings, OfAllocationsAreADistanceOrExact) {
   using Setting = std::pair<std::string, std::string>;
   EXPECT_EQ(allocation_setting("exact").value(), Setting("alloc_exact", "1"));
+  EXPECT_EQ(allocation_setting("events").value(), Setting("alloc_events", "1"));
   EXPECT_EQ(allocation_setting("64K").value(), Setting("alloc_bytes", "65536"));
   for (const char* none : {"63", "5G", "0", "-64", "often", ""}) EXPECT_FALSE(allocation_setting(none).ok()) << none;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -26,7 +27,8 @@ struct AllocationRow {
   StringId type;  // of the object; none = not known, or not an object
   TagSetId tags;  // none = no tags
   std::uint64_t blocks = 1;
-  bool is_temporary = false;  // exact: each was freed before its stack had another such block
+  // Exact: each was freed before its stack had another such block; with Profile::has_events, it was freed, not moved.
+  bool is_temporary = false;
   bool operator==(const AllocationRow&) const = default;
 };
 
@@ -38,6 +40,27 @@ struct Release {
   std::uint64_t number = 0;
   std::int64_t freed_ns = AllocationRow::kAlive;
   StringId type;
+};
+
+// While each event is recorded: what there is to be written.
+struct AllocationEvents {
+  // Where blocks come from; numbered over the whole recording, from 0 on.
+  struct Site {
+    ThreadId thread;
+    StackId stack;
+    std::uint8_t domain = 0;
+    std::uint32_t size = 0;  // 0: of many sizes
+  };
+  std::vector<Site> sites;
+  std::vector<std::vector<std::uint32_t>> batches;        // of words: base/allocation_words.h
+  std::vector<std::pair<std::uint32_t, StringId>> types;  // of living blocks, by slot
+
+  [[nodiscard]] std::size_t memory() const {
+    std::size_t bytes = sites.size() * sizeof(Site) + types.size() * sizeof(types[0]);
+    for (const auto& words : batches) bytes += words.size() * sizeof(words[0]);
+    return bytes;
+  }
+  void clear() { *this = {}; }
 };
 
 // While an exact recording is written: what has become of blocks. capture::ExactChange tells the kinds.

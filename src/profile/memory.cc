@@ -32,15 +32,23 @@ bool is_alive_at(const AllocationRow& row, std::int64_t time_ns) {
   return row.time_ns <= time_ns && (row.freed_ns == AllocationRow::kAlive || row.freed_ns > time_ns);
 }
 
-bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns, bool is_exact) {
+// Whether it is known how long blocks lived: sums of an exact recording say less.
+bool has_lifetimes(const Profile& profile) { return !profile.is_exact || profile.has_events; }
+
+bool is_soon_freed(const AllocationRow& row, const MemoryQuestion& question, const Profile& profile) {
+  if (!has_lifetimes(profile)) return row.is_temporary;
+  if (profile.is_exact && !row.is_temporary) return false;  // moved
+  return row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
+}
+
+bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns,
+                const Profile& profile) {
   switch (question.view) {
     case MemoryView::kAllocated: return true;
     case MemoryView::kLive: return is_alive_at(row, question.at_ns);
     case MemoryView::kPeak: return is_alive_at(row, peak_ns);
     case MemoryView::kLeaks: return row.time_ns >= question.from_ns && is_alive_at(row, question.at_ns);
-    case MemoryView::kTemporary:
-      if (row.is_temporary) return true;
-      return !is_exact && row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
+    case MemoryView::kTemporary: return is_soon_freed(row, question, profile);
   }
   return false;
 }
@@ -131,7 +139,7 @@ std::vector<const AllocationRow*> allocations_of(const Profile& profile, const M
   }
   const std::int64_t peak_ns = is_peak ? peak_time_ns(profile) : 0;
   for (const AllocationRow& row : profile.allocations)
-    if (is_of_view(row, question, peak_ns, profile.is_exact)) chosen.push_back(&row);
+    if (is_of_view(row, question, peak_ns, profile)) chosen.push_back(&row);
   return chosen;
 }
 
@@ -226,7 +234,7 @@ std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQues
 
 std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   std::vector<LifetimeRow> rows;
-  if (profile.is_exact) return rows;  // it is not known to less than an epoch
+  if (!has_lifetimes(profile)) return rows;
   for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, {}});
   rows.push_back({MemoryQuestion::kEnd, {}});
   rows.push_back({AllocationRow::kAlive, {}});

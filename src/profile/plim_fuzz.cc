@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)tree(profile.value(), Granularity::kLine);
     (void)flat(profile.value());
     (void)lines(profile.value());
-    if (profile.value().allocation_distance == 0) continue;
+    if (!profile.value().has_allocations()) continue;
     for (const MemoryView view :
          {MemoryView::kAllocated, MemoryView::kLive, MemoryView::kPeak, MemoryView::kLeaks, MemoryView::kTemporary}) {
       (void)memory_report(profile.value(), view).all.interval();
@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)lifetimes(profile.value());
     (void)memory_over_time(profile.value(), 3);
     (void)alive_over_time(profile.value(), 3);
+    (void)read_plim(PlimEncoder::file_header() + PlimEncoder(1).encode(profile.value()));
   }
   return 0;
 }

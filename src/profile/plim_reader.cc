@@ -8,6 +8,7 @@
 #include "base/chunk.h"
 #include "base/mapped_file.h"
 #include "base/varint.h"
+#include "profile/plim_events.h"
 #include "profile/plim_exact.h"
 #include "profile/plim_format.h"
 
@@ -24,6 +25,7 @@ class Decoder {
   // After the last chunk. A wait is written when it is over, and may so come after what followed it: rows are put into
   // the order that SampleTable promises.
   void finish() {
+    events_.finish(profile_);
     ExactDecoder::finish(profile_);
     if (!is_disordered_) return;
     const SampleTable& all = profile_.samples;
@@ -66,6 +68,9 @@ class Decoder {
       case Section::kAllocations: return allocations(cursor);
       case Section::kReleases: return releases(cursor);
       case Section::kExactAllocations: return exact_allocations(cursor);
+      case Section::kAllocationSites: return allocation_sites(cursor);
+      case Section::kAllocationEvents: profile_.has_events = true; return events_.replay(cursor);
+      case Section::kAllocationTypes: return allocation_types(cursor);
       case Section::kCounter: return counter(cursor);
       case Section::kMarkers: return markers(cursor);
       case Section::kDrops: return drops(cursor);
@@ -428,6 +433,31 @@ class Decoder {
     return true;
   }
 
+  bool allocation_sites(VarintCursor& cursor) {
+    while (!cursor.at_end()) {
+      const std::uint64_t thread = cursor.varint();
+      const std::uint64_t stack = cursor.bounded(stack_ids_.size());
+      AllocationEvents::Site site;
+      site.domain = static_cast<std::uint8_t>(cursor.bounded(plim::kMostDomains - 1));
+      site.size = static_cast<std::uint32_t>(cursor.bounded(UINT32_MAX));
+      if (cursor.failed() || thread >= thread_states_.size()) return false;
+      site.thread = ThreadId{static_cast<std::size_t>(thread)};
+      if (stack != 0) site.stack = stack_ids_[stack - 1];
+      if (!events_.add_site(site)) return false;
+    }
+    return true;
+  }
+
+  bool allocation_types(VarintCursor& cursor) {
+    std::int64_t slot = 0;
+    while (!cursor.at_end()) {
+      StringId type;
+      if (__builtin_add_overflow(slot, cursor.signed_varint(), &slot) || !string_reference(cursor, type)) return false;
+      if (slot >= 0 && !type.is_none()) events_.set_type(static_cast<std::uint64_t>(slot), type);
+    }
+    return true;
+  }
+
   bool counter(VarintCursor& cursor) {
     ProcessId process;
     if (!reference(cursor, profile_.processes.size(), process)) return false;
@@ -521,6 +551,7 @@ class Decoder {
   };
   AllocationState last_allocation_, last_release_;
   ExactDecoder exact_;
+  EventReplay events_;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of_number_;
   Profile& profile_;
   bool is_disordered_ = false;

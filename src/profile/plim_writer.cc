@@ -112,6 +112,15 @@ std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) 
     out.add_all(Section::kExactAllocations,
                 [&, next = std::size_t{0}]() mutable { return exact_allocations(changes, next); });
   }
+  if (profile.has_events) {
+    const AllocationEvents& log = profile.events;
+    out.add_all(Section::kAllocationSites,
+                [&, next = std::size_t{0}]() mutable { return allocation_sites(log, next); });
+    out.add_all(Section::kAllocationEvents,
+                [&, next = std::size_t{0}]() mutable { return allocation_events(profile, next); });
+    out.add_all(Section::kAllocationTypes,
+                [&, next = std::size_t{0}]() mutable { return allocation_types(log, next); });
+  }
   for (const Counter& one : profile.counters)
     if (!one.value.empty()) out.add(Section::kCounter, counter(one));
   out.add_all(Section::kMarkers, [&, next = std::size_t{0}]() mutable { return markers(profile, next); });
@@ -413,6 +422,33 @@ std::string PlimEncoder::exact_allocations(const std::vector<AllocationChange>& 
   ExactEncoder encoder(std::min(unit_ns_, plim::kAllocationUnit));
   for (; next < end; ++next)
     encoder.put(out, changes[next], stacks_.plus_one(changes[next].stack), strings_.plus_one(changes[next].type));
+  return out;
+}
+
+std::string PlimEncoder::allocation_sites(const AllocationEvents& events, std::size_t& next) const {
+  std::string out;
+  for (; next < events.sites.size() && out.size() < kFullSection; ++next)
+    EventEncoder::put_site(out, events.sites[next], stacks_.plus_one(events.sites[next].stack));
+  return out;
+}
+
+std::string PlimEncoder::allocation_events(const Profile& profile, std::size_t& next) {
+  // The first section comes without events, too: in a profile that is written from memory they are exact allocations.
+  const auto& batches = profile.events.batches;
+  if (next == batches.size() && has_events_) return {};
+  has_events_ = true;
+  const std::int64_t start_us = profile.start_monotonic_ns / 1000;
+  return next == batches.size() ? events_.events({}, start_us) : events_.events(batches[next++], start_us);
+}
+
+std::string PlimEncoder::allocation_types(const AllocationEvents& events, std::size_t& next) const {
+  std::string out;
+  std::int64_t last = 0;
+  for (; next < events.types.size() && out.size() < kFullSection; ++next) {
+    const auto& [slot, type] = events.types[next];
+    put_signed(out, std::int64_t{slot} - std::exchange(last, slot));
+    put_varint(out, static_cast<std::uint64_t>(strings_.plus_one(type)));
+  }
   return out;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "profile/plim_events.h"
 #include "profile/profile.h"
 
 namespace plimsoll::profile {
@@ -75,6 +76,9 @@ class PlimEncoder {
   void put_release(std::string& out, const Release& release);
   std::string releases(const Profile& profile, std::size_t& next);
   std::string exact_allocations(const std::vector<AllocationChange>& changes, std::size_t& next);
+  std::string allocation_sites(const AllocationEvents& events, std::size_t& next) const;
+  std::string allocation_events(const Profile& profile, std::size_t& next);
+  std::string allocation_types(const AllocationEvents& events, std::size_t& next) const;
   std::string markers(const Profile& profile, std::size_t& next) const;
   std::string counter(const Counter& counter) const;
   [[nodiscard]] std::int64_t units(std::int64_t ns) const;
@@ -94,6 +98,8 @@ class PlimEncoder {
   AllocationState last_allocation_, last_release_;
   bool has_distance_ = false;  // of sampled allocations
   bool has_exact_ = false;     // whether it has been said that allocations are exact
+  bool has_events_ = false;    // likewise, one by one
+  EventEncoder events_;
 };
 
 // The unit for PlimEncoder that keeps a sample at this rate near two bytes: 1, 2 or 5 times a power of ten of

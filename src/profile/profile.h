@@ -82,10 +82,12 @@ struct Profile {
   SampleTable samples;
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations were not sampled
   bool is_exact = false;                  // all allocations were recorded; the distance is 0
+  bool has_events = false;                // exact: when each was freed is known, to a sixteenth of the time it lived
   AllocationTable allocations;
   AllocationTable peak_allocations;                  // exact: what was alive when most was, by stack
   std::int64_t peak_ns = 0;                          // exact: when that was
   std::vector<AllocationChange> allocation_changes;  // while recording, exact: likewise
+  AllocationEvents events;                           // likewise
   std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty
   std::vector<Counter> counters;
   std::vector<Marker> markers;

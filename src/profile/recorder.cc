@@ -56,6 +56,7 @@ Recorder::Recorder(RecorderSettings settings, PlimFile file)
   profile_.meta = settings_.meta;
   profile_.allocation_distance = settings_.allocation_distance;
   profile_.is_exact = settings_.is_exact;
+  profile_.has_events = settings_.has_events;
   profile_.processes.push_back(settings_.process);
 }
 
@@ -150,15 +151,31 @@ void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release)
   profile_.releases.push_back(row);
 }
 
+StackId Recorder::exact_stack(std::uint32_t number, const capture::Sample& stack) {
+  if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
+  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stacks_.of(stack), true};
+  return exact_stacks_[number].stack;
+}
+
+void Recorder::allocation_site(const capture::AllocationSite& site) {
+  profile_.events.sites.push_back({ThreadId{site.stack.thread.index()}, exact_stack(site.stack_number, site.stack),
+                                   static_cast<std::uint8_t>(site.domain), site.size});
+}
+
+void Recorder::allocation_events(std::vector<std::uint32_t> words) {
+  profile_.events.batches.push_back(std::move(words));
+}
+
+void Recorder::allocation_type(std::uint32_t slot, std::string_view type) {
+  profile_.events.types.emplace_back(slot, profile_.strings.intern(type));
+}
+
 void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
   AllocationChange row;
   row.change = static_cast<std::uint8_t>(allocation.change);
   row.domain = static_cast<std::uint8_t>(allocation.domain);
   row.thread = ThreadId{allocation.stack.thread.index()};
-  const std::uint32_t number = allocation.stack_number;
-  if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
-  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stacks_.of(allocation.stack), true};
-  row.stack = exact_stacks_[number].stack;
+  row.stack = exact_stack(allocation.stack_number, allocation.stack);
   row.born_ns = since_start(allocation.born_ns);
   row.at_ns = since_start(allocation.at_ns);
   if (!allocation.type.empty()) row.type = profile_.strings.intern(allocation.type);
@@ -205,9 +222,10 @@ std::size_t Recorder::table_memory() const {
 
 bool Recorder::is_full() const {
   // Half of the budget is for the tables that a flush begins anew, since a table that grows is there twice for a while.
-  const std::size_t rows =
-      profile_.samples.size() * SampleTable::kRowBytes + profile_.allocations.size() * sizeof(AllocationRow) +
-      profile_.releases.size() * sizeof(Release) + profile_.allocation_changes.size() * sizeof(AllocationChange);
+  const std::size_t rows = profile_.samples.size() * SampleTable::kRowBytes +
+                           profile_.allocations.size() * sizeof(AllocationRow) +
+                           profile_.releases.size() * sizeof(Release) +
+                           profile_.allocation_changes.size() * sizeof(AllocationChange) + profile_.events.memory();
   return table_memory() + rows > settings_.memory_bytes / 2;
 }
 
@@ -243,6 +261,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   profile_.allocations.clear();
   profile_.releases.clear();
   profile_.allocation_changes.clear();
+  profile_.events.clear();
   profile_.markers.clear();
   profile_.sources.clear();
   for (Counter& counter : profile_.counters) {

@@ -24,6 +24,7 @@ struct RecorderSettings {
   Process process;
   Tid main_thread{};
   bool is_exact = false;                  // all allocations are recorded
+  bool has_events = false;                // likewise, one by one
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
@@ -52,6 +53,9 @@ class Recorder final : public capture::SampleSink {
     return number < exact_stacks_.size() && exact_stacks_[number].is_known;
   }
   void exact_allocation(const capture::ExactAllocation& allocation) override;
+  void allocation_site(const capture::AllocationSite& site) override;
+  void allocation_events(std::vector<std::uint32_t> words) override;
+  void allocation_type(std::uint32_t slot, std::string_view type) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
   [[nodiscard]] bool is_full() const override;
@@ -63,6 +67,7 @@ class Recorder final : public capture::SampleSink {
  private:
   Recorder(RecorderSettings settings, PlimFile file);
   TagSetId tag_set_of(const capture::Sample& sample);
+  StackId exact_stack(std::uint32_t number, const capture::Sample& stack);
   void want_source(std::string_view file);
   void read_wanted_sources();
   [[nodiscard]] std::size_t table_memory() const;
@@ -94,7 +99,7 @@ class Recorder final : public capture::SampleSink {
   boost::unordered_flat_map<std::uint32_t, LiveThread> threads_;  // by ThreadSerial
   PlimEncoder::ThreadRows changed_threads_;                       // since the last flush
   std::uint32_t thread_count_ = 0;                                // numbered so far
-  // By ExactAllocation::stack_number.
+  // By the stack_number of ExactAllocation and AllocationSite.
   struct ExactStack {
     StackId stack;
     bool is_known = false;

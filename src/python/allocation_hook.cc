@@ -105,16 +105,20 @@ capture::ExactChange change_of(alloc::LedgerRow::Kind kind) {
 // Passes the books of an exact recording on.
 class BooksTaker final : public alloc::ExactTaker {
  public:
-  void begin(capture::ExactRecorder& recorder) {
+  void begin(capture::ExactRecorder& recorder, ExactAllocations what) {
     recorder_ = &recorder;
+    what_ = what;
     living_ = {};
+    living_slots_ = {};
     types_.clear();
+    recorder.tell_words_done(&alloc::note_words_done);
     attention = &recorder.attention();
     clock_ns = &recorder.clock();
   }
   // The recorder, which is not told of anything from now on but of the types of what is alive.
   capture::ExactRecorder* end() {
     if (recorder_ != nullptr && !living_.rows.empty()) recorder_->add(std::exchange(living_, {}));
+    if (recorder_ != nullptr && !living_slots_.living.empty()) recorder_->add(std::exchange(living_slots_, {}));
     return std::exchange(recorder_, nullptr);
   }
 
@@ -130,21 +134,34 @@ class BooksTaker final : public alloc::ExactTaker {
     living_.time_ns = batch.time_ns;
     recorder_->add(std::move(batch));
   }
-  void alive(const void* at, const alloc::Ledger::Facts& facts) override {
+  void logged(alloc::EventBatch events) override {
+    capture::EventBatch batch;
+    for (const alloc::LoggedSite& site : events.sites)
+      batch.sites.push_back({site.stack, static_cast<AllocationDomain>(site.domain), site.size});
+    batch.words = std::move(events.words);
+    recorder_->add(std::move(batch));
+  }
+  void alive(const void* at, alloc::BlockBooks::Token token, const alloc::BlockBooks::Facts& facts) override {
     if (facts.domain != Domain::kObject) return;
     const auto name = type_of_object_in(at, facts.size, ObjectState::kAlive);
     if (!name) return;
-    const auto [found, is_new] =
-        types_.try_emplace(std::string(*name), static_cast<std::uint32_t>(living_.types.size() + 1));
-    if (is_new) living_.types.emplace_back(*name);
-    living_.rows.push_back({capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack,
-                            found->second, 1, static_cast<std::int64_t>(facts.size)});
+    std::vector<std::string>& names = what_ == ExactAllocations::kSums ? living_.types : living_slots_.types;
+    const auto [found, is_new] = types_.try_emplace(std::string(*name), static_cast<std::uint32_t>(names.size()));
+    if (is_new) names.emplace_back(*name);
+    if (what_ == ExactAllocations::kEvents)
+      living_slots_.living.emplace_back(alloc::EventLog::slot_of(token), found->second);
+    else
+      living_.rows.push_back({capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack,
+                              found->second + 1, 1, static_cast<std::int64_t>(facts.size)});
   }
 
  private:
   capture::ExactRecorder* recorder_ = nullptr;
+  ExactAllocations what_{};
+  // Of what is alive at the end.
   capture::ExactBatch living_;
-  boost::unordered_flat_map<std::string, std::uint32_t> types_;  // of living_
+  capture::EventBatch living_slots_;
+  boost::unordered_flat_map<std::string, std::uint32_t> types_;  // of either
 };
 
 // The hooks point to these until the process is gone.
@@ -186,12 +203,13 @@ Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uin
                                       {.has_all_domains = kIsFreeThreaded, .has_malloc = is_native});
 }
 
-Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope) {
+Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope, ExactAllocations what) {
   PLIMSOLL_TRY(can_record_exactly());
-  books_taker.begin(recorder);
+  books_taker.begin(recorder, what);
   const bool is_native = scope == AllocationScope::kNative;
-  const Status started = alloc::start_exact(books_taker, allocators, interpreters_now(),
-                                            is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython);
+  const Status started = alloc::start_exact(
+      books_taker, allocators, interpreters_now(), is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython,
+      what == ExactAllocations::kEvents ? alloc::ExactDetail::kEvents : alloc::ExactDetail::kSums);
   if (!started.ok()) books_taker.end();
   return started;
 }

@@ -25,7 +25,11 @@ enum class AllocationScope : std::uint8_t {
 Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
                                  AllocationScope scope);
 // Likewise, of all of them.
-Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope);
+enum class ExactAllocations : std::uint8_t {
+  kSums,    // by stack
+  kEvents,  // each, in order
+};
+Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope, ExactAllocations what);
 // Modules may have been loaded: if malloc is recorded, it is in them, too. Lets go of the GIL if there is something to
 // do.
 void look_for_new_modules();

@@ -86,8 +86,9 @@ class Recording {
  public:
   Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
-            std::uint64_t alloc_bytes, bool alloc_exact, bool native_memory, bool native, const nb::object& known_task,
-            bool sources, std::vector<std::pair<std::string, std::string>> meta, const std::string& process_name) {
+            std::uint64_t alloc_bytes, bool alloc_exact, bool alloc_events, bool native_memory, bool native,
+            const nb::object& known_task, bool sources, std::vector<std::pair<std::string, std::string>> meta,
+            const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
     if (alloc_exact) check(can_record_exactly());
     capture::Interpreter interpreter = value_or_raise(find_interpreter());
@@ -116,6 +117,8 @@ class Recording {
     recorder.rate_hz = rate_hz;
     recorder.allocation_distance = alloc_bytes;
     recorder.is_exact = settings.exact_allocations = alloc_exact;
+    recorder.has_events = alloc_events;
+    if (alloc_events) exact_ = ExactAllocations::kEvents;
     if (native_memory) meta.emplace_back("native_memory", "malloc");
     recorder.meta = std::move(meta);
     recorder.meta.emplace_back("rate_hz", rate_text(rate_hz));
@@ -170,10 +173,11 @@ class Recording {
 
  private:
   Status record_allocations(std::uint64_t mean_bytes, AllocationScope scope) {
-    if (session_->exact() != nullptr) return start_exact_allocations(*session_->exact(), scope);
+    if (session_->exact() != nullptr) return start_exact_allocations(*session_->exact(), scope, exact_);
     return mean_bytes == 0 ? Status(Ok{}) : start_allocation_sampling(session_->allocations(), mean_bytes, scope);
   }
 
+  ExactAllocations exact_ = ExactAllocations::kSums;
   std::unique_ptr<capture::Session> session_;
   capture::SessionStats final_;
   bool is_stopped_ = false;
@@ -209,13 +213,13 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
       .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
-                    std::size_t, double, double, std::uint64_t, bool, bool, bool, const nb::object&, bool,
+                    std::size_t, double, double, std::uint64_t, bool, bool, bool, bool, const nb::object&, bool,
                     std::vector<std::pair<std::string, std::string>>, const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
            nb::arg("max_overhead"), nb::arg("memory_mb"), nb::arg("max_depth"), nb::arg("duration_s"),
-           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("native_memory"),
-           nb::arg("native"), nb::arg("known_task").none(), nb::arg("sources"), nb::arg("meta"),
-           nb::arg("process_name"))
+           nb::arg("rss_interval_s"), nb::arg("alloc_bytes"), nb::arg("alloc_exact"), nb::arg("alloc_events"),
+           nb::arg("native_memory"), nb::arg("native"), nb::arg("known_task").none(), nb::arg("sources"),
+           nb::arg("meta"), nb::arg("process_name"))
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)

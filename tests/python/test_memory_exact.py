@@ -1,4 +1,4 @@
-"""Allocations, all of them: counts and bytes are those of the program, not estimates."""
+"""Allocations, all of them, as sums and one by one: counts and bytes are those of the program, not estimates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import tracemalloc
 from typing import Any, Callable
 
@@ -23,13 +24,26 @@ Write = Callable[..., pathlib.Path]
 pytestmark = harness.with_exact
 
 
-def recorded(tmp_path: pathlib.Path, work: Callable[[], object]) -> "tuple[plimsoll.Profile, object]":
-    """The profile of a call, and what it returned."""
-    gc.collect()
-    path = tmp_path / "exact.plim"
-    with plimsoll.Profiler(path, alloc_exact=True):
-        result = work()
-    return plimsoll.Profile.open(path), result
+Recorded = Callable[[Callable[[], object]], "tuple[plimsoll.Profile, Any]"]
+
+
+@pytest.fixture(params=["exact", "events"])
+def how(request: pytest.FixtureRequest) -> str:
+    """What `--alloc` is set to."""
+    return str(request.param)
+
+
+@pytest.fixture
+def recorded(tmp_path: pathlib.Path, how: str) -> Recorded:
+    """Gives the profile of a call, and what it returned."""
+    def record(work: Callable[[], object]) -> "tuple[plimsoll.Profile, Any]":
+        gc.collect()
+        path = tmp_path / "exact.plim"
+        with plimsoll.Profiler(path, alloc_exact=how == "exact", alloc_events=how == "events"):
+            result = work()
+        return plimsoll.Profile.open(path), result
+
+    return record
 
 
 def own(profile: Any, view: str, name: str) -> "tuple[float, float]":
@@ -49,9 +63,9 @@ def keep(count: int, size: int) -> "list[bytes]":
 BYTES_HEAD = sys.getsizeof(b"")
 
 
-def test_blocks_and_bytes_are_those_of_the_program(tmp_path: pathlib.Path) -> None:
+def test_blocks_and_bytes_are_those_of_the_program(recorded: Recorded) -> None:
     # GIVEN a function that keeps a thousand blocks of 3000 bytes, in a list that is made at once
-    profile, kept = recorded(tmp_path, lambda: keep(1000, 3000))
+    profile, kept = recorded(lambda: keep(1000, 3000))
     # THEN what is alive of it is exactly that: the blocks, and the list's items
     alive: "collections.Counter[tuple[str, str]]" = collections.Counter()
     sizes: "collections.Counter[tuple[str, str]]" = collections.Counter()
@@ -66,12 +80,12 @@ def test_blocks_and_bytes_are_those_of_the_program(tmp_path: pathlib.Path) -> No
     del kept
 
 
-def test_all_views_are_sums_of_the_same_blocks(tmp_path: pathlib.Path) -> None:
+def test_all_views_are_sums_of_the_same_blocks(recorded: Recorded) -> None:
     def work() -> "list[bytes]":
         keep(500, 2000)
         return keep(100, 700)
 
-    profile, kept = recorded(tmp_path, work)
+    profile, kept = recorded(work)
     rows = profile.allocations
     for view in ("alloc", "live", "peak", "leaks", "temporary"):
         memory = profile.memory(view)
@@ -86,7 +100,7 @@ def test_all_views_are_sums_of_the_same_blocks(tmp_path: pathlib.Path) -> None:
     del kept
 
 
-def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write) -> None:
+def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write, how: str) -> None:
     # GIVEN a program that measures with tracemalloc what it keeps of a call, by line, while it is recorded
     path = program(textwrap.dedent("""\
         import json, tracemalloc
@@ -101,7 +115,7 @@ def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write) -> None
         tracemalloc.stop()
         print(json.dumps([len(inside), sum(one.size for one in inside)]))
     """))
-    found = harness.record(tmp_path, path, options=["--alloc=exact"])
+    found = harness.record(tmp_path, path, options=[f"--alloc={how}"])
     profile = found.profile
     # (what tracemalloc itself has of the raw allocator is seen, too: it was there before)
     innermost = [(row, profile.frames_of(row.stack)[-1]) for row in profile.allocations
@@ -111,14 +125,14 @@ def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write) -> None
     assert [sum(row.blocks for row in live), sum(row.size for row in live)] == found.truth
 
 
-def test_a_chain_of_reallocs_counts_each_step(tmp_path: pathlib.Path) -> None:
+def test_a_chain_of_reallocs_counts_each_step(recorded: Recorded) -> None:
     def grow() -> bytearray:
         data = bytearray()
         for _ in range(4):
             data.extend(bytes(1000))
         return data
 
-    profile, data = recorded(tmp_path, grow)
+    profile, data = recorded(grow)
     assert isinstance(data, bytearray)
     # THEN one buffer is alive, of what the bytearray has, and none of its former ones
     name = next(row.function.name for row in profile.memory("live").rows if row.function.name.endswith("grow"))
@@ -129,7 +143,7 @@ def test_a_chain_of_reallocs_counts_each_step(tmp_path: pathlib.Path) -> None:
     assert own(profile, "temporary", name)[1] < 5 * (1000 + BYTES_HEAD)
 
 
-def test_blocks_that_other_threads_free(tmp_path: pathlib.Path) -> None:
+def test_blocks_that_other_threads_free(recorded: Recorded) -> None:
     box: "list[Any]" = []
 
     def work() -> None:
@@ -138,13 +152,13 @@ def test_blocks_that_other_threads_free(tmp_path: pathlib.Path) -> None:
         thread.start()
         thread.join()
 
-    profile, _ = recorded(tmp_path, work)
+    profile, _ = recorded(work)
     live = {row.function.name: row.own.bytes for row in profile.memory("live").rows}
     assert live.get("keep", 0) < 200  # what Python keeps for reuse, from 3.14 on
     assert own(profile, "alloc", "keep")[1] >= 300 * 5000
 
 
-def test_cycles_are_alive_until_they_are_collected(tmp_path: pathlib.Path) -> None:
+def test_cycles_are_alive_until_they_are_collected(recorded: Recorded) -> None:
     class Node:
         def __init__(self) -> None:
             self.me, self.data = self, bytes(10_000)
@@ -156,7 +170,7 @@ def test_cycles_are_alive_until_they_are_collected(tmp_path: pathlib.Path) -> No
         gc.collect()
         gc.enable()
 
-    profile, _ = recorded(tmp_path, work)
+    profile, _ = recorded(work)
     def of_node(view: str) -> float:
         return sum(row.own.bytes for row in profile.memory(view).rows
                    if row.function.name.endswith("__init__") and row.function.file == __file__)
@@ -165,28 +179,30 @@ def test_cycles_are_alive_until_they_are_collected(tmp_path: pathlib.Path) -> No
     assert of_node("live") < 1000  # what the class keeps: the names of its attributes
 
 
-def test_temporary_blocks(tmp_path: pathlib.Path) -> None:
+def test_temporary_blocks(recorded: Recorded) -> None:
     def churn() -> None:
         for _ in range(1000):
             bytes(4000)
 
-    profile, _ = recorded(tmp_path, churn)
+    profile, _ = recorded(churn)
     name = next(row.function.name for row in profile.memory("temporary").rows if row.function.name.endswith("churn"))
-    assert own(profile, "temporary", name) >= (1000, 1000 * (4000 + BYTES_HEAD))
+    # (a block whose free was put off for a millisecond, as the CPU was, is none if times are known)
+    blocks, size = own(profile, "temporary", name)
+    assert blocks >= 950 and size >= 950 * (4000 + BYTES_HEAD)
 
 
-def test_a_recording_without_memory_for_a_block(tmp_path: pathlib.Path) -> None:
+def test_a_recording_without_memory_for_a_block(recorded: Recorded) -> None:
     def work() -> None:
         with pytest.raises(MemoryError):
             bytes(1 << 60)
 
-    profile, _ = recorded(tmp_path, work)
+    profile, _ = recorded(work)
     assert profile.memory("alloc").all.bytes < 1 << 40
 
 
 @pytest.mark.parametrize("python_malloc", ["pymalloc", "debug", "malloc"])
-def test_with_other_allocators_below(tmp_path: pathlib.Path, python_malloc: str) -> None:
-    found = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=["--alloc=exact"],
+def test_with_other_allocators_below(tmp_path: pathlib.Path, python_malloc: str, how: str) -> None:
+    found = harness.record(tmp_path, harness.TARGETS / "allocations.py", "1", options=[f"--alloc={how}"],
                            env={"PYTHONMALLOC": python_malloc})
     live = found.profile.memory("live")
     for function, truth in found.truth.items():
@@ -194,13 +210,13 @@ def test_with_other_allocators_below(tmp_path: pathlib.Path, python_malloc: str)
             assert live.of(function).own.bytes == pytest.approx(truth["live"], rel=0.02)
 
 
-def test_blocks_outlive_the_recording_and_other_tools_may_come_and_go(tmp_path: pathlib.Path) -> None:
+def test_blocks_outlive_the_recording_and_other_tools_may_come_and_go(recorded: Recorded) -> None:
     kept = []
     for _ in range(3):
-        profile, now = recorded(tmp_path, lambda: keep(100, 100))
+        profile, now = recorded(lambda: keep(100, 100))
         kept.append(now)
         tracemalloc.start()
-        profile, now = recorded(tmp_path, lambda: keep(100, 100))
+        profile, now = recorded(lambda: keep(100, 100))
         kept.append(now)
         tracemalloc.stop()
         assert own(profile, "live", "keep")[0] in range(101, 105)
@@ -208,7 +224,7 @@ def test_blocks_outlive_the_recording_and_other_tools_may_come_and_go(tmp_path: 
     gc.collect()
 
 
-def test_a_forked_child_goes_on_with_its_memory(tmp_path: pathlib.Path, program: Write) -> None:
+def test_a_forked_child_goes_on_with_its_memory(tmp_path: pathlib.Path, program: Write, how: str) -> None:
     path = program(textwrap.dedent("""\
         import json, os
         def keep(count):
@@ -225,32 +241,32 @@ def test_a_forked_child_goes_on_with_its_memory(tmp_path: pathlib.Path, program:
         status = os.waitpid(child, 0)[1]
         print(json.dumps(status))
     """))
-    found = harness.record(tmp_path, path, options=["--alloc=exact", "--children"])
+    found = harness.record(tmp_path, path, options=[f"--alloc={how}", "--children"])
     assert found.truth == 0
     assert found.profile.memory("live").of("keep").own.blocks >= 100
 
 
-def test_the_file_of_a_killed_program_can_be_read(tmp_path: pathlib.Path, program: Write) -> None:
+def test_the_file_of_a_killed_program_can_be_read(tmp_path: pathlib.Path, program: Write, how: str) -> None:
     path = program(textwrap.dedent("""\
         import os, signal, sys
         import plimsoll
         def keep():
             return [bytes(1000) for _ in range(1000)]
-        plimsoll.Profiler(sys.argv[1], alloc_exact=True).start()
+        plimsoll.Profiler(sys.argv[1], **{"alloc_" + sys.argv[2]: True}).start()
         kept = keep()
         from plimsoll import _recording
         _recording.active().flush()
         os.kill(os.getpid(), signal.SIGKILL)
     """))
     plim = tmp_path / "killed.plim"
-    subprocess.run([sys.executable, str(path), str(plim)], check=False)
+    subprocess.run([sys.executable, str(path), str(plim), how], check=False)
     profile = plimsoll.Profile.open(plim)
     assert profile.memory("live").all.bytes >= 1000 * 1000
     assert not profile.complete
 
 
-def test_views_say_exact(tmp_path: pathlib.Path) -> None:
-    recorded(tmp_path, lambda: keep(10, 1000))
+def test_views_say_exact(tmp_path: pathlib.Path, recorded: Recorded) -> None:
+    recorded(lambda: keep(10, 1000))
     plim = tmp_path / "exact.plim"
     for view in ("alloc", "live", "peak", "leaks", "temporary", "types"):
         shown = json.loads(harness.plimsoll_command("show", plim, view, "--json").expect(0).out)
@@ -261,3 +277,47 @@ def test_views_say_exact(tmp_path: pathlib.Path) -> None:
 def test_options_that_exclude_each_other(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="alloc_exact"):
         plimsoll.Profiler(tmp_path / "none.plim", alloc_exact=True, alloc_bytes=4096)
+
+
+def test_events_tell_how_long_blocks_lived(tmp_path: pathlib.Path) -> None:
+    # GIVEN blocks that live for a known while, beside others that are freed at once
+    path = tmp_path / "events.plim"
+    with plimsoll.Profiler(path, alloc_events=True):
+        for _ in range(20_000):
+            bytes(700)
+        kept = keep(100, 2500)
+        began = time.monotonic()
+        time.sleep(0.25)
+        held = time.monotonic() - began
+        del kept
+        late = keep(10, 2500)
+    profile = plimsoll.Profile.open(path)
+    # WHEN their rows are looked at
+    lived = [(row.freed_ns - row.time_ns) / 1e9 for row in profile.allocations
+             if row.freed_ns is not None and row.size == row.blocks * (2500 + BYTES_HEAD)
+             for _ in range(int(row.blocks))]
+    # THEN each lived that long, to a sixteenth
+    assert len(lived) == 100
+    assert all(held * 15 / 16 <= one <= (held + 0.5) * 17 / 16 for one in lived)
+    # AND the many are told to have lived for less than 100 us, but for those that an interruption held up
+    shown = json.loads(harness.plimsoll_command("show", path, "temporary", "--within", "100us", "--json").expect(0).out)
+    assert shown["all"]["blocks"] >= 19_000
+    # AND at the end ten others are alive
+    assert own(profile, "live", "keep")[0] in range(10, 15)
+    del late
+
+
+def test_a_file_of_events_grows_with_them_and_little(tmp_path: pathlib.Path) -> None:
+    # GIVEN the same work, recorded as sums and as events
+    sizes, blocks = {}, {}
+    for how in ("alloc_exact", "alloc_events"):
+        path = tmp_path / f"{how}.plim"
+        options: "dict[str, Any]" = {how: True}
+        with plimsoll.Profiler(path, **options):
+            for number in range(100_000):
+                str(number) * 40
+        sizes[how] = path.stat().st_size
+        blocks[how] = plimsoll.Profile.open(path).memory("alloc").all.blocks
+    # THEN both count the same, and an event, of which a block has two, takes less than two bytes
+    assert blocks["alloc_events"] == pytest.approx(blocks["alloc_exact"], rel=0.01)
+    assert sizes["alloc_events"] - sizes["alloc_exact"] < 2 * 2 * blocks["alloc_events"]

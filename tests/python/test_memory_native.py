@@ -169,7 +169,7 @@ print("{{}}")
 
 
 def test_refusals(capsys: Any) -> None:
-    with pytest.raises(ValueError, match="native_memory needs alloc_bytes or alloc_exact"):
+    with pytest.raises(ValueError, match="native_memory needs alloc_bytes, alloc_exact or alloc_events"):
         plimsoll.Profiler(native_memory=True)
 
 
