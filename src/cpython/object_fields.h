@@ -41,8 +41,20 @@ inline constexpr std::uint32_t kListItems = 24, kListAllocated = 32;
 inline constexpr std::uint32_t kDequeLeftBlock = 24, kDequeLeftIndex = 40;
 inline constexpr std::uint32_t kOrderedFirst = 48, kOrderedFastSize = 72;
 inline constexpr std::uint32_t kWeakReferent = 16, kWeakCallback = 24;
+inline constexpr std::uint32_t kByteArrayAllocated = 24, kByteArrayBlock = 32, kArrayItems = 24;
 inline constexpr std::uint32_t kByteArrayStart = 40, kModuleDict = 16, kCellContent = 16, kExceptionArguments = 24;
 }  // namespace container_field
+
+// PyArrayObject of NumPy 1 and 2: data, nd, dimensions, strides, base, descr, flags, and what has come later.
+// PyArray_Descr: typeobj, kind and others, type_num; then in NumPy 1 elsize, alignment, subarray and fields; in NumPy 2
+// flags, elsize and alignment, 8 bytes each.
+namespace numpy_field {
+inline constexpr std::uint32_t kData = 16, kDimensionCount = 24, kDimensions = 32, kBase = 48, kDescription = 56,
+                               kFlags = 64, kLater = 72;
+inline constexpr std::uint32_t kOwnsData = 4;         // a flag
+inline constexpr std::uint32_t kMostDimensions = 64;  // NPY_MAXDIMS of NumPy 2; 32 of NumPy 1
+inline constexpr std::uint32_t kElementType = 16, kElementSize1 = 32, kElementSize2 = 40, kAlignment2 = 48;
+}  // namespace numpy_field
 
 // How a dict keeps its keys: PyDictKeysObject.
 enum class KeysStyle : std::uint8_t {

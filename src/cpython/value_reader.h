@@ -367,18 +367,17 @@ class ValueReader {
 
   // "<numpy.ndarray (100, 3) of numpy.float64>": behind the head its data, the number of its dimensions, those, ...
   void put_array(Address object, const ValueClass& type) {
-    constexpr std::uint32_t kCount = 24, kSizes = 32, kElement = 56, kElementType = 16;
-    constexpr std::uint32_t kMostDimensions = 64;
-    const std::uint32_t count = view_.template number<std::uint32_t>(object, at(kCount));
+    namespace field = numpy_field;
+    const std::uint32_t count = view_.template number<std::uint32_t>(object, at(field::kDimensionCount));
     out_ += "<" + type.name;
-    if (count <= kMostDimensions) {
+    if (count <= field::kMostDimensions) {
       std::string sizes;
-      view_.template each_row<1>(view_.pointer(object, at(kSizes)), count, [&](const auto& row) {
+      view_.template each_row<1>(view_.pointer(object, at(field::kDimensions)), count, [&](const auto& row) {
         sizes += (sizes.empty() ? "" : ", ") + std::to_string(row[0]);
       });
       out_ += " (" + sizes + (count == 1 ? ",)" : ")");
     }
-    const Address element = view_.pointer(view_.pointer(object, at(kElement)), at(kElementType));
+    const Address element = view_.pointer(view_.pointer(object, at(field::kDescription)), at(field::kElementType));
     if (const ValueClass* of_element = classes_.of(element); of_element != nullptr) out_ += " of " + of_element->name;
     out_ += ">";
   }

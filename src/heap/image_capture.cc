@@ -190,7 +190,8 @@ class Recorder {
     writer_.begin_node(type->number, size.total(), types_.reference_count(object), object);
     writer_.generation(generation_of(object, *type));
     hash_content(object, *type);
-    if (size.native.size != 0) writer_.buffer(size.native.start, size.native.size);
+    for (const NativeExtent& extent : {size.native, size.block})
+      if (extent.size != 0) writer_.buffer(extent.start, extent.size);
     edges_.visit(object, *type);
     if (const std::string text = text_.of(object, *type); !text.empty()) writer_.text(text);
     writer_.end_node();

@@ -13,6 +13,7 @@
 namespace plimsoll::heap {
 namespace {
 
+namespace array = cpython::numpy_field;
 namespace type_field = cpython::type_field;
 namespace type_flag = cpython::type_flag;
 
@@ -84,6 +85,92 @@ TEST_F(ImageCapture, FollowsListsThatHoldEachOther) {
   EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), (std::vector<Node>{3, 3}));
   EXPECT_EQ(heap.graph.from(3)[0], 2U);
   EXPECT_EQ(taken.value().lost_edges, 0U);
+}
+
+// An array of NumPy's: as many bytes an element as its description says, in the places of NumPy 1 or 2.
+struct ImageOfNumPy : ImageCapture {
+  static constexpr std::uint64_t kArrayType = 0x22000, kShape = 0x31100, kElement = 0x31200, kData = 0x32000;
+
+  ImageOfNumPy() {
+    put_class(kArrayType, "numpy.ndarray", 96, 0);
+    put(kFirst, 1);
+    put(kFirst + layout.object.type, kArrayType);
+    put(kFirst + array::kData, kData);
+    put(kFirst + array::kDimensionCount, 2);
+    put(kFirst + array::kDimensions, kShape);
+    put(kFirst + array::kDescription, kElement);
+    put(kFirst + array::kFlags, array::kOwnsData);
+    put(kShape, 10);
+    put(kShape + 8, 20);
+    put(kElement + array::kElementSize2, 8);
+    put(kElement + array::kAlignment2, 8);
+  }
+  // Of the array, and the buffers there are.
+  std::uint64_t size_and_buffers(std::vector<std::pair<std::uint64_t, std::uint64_t>>& buffers) {
+    const Result<ImageStatistics> taken = capture();
+    if (!taken.ok()) return 0;
+    const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+    for (const Buffer& each : snapshot.buffers) buffers.emplace_back(each.start, each.size);
+    for (Node node = 0; node < snapshot.object_count; ++node)
+      if (snapshot.address[node] == kFirst) return snapshot.size[node];
+    return 0;
+  }
+  std::uint64_t size() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers;
+    return size_and_buffers(buffers);
+  }
+};
+
+TEST_F(ImageOfNumPy, CountsElementsThatAreItsOwn) {
+  // GIVEN an array of 10 x 20 elements of 8 bytes
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers;
+  // THEN its size is that of the object, of its shape (16 a dimension), and of these; and they have an extent
+  EXPECT_EQ(size_and_buffers(buffers), 96U + 32 + 1600 + 16);
+  EXPECT_EQ(buffers, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{kData, 1600}}));
+}
+
+TEST_F(ImageOfNumPy, KnowsDescriptionsOfNumPyOne) {
+  // GIVEN a description that has an int, and addresses behind it
+  put(kElement + array::kElementSize1, (std::uint64_t{4} << 32U) | 4);
+  put(kElement + array::kElementSize2, 0);
+  put(kElement + array::kAlignment2, 0x7f0000000000);
+  EXPECT_EQ(size(), 96U + 32 + 800 + 16);
+}
+
+TEST_F(ImageOfNumPy, OneWithoutDimensionsHasOneElement) {
+  put(kFirst + array::kDimensionCount, 0);
+  EXPECT_EQ(size(), 96U + 16);
+}
+
+TEST_F(ImageOfNumPy, AViewHasItsShapeOnly) {
+  // GIVEN an array that does not own its elements, and what it is a view of
+  put(kFirst + array::kFlags, 0);
+  put(kFirst + array::kBase, kSecond);
+  put_list(kSecond, kItems, 0);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers;
+  EXPECT_EQ(size_and_buffers(buffers), 96U + 32);
+  EXPECT_TRUE(buffers.empty());
+  // THEN it holds that by its name
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  ASSERT_FALSE(snapshot.names.empty());
+  EXPECT_EQ(snapshot.names[0], "base");
+}
+
+TEST_F(ImageOfNumPy, AbsurdShapesHaveNoElements) {
+  put(kShape, std::uint64_t{1} << 62U);
+  EXPECT_EQ(size(), 96U + 32);
+}
+
+TEST_F(ImageOfNumPy, AbsurdElementsAreNone) {
+  put(kElement + array::kElementSize2, ~std::uint64_t{0});
+  EXPECT_EQ(size(), 96U + 32);
+}
+
+TEST_F(ImageOfNumPy, MoreDimensionsThanThereCanBeAreNotRead) {
+  put(kFirst + array::kDimensionCount, 0xffffffffU);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers;
+  EXPECT_EQ(size_and_buffers(buffers), 96U);
+  EXPECT_TRUE(buffers.empty());
 }
 
 TEST_F(ImageCapture, EndsWhereAListClaimsMoreThanThereIs) {

@@ -10,8 +10,7 @@ namespace flag = cpython::type_flag;
 using cpython::kNoField;
 using cpython::ValuesStyle;
 
-// More than a process can have is no size.
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;
+constexpr std::uint64_t kLargest = kLargestExtent;
 
 // Of what the copy says, which may be anything.
 std::uint64_t block_of(std::uint64_t bytes) {
@@ -84,6 +83,25 @@ Blocks class_blocks(const ImageView& view, Address object, const ImageType& type
   return {type.basic_size + items, all > type.basic_size ? all - type.basic_size : 0};
 }
 
+// What an array of NumPy's has: its shape, and its elements, if they are its own.
+std::uint64_t numpy_bytes(const ImageView& view, Address object) {
+  namespace array = cpython::numpy_field;
+  constexpr std::uint64_t kLargestAlignment = 4096;
+  const std::uint64_t count = view.number<std::uint32_t>(object, array::kDimensionCount);
+  if (count > array::kMostDimensions) return 0;
+  const std::uint64_t shape = 16 * count;
+  if ((view.number<std::uint32_t>(object, array::kFlags) & array::kOwnsData) == 0) return shape;
+  // Where NumPy 2 has the alignment, NumPy 1 has an address, or null.
+  const Address element = view.pointer(object, array::kDescription);
+  const std::uint64_t alignment = view.word(element, array::kAlignment2);
+  const bool is_second = alignment != 0 && alignment < kLargestAlignment;
+  std::uint64_t bytes =
+      is_second ? view.word(element, array::kElementSize2) : view.number<std::uint32_t>(element, array::kElementSize1);
+  view.each_row<1>(view.pointer(object, array::kDimensions), count,
+                   [&](const auto& row) { bytes = row[0] != 0 && bytes > kLargest / row[0] ? 0 : bytes * row[0]; });
+  return bytes > kLargest ? shape : shape + bytes;
+}
+
 Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
   const auto& fields = view.fields();
   const Blocks basic{type.basic_size, 0};
@@ -109,15 +127,16 @@ Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {
       return {fields.frame_object.data + frame_bytes(view, view.pointer(object, fields.frame_object.frame)), 0};
     default: break;
   }
-  if (type.c_name == "bytearray") {
-    const std::uint64_t allocated = view.word(object, 24);
+  if (type.own_memory == OwnMemory::kByteArray) {
+    const std::uint64_t allocated = view.word(object, container::kByteArrayAllocated);
     return {basic.own, allocated == 0 ? 0 : allocated + fields.byte_array_extra};
   }
-  if (type.c_name == "array.array") {
+  if (type.own_memory == OwnMemory::kArray) {
     // allocated, and in its description the bytes of an item.
     const auto width = view.number<std::uint32_t>(view.pointer(object, 40), 4);
     return {basic.own, times(view.word(object, 32), width)};
   }
+  if (type.own_memory == OwnMemory::kNumPy) return {basic.own, numpy_bytes(view, object)};
   return {basic.own + (type.item_size == 0 ? 0 : times(view.item_count(object), type.item_size)), 0};
 }
 
@@ -138,7 +157,8 @@ ObjectSize size_of(const ImageView& view, Address object, const ImageType& type)
   cpython::Attributes attributes;
   if (type.has_attributes && type.shape != ImageShape::kClass) attributes = attributes_of(view, object, type);
   size.own = block_of(type.header + blocks.own + type.sentinel + attributes.inline_bytes);
-  size.add_block(block_of(blocks.rest));
+  add_own(size, type.own_memory, block_of(blocks.rest));
+  size.block = own_extent(type.own_memory, view, object, 0, blocks.rest);
   size.add_block(block_of(attributes.block_bytes));
   size.native = native_memory_of(view, object, type);
   size.large += block_of(size.native.size);

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 14> kLeaves{
 
 // Classes in C of which each field that points to an object holds a reference to it, so that reading all of them is
 // exact. (From CPython's sources, 3.9 to 3.15.)
-constexpr std::array<std::string_view, 62> kOwners{"function",
+constexpr std::array<std::string_view, 63> kOwners{"function",
                                                    "builtin_function_or_method",
                                                    "builtin_method",
                                                    "method",
@@ -83,7 +83,8 @@ constexpr std::array<std::string_view, 62> kOwners{"function",
                                                    "collections.defaultdict",
                                                    "functools.partial",
                                                    "frozendict",
-                                                   "_io.TextIOWrapper"};
+                                                   "_io.TextIOWrapper",
+                                                   "numpy.ndarray"};
 
 template <std::size_t kCount>
 bool has(const std::array<std::string_view, kCount>& names, std::string_view name) {
@@ -224,6 +225,18 @@ bool is_exact(ImageShape shape, std::string_view name) {
   }
 }
 
+// What its objects own beside them, with a class in C below it whose objects have so many bytes.
+OwnMemory kind_of_memory(const ImageType& type, std::uint64_t basic_size) {
+  switch (type.shape) {
+    case ImageShape::kList:
+    case ImageShape::kListLike: return OwnMemory::kList;
+    case ImageShape::kDict:
+    case ImageShape::kDictLike: return OwnMemory::kDict;
+    case ImageShape::kSet: return OwnMemory::kSet;
+    default: return own_memory_of(type.c_name, basic_size);
+  }
+}
+
 ImageShape of_subclass(ImageShape shape) {
   if (shape == ImageShape::kTuple) return ImageShape::kTupleLike;
   if (shape == ImageShape::kList) return ImageShape::kListLike;
@@ -252,6 +265,8 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
     name = name_of_base;
   }
   if (root != type.address) type.shape = of_subclass(type.shape);
+  type.own_memory = kind_of_memory(type, view_.word(solid, field::kBasicSize));
+  for (const HiddenField& hidden : hidden_fields(type.own_memory)) type.members.push_back({hidden.offset, hidden.name});
   const cpython::ObjectFields& fields = view_.fields();
   std::uint64_t from = view_.word(root, field::kBasicSize), end = view_.word(solid, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
@@ -260,6 +275,8 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
   // What follows is set in coroutines and async generators only.
   if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField) end = fields.generator.exception + 8;
   if (type.shape == ImageShape::kFrame) end = fields.frame_object.data;
+  // What stands before is told of above, or is not Python's.
+  if (type.own_memory == OwnMemory::kNumPy) from = cpython::numpy_field::kLater;
   // What follows its weak references is borrowed: a placeholder (3.14).
   if (type.c_name == "functools.partial") end = view_.word(solid, field::kWeakListOffset);
   set_words(type, solid, from, end);

@@ -12,6 +12,7 @@
 
 #include "heap/image_view.h"
 #include "heap/object_size.h"
+#include "heap/own_memory.h"
 #include "heap/type_rules.h"
 
 namespace plimsoll::heap {
@@ -50,6 +51,7 @@ struct ImageType : cpython::ClassFacts {
   std::uint64_t header = 0;    // bytes in front of the object in its block
   std::uint64_t sentinel = 0;  // bytes behind it that nobody uses
   std::string c_name;          // of the class in C that its objects are laid out as: "list", "dict", "array.array"
+  OwnMemory own_memory = OwnMemory::kNone;
   bool has_attributes = false;
   // Which fields are references is not known: those that look like one are taken for it.
   bool is_guessed = false;

@@ -13,15 +13,15 @@ namespace {
 
 class MemoryView {
  public:
-  explicit MemoryView(Snapshot snapshot) : out_(std::move(snapshot)), extents_(extents_of(out_)) {}
+  explicit MemoryView(Snapshot snapshot)
+      : out_(std::move(snapshot)), facts_(region_facts(out_)), extents_(extents_of(out_)) {}
 
   Snapshot run() {
     // Before sizes are changed.
     const Resident rss = resident(out_);
-    const std::vector<RegionFacts> facts = region_facts(out_);
     add_buffers();
     if (rss.total != 0) {
-      add_regions(facts);
+      add_regions();
       add("[allocator]", rss.small_free, "free in pools");
       add("[native memory]", rss.small_used - rss.small_explained, "small blocks that are no objects");
       add("[native memory]", rss.native, "memory of native code, and what malloc has free");
@@ -64,28 +64,40 @@ class MemoryView {
     std::stable_sort(held_.begin(), held_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
-  // How much of what is an extent's own is in memory: as much of all extents in its mapping as there can be.
+  // How much of what is an extent's own is in memory: of each mapping that it reaches into as large a part as of all
+  // extents there can be.
   [[nodiscard]] std::uint64_t in_memory(const Extent& extent) const {
-    const auto after = std::upper_bound(out_.regions.begin(), out_.regions.end(), extent.start,
-                                        [](std::uint64_t at, const Region& region) { return at < region.start; });
-    if (after == out_.regions.begin()) return extent.own;
-    const Region& region = *(after - 1);
-    const std::uint64_t all = extents_.in[static_cast<std::size_t>(after - 1 - out_.regions.begin())];
-    if (extent.end - region.start > region.size || all <= region.resident) return extent.own;
-    return static_cast<std::uint64_t>(static_cast<double>(extent.own) * static_cast<double>(region.resident) /
+    if (out_.regions.empty()) return extent.own;
+    auto region = std::upper_bound(out_.regions.begin(), out_.regions.end(), extent.start,
+                                   [](std::uint64_t at, const Region& each) { return at < each.start; });
+    if (region != out_.regions.begin()) --region;
+    std::uint64_t found = 0;
+    for (; region != out_.regions.end() && region->start < extent.end; ++region) {
+      const std::uint64_t start = std::max(extent.start, region->start);
+      const std::uint64_t end = std::min(extent.end, region->start + region->size);
+      if (start >= end) continue;
+      const auto at = static_cast<std::size_t>(region - out_.regions.begin());
+      found += share(end - start, room_for_buffers(*region, facts_[at]), extents_.in[at]);
+    }
+    return share(extent.own, found, extent.end - extent.start);
+  }
+  // `bytes` x `part` / `all`, and not more than `bytes`.
+  static std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t all) {
+    if (part >= all) return bytes;
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(part) /
                                       static_cast<double>(all));
   }
 
   // A file is one node, however many mappings it has.
-  void add_regions(const std::vector<RegionFacts>& facts) {
+  void add_regions() {
     std::map<std::string, std::uint64_t> libraries, files;
     std::map<std::string, bool> is_library;
     for (const Region& region : out_.regions) is_library[region.name] |= region.is_executable;
     std::uint64_t beside_pools = 0, system = 0;
-    for (std::size_t i = 0; i < facts.size(); ++i) {
+    for (std::size_t i = 0; i < facts_.size(); ++i) {
       const Region& region = out_.regions[i];
-      const std::uint64_t own = facts[i].own - std::min(facts[i].own, extents_.in[i]);
-      switch (facts[i].use) {
+      const std::uint64_t own = facts_[i].own - std::min(facts_[i].own, extents_.in[i]);
+      switch (facts_[i].use) {
         case RegionUse::kFile: (is_library[region.name] ? libraries : files)[region.name] += own; break;
         case RegionUse::kStack: add("[stack]", own, "thread stack at " + hexadecimal(region.start)); break;
         case RegionUse::kSystem: system += own; break;
@@ -153,6 +165,7 @@ class MemoryView {
   }
 
   Snapshot out_;
+  const std::vector<RegionFacts> facts_;
   const Extents extents_;
   std::vector<Virtual> nodes_;
   std::vector<Node> of_memory_;                 // those that no object holds

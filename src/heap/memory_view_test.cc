@@ -135,6 +135,45 @@ TEST(MemoryView, CountsOfABufferWhatIsInMemory) {
   EXPECT_EQ(sizes.at("library /lib/libx.so"), 0x1000U);
 }
 
+TEST(MemoryView, CountsOfABufferInSeveralMappingsWhatIsInEach) {
+  // GIVEN memory that begins in a mapping of which all of 4 KiB is in memory, goes on in one of which half is, and ends
+  // outside of both
+  const Snapshot snapshot = with_memory(process({{0x403000, 0x1000}, {0x600000, 0x20000}}));
+  const auto sizes = sizes_by_name(snapshot);
+  EXPECT_EQ(sizes.at("buffer at 0x403000"), 0x1000U);
+  EXPECT_EQ(sizes.at("buffer at 0x600000"), 0x8000U);
+}
+
+TEST(MemoryView, KnowsBuffersBesidePools) {
+  // GIVEN a mapping of two pools and memory that an object owns, not all of which is in memory
+  const auto make = [] {
+    SnapshotWriter writer;
+    const auto owner = writer.add_type("app.Owner");
+    writer.begin_node(owner, 64 + 0x4000, 1, Address{kObjects + 48});
+    writer.buffer(kObjects + 0x8000, 0x4000);
+    writer.end_node();
+    writer.end_objects();
+    writer.add_pools(std::vector<Pool>{{kObjects, 64, 200, 255, 1}, {kObjects + 0x4000, 64, 100, 255, 1}});
+    writer.add_regions(std::vector<Region>{{0x600000, 0x10000, 0x8000, true, false, "[heap]"},
+                                           {kObjects, 0xc000, 0xb000, true, false, ""}});
+    writer.add_meta("small_block_bytes", "64");
+    writer.add_meta("large_block_bytes", std::to_string(0x4000));
+    EXPECT_TRUE(writer.finish().ok());
+    return read_snapshot(writer.bytes()).take();
+  };
+  const Snapshot before = make();
+  const auto sizes = sizes_by_name(with_memory(before));
+  // THEN what is missing is taken for what is free in the pools, and nothing of the heap for the buffer
+  EXPECT_EQ(sizes.at("buffer at 0x7f0000008000"), 0x4000U);
+  EXPECT_EQ(sizes.at("free in pools"), 0xb000U - 0x4000 - 300 * 64);
+  EXPECT_EQ(sizes.at("memory of native code, and what malloc has free"), 0x8000U);
+  EXPECT_FALSE(sizes.contains("beside pools in their mappings"));
+  const Resident rss = resident(before);
+  const auto sum = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0},
+                                   [](std::uint64_t all, const auto& each) { return all + each.second; });
+  EXPECT_EQ(sum + 64, rss.total);
+}
+
 TEST(MemoryView, StandsBelowAllOtherViews) {
   const Snapshot before = process({{kMapped, 0x8000}});
   const std::uint64_t expected = [&] {

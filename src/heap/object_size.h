@@ -36,12 +36,22 @@ struct NativeExtent {
   std::uint64_t start = 0, size = 0;
 };
 
+// More than a process can have is no length, and no address is higher than this.
+inline constexpr std::uint64_t kLargestExtent = std::uint64_t{1} << 46U;
+inline constexpr std::uint64_t kHighestExtent = std::uint64_t{1} << 56U;
+
+// Whether there can be such memory: what a process says of itself may be anything.
+constexpr bool can_be(const NativeExtent& extent) {
+  return extent.start != 0 && extent.start < kHighestExtent && extent.size <= kLargestExtent;
+}
+
 // Bytes of blocks, each rounded up as its allocator does.
 struct ObjectSize {
   std::uint64_t own = 0;    // the object with what stands in front of it
   std::uint64_t small = 0;  // other blocks of the small-object allocator's
   std::uint64_t large = 0;  // other blocks of the system's, and other memory outside Python
   NativeExtent native{};    // what of `large` that is, as a rule says
+  NativeExtent block{};     // one of its blocks of the system's, where that is known (own_memory.h)
   void add_block(std::uint64_t bytes) { (bytes <= kLargestSmallBlock ? small : large) += bytes; }
   [[nodiscard]] std::uint64_t total() const { return own + small + large; }
 };

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 
 #include "heap/arenas.h"
 #include "heap/buffers.h"
 
 namespace plimsoll::heap {
 namespace {
+
+constexpr std::size_t kUses = 5;
+
+constexpr std::uint64_t less(std::uint64_t all, std::uint64_t part) { return all - std::min(all, part); }
 
 // Threads are told apart by the address of what the system keeps of them, which lies in their stacks.
 std::vector<std::uint64_t> thread_addresses(const Snapshot& snapshot) {
@@ -46,26 +51,31 @@ std::uint64_t number_of(std::string_view text) {
   return number;
 }
 
-// What objects own of mappings of files (mmap).
-struct Mapped {
-  std::uint64_t bytes = 0, resident = 0;
+// What objects own that is not in memory for the system's allocator: in mappings of files (mmap), beside pools that
+// share a mapping with large blocks, or never written to.
+struct Buffers {
+  std::uint64_t not_in_heap = 0;
+  std::array<std::uint64_t, kUses> resident{};  // by use; none for the heap, of which objects tell themselves
 };
-Mapped mapped_by_objects(const Snapshot& snapshot, const std::vector<RegionFacts>& facts) {
-  Mapped mapped;
-  if (snapshot.buffers.empty()) return mapped;
+Buffers buffers_of(const Snapshot& snapshot, const std::vector<RegionFacts>& facts) {
+  Buffers found;
+  if (snapshot.buffers.empty()) return found;
   const Extents extents = extents_of(snapshot);
+  for (const Extent& extent : extents.all) found.not_in_heap += extent.own;
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].use != RegionUse::kFile) continue;
-    mapped.bytes += extents.in[i];
-    mapped.resident += std::min(extents.in[i], snapshot.regions[i].resident);
+    const std::uint64_t here = std::min(extents.in[i], room_for_buffers(snapshot.regions[i], facts[i]));
+    if (facts[i].use == RegionUse::kHeap)
+      found.not_in_heap -= here;
+    else
+      found.resident[static_cast<std::size_t>(facts[i].use)] += here;
   }
-  return mapped;
+  return found;
 }
 
 }  // namespace
 
 std::string_view use_name(RegionUse use) {
-  constexpr std::array<std::string_view, 5> kNames{"small objects", "thread stack", "heap", "file", "system"};
+  constexpr std::array<std::string_view, kUses> kNames{"small objects", "thread stack", "heap", "file", "system"};
   return kNames[static_cast<std::size_t>(use)];
 }
 
@@ -77,21 +87,28 @@ std::vector<RegionFacts> region_facts(const Snapshot& snapshot) {
   for (const Region& region : snapshot.regions) {
     RegionFacts facts;
     while (arena != all_arenas.end() && arena->address < region.start) ++arena;
-    for (; arena != all_arenas.end() && lies_in(region, arena->address); ++arena) facts.pool_bytes += arena->bytes;
+    for (; arena != all_arenas.end() && lies_in(region, arena->address); ++arena) {
+      facts.pool_bytes += arena->bytes;
+      facts.pool_used += arena->used;
+    }
     const auto [first, last] = objects_between(snapshot, region.start, region.start + region.size);
     facts.objects = last - first;
     for (Node node = first; node < last; ++node) facts.object_bytes += snapshot.size[node];
     facts.use = use_of(region, facts.pool_bytes != 0, threads);
     const std::uint64_t inner = facts.pool_bytes != 0 ? facts.pool_bytes : facts.object_bytes;
-    facts.own = region.resident - std::min(region.resident, inner);
+    facts.own = less(region.resident, inner);
     found.push_back(facts);
   }
   return found;
 }
 
+std::uint64_t room_for_buffers(const Region& region, const RegionFacts& facts) {
+  return less(region.resident, facts.pool_used);
+}
+
 Resident resident(const Snapshot& snapshot) {
   Resident result;
-  std::array<std::uint64_t, 5> by_use{};
+  std::array<std::uint64_t, kUses> by_use{};
   const std::vector<RegionFacts> facts = region_facts(snapshot);
   for (std::size_t i = 0; i < facts.size(); ++i) {
     by_use[static_cast<std::size_t>(facts[i].use)] += snapshot.regions[i].resident;
@@ -108,24 +125,26 @@ Resident resident(const Snapshot& snapshot) {
   const auto add = [&](std::string what, std::uint64_t bytes) { result.parts.push_back({std::move(what), bytes}); };
   result.small_used = used;
   result.small_explained = std::min(used, number_of(snapshot.meta_value("small_block_bytes")));
+  const Buffers buffers = buffers_of(snapshot, facts);
+  const auto beside_buffers = [&](RegionUse use) {
+    return less(in_use(use), buffers.resident[static_cast<std::size_t>(use)]);
+  };
   // Pages of pools that have never been written to are not in memory.
-  const std::uint64_t pools = in_use(RegionUse::kPools);
-  const std::uint64_t free = std::min(room - std::min(room, used), pools - std::min(pools, used));
+  const std::uint64_t free = std::min(less(room, used), less(beside_buffers(RegionUse::kPools), used));
   add("objects, in small blocks", result.small_explained);
   add("other small blocks in use", used - result.small_explained);
   add("free in pools", free);
-  add("beside pools in their mappings", pools - std::min(pools, used + free));
+  add("beside pools in their mappings", less(beside_buffers(RegionUse::kPools), used + free));
   const std::uint64_t heap = in_use(RegionUse::kHeap);
-  const Mapped mapped = mapped_by_objects(snapshot, facts);
   const std::uint64_t large_blocks = number_of(snapshot.meta_value("large_block_bytes"));
-  const std::uint64_t large = std::min(heap, large_blocks - std::min(large_blocks, mapped.bytes));
+  const std::uint64_t large = std::min(heap, less(large_blocks, buffers.not_in_heap));
   result.small_free = free;
   result.native = heap - large;
-  add("objects, in large blocks and buffers", large + mapped.resident);
+  add("objects, in large blocks and buffers", std::accumulate(buffers.resident.begin(), buffers.resident.end(), large));
   add("other memory of native code", result.native);
-  add("program, libraries and mapped files", in_use(RegionUse::kFile) - mapped.resident);
-  add("thread stacks", in_use(RegionUse::kStack));
-  add("of the kernel", in_use(RegionUse::kSystem));
+  add("program, libraries and mapped files", beside_buffers(RegionUse::kFile));
+  add("thread stacks", beside_buffers(RegionUse::kStack));
+  add("of the kernel", beside_buffers(RegionUse::kSystem));
   return result;
 }
 

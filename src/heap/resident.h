@@ -25,12 +25,16 @@ std::string_view use_name(RegionUse use);
 struct RegionFacts {
   RegionUse use{};
   std::uint64_t pool_bytes = 0;    // of pools in it
+  std::uint64_t pool_used = 0;     // of these, in blocks that are given out
   std::uint64_t objects = 0;       // that begin in it
   std::uint64_t object_bytes = 0;  // of these, with what they own elsewhere
   std::uint64_t own = 0;           // resident bytes beside pools and objects
 };
 // By region of the snapshot.
 std::vector<RegionFacts> region_facts(const Snapshot& snapshot);
+// How much of a region in memory can be buffers of objects: all but blocks of pools. What is free in these may never
+// have been written to.
+std::uint64_t room_for_buffers(const Region& region, const RegionFacts& facts);
 
 // A part of RSS.
 struct ResidentPart {

@@ -89,7 +89,7 @@ struct Snapshot {
   AllocationStacks allocated;
   std::vector<Pool> pools;      // by address; empty: not known
   std::vector<Region> regions;  // likewise
-  std::vector<Buffer> buffers;  // in the order of owners; of those that rules tell of (type_rules.h)
+  std::vector<Buffer> buffers;  // in the order of owners; of those that are known (own_memory.h, type_rules.h)
 
   // In views: addresses of objects that are folded, and the nodes that stand for them; sorted.
   std::vector<std::pair<std::uint64_t, Node>> folded;

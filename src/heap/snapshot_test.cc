@@ -174,6 +174,27 @@ TEST(Snapshot, KeepsWhatIsKnownOfRowsAndOfMemory) {
   EXPECT_TRUE(snapshot.regions[0].is_writable && snapshot.regions[1].is_executable);
 }
 
+TEST(Snapshot, BuffersAreWrittenWithTheirOwners) {
+  // GIVEN more objects than a block has rows, each of which owns as many bytes as its number says
+  constexpr std::uint64_t kObjects = 150'000, kSeldom = 7;
+  SnapshotWriter writer;
+  const auto type = writer.add_type("list");
+  for (std::uint64_t i = 0; i < kObjects; ++i) {
+    writer.begin_node(type, 64, 1, Address{(i + 1) * 64});
+    if (i % kSeldom == 0) writer.buffer(0x700000 + i * 8, i);
+    writer.end_node();
+  }
+  writer.end_objects();
+  ASSERT_TRUE(writer.finish().ok());
+  // THEN all are read, in the order of their owners
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  ASSERT_EQ(snapshot.buffers.size(), (kObjects + kSeldom - 1) / kSeldom);
+  for (const Buffer& buffer : snapshot.buffers) {
+    ASSERT_EQ(buffer.size, buffer.owner);
+    ASSERT_EQ(buffer.start, 0x700000 + buffer.size * 8);
+  }
+}
+
 TEST(Snapshot, KnowsWhatWasSaidOfObjectsAfterItsEnd) {
   // GIVEN a file with five objects, two of which have texts, and one with a buffer
   const std::string path = ::testing::TempDir() + "plimsoll_said.heap";

@@ -168,6 +168,8 @@ void SnapshotWriter::end_block() {
       put_section(raw, Section::kAllocations, payload);
     }
   }
+  if (!buffers_.empty()) put_section(raw, Section::kBuffers, buffers_);
+  buffers_.clear();
   generations_.clear();
   hashed_.clear();
   hashes_.clear();
@@ -248,7 +250,6 @@ Status SnapshotWriter::finish() {
   put_section(raw, Section::kClasses, classes_);
   put_section(raw, Section::kMeta, meta_);
   raw += memory_;
-  if (!buffers_.empty()) put_section(raw, Section::kBuffers, buffers_);
   put_section(raw, Section::kEnd, end);
   write_chunk(raw);
   if (error_ == 0) return Ok{};

@@ -33,7 +33,6 @@ struct NativeMemory {
 template <typename Word, typename Number>
 NativeExtent native_extent(const NativeMemory& native, Address object, std::uint64_t head, std::uint64_t size,
                            Word word, Number number) {
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 46U;  // more than a process can have is no length
   const std::uint64_t inside = size > head ? size - head : 0;
   const auto has = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= inside && bytes <= inside - offset;
@@ -43,8 +42,9 @@ NativeExtent native_extent(const NativeMemory& native, Address object, std::uint
   const std::uint64_t start = word(head + native.pointer);
   const bool is_in_object = start >= raw(object) && start - raw(object) < size;
   const std::uint64_t length = word(head + native.length);
-  if (start == 0 || is_in_object || native.unit == 0 || length > kLargest / native.unit) return {};
-  return {start, length * native.unit};
+  if (is_in_object || native.unit == 0 || length > kLargestExtent / native.unit) return {};
+  const NativeExtent found{start, length * native.unit};
+  return can_be(found) ? found : NativeExtent{};
 }
 
 // What one rule, or all rules of a class together, say.

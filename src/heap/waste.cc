@@ -69,31 +69,36 @@ class WasteFinder {
 
  private:
   void look_at(Node node) {
-    std::uint64_t items = 0;
+    std::uint64_t items = 0, size = snapshot_.size[node];
     bool has_text_only = true;
     const Container container = container_[snapshot_.type[node]];
     for (std::uint32_t edge = snapshot_.graph.first[node]; edge < snapshot_.graph.first[node + 1]; ++edge) {
       const EdgeKind kind = snapshot_.kind[edge];
+      const Node held = snapshot_.graph.targets[edge];
+      if (!snapshot_.is_object(held)) {  // its table, in a view of memory
+        size += snapshot_.size[held];
+        continue;
+      }
       if (kind == EdgeKind::kType || (container == Container::kDict && kind != EdgeKind::kKey)) continue;
       ++items;
-      has_text_only = has_text_only && snapshot_.type[snapshot_.graph.targets[edge]] == text_type_;
+      has_text_only = has_text_only && snapshot_.type[held] == text_type_;
     }
-    if (items == 0) return add(WasteKind::kEmpty, node, snapshot_.size[node]);
+    if (items == 0) return add(WasteKind::kEmpty, node, size, size);
     if (container == Container::kOther) return;
     const std::uint64_t least = container == Container::kList   ? items * 8
                                 : container == Container::kDict ? least_dict_table(items, has_text_only, minor_)
                                                                 : least_set_table(items);
     const std::uint64_t needed = empty_size_[snapshot_.type[node]] + block_of(least, allocator_);
-    if (snapshot_.size[node] > needed) add(WasteKind::kTooLarge, node, snapshot_.size[node] - needed);
+    if (size > needed) add(WasteKind::kTooLarge, node, size, size - needed);
   }
 
-  void add(WasteKind kind, Node node, std::uint64_t bytes) {
+  void add(WasteKind kind, Node node, std::uint64_t size, std::uint64_t bytes) {
     Waste& row = rows_[std::tuple(static_cast<std::uint8_t>(kind), snapshot_.type[node], places_.of[node])];
     row.kind = kind;
     row.type = snapshot_.type[node];
     row.place = places_.of[node];
     ++row.count;
-    row.size += snapshot_.size[node];
+    row.size += size;
     row.waste += bytes;
   }
 

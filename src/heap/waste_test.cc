@@ -49,6 +49,23 @@ TEST(Waste, OfADictIsItsTableBeyondTheLeastOne) {
   EXPECT_EQ(rows[1].kind, WasteKind::kEmpty);
 }
 
+TEST(Waste, IsTheSameInAViewOfMemory) {
+  // GIVEN a list with room for eight more, whose items are a node of their own that is no object
+  const SnapshotDrawing drawing(R"(
+    empty: list 64
+    large: list 64  empty empty table
+    modules: [modules] 0  e=empty l=large
+    table: [buffer] 80
+  )");
+  const Snapshot snapshot = drawing.snapshot();
+  const std::vector<Waste> rows = waste(snapshot, places(snapshot));
+  // THEN what it has is what both have, and the node is no item
+  ASSERT_EQ(rows.size(), 2U);
+  const Waste& large = rows[0].kind == WasteKind::kTooLarge ? rows[0] : rows[1];
+  EXPECT_EQ(large.size, 144U);
+  EXPECT_EQ(large.waste, 64U);
+}
+
 TEST(Waste, KnowsTablesOfDictsAndSets) {
   EXPECT_EQ(least_dict_table(0, true, 13), 0U);
   EXPECT_EQ(least_dict_table(5, true, 13), 32U + 8 + 5 * 16);

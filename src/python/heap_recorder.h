@@ -47,7 +47,8 @@ class Recorder {
     writer_.begin_node(plan.number, size.total(), reference_count(object), address_of(object));
     writer_.generation(is_on_a_list(object) ? generations_.of(address_of(object)) : heap::Generation::kUntracked);
     hash_content(object);
-    if (size.native.size != 0) writer_.buffer(size.native.start, size.native.size);
+    for (const heap::NativeExtent& extent : {size.native, size.block})
+      if (extent.size != 0) writer_.buffer(extent.start, extent.size);
     const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
     if (stack) writer_.allocated_by(*stack);
     edges_.visit(object, plan);

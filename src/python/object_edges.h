@@ -158,6 +158,11 @@ class ObjectEdges {
         PyObject* held = field_at<PyObject*>(object, member.offset);
         if (held != nullptr && (!shows || take(held, next))) sink_.named(held, member.name);
       }
+    for (const Member& field : plan.hidden) {
+      PyObject* held = field_at<PyObject*>(object, field.offset);
+      take(held, next);
+      named(held, field.name);
+    }
     bool has_type = false;
     for (PyObject* held : shown_) {
       if (held == nullptr) continue;

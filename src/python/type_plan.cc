@@ -54,14 +54,22 @@ PyCFunction c_method(PyObject* method) {
 
 // The first __sizeof__ of the bases that is written in C. One in Python may run anything, and may count what others
 // own; then what is below it in the order of bases knows the object's own memory.
-PyCFunction size_method_of(PyTypeObject* type) {
+struct SizeMethod {
+  PyCFunction function = nullptr;
+  PyTypeObject* of = nullptr;
+};
+SizeMethod size_method_of(PyTypeObject* type) {
   PyObject* order = type->tp_mro;
   for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i) {
-    PyObject* method = entry_of(type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i))), "__sizeof__");
-    if (const PyCFunction function = c_method(method); function != nullptr) return function;
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    if (const PyCFunction function = c_method(entry_of(type_dict(base), "__sizeof__")); function != nullptr)
+      return {function, base};
   }
-  return nullptr;
+  return {};
 }
+
+// How much longer an object's head is than with a GIL, where all offsets of heap/own_memory.h are from.
+constexpr std::size_t kHeadShift = sizeof(PyObject) - 16;
 
 std::size_t block_of(std::size_t bytes) {
   return heap::block_of(bytes, kIsFreeThreaded ? heap::Allocator::kMimalloc : heap::Allocator::kPymalloc);
@@ -107,6 +115,7 @@ Blocks asked_blocks(PyObject* object, const TypePlan& plan) {
     const std::size_t items = items_of(object, plan);
     return {basic + items, all > basic ? all - basic : 0};
   }
+  if (plan.own_memory == heap::OwnMemory::kBytesIO) return {basic, 0};  // which counts what its bytes object has
   if (plan.type->tp_itemsize != 0) return {all, 0};
   if (plan.shape == Shape::kDict && has_embedded_values(object)) return {basic, 0};
   return all > basic ? Blocks{basic, all - basic} : Blocks{basic, 0};
@@ -149,17 +158,33 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   plan.sentinel = is_heap_type || type == &PyType_Type ? static_cast<std::size_t>(type->tp_itemsize) : 0;
   plan.members = members_of(type);
   plan.facets = heap::facets_of(names_along_bases(type), rules_);
-  plan.size_method = size_method_of(type);
-  if (plan.size_method != nullptr && plan.size_method != size_method_of(&PyBaseObject_Type))
+  const SizeMethod method = size_method_of(type);
+  plan.size_method = method.function;
+  if (method.of != nullptr && method.of != &PyBaseObject_Type) {
     plan.size_rule = SizeRule::kMethod;
+    plan.own_memory =
+        heap::own_memory_of(method.of->tp_name, static_cast<std::uint64_t>(method.of->tp_basicsize) - kHeadShift);
+  }
+  for (const heap::HiddenField& field : heap::hidden_fields(plan.own_memory))
+    plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
   if (type == &PyList_Type) plan.size_rule = SizeRule::kList;
-  const bool has_extras = plan.traverse != nullptr || plan.has_attributes || !plan.members.empty();
+  const bool has_extras =
+      plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;
   return plan;
 }
 
 namespace {
+
+// What objects of the program say of themselves.
+struct OwnProcess {
+  template <typename Number>
+  [[nodiscard]] Number number(Address at, std::uint64_t offset) const {
+    return field_at<Number>(reinterpret_cast<void*>(raw(at)), static_cast<std::ptrdiff_t>(offset));
+  }
+  [[nodiscard]] std::uint64_t word(Address at, std::uint64_t offset) const { return number<std::uint64_t>(at, offset); }
+};
 
 heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
   if (!plan.facets.native) return {};
@@ -184,7 +209,8 @@ heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
     size.add_block(block_of(attributes.block_bytes));
   }
   size.own = block_of(own);
-  size.add_block(block_of(blocks.rest));
+  heap::add_own(size, plan.own_memory, block_of(blocks.rest));
+  size.block = heap::own_extent(plan.own_memory, OwnProcess{}, address_of(object), kHeadShift, blocks.rest);
   size.native = native_memory_of(object, plan);
   size.large += block_of(size.native.size);
   return size;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heap/object_size.h"
+#include "heap/own_memory.h"
 #include "heap/type_rules.h"
 
 namespace plimsoll::python {
@@ -51,9 +52,11 @@ struct TypePlan {
   bool has_attributes = false;
   traverseproc traverse = nullptr;
   PyCFunction size_method = nullptr;
-  std::size_t header = 0;    // bytes in front of the object in its block
+  heap::OwnMemory own_memory = heap::OwnMemory::kNone;  // of the class whose method that is
+  std::size_t header = 0;                               // bytes in front of the object in its block
   std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
   std::vector<Member> members;
+  std::vector<Member> hidden;  // that nothing else shows
   heap::Facets facets;
 };
 
