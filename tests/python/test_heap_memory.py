@@ -182,14 +182,20 @@ def test_arenas_tell_what_keeps_memory_and_rss_is_explained(tmp_path: pathlib.Pa
 
 
 MAPPED = """
-import json, mmap, os, sys
+import array, json, mmap, os, sys
 import plimsoll.heap
 mapped = mmap.mmap(-1, 20_000_000)
 mapped[:] = b"x" * len(mapped)
+kept = [bytearray(b"x") * 5_000_000, array.array("d", [1.5]) * 500_000, [None] * 400_000, bytearray(50_000_000)]
+try:
+    import numpy
+    kept += [numpy.ones(1_000_000), numpy.zeros(9_000_000), [numpy.ones(2000) for _ in range(1000)]]
+except ImportError:
+    pass
 plimsoll.heap.snapshot(sys.argv[1])
 with open("/proc/self/statm") as file:
     resident = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-print(json.dumps({"resident": resident, "mapped": id(mapped)}))
+print(json.dumps({"resident": resident, "mapped": id(mapped), "filled": id(kept[0])}))
 """
 
 
@@ -204,6 +210,10 @@ def test_all_memory_has_nodes_in_the_view_of_memory(tmp_path: pathlib.Path) -> N
     buffer, = [each for _, each in mapped.referents() if each.type == "[buffer]"]
     assert buffer.size == 20_000_000
     assert mapped.size < 1000 and mapped.retained >= 20_000_000
+    # AND so is what a large object has in a block beside it
+    filled = heap.find(told["filled"])
+    block, = [each for _, each in filled.referents() if each.type == "[buffer]"]
+    assert filled.size < 1000 and 0 < block.size <= 5_000_001
     # AND libraries, stacks and free memory are there, and all together is what the process has
     kinds = {row["type"] for row in heap.query("select distinct type from objects where address is null").dicts()}
     assert {"[library]", "[stack]", "[allocator]", "[native memory]"} <= kinds

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
 import resource
 import signal
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 import pytest
 
@@ -39,6 +40,15 @@ def take(pid: int, path: pathlib.Path, *options: str) -> "harness.Finished":
 def ask(path: pathlib.Path, statement: str) -> "list[list[Any]]":
     answer = harness.plimsoll_command("heap", "query", path, statement, "--json", "--limit", "0").expect()
     return list(json.loads(answer.out)["rows"])
+
+
+def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[Any]]":
+    """By the address of an object: what it owns outside Python, and how much of that is in memory."""
+    statement = f"""select o.address, b.text, b.size from edges e join objects o on o.id = e.holder
+                    join objects b on b.id = e.held
+                    where b.type = '[buffer]' and o.address in ({','.join(map(str, owners))})"""
+    answer = harness.plimsoll_command("heap", "query", path, statement, "--view", "memory", "--json", "--limit", "0").expect()
+    return {row[0]: row[1:] for row in json.loads(answer.out)["rows"]}
 
 
 class Graph:
@@ -144,11 +154,96 @@ def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> 
     sizes = [outside[at][1] for at in truth["kept"]]
     assert 500_000 < sizes[4] < 501_000 and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 and sizes[7] > 800_000
     # AND it is at the same places
-    buffers = [harness.plimsoll_command("heap", "query", tmp_path / name, "select text from objects where type = '[buffer]'",
-                                        "--view", "memory", "--json").expect().out for name in ("inside.heap", "outside.heap")]
-    assert buffers[0] == buffers[1] and buffers[0].count("buffer at 0x") == 3
+    buffers = [buffers_of(tmp_path / name, truth["kept"]) for name in ("inside.heap", "outside.heap")]
+    assert buffers[0] == buffers[1] and len(buffers[0]) == 3
     # AND what is no rule is refused before anything is looked at
     assert refused.code == USAGE and "colour blue" in refused.err and not (tmp_path / "x.heap").exists()
+
+
+OWNERS = """
+import array, json, sys
+import plimsoll.heap
+kept = [bytearray(b"x") * 3_000_000, array.array("d", [1.5]) * 500_000, [None] * 300_000, set(range(50_000)),
+        dict.fromkeys(range(50_000))]
+del kept[0][:1000]  # where it begins is not where its memory does
+none = [bytearray(100), [None] * 5, {}, set()]
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"kept": [id(each) for each in kept], "none": [id(each) for each in none],
+                  "sizes": [each.__sizeof__() - type(each).__basicsize__ for each in kept]}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def both(program: str, tmp_path: pathlib.Path) -> "tuple[dict[str, Any], list[pathlib.Path]]":
+    """What a program says, and its snapshots from inside and from outside."""
+    paths = [tmp_path / "inside.heap", tmp_path / "outside.heap"]
+    with harness.Running([sys.executable, "-c", program, paths[0]]) as running:
+        truth = json.loads(running.line())
+        take(running.process.pid, paths[1])
+    return truth, paths
+
+
+@with_gil
+def test_blocks_of_built_in_objects_have_nodes(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with large and small containers, and snapshots from inside and from outside
+    truth, paths = both(OWNERS, tmp_path)
+    for path in paths:
+        # THEN in the view of memory what a large one has is a buffer that it holds; what small ones have is none
+        buffers = buffers_of(path, truth["kept"] + truth["none"])
+        assert sorted(buffers) == sorted(truth["kept"])
+        for at, size in zip(truth["kept"], truth["sizes"]):
+            assert size == pytest.approx(buffers[at][1], rel=0.01)  # but for pages
+    assert buffers_of(paths[0], truth["kept"]) == buffers_of(paths[1], truth["kept"])
+
+
+NUMPY = """
+import json, mmap, sys
+import numpy
+import plimsoll.heap
+matrix = numpy.matrix(numpy.ones((300, 300)))
+records = numpy.recarray((5000,), dtype=[("a", "i4"), ("b", "f8"), ("c", "U10")])
+records[:] = (1, 2.0, "x")
+owners = {"plain": numpy.ones((1000, 700)), "of columns": numpy.asfortranarray(numpy.ones((500, 300), dtype="f4")),
+          "matrix": matrix.copy(), "records": records, "words": numpy.array(["abc"] * 1000)}
+whole = numpy.ones(300_000)
+with open(sys.argv[1] + ".data", "wb") as file:
+    file.write(bytes(1_000_000))
+others = {"single": numpy.array(5.0), "view": whole.reshape(300, 1000)[5:], "bytes": numpy.frombuffer(bytes(5000), "u1"),
+          "mapped": numpy.memmap(sys.argv[1] + ".data", mode="r")}
+base = id(whole)
+del whole  # which the view alone holds now
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"owners": {name: [id(each), each.nbytes] for name, each in owners.items()},
+                  "others": {name: id(each) for name, each in others.items()}, "base": base}),
+      flush=True)
+sys.stdin.readline()
+"""
+
+
+@with_gil
+@pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
+def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with arrays of several kinds, views of them, and files that are mapped as arrays
+    truth, paths = both(NUMPY, tmp_path)
+    owners = dict(truth["owners"].values())
+    for path in paths:
+        buffers = buffers_of(path, [*owners, *truth["others"].values(), truth["base"]])
+        # THEN those that own their elements hold a buffer of them, and no other does
+        assert {at: buffers[at][1] for at in owners} == pytest.approx(owners, rel=0.01)  # but for pages
+        assert sorted(buffers) == sorted([*owners, truth["base"]])
+        # AND in sizes they are counted once, with their owners
+        sizes = dict(ask(path, "select address, size from objects where address is not null"))
+        assert all(nbytes < sizes[at] < nbytes + 300 for at, nbytes in owners.items())
+        assert all(sizes[at] < 300 for at in truth["others"].values())
+        # AND a view holds what it is a view of
+        held = ask(path, f"""select h.address from edges e join objects o on o.id = e.holder join objects h on h.id = e.held
+                             where o.address = {truth['others']['view']} and e.name = '.base'""")
+        assert held == [[truth["base"]]]
+    # AND both snapshots say the same
+    every = [*owners, *truth["others"].values()]
+    of_array = f"select address, type, size from objects where address in ({','.join(map(str, every))}) order by 1"
+    assert ask(paths[0], of_array) == ask(paths[1], of_array)
+    assert buffers_of(paths[0], every) == buffers_of(paths[1], every)
 
 
 @with_gil
