@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import sys
 from typing import Any
@@ -108,3 +109,15 @@ def test_sizes_agree_with_getsizeof_where_that_is_right(take: Any) -> None:
     for each in kept:
         size, said = heap.find(id(each)).size, sys.getsizeof(each)
         assert said <= size <= said * (1.25 if FREE_THREADED else 1) + 24, (type(each), said, size)
+
+
+def test_the_bytes_of_a_bytesio_count_once(take: Any) -> None:
+    # GIVEN a BytesIO that has written more than it was given
+    kept = io.BytesIO(b"x")
+    kept.write(b"y" * 1_000_000)
+    # WHEN
+    found = take().find(id(kept))
+    # THEN it holds the bytes, which are an object of their own
+    held, = [each for name, each in found.referents() if name == ".buffer"]
+    assert held.type == "bytes" and held.size > 1_000_000 > 1000 > found.size
+    assert 1_000_000 < found.retained < (1.3 if FREE_THREADED else 1.2) * 1_000_000
