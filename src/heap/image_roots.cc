@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpython/collector_lists.h"
 #include "cpython/walk.h"
 
 namespace plimsoll::heap {
@@ -140,71 +141,18 @@ std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, cons
   return roots;
 }
 
-namespace {
-
-constexpr std::uint64_t kFlags = 3, kLinks = 16;
-constexpr std::uint64_t kGenerationBytes = 24;  // struct gc_generation: a list's head, a threshold and a count
-
-// The heads of the collector's lists in an interpreter's state.
-class CollectorLists {
- public:
-  CollectorLists(const ImageView& view, ImageTypes& types, Address interpreter)
-      : view_(view), types_(types), interpreter_(interpreter) {
-    // The first three that stand side by side, be they empty or not, are the generations.
-    while (first_ + kLinks <= size() &&
-           !(is_list(first_) && is_list(first_ + kGenerationBytes) && is_list(first_ + 2 * kGenerationBytes)))
-      first_ += 8;
-  }
-  [[nodiscard]] std::uint64_t size() const { return view_.fields().interpreter.size; }
-  [[nodiscard]] std::uint64_t next(std::uint64_t link) const { return view_.word(Address{link}, 0) & ~kFlags; }
-  [[nodiscard]] std::uint64_t head(std::uint64_t offset) const { return raw(interpreter_) + offset; }
-  [[nodiscard]] bool is_tracked(std::uint64_t link) const {
-    const ImageType* type = types_.of_object(Address{link + kLinks});
-    return type != nullptr && type->is(cpython::type_flag::kCollected);
-  }
-  // Whether there is a list with objects.
-  [[nodiscard]] bool has_objects(std::uint64_t offset) const {
-    const std::uint64_t at = head(offset), link = next(at);
-    const std::uint64_t last = view_.word(Address{at}, 8) & ~kFlags;
-    return link != 0 && last != 0 && link != at && next(last) == at && is_tracked(link);
-  }
-  // 0 to 2 for generations, 3 for any other.
-  [[nodiscard]] std::size_t number(std::uint64_t offset) const {
-    const std::uint64_t after = offset - first_;
-    return after % kGenerationBytes == 0 && after / kGenerationBytes < 3 ? after / kGenerationBytes : 3;
-  }
-
- private:
-  [[nodiscard]] bool is_list(std::uint64_t offset) const {
-    const std::uint64_t at = head(offset);
-    const bool is_empty = next(at) == at && (view_.word(Address{at}, 8) & ~kFlags) == at;
-    return is_empty || has_objects(offset);
-  }
-
-  const ImageView& view_;
-  ImageTypes& types_;
-  Address interpreter_;
-  std::uint64_t first_ = 0;
-};
-
-}  // namespace
-
 bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
                   const std::function<void(std::size_t, Address)>& visit) {
-  bool is_whole = true;
-  const CollectorLists lists(view, types, interpreter);
-  for (std::uint64_t offset = 0; offset + kLinks <= lists.size(); offset += 8) {
-    if (!lists.has_objects(offset)) continue;
-    const std::uint64_t head = lists.head(offset);
-    for (std::uint64_t link = lists.next(head); link != head; link = lists.next(link)) {
-      if (!view.spend(1) || !lists.is_tracked(link)) {
-        is_whole = false;
-        break;
-      }
-      visit(lists.number(offset), Address{link + kLinks});
-    }
-  }
-  return is_whole;
+  const auto is_tracked = [&](Address object) {
+    const ImageType* type = types.of_object(object);
+    return type != nullptr && type->is(cpython::type_flag::kCollected);
+  };
+  const cpython::CollectorLists lists(view, interpreter, is_tracked);
+  return lists.each([&](std::size_t list, Address object) {
+    if (!view.spend(1)) return false;
+    visit(list, object);
+    return true;
+  });
 }
 
 }  // namespace plimsoll::heap

@@ -1,0 +1,80 @@
+// cpython/collector_lists.h: all objects that the garbage collector of an interpreter knows, from outside. GIL builds:
+// without a GIL there are no lists.
+//
+// Where the lists begin is found by what they are: the only pairs of links in an interpreter's state that lead to
+// objects and come back. Also while a collection runs, which puts other things into the links backwards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpython/object_view.h"
+
+namespace plimsoll::cpython {
+
+// The lists of one interpreter. `is_tracked`(Address) says whether there is an object of a class that the collector
+// knows.
+template <memory::Reader M, typename IsTracked>
+class CollectorLists {
+ public:
+  CollectorLists(const ObjectView<M>& view, Address interpreter, IsTracked is_tracked)
+      : view_(view), interpreter_(interpreter), is_tracked_(is_tracked) {
+    // The first three that stand side by side, be they empty or not, are the generations.
+    while (first_ + kLinks <= size() &&
+           !(is_list(first_) && is_list(first_ + kGenerationBytes) && is_list(first_ + 2 * kGenerationBytes)))
+      first_ += kStep;
+  }
+
+  // visit(list, object) for one object after another. `list` is 0 for the youngest generation to 2, and 3 for what
+  // gc.freeze() has set aside. What `visit` returns false for ends the list that it is on. False if a list has not
+  // come round, or there are none.
+  template <typename Visit>
+  bool each(Visit visit) const {
+    bool is_whole = first_ + kLinks <= size();
+    for (std::uint64_t offset = 0; offset + kLinks <= size(); offset += kStep) {
+      if (!has_objects(offset)) continue;
+      const std::uint64_t head = head_at(offset);
+      for (std::uint64_t link = next(head); link != head; link = next(link)) {
+        if (!is_object(link) || !visit(number(offset), Address{link + kLinks})) {
+          is_whole = false;
+          break;
+        }
+      }
+    }
+    return is_whole;
+  }
+
+ private:
+  static constexpr std::uint64_t kFlags = 3, kLinks = 16;
+  // Some builds of 3.13 have them at multiples of 4 only.
+  static constexpr std::uint64_t kStep = 4;
+  static constexpr std::uint64_t kGenerationBytes = 24;  // struct gc_generation: a list's head, a threshold and a count
+
+  [[nodiscard]] std::uint64_t size() const { return view_.fields().interpreter.size; }
+  [[nodiscard]] std::uint64_t next(std::uint64_t link) const { return view_.word(Address{link}, 0) & ~kFlags; }
+  [[nodiscard]] std::uint64_t last(std::uint64_t head) const { return view_.word(Address{head}, 8) & ~kFlags; }
+  [[nodiscard]] std::uint64_t head_at(std::uint64_t offset) const { return raw(interpreter_) + offset; }
+  [[nodiscard]] bool is_object(std::uint64_t link) const { return is_tracked_(Address{link + kLinks}); }
+
+  [[nodiscard]] bool has_objects(std::uint64_t offset) const {
+    const std::uint64_t head = head_at(offset), link = next(head), end = last(head);
+    return link != 0 && end != 0 && link != head && next(end) == head && is_object(link);
+  }
+  [[nodiscard]] bool is_list(std::uint64_t offset) const {
+    const std::uint64_t head = head_at(offset);
+    const bool is_empty = next(head) == head && last(head) == head;
+    return is_empty || has_objects(offset);
+  }
+  // 0 to 2 for generations, 3 for any other.
+  [[nodiscard]] std::size_t number(std::uint64_t offset) const {
+    const std::uint64_t after = offset - first_;
+    return after % kGenerationBytes == 0 && after / kGenerationBytes < 3 ? after / kGenerationBytes : 3;
+  }
+
+  const ObjectView<M>& view_;
+  const Address interpreter_;
+  const IsTracked is_tracked_;
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace plimsoll::cpython
