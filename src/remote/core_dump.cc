@@ -5,6 +5,7 @@
 
 #include "cpython/thread_names.h"
 #include "remote/core_native.h"
+#include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
@@ -22,6 +23,7 @@ class CoreDumper {
         view_(core.image, core.layout, fields, kWordsPerValue),
         variables_(view_, core.code_type, options.locals.value_or(cpython::ValueLimits())),
         has_locals_(options.locals),
+        limits_(options.locals),
         room_(kMaxDepth) {
     if (options.native == NativeFrames::kYes) native_.emplace(core);
   }
@@ -49,11 +51,21 @@ class CoreDumper {
       // The list of those that do may end where the file does.
       if (core_.missing_bytes > 0) thread.problem = "whether it runs Python is not known: the core file is cut short";
     }
+    const std::vector<MappedPart>& parts = core_.notes.parts;
+    if (std::any_of(parts.begin(), parts.end(), [](const MappedPart& part) { return is_greenlet_module(part.path); }))
+      dump.greenlets = dump_core_greenlets(core_, greenlet_threads(states), limits_);
     for (DumpedThread& thread : dump.threads) thread.signal = signal_of(thread.task.tid);
     return dump;
   }
 
  private:
+  static std::vector<GreenletThread> greenlet_threads(const std::vector<ThreadState>& states) {
+    std::vector<GreenletThread> threads;
+    for (const ThreadState& state : states)
+      threads.push_back({state.address, state.interpreter, Tid{static_cast<std::int32_t>(state.native_id)}});
+    return threads;
+  }
+
   // Of the first thread alone: the kernel writes the one that ended the process to all.
   [[nodiscard]] std::int32_t signal_of(Tid tid) const {
     const std::vector<CoreThread>& threads = core_.notes.threads;
@@ -141,6 +153,7 @@ class CoreDumper {
   const View view_;
   cpython::VariablesReader<memory::Image> variables_;
   const bool has_locals_;
+  const std::optional<cpython::ValueLimits> limits_;
   std::optional<CoreNativeReader> native_;
   std::vector<cpython::PyFrame> room_;
   std::vector<Address> interpreters_;

@@ -5,6 +5,7 @@
 
 #include "capture/native_resolver.h"
 #include "os/os.h"
+#include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
@@ -50,7 +51,8 @@ class Dumper {
   Dumper(const Target& target, const DumpOptions& options)
       : target_(target),
         reader_(target_, kMaxDepth, options.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
-        memory_(target.memory()) {
+        memory_(target.memory()),
+        limits_(options.locals) {
     if (options.native == NativeFrames::kYes) native_.emplace(target_);
     if (options.locals) locals_.emplace(target_.layout, *options.locals);
   }
@@ -74,6 +76,7 @@ class Dumper {
               os::command_line(target_.pid),
               os::working_directory(target_.pid),
               {},
+              {},
               0,
               Dump::Source::kProcess,
               0};
@@ -84,11 +87,21 @@ class Dumper {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::none_of(dump.threads.begin(), dump.threads.end(), is_it)) dump.threads.push_back(look_at(task, nullptr));
     }
+    if (target_.has_greenlets) dump.greenlets = dump_greenlets(target_, greenlet_threads(tasks, states), limits_);
     if (native_) dump.longest_stop_ns = native_->stopper.longest_held_ns();
     return dump;
   }
 
  private:
+  static std::vector<GreenletThread> greenlet_threads(std::span<const os::Task> tasks,
+                                                      std::span<const ThreadState> states) {
+    std::vector<GreenletThread> threads;
+    for (const ThreadState& state : states)
+      if (const os::Task* task = task_of(tasks, state))
+        threads.push_back({state.address, state.interpreter, task->tid});
+    return threads;
+  }
+
   // The interpreters' numbers, as they are listed from the end: the main one is the oldest.
   void note_interpreter(Address interpreter) {
     if (std::find(interpreters_.begin(), interpreters_.end(), interpreter) == interpreters_.end())
@@ -226,6 +239,7 @@ class Dumper {
   std::optional<LocalVariables> locals_;
   SharedCpu shared_cpu_;
   const memory::RemoteReader memory_;
+  const std::optional<cpython::ValueLimits> limits_;
   std::vector<Address> interpreters_;
 };
 

@@ -62,6 +62,28 @@ struct DumpedThread {
   std::int32_t signal = 0;     // that it got, in a core file; 0: none
 };
 
+// A greenlet, as the module greenlet has it, that has not ended.
+struct DumpedGreenlet {
+  // Its thread runs it, so that its frames are the thread's; it is suspended; it has not begun.
+  enum class State : std::uint8_t { kRunning, kSuspended, kNew };
+
+  Address address{};
+  std::string type;  // its class: "gevent._gevent_cgreenlet.Greenlet"
+  std::string name;  // its attribute `name`, if that is a text
+  State state = State::kNew;
+  bool is_main = false;               // its thread began with it
+  std::optional<Tid> thread;          // as far as it is known
+  std::optional<std::size_t> parent;  // in GreenletDump::greenlets
+  std::vector<DumpedFrame> frames;    // innermost first
+  bool is_truncated = false;          // the outermost frames are missing
+};
+
+// All greenlets of a process: those of a thread together, its main one first.
+struct GreenletDump {
+  std::vector<DumpedGreenlet> greenlets;
+  std::string problem;  // why some, or all, are missing; or ""
+};
+
 // All threads of a process: those of Python as the interpreter lists them, from the oldest, then the others.
 struct Dump {
   // Where it is from.
@@ -72,7 +94,8 @@ struct Dump {
   std::string command;
   std::string directory;  // its current one
   std::vector<DumpedThread> threads;
-  std::int64_t longest_stop_ns = 0;  // that a thread was held for; 0 if none was
+  std::optional<GreenletDump> greenlets = {};  // none: the module greenlet is not loaded
+  std::int64_t longest_stop_ns = 0;            // that a thread was held for; 0 if none was
   Source source = Source::kProcess;
   std::uint64_t missing_bytes = 0;  // of a core file that is cut short
 };

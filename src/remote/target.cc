@@ -56,6 +56,8 @@ Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vec
   Target target;
   target.pid = pid;
   target.image = image.path;
+  target.has_greenlets = std::any_of(mappings.begin(), mappings.end(),
+                                     [](const os::Mapping& mapping) { return is_greenlet_module(mapping.path); });
   target.runtime = *found.runtime();
   target.code_type = found.at(FoundPython::kCodeType).value_or(Address{});
   const memory::RemoteReader memory = target.memory();

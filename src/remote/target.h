@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "cpython/layout.h"
@@ -12,13 +13,17 @@
 
 namespace plimsoll::remote {
 
+// Whether a file that is mapped is the module in C of greenlet.
+constexpr bool is_greenlet_module(std::string_view path) { return path.find("/_greenlet.") != std::string_view::npos; }
+
 // A Python program that runs. Good until the process ends or calls exec.
 struct Target {
   os::Pid pid{};
   cpython::Layout layout;
-  Address runtime{};    // _PyRuntime
-  Address code_type{};  // PyCode_Type
-  std::string image;    // the program or shared library that the interpreter is in, as the process sees it
+  Address runtime{};           // _PyRuntime
+  Address code_type{};         // PyCode_Type
+  bool has_greenlets = false;  // the module greenlet is loaded, by the name of its file
+  std::string image;           // the program or shared library that the interpreter is in, as the process sees it
 
   [[nodiscard]] memory::RemoteReader memory() const { return memory::RemoteReader(static_cast<pid_t>(pid)); }
 };
