@@ -18,7 +18,8 @@ class DumpCommand final : public Command {
   [[nodiscard]] std::string_view name() const override { return "dump"; }
   [[nodiscard]] std::string_view summary() const override { return "Show the stacks of a running process, now"; }
   [[nodiscard]] std::string examples() const override {
-    return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it\n"
+    return "  plimsoll dump 1234                  all threads of process 1234, which is not stopped for it,\n"
+           "                                      and its greenlets (greenlet, gevent): where each is suspended\n"
            "  plimsoll dump 1234 --locals         with the local variables of every frame\n"
            "  plimsoll dump 1234 --tasks          asyncio's tasks: who awaits whom, and where\n"
            "  plimsoll dump 1234 --native         functions of C, C++, ... as well; threads are stopped, one at a\n"

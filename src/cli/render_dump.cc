@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cli/dumped_frame.h"
+#include "cli/dumped_greenlets.h"
 #include "cli/json_document.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
@@ -15,6 +16,7 @@ namespace {
 
 using remote::Dump;
 using remote::DumpedFrame;
+using remote::DumpedGreenlet;
 using remote::DumpedThread;
 
 // What a thread does, in a word; in JSON, too.
@@ -72,12 +74,13 @@ class DumpRenderer {
     const bool is_core = dump_.source == Dump::Source::kCoreFile;
     add(Style::kStrong, fmt::format("{}process {}: {}", is_core ? "core file of " : "", static_cast<int>(dump_.pid),
                                     printable(dump_.command)));
-    add(Style::kDim, fmt::format("Python {}, {} thread{}; innermost frames first", dump_.version.text(),
-                                 dump_.threads.size(), dump_.threads.size() == 1 ? "" : "s"));
+    add(Style::kDim, fmt::format("Python {}, {}{}; innermost frames first", dump_.version.text(),
+                                 plural(dump_.threads.size(), "thread"), count_of_greenlets()));
     if (dump_.missing_bytes > 0)
       add(Style::kWarning, fmt::format("the core file is cut short: {} of memory are missing",
                                        format_bytes(static_cast<std::int64_t>(dump_.missing_bytes))));
     for (const DumpedThread& thread : dump_.threads) add_thread(thread);
+    if (dump_.greenlets) add_greenlets(*dump_.greenlets);
     if (dump_.longest_stop_ns > 0) {
       out_ += "\n";
       add(Style::kDim, fmt::format("no thread was stopped for longer than {}", format_time(dump_.longest_stop_ns)));
@@ -106,6 +109,27 @@ class DumpRenderer {
     for (const DumpedFrame& frame : thread.native_frames) add_frame(frame);
     if (!thread.native_problem.empty()) add(Style::kWarning, thread.native_problem, kIndent);
     if (!thread.locals_problem.empty()) add(Style::kWarning, thread.locals_problem, kIndent);
+  }
+
+  [[nodiscard]] std::string count_of_greenlets() const {
+    if (!dump_.greenlets || dump_.greenlets->greenlets.empty()) return "";
+    return ", " + plural(dump_.greenlets->greenlets.size(), "greenlet");
+  }
+
+  void add_greenlets(const remote::GreenletDump& dump) {
+    for (const GreenletGroup& group : groups_of(dump)) {
+      const DumpedGreenlet& first = dump.greenlets[group.members.front()];
+      out_ += "\n";
+      add(Style::kStrong, heading_of(group, dump));
+      if (group.members.size() > 1) add(Style::kDim, names_of(group, dump), kIndent);
+      if (first.state == DumpedGreenlet::State::kSuspended && first.frames.empty() && !first.is_truncated)
+        add(Style::kDim, "no Python code", kIndent);
+      for (const DumpedFrame& frame : first.frames) add_frame(frame);
+      if (first.is_truncated) add(Style::kDim, "... and more frames outside", kIndent);
+    }
+    if (dump.problem.empty()) return;
+    out_ += "\n";
+    add(Style::kWarning, dump.problem);
   }
 
   void add_frame(const DumpedFrame& frame) {
@@ -180,6 +204,22 @@ void put_thread(formats::JsonWriter& json, const DumpedThread& thread, const Sou
   json.end_object();
 }
 
+void put_greenlet(formats::JsonWriter& json, const DumpedGreenlet& greenlet, const SourceLookup& source) {
+  json.begin_object();
+  json.member("address", fmt::format("{:#x}", raw(greenlet.address)));
+  json.member("type", greenlet.type);
+  if (!greenlet.name.empty()) json.member("name", greenlet.name);
+  json.member("state", text(greenlet.state));
+  json.key("main");
+  json.boolean(greenlet.is_main);
+  if (greenlet.thread) json.member("tid", std::int64_t{static_cast<int>(*greenlet.thread)});
+  if (greenlet.parent) json.member("parent", static_cast<std::int64_t>(*greenlet.parent));
+  json.key("truncated");
+  json.boolean(greenlet.is_truncated);
+  json.column("frames", greenlet.frames, [&](const DumpedFrame& frame) { put_frame(json, frame, source); });
+  json.end_object();
+}
+
 }  // namespace
 
 std::string render_dump(const Dump& dump, const SourceLookup& source, const Page& page) {
@@ -196,6 +236,11 @@ std::string dump_json(const Dump& dump, const SourceLookup& source) {
   if (dump.longest_stop_ns > 0) json.member("longest_stop_ns", dump.longest_stop_ns);
   if (dump.missing_bytes > 0) json.member("missing_bytes", static_cast<std::int64_t>(dump.missing_bytes));
   json.column("threads", dump.threads, [&](const DumpedThread& thread) { put_thread(json, thread, source); });
+  if (dump.greenlets) {
+    json.column("greenlets", dump.greenlets->greenlets,
+                [&](const DumpedGreenlet& greenlet) { put_greenlet(json, greenlet, source); });
+    if (!dump.greenlets->problem.empty()) json.member("greenlets_problem", dump.greenlets->problem);
+  }
   json.end_object();
   return out + "\n";
 }

@@ -65,6 +65,60 @@ TEST(RenderDump, SaysTheSameAsJson) {
             "\n");
 }
 
+// A thread that runs a hub: two of its greenlets wait at one place, one has not begun.
+remote::Dump greenlets_sample() {
+  using State = remote::DumpedGreenlet::State;
+  remote::Dump dump = sample();
+  dump.threads.resize(1);
+  const std::vector<remote::DumpedFrame> main = {{"<module>", "/home/me/app.py", {9, 1}}};
+  const std::vector<remote::DumpedFrame> parse = {{"parse", "/home/me/app.py", {2, 5}}};
+  const std::string worker = "app.Worker";
+  dump.greenlets.emplace();
+  dump.greenlets->greenlets = {{Address{0x7f10}, "greenlet.greenlet", "", State::kSuspended, true, Tid{42}, {}, main},
+                               {Address{0x7f20}, "gevent.hub.Hub", "", State::kRunning, false, Tid{42}, 0, {}},
+                               {Address{0x7f30}, worker, "a\x1b", State::kSuspended, false, Tid{42}, 1, parse},
+                               {Address{0x7f40}, worker, "", State::kSuspended, false, Tid{42}, 1, {}},
+                               {Address{0x7f50}, worker, "c", State::kSuspended, false, Tid{42}, 1, parse},
+                               {Address{0x7f60}, worker, "", State::kNew, false, {}, {}, {}}};
+  dump.greenlets->problem = "1 greenlet left out: they ran on while they were read";
+  return dump;
+}
+
+TEST(RenderDump, ShowsGreenletsThatWaitAtOnePlaceTogether) {
+  const std::string text = render_dump(greenlets_sample(), source, Page{100, Paint(false), "/home/me"});
+  EXPECT_NE(text.find("1 thread, 6 greenlets; innermost frames first\n"), std::string::npos);
+  EXPECT_EQ(text.substr(text.find("\nmain greenlet")), R"(
+main greenlet 0x7f10: suspended, of thread 42
+    <module>  app.py:9
+
+greenlet Hub 0x7f20: runs in thread 42, child of greenlet 0x7f10
+
+2 greenlets: suspended, of thread 42, children of Hub 0x7f20
+    Worker 0x7f30 "a␛", Worker 0x7f50 "c"
+    parse  app.py:2
+        return 1
+
+greenlet Worker 0x7f40: suspended, of thread 42, child of Hub 0x7f20
+    no Python code
+
+greenlet Worker 0x7f60: not begun
+
+1 greenlet left out: they ran on while they were read
+)");
+}
+
+TEST(RenderDump, HasEachGreenletByItselfInJson) {
+  const std::string json = dump_json(greenlets_sample(), source);
+  EXPECT_EQ(
+      json.substr(json.find(R"({"address":"0x7f50")")),
+      R"({"address":"0x7f50","type":"app.Worker","name":"c","state":"suspended","main":false,"tid":42,"parent":1,)"
+      R"("truncated":false,"frames":[{"function":"parse","file":"/home/me/app.py","line":2,"column":5,)"
+      R"("source":"return 1"}]},)"
+      R"({"address":"0x7f60","type":"app.Worker","state":"new","main":false,"truncated":false,"frames":[]}],)"
+      R"("greenlets_problem":"1 greenlet left out: they ran on while they were read"})"
+      "\n");
+}
+
 // The first thread with native frames, and one whose frames could not be put into one order.
 remote::Dump native_sample() {
   using Kind = remote::DumpedFrame::Kind;

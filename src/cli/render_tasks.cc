@@ -40,10 +40,6 @@ std::string_view word_for(State state) {
 
 std::string task_name(const DumpedTask& task) { return fmt::format("[task {}]", printable(task.name)); }
 
-std::string plural(std::size_t count, std::string_view word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 class TaskRenderer {
  public:
   TaskRenderer(const TaskDump& dump, const SourceLookup& source, const Page& page)

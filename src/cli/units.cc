@@ -69,6 +69,10 @@ std::string format_count(std::uint64_t count) {
   return digits;
 }
 
+std::string plural(std::size_t count, std::string_view word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
 std::string format_percent(double percent) {
   if (percent > 0 && percent < 0.05) return "<0.1";
   return fmt::format("{:.1f}", percent);

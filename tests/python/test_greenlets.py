@@ -1,10 +1,16 @@
-"""Greenlets: each sample has the stack and the tags of one of them, however fast they switch."""
+"""Greenlets: each sample has the stack and the tags of one of them, however fast they switch; `dump` shows all."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import json
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
+from typing import Any, Iterator
 
 import pytest
 
@@ -14,6 +20,8 @@ import plimsoll
 pytestmark = pytest.mark.most_versions
 
 has_greenlet = pytest.mark.skipif(importlib.util.find_spec("greenlet") is None, reason="greenlet is not installed")
+may_look = pytest.mark.skipif(not harness.may_look_at_others(),
+                              reason="kernel.yama.ptrace_scope forbids looking at other processes")
 
 
 def greenlets_of(profile: plimsoll.Profile) -> "set[str]":
@@ -48,7 +56,7 @@ def test_no_stack_is_of_two_greenlets(tmp_path: pathlib.Path, engine: str) -> No
 
 
 @has_greenlet
-@pytest.mark.skipif(not harness.may_look_at_others(), reason="kernel.yama.ptrace_scope forbids looking at other processes")
+@may_look
 @pytest.mark.parametrize("way", ["", "--native"])
 def test_from_outside_no_stack_is_of_two_greenlets(tmp_path: pathlib.Path, way: str) -> None:
     # GIVEN greenlets that take turns
@@ -67,3 +75,108 @@ def test_from_outside_no_stack_is_of_two_greenlets(tmp_path: pathlib.Path, way: 
     # THEN all are seen, each by itself
     profile = plimsoll.Profile.open(path)
     assert greenlets_of(profile.without_native()) == set("01234")
+
+
+@contextlib.contextmanager
+def suspended() -> "Iterator[tuple[harness.Running, dict[str, Any]]]":
+    """The target and its truth: for each greenlet its state, thread, parent and frames."""
+    with harness.Running([sys.executable, harness.TARGETS / "suspended_greenlets.py"]) as running:
+        yield running, json.loads(running.line())
+
+
+def shown(*words: str) -> "dict[str, Any]":
+    """The same as `dump` has it."""
+    dumped = json.loads(harness.plimsoll_command("dump", *words, "--json").expect().out)
+    assert "greenlets_problem" not in dumped
+    greenlets = dumped["greenlets"]
+    assert not any(each["truncated"] for each in greenlets)
+    return {each["name"]: [each["state"], each["tid"], greenlets[each["parent"]]["name"] if "parent" in each else None,
+                           [[frame["function"], frame["line"]] for frame in each["frames"]]] for each in greenlets}
+
+
+@has_greenlet
+@may_look
+def test_dump_shows_where_each_greenlet_is_suspended() -> None:
+    # GIVEN a hub that waits, greenlets that are suspended in all ways, one that has not begun and one that has ended
+    with suspended() as (running, truth):
+        # WHEN the process is looked at
+        greenlets = shown(str(running.process.pid))
+        # THEN each that has not ended is there, with its own frames down to where it began
+        assert greenlets == truth
+        # and the process goes on as if nothing had been
+        running.finish().expect(0)
+
+
+@has_greenlet
+@may_look
+def test_dump_says_in_words_what_a_hub_waits_for() -> None:
+    with suspended() as (running, truth):
+        # WHEN the process is looked at THEN what hangs is told in one report
+        text = harness.plimsoll_command("dump", str(running.process.pid), env={"COLUMNS": "200"}).expect().out
+        assert f", {len(truth)} greenlets; innermost frames first" in text
+        headings = [re.sub(r" 0x[0-9a-f]+", "", line) for line in text.splitlines()
+                    if re.match(r"(main |\d+ )?greenlets? ?", line)]
+        main, other = truth["main"][1], truth["of other"][1]
+        child = f'thread {main}, child of Worker "hub"'
+        assert headings[:2] == [f'main greenlet "main": suspended, of thread {main}',
+                                f'greenlet Worker "hub": runs in thread {main}, child of greenlet "main"']
+        assert f'greenlet Worker "in_generator": suspended, of {child}' in headings
+        assert f'greenlet Worker "new": not begun, of {child}' in headings
+        assert f'main greenlet "other main": runs in thread {other}' in headings
+        # and those that wait at the same place are one paragraph
+        assert f'2 greenlets: suspended, of thread {main}, children of Worker "hub"' in headings
+        running.finish().expect(0)
+
+
+@has_greenlet
+@may_look
+def test_dump_shows_variables_of_suspended_greenlets() -> None:
+    with suspended() as (running, _):
+        dumped = json.loads(harness.plimsoll_command("dump", str(running.process.pid), "--locals", "--json").expect().out)
+        # WHEN variables are asked for THEN frames of greenlets have theirs
+        worker, = (each for each in dumped["greenlets"] if each.get("name") == "in_c")
+        assert [(each["name"], each["value"]) for each in worker["frames"][2]["locals"]] == [("_", "1")]
+        running.finish().expect(0)
+
+
+@has_greenlet
+@pytest.mark.skipif(not shutil.which("gcore"), reason="there is no gcore")
+@may_look
+def test_dump_of_a_core_file_shows_greenlets(tmp_path: pathlib.Path) -> None:
+    with suspended() as (running, truth):
+        # GIVEN the core file of a process with greenlets
+        subprocess.run(["gcore", "-o", tmp_path / "core", str(running.process.pid)], check=True, capture_output=True)
+        core, = tmp_path.glob("core*")
+        # WHEN it is looked at THEN they are there as they were
+        assert shown("--core", str(core)) == truth
+        running.finish().expect(0)
+
+
+@has_greenlet
+@may_look
+def test_dump_mixes_no_greenlets_that_take_turns() -> None:
+    # GIVEN greenlets that switch a hundred thousand times a second
+    seen = 0
+    with harness.Running([sys.executable, harness.TARGETS / "on_command.py", harness.TARGETS / "greenlets.py",
+                          "60"]) as running:
+        assert running.line() == "ready"
+        running.say("go")
+        # WHEN they are looked at again and again
+        for _ in range(20):
+            dumped = json.loads(harness.plimsoll_command("dump", str(running.process.pid), "--json").expect().out)
+            # THEN whatever is shown as suspended is in the place where its greenlet can be, by itself
+            for each in dumped.get("greenlets", []):
+                parts = [frame["function"].split("_") for frame in each["frames"]]
+                if each["state"] == "suspended" and not each["main"]:
+                    assert [kind for kind, _ in parts] == ["middle", "root"], parts
+                    assert len({number for _, number in parts}) == 1, parts
+                    seen += 1
+    assert seen >= 20
+
+
+@may_look
+def test_dump_says_nothing_of_greenlets_without_the_module() -> None:
+    with harness.Running([sys.executable, "-c", "print(); input()"]) as running:
+        running.line()
+        dumped = json.loads(harness.plimsoll_command("dump", str(running.process.pid), "--json").expect().out)
+        assert "greenlets" not in dumped
