@@ -56,9 +56,11 @@ class CollectorLists {
   [[nodiscard]] std::uint64_t head_at(std::uint64_t offset) const { return raw(interpreter_) + offset; }
   [[nodiscard]] bool is_object(std::uint64_t link) const { return is_tracked_(Address{link + kLinks}); }
 
+  // Whether a word can be a link of an object. Most that stand here are none, and each look elsewhere costs.
+  static bool is_link(std::uint64_t word) { return word != 0 && word % 8 == 0 && word < (std::uint64_t{1} << 56U); }
   [[nodiscard]] bool has_objects(std::uint64_t offset) const {
     const std::uint64_t head = head_at(offset), link = next(head), end = last(head);
-    return link != 0 && end != 0 && link != head && next(end) == head && is_object(link);
+    return is_link(link) && is_link(end) && link != head && next(end) == head && is_object(link);
   }
   [[nodiscard]] bool is_list(std::uint64_t offset) const {
     const std::uint64_t head = head_at(offset);

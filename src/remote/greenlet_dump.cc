@@ -291,7 +291,7 @@ class ProcessGreenlets {
   }
 
  private:
-  static constexpr std::size_t kMostPages = 1024;  // that are kept
+  static constexpr std::size_t kMostPages = 256;  // that are kept
 
   void give_back() {
     if (pages_.visited().size() > kMostPages) pages_.forget();
