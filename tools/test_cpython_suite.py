@@ -53,8 +53,9 @@ suite = unittest.TestSuite(wanted(unittest.defaultTestLoader.loadTestsFromName(s
 sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
 """
 
-RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
-                    re.MULTILINE)
+# (Tests of process pools say how long they took before how they ended.)
+RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (?:[\d.]+s )*"
+                    r"(ok|FAIL|ERROR|skipped|expected failure|unexpected success)", re.MULTILINE)
 
 
 def environment() -> "dict[str, str]":
