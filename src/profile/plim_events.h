@@ -87,6 +87,7 @@ class EventReplay {
     std::uint64_t last_when = ~std::uint64_t{0};  // of the row that was added to last
     std::size_t last_row = 0;
   };
+  // A site: its group, and the bytes of each block; 0: of many sizes.
   struct SiteFacts {
     std::uint32_t group = 0;
     std::uint32_t size = 0;
@@ -97,6 +98,7 @@ class EventReplay {
     std::uint64_t when = 0;  // the stretch of birth << 32 | end_of() or type
     Sum sum;
   };
+  // What a row is found by.
   struct RowKey {
     std::uint32_t group = 0;
     std::uint64_t when = 0;
