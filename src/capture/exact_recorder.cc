@@ -12,6 +12,8 @@ namespace plimsoll::capture {
 namespace {
 
 constexpr std::int64_t kShortestEpoch = 50'000'000;
+// So much of a log of events is lost at most when the program is killed, beside what is not in the file yet.
+constexpr std::int64_t kBetweenEvents = 200'000'000;
 // An epoch is at least this part of the time that the recording has lasted,
 constexpr std::int64_t kEpochShare = 16;
 // and this many times as long as it took to tell of the last one, where there are very many stacks.
@@ -52,19 +54,22 @@ void ExactRecorder::add(ExactBatch batch) {
 }
 
 void ExactRecorder::add(EventBatch batch) {
-  if (is_closed_.load()) {
-    if (words_done_ != nullptr) words_done_(batch.words.size());
-    return;
-  }
+  if (is_closed_.load()) return note_words_done(batch.words.size());
   const std::lock_guard guard(mutex_);
   events_.push_back(std::move(batch));
+}
+
+void ExactRecorder::note_words_done(std::size_t words) {
+  if (const WordsDone words_done = words_done_.load(); words_done != nullptr) words_done(words);
 }
 
 void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   clock_ns_.store(now_ns, std::memory_order_relaxed);
   if (next_epoch_ns_ == 0) next_epoch_ns_ = start_ns + kShortestEpoch;
   if (now_ns < next_epoch_ns_) return;
-  next_epoch_ns_ = now_ns + std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare});
+  next_epoch_ns_ = now_ns + (words_done_.load() != nullptr ? kBetweenEvents
+                                                            : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare,
+                                                                        pass_on_ns_ * kCostShare}));
   attention_.fetch_or(kWantsEpoch, std::memory_order_relaxed);
 }
 
@@ -156,7 +161,7 @@ void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleS
     out.size = site.size;
     sink.allocation_site(out);
   }
-  if (words_done_ != nullptr) words_done_(batch.words.size());
+  note_words_done(batch.words.size());
   if (!batch.words.empty()) sink.allocation_events(std::move(batch.words));
   for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
 }

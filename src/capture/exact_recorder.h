@@ -67,9 +67,9 @@ class ExactRecorder {
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   void add(ExactBatch batch);
   void add(EventBatch batch);
-  // Told of the number of words of each EventBatch that has been dealt with; set before the first one.
+  // Events will be added. `words_done` is told of the number of words of each batch that has been dealt with.
   using WordsDone = void (*)(std::size_t words);
-  void tell_words_done(WordsDone words_done) { words_done_ = words_done; }
+  void expect_events(WordsDone words_done) { words_done_.store(words_done); }
   // The session is over: what is added from now on is thrown away.
   void close() { is_closed_.store(true); }
 
@@ -87,7 +87,7 @@ class ExactRecorder {
   // Passes it on; the sink knows the threads that it is of.
   void pass_on(Resolver& resolver, SampleSink& sink);
   // Asks for an epoch to be closed when it is time. The longer a recording lasts, the longer the epochs: so what is
-  // written grows with the logarithm of time only.
+  // written grows with the logarithm of time only. Events are asked for a few times a second.
   void keep_time(std::int64_t now_ns, std::int64_t start_ns);
 
  private:
@@ -102,6 +102,7 @@ class ExactRecorder {
   };
   void resolve_new(Resolver& resolver);
   void pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink);
+  void note_words_done(std::size_t words);
   void pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink);
   // Says which thread a stack is of, and if the sink does not know it yet, what its frames are.
   void describe(CallNode number, Sample& sample, Resolver& resolver, const SampleSink& sink);
@@ -113,7 +114,7 @@ class ExactRecorder {
   std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_ns_{0};
   std::atomic<bool> is_closed_{false};
-  WordsDone words_done_ = nullptr;
+  std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
   std::mutex mutex_;  // guards batches_ and events_
   std::vector<ExactBatch> batches_;
   std::vector<EventBatch> events_;

@@ -111,7 +111,7 @@ class BooksTaker final : public alloc::ExactTaker {
     living_ = {};
     living_slots_ = {};
     types_.clear();
-    recorder.tell_words_done(&alloc::note_words_done);
+    if (what == ExactAllocations::kEvents) recorder.expect_events(&alloc::note_words_done);
     attention = &recorder.attention();
     clock_ns = &recorder.clock();
   }
