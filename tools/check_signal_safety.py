@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 ROOTS = {
     "tick": r"plimsoll::capture::\(anonymous namespace\)::on_tick\(",
     "trap": r"plimsoll::capture::\(anonymous namespace\)::on_trap\(",
-    "fault": r"plimsoll::memory::\(anonymous namespace\)::on_fault\(",
+    "fault": r"void plimsoll::memory::\(anonymous namespace\)::on_fault<",
     "pass on": r"plimsoll::cli::\(anonymous namespace\)::pass_on\(",
 }
 
@@ -47,6 +47,8 @@ ALLOWED = {
     },
     "fault": {
         "sigaction": "POSIX",
+        "getpid": "POSIX",
+        "syscall": "tgkill and gettid: nothing but the kernel's work",
     },
     "pass on": {
         "kill": "POSIX",
@@ -66,7 +68,7 @@ KNOWN_INDIRECT = {
     "plimsoll::capture::CpuSampler::take_sample":
         r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
     # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
-    "plimsoll::memory::(anonymous namespace)::on_fault": "",
+    "plimsoll::memory::(anonymous namespace)::pass_on": "",
 }
 
 HEADER = re.compile(r"^([0-9a-f]+) <(.*)>:$")
