@@ -67,9 +67,10 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   clock_ns_.store(now_ns, std::memory_order_relaxed);
   if (next_epoch_ns_ == 0) next_epoch_ns_ = start_ns + kShortestEpoch;
   if (now_ns < next_epoch_ns_) return;
-  next_epoch_ns_ = now_ns + (words_done_.load() != nullptr ? kBetweenEvents
-                                                            : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare,
-                                                                        pass_on_ns_ * kCostShare}));
+  next_epoch_ns_ =
+      now_ns + (words_done_.load() != nullptr
+                    ? kBetweenEvents
+                    : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare}));
   attention_.fetch_or(kWantsEpoch, std::memory_order_relaxed);
 }
 

@@ -115,7 +115,7 @@ class ExactRecorder {
   std::atomic<std::int64_t> clock_ns_{0};
   std::atomic<bool> is_closed_{false};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
-  std::mutex mutex_;  // guards batches_ and events_
+  std::mutex mutex_;                            // guards batches_ and events_
   std::vector<ExactBatch> batches_;
   std::vector<EventBatch> events_;
   std::vector<ExactBatch> collected_;
