@@ -373,7 +373,10 @@ print("fine")
     assert sum(row.all.bytes for row in leaks.types) == pytest.approx(leaks.all.bytes)
     # and what was freed at once is temporary, on a machine that lets the program run now and then
     temporary = {harness.plain_name(row.function): row for row in profile.memory("temporary", within=0.1).rows}
-    assert near(temporary["soon"].total, 20_000 * bytearray(700).__sizeof__())
+    # (with the loop's numbers, where Python does not keep those for reuse)
+    soon, numbers = temporary["soon"].total, 20_000 * sys.getsizeof(20_000)
+    least = 20_000 * bytearray(700).__sizeof__()
+    assert near(soon, min(max(soon.bytes, least), least + numbers))
 
 
 def test_a_recording_that_another_tool_cuts_short_says_so(tmp_path: pathlib.Path, program: Write) -> None:

@@ -165,7 +165,9 @@ print("{{}}")
         profile = recorded.profile
         # and though more is allocated than can be written down, nothing is missing
         assert by_function(profile, ("malloc",))["<module>"][1] == pytest.approx(1_000_000, rel=0.25)
-        assert not [line for line in recorded.finished.notices if "not in it" in line]
+        # but for a few where the machine stood still for as long as an allocation waits
+        lost = {drop.reason: drop.count for drop in profile.drops if drop.reason != "end of thread"}
+        assert sum(lost.values()) <= len(profile.allocations) / 1000, lost
 
 
 def test_refusals(capsys: Any) -> None:
