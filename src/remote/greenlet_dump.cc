@@ -308,13 +308,19 @@ class ProcessGreenlets {
     return standing;
   }
 
+  // A suspended one without a frame runs C code alone; or it is at the moment when it goes on, or stops, at which it
+  // looks the same, and may do so twice.
+  static bool may_be_switching(const GreenletRecord& record) {
+    return record.state == GreenletRecord::State::kSuspended && is_null(record.innermost);
+  }
+
   // Reads it again until two readings agree.
   bool is_confirmed(GreenletRecord& record) {
     for (int tried = 0; tried < kTriesToRead; ++tried) {
       pages_.forget();
       GreenletRecord again;
       if (!dumper_.read_again(record, again)) return false;
-      if (is_same(record, again)) return true;
+      if (is_same(record, again) && !may_be_switching(again)) return true;
       record = std::move(again);
     }
     return false;
