@@ -1,6 +1,5 @@
 #include "alloc/event_log.h"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 

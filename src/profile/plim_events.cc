@@ -84,21 +84,10 @@ std::string EventEncoder::events(std::span<const std::uint32_t> words, std::int6
   return out;
 }
 
-std::uint32_t EventReplay::group_of(const AllocationEvents::Site& site) {
-  const std::uint64_t stack = site.stack.is_none() ? 0 : site.stack.index() + 1U;
-  const std::uint64_t key = std::uint64_t{site.thread.index()} << 36U ^ stack << 3U ^ site.domain;
-  // (Groups of which two have one key are told apart by the next free one.)
-  for (std::uint64_t probe = key;; probe += 0x9e3779b97f4a7c15U) {
-    const auto [found, is_new] = group_of_stack_.try_emplace(probe, static_cast<std::uint32_t>(groups_.size()));
-    if (is_new) groups_.emplace_back().site = site;
-    const AllocationEvents::Site& known = groups_[found->second].site;
-    if (known.thread == site.thread && known.stack == site.stack && known.domain == site.domain) return found->second;
-  }
-}
-
 bool EventReplay::add_site(const AllocationEvents::Site& site) {
   if (sites_.size() == kMostSites) return false;
-  sites_.push_back({group_of(site), site.size});
+  sites_.push_back({accounts_.number_of({site.thread, site.stack, site.domain}), site.size});
+  last_rows_.resize(accounts_.size());
   return true;
 }
 
@@ -131,19 +120,6 @@ bool EventReplay::pass_time(std::uint64_t us) {
   return true;
 }
 
-void EventReplay::touch(Group& group) {
-  if (group.version == version_) return;
-  group.at_peak = group.live;
-  group.version = version_;
-}
-
-void EventReplay::note_peak() {
-  if (live_bytes_ <= peak_bytes_) return;
-  peak_bytes_ = live_bytes_;
-  peak_us_ = now_us_;
-  ++version_;
-}
-
 bool EventReplay::allocate(std::uint64_t number, VarintCursor& sizes) {
   if (number >= sites_.size()) return false;
   const SiteFacts& site = sites_[number];
@@ -161,10 +137,7 @@ bool EventReplay::allocate(std::uint64_t number, VarintCursor& sizes) {
   slots_[slot].site = static_cast<std::uint32_t>(number);
   slots_[slot].born_us = now_us_;
   if (site.size == 0) told_sizes_[slot] = static_cast<std::int64_t>(size);
-  Group& group = groups_[site.group];
-  touch(group);
-  group.live.add(1, static_cast<std::int64_t>(size));
-  live_bytes_ += static_cast<std::int64_t>(size);
+  accounts_.born(site.account, size);
   return true;
 }
 
@@ -178,15 +151,11 @@ bool EventReplay::end_block(std::int64_t number, bool is_freed) {
   const auto slot = static_cast<std::uint32_t>(number);
   Slot& block = slots_[slot];
   if (block.site == kNone) return false;
-  note_peak();
   const std::int64_t size = size_of(slot);
   const SiteFacts& site = sites_[block.site];
   if (site.size == 0) told_sizes_.erase(slot);
-  Group& group = groups_[site.group];
-  touch(group);
-  group.live.add(-1, -size);
-  live_bytes_ -= size;
-  add_row(site.group, stretch_of(block.born_us) << 32U | end_of(block.born_us, is_freed), {1, size});
+  accounts_.gone(site.account, 1, static_cast<std::uint64_t>(size), now_us_ * 1000);
+  add_row(site.account, stretch_of(block.born_us) << 32U | end_of(block.born_us, is_freed), {1, size});
   block.site = kNone;
   block.next = std::exchange(free_slot_, slot);
   return true;
@@ -200,30 +169,29 @@ std::uint32_t EventReplay::end_of(std::int64_t born_us, bool is_freed) const {
 }
 
 void EventReplay::add_row(std::uint32_t number, std::uint64_t when, const Sum& sum) {
-  Group& group = groups_[number];
-  if (group.last_when != when) {
+  LastRow& last = last_rows_[number];
+  if (last.when != when) {
     const auto [found, is_new] = row_index_.try_emplace(RowKey{number, when}, rows_.size());
-    group.last_when = when;
-    group.last_row = found->second;
+    last = {when, found->second};
     if (is_new) {
       rows_.push_back({number, when, sum});
       if (rows_.size() > most_rows_) coarsen();
       return;
     }
   }
-  rows_[group.last_row].sum.add(sum.blocks, sum.bytes);
+  rows_[last.row].sum.add(sum.blocks, sum.bytes);
 }
 
 void EventReplay::coarsen() {
   ++shift_;
   const std::vector<Row> before = std::exchange(rows_, {});
   row_index_.clear();
-  for (Group& group : groups_) group.last_when = ~std::uint64_t{0};
+  last_rows_.assign(last_rows_.size(), {});
   const std::size_t most = std::exchange(most_rows_, before.size() + 1);
   for (const Row& row : before) {
     auto end = static_cast<std::uint32_t>(row.when);
     if ((end & kIsStretch) != 0) end = (end & ~kEndMask) | (end & kEndMask) >> 1U;
-    add_row(row.group, row.when >> 33U << 32U | end, row.sum);
+    add_row(row.account, row.when >> 33U << 32U | end, row.sum);
   }
   // Where that does not help any more, there are so many stacks.
   most_rows_ = rows_.size() > most / 4 * 3 ? most * 2 : most;
@@ -233,13 +201,9 @@ void EventReplay::set_type(std::uint64_t slot, StringId type) {
   if (slot < slots_.size() && slots_[slot].site != kNone) types_[static_cast<std::uint32_t>(slot)] = type;
 }
 
-AllocationRow EventReplay::row_of(std::uint32_t group, std::uint64_t when, const Sum& sum) const {
-  const AllocationEvents::Site& site = groups_[group].site;
-  AllocationRow row;
+AllocationRow EventReplay::row_of(std::uint32_t account, std::uint64_t when, const Sum& sum) const {
+  AllocationRow row = row_from(accounts_.source(account));
   row.time_ns = static_cast<std::int64_t>(when >> 32U << shift_) * 1000;
-  row.thread = site.thread;
-  row.stack = site.stack;
-  row.domain = site.domain;
   row.blocks = static_cast<std::uint64_t>(sum.blocks);
   row.size = static_cast<std::uint64_t>(sum.bytes);
   return row;
@@ -252,12 +216,12 @@ void EventReplay::put_living(Profile& profile) const {
     if (block.site == kNone) continue;
     const auto found_type = types_.find(slot);
     const StringId type = found_type == types_.end() ? StringId{} : found_type->second;
-    const std::uint32_t group = sites_[block.site].group;
+    const std::uint32_t account = sites_[block.site].account;
     const std::uint64_t birth = stretch_of(block.born_us) << 32U;
     const std::uint64_t when = birth | (type.is_none() ? 0 : type.index() + 1U);
-    const auto [found, is_new] = index.try_emplace(RowKey{group, when}, profile.allocations.size());
+    const auto [found, is_new] = index.try_emplace(RowKey{account, when}, profile.allocations.size());
     if (is_new) {
-      profile.allocations.push_back(row_of(group, when, {}));
+      profile.allocations.push_back(row_of(account, when, {}));
       profile.allocations.back().type = type;
     }
     AllocationRow& row = profile.allocations[found->second];
@@ -266,25 +230,10 @@ void EventReplay::put_living(Profile& profile) const {
   }
 }
 
-void EventReplay::put_peak(Profile& profile) {
-  note_peak();
-  for (const Group& group : groups_) {
-    const Sum& sum = group.version == version_ ? group.at_peak : group.live;
-    if (sum.blocks == 0) continue;
-    AllocationRow& row = profile.peak_allocations.emplace_back();
-    row.thread = group.site.thread;
-    row.stack = group.site.stack;
-    row.domain = group.site.domain;
-    row.blocks = static_cast<std::uint64_t>(sum.blocks);
-    row.size = static_cast<std::uint64_t>(sum.bytes);
-  }
-  profile.peak_ns = peak_us_ * 1000;
-}
-
 void EventReplay::finish(Profile& profile) {
   if (sites_.empty()) return;
   for (const Row& one : rows_) {
-    AllocationRow row = row_of(one.group, one.when, one.sum);
+    AllocationRow row = row_of(one.account, one.when, one.sum);
     const auto end = static_cast<std::uint32_t>(one.when);
     const bool is_stretch = (end & kIsStretch) != 0;
     row.freed_ns =
@@ -293,7 +242,7 @@ void EventReplay::finish(Profile& profile) {
     profile.allocations.push_back(row);
   }
   put_living(profile);
-  put_peak(profile);
+  profile.peak_ns = accounts_.put_peak(profile.peak_allocations, now_us_ * 1000);
   std::stable_sort(profile.allocations.begin(), profile.allocations.end(),
                    [](const AllocationRow& a, const AllocationRow& b) { return a.time_ns < b.time_ns; });
 }

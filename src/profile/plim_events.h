@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/varint.h"
+#include "profile/peak_accounts.h"
 #include "profile/profile.h"
 
 namespace plimsoll::profile {
@@ -78,61 +79,53 @@ class EventReplay {
       bytes += size;
     }
   };
-  // What rows have in common: a stack and an allocator.
-  struct Group {
-    AllocationEvents::Site site;
-    Sum live;
-    Sum at_peak;  // if `version` is that of the peak; else `live` is
-    std::uint32_t version = 0;
-    std::uint64_t last_when = ~std::uint64_t{0};  // of the row that was added to last
-    std::size_t last_row = 0;
+  // The row of an account that was added to last.
+  struct LastRow {
+    std::uint64_t when = ~std::uint64_t{0};
+    std::size_t row = 0;
   };
-  // A site: its group, and the bytes of each block; 0: of many sizes.
+  // A site: its account, and the bytes of each block; 0: of many sizes.
   struct SiteFacts {
-    std::uint32_t group = 0;
+    std::uint32_t account = 0;
     std::uint32_t size = 0;
   };
-  // Blocks of a group that were born and ended, or are of a type, alike.
+  // Blocks of an account that were born and ended, or are of a type, alike.
   struct Row {
-    std::uint32_t group = 0;
+    std::uint32_t account = 0;
     std::uint64_t when = 0;  // the stretch of birth << 32 | end_of() or type
     Sum sum;
   };
   // What a row is found by.
   struct RowKey {
-    std::uint32_t group = 0;
+    std::uint32_t account = 0;
     std::uint64_t when = 0;
     bool operator==(const RowKey&) const = default;
     friend std::size_t hash_value(const RowKey& key) {
-      std::size_t seed = key.group;
+      std::size_t seed = key.account;
       boost::hash_combine(seed, key.when);
       return seed;
     }
   };
   using RowIndex = boost::unordered_flat_map<RowKey, std::size_t, boost::hash<RowKey>>;
 
-  std::uint32_t group_of(const AllocationEvents::Site& site);
   bool allocate(std::uint64_t number, VarintCursor& sizes);
   bool end_block(std::int64_t number, bool is_freed);
   bool pass_time(std::uint64_t us);
   [[nodiscard]] std::int64_t size_of(std::uint32_t slot) const;
-  void touch(Group& group);
-  void note_peak();
-  void add_row(std::uint32_t group, std::uint64_t when, const Sum& sum);
+  void add_row(std::uint32_t account, std::uint64_t when, const Sum& sum);
   // Makes the stretches of birth twice as long, and so the rows fewer.
   void coarsen();
   [[nodiscard]] std::uint64_t stretch_of(std::int64_t us) const { return static_cast<std::uint64_t>(us) >> shift_; }
   [[nodiscard]] std::uint32_t end_of(std::int64_t born_us, bool is_freed) const;
-  [[nodiscard]] AllocationRow row_of(std::uint32_t group, std::uint64_t when, const Sum& sum) const;
+  [[nodiscard]] AllocationRow row_of(std::uint32_t account, std::uint64_t when, const Sum& sum) const;
   void put_living(Profile& profile) const;
-  void put_peak(Profile& profile);
 
   std::int64_t now_us_ = 0;  // since the start of the profile
   unsigned shift_ = 10;      // a stretch of birth is this power of two in microseconds, a millisecond at first
   std::size_t most_rows_ = std::size_t{1} << 19U;
   std::vector<SiteFacts> sites_;
-  std::vector<Group> groups_;
-  boost::unordered_flat_map<std::uint64_t, std::uint32_t> group_of_stack_;
+  PeakAccounts accounts_;
+  std::vector<LastRow> last_rows_;  // by account
   std::vector<Slot> slots_;
   std::uint32_t free_slot_ = kNone;
   std::int64_t last_slot_ = 0;
@@ -140,8 +133,7 @@ class EventReplay {
   boost::unordered_flat_map<std::uint32_t, StringId> types_;           // likewise
   std::vector<Row> rows_;
   RowIndex row_index_;
-  std::int64_t allocated_bytes_ = 0, live_bytes_ = 0, peak_bytes_ = 0, peak_us_ = 0;
-  std::uint32_t version_ = 1;
+  std::int64_t allocated_bytes_ = 0;
 };
 
 }  // namespace plimsoll::profile

@@ -21,7 +21,6 @@ inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;  // ra
 inline constexpr std::uint64_t kLargestDistance = std::uint64_t{1} << 40U;  // of sampled allocations
 // Allocations and frees follow each other faster than samples: their times are in units of at most this.
 inline constexpr std::int64_t kAllocationUnit = 100;
-inline constexpr std::uint64_t kMostDomains = 5;
 inline constexpr std::int64_t kLargestBlock = std::int64_t{1} << 48U;
 
 // A chunk holds sections: varint kind, varint length, payload.

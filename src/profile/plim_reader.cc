@@ -8,6 +8,7 @@
 #include "base/chunk.h"
 #include "base/mapped_file.h"
 #include "base/varint.h"
+#include "capture/raw_allocation.h"
 #include "profile/plim_events.h"
 #include "profile/plim_exact.h"
 #include "profile/plim_format.h"
@@ -438,7 +439,8 @@ class Decoder {
       const std::uint64_t thread = cursor.varint();
       const std::uint64_t stack = cursor.bounded(stack_ids_.size());
       AllocationEvents::Site site;
-      site.domain = static_cast<std::uint8_t>(cursor.bounded(plim::kMostDomains - 1));
+      site.domain =
+          static_cast<std::uint8_t>(cursor.bounded(static_cast<std::uint64_t>(capture::AllocationDomain::kMmap)));
       site.size = static_cast<std::uint32_t>(cursor.bounded(UINT32_MAX));
       if (cursor.failed() || thread >= thread_states_.size()) return false;
       site.thread = ThreadId{static_cast<std::size_t>(thread)};

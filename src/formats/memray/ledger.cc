@@ -6,37 +6,13 @@ namespace plimsoll::formats::memray {
 
 using profile::AllocationRow;
 
-std::uint32_t Ledger::account_of(const Site& site) {
-  const auto [position, is_new] = account_index_.try_emplace(site, static_cast<std::uint32_t>(accounts_.size()));
-  if (is_new) accounts_.push_back({.site = site});
-  return position->second;
-}
-
-void Ledger::keep_peak(Account& account) const {
-  if (account.as_of == peaks_) return;
-  account.peak_blocks = account.blocks;
-  account.peak_bytes = account.bytes;
-  account.as_of = peaks_;
-}
-
-// What is alive is about to become less.
-void Ledger::note_peak() {
-  if (bytes_ <= most_bytes_) return;
-  most_bytes_ = bytes_;
-  peak_ns_ = grown_ns_;
-  ++peaks_;
-}
-
 Ledger::Block Ledger::born(const Site& site, std::uint64_t size, std::int64_t now_ns) {
-  const std::uint32_t number = account_of(site);
+  const std::uint32_t number = accounts_.number_of(site);
   const auto [birth, is_new] = birth_index_.try_emplace({number, now_ns}, static_cast<std::uint32_t>(births_.size()));
   if (is_new) births_.emplace_back(number, now_ns);
-  Account& account = accounts_[number];
-  keep_peak(account);
-  account.blocks += 1;
-  account.bytes += size;
-  account.last = ++blocks_so_far_;
-  bytes_ += size;
+  accounts_.born(number, size);
+  newest_.resize(accounts_.size());
+  newest_[number] = ++blocks_so_far_;
   grown_ns_ = now_ns;
   return {.birth = birth->second, .size = size, .number = blocks_so_far_};
 }
@@ -46,29 +22,19 @@ void Ledger::add_row(const Block& block, std::uint64_t size, std::int64_t freed_
   const auto [position, is_new] = row_index_.try_emplace({block.birth, end}, static_cast<std::uint32_t>(rows_.size()));
   if (is_new) {
     const auto& [account, time_ns] = births_[block.birth];
-    const Site& site = accounts_[account].site;
-    AllocationRow row;
+    AllocationRow& row = rows_.emplace_back(profile::row_from(accounts_.source(account)));
     row.time_ns = time_ns;
-    row.thread = site.thread;
-    row.stack = site.stack;
-    row.domain = site.domain;
     row.freed_ns = freed_ns;
     row.is_temporary = is_temporary;
-    row.blocks = 0;
-    rows_.push_back(row);
   }
   rows_[position->second].size += size;
   rows_[position->second].blocks += 1;
 }
 
 void Ledger::gone(const Block& block, std::uint64_t size, bool is_whole, std::int64_t now_ns) {
-  note_peak();
-  Account& account = accounts_[births_[block.birth].first];
-  keep_peak(account);
-  account.blocks -= is_whole ? 1U : 0U;
-  account.bytes -= size;
-  bytes_ -= size;
-  add_row(block, size, now_ns, account.last == block.number);
+  const std::uint32_t account = births_[block.birth].first;
+  accounts_.gone(account, is_whole ? 1U : 0U, size, grown_ns_);
+  add_row(block, size, now_ns, newest_[account] == block.number);
 }
 
 void Ledger::allocate(const Site& site, std::uint64_t address, std::uint64_t size, std::int64_t now_ns) {
@@ -110,26 +76,14 @@ void Ledger::unmap(std::uint64_t address, std::uint64_t size, std::int64_t now_n
 }
 
 void Ledger::finish(profile::Profile& profile, std::int64_t end_ns) {
-  note_peak();
-  for (Account& account : accounts_) {
-    keep_peak(account);
-    if (account.peak_bytes == 0 && account.peak_blocks == 0) continue;
-    AllocationRow row;
-    row.thread = account.site.thread;
-    row.stack = account.site.stack;
-    row.domain = account.site.domain;
-    row.time_ns = peak_ns_;
-    row.size = account.peak_bytes;
-    row.blocks = std::max<std::uint64_t>(account.peak_blocks, 1);
-    profile.peak_allocations.push_back(row);
-  }
+  const std::int64_t peak_ns = accounts_.put_peak(profile.peak_allocations, grown_ns_);
   for (const auto& [address, block] : blocks_) add_row(block, block.size, AllocationRow::kAlive, false);
   for (const auto& [address, block] : mappings_) add_row(block, block.size, AllocationRow::kAlive, false);
   const auto by_time = [](const AllocationRow& a, const AllocationRow& b) { return a.time_ns < b.time_ns; };
   std::stable_sort(rows_.begin(), rows_.end(), by_time);
   profile.allocations = std::move(rows_);
   profile.is_exact = true;
-  profile.peak_ns = std::min(peak_ns_, end_ns);
+  profile.peak_ns = std::min(peak_ns, end_ns);
 }
 
 }  // namespace plimsoll::formats::memray
