@@ -3,6 +3,9 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
+# ccache takes an object from another build directory only where paths in its command are relative; so tools/test_matrix.py.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 
 help:
 	@echo "make demo      build, install into .venv, profile examples/wordcount.py, show the result"
