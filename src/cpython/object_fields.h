@@ -53,7 +53,9 @@ inline constexpr std::uint32_t kData = 16, kDimensionCount = 24, kDimensions = 3
                                kFlags = 64, kLater = 72;
 inline constexpr std::uint32_t kOwnsData = 4;         // a flag
 inline constexpr std::uint32_t kMostDimensions = 64;  // NPY_MAXDIMS of NumPy 2; 32 of NumPy 1
-inline constexpr std::uint32_t kElementType = 16, kElementSize1 = 32, kElementSize2 = 40, kAlignment2 = 48;
+inline constexpr std::uint32_t kElementType = 16, kTypeNumber = 28, kElementSize1 = 32, kElementSize2 = 40,
+                               kAlignment2 = 48;
+inline constexpr std::uint32_t kObjects = 17;  // a type's number: NPY_OBJECT
 }  // namespace numpy_field
 
 // How a dict keeps its keys: PyDictKeysObject.

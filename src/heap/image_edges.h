@@ -270,6 +270,8 @@ class ImageEdges {
     if (type.has_attributes) attributes(object, type);
     for (const ImageMember& member : type.members) named(view_.pointer(object, member.offset), member.name.c_str());
     for (const std::uint32_t offset : type.words) sink_.guess(view_.pointer(object, offset));
+    const HiddenElements hidden = hidden_elements(type.own_memory, view_, object, 0);
+    elements(hidden.first, hidden.count, EdgeKind::kElement);
     if (type.is(cpython::type_flag::kHeapType) && type.is(cpython::type_flag::kCollected)) sink_.type(type.address);
   }
 

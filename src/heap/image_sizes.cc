@@ -95,11 +95,10 @@ std::uint64_t numpy_bytes(const ImageView& view, Address object) {
   const Address element = view.pointer(object, array::kDescription);
   const std::uint64_t alignment = view.word(element, array::kAlignment2);
   const bool is_second = alignment != 0 && alignment < kLargestAlignment;
-  std::uint64_t bytes =
+  const std::uint64_t size =
       is_second ? view.word(element, array::kElementSize2) : view.number<std::uint32_t>(element, array::kElementSize1);
-  view.each_row<1>(view.pointer(object, array::kDimensions), count,
-                   [&](const auto& row) { bytes = row[0] != 0 && bytes > kLargest / row[0] ? 0 : bytes * row[0]; });
-  return bytes > kLargest ? shape : shape + bytes;
+  const std::uint64_t elements = numpy_count(view, object, 0);
+  return elements == 0 || size > kLargest / elements ? shape : shape + elements * size;
 }
 
 Blocks blocks_of(const ImageView& view, Address object, const ImageType& type) {

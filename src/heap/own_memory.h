@@ -46,6 +46,45 @@ struct HiddenField {
 };
 std::span<const HiddenField> hidden_fields(OwnMemory kind);
 
+// How many elements an array of NumPy's has; none if that cannot be.
+template <typename Memory>
+std::uint64_t numpy_count(const Memory& memory, Address object, std::uint64_t shift) {
+  namespace array = cpython::numpy_field;
+  const std::uint64_t dimensions = memory.template number<std::uint32_t>(object, array::kDimensionCount + shift);
+  if (dimensions > array::kMostDimensions) return 0;
+  const Address shape{memory.word(object, array::kDimensions + shift)};
+  std::uint64_t count = 1;
+  for (std::uint64_t i = 0; i < dimensions; ++i) {
+    const std::uint64_t length = memory.word(shape, 8 * i);
+    if (length != 0 && count > kLargestExtent / length) return 0;
+    count *= length;
+  }
+  return count;
+}
+
+// References that stand in a block and that the object shows nobody; null ones may be among them.
+struct HiddenElements {
+  Address first{};
+  std::uint64_t count = 0;
+};
+
+// Those of an array of objects of NumPy's, if its elements are its own: a view of them has a base that shows them.
+template <typename Memory>
+HiddenElements hidden_elements(OwnMemory kind, const Memory& memory, Address object, std::uint64_t shift) {
+  namespace array = cpython::numpy_field;
+  if (kind != OwnMemory::kNumPy) return {};
+  const auto number = [&](Address at, std::uint64_t offset) {
+    return memory.template number<std::uint32_t>(at, offset + shift);
+  };
+  const Address description{memory.word(object, array::kDescription + shift)};
+  const Address first{memory.word(object, array::kData + shift)};
+  const bool is_own = (number(object, array::kFlags) & array::kOwnsData) != 0;
+  if (!is_own || is_null(first) || is_null(description)) return {};
+  if (number(description, array::kTypeNumber) != array::kObjects) return {};
+  const std::uint64_t count = numpy_count(memory, object, shift);
+  return count <= kLargestExtent / sizeof(Address) ? HiddenElements{first, count} : HiddenElements{};
+}
+
 // Where the block is of an object whose size has `bytes` beside itself; of no bytes if it is none of the system's
 // allocator. `memory` reads words and numbers at an address and an offset.
 template <typename Memory>

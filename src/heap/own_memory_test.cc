@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 namespace plimsoll::heap {
 namespace {
@@ -107,6 +108,44 @@ TEST(OwnMemory, ReferencesThatAreNotShownAreNamed) {
   ASSERT_EQ(hidden_fields(OwnMemory::kNumPy).size(), 2U);
   EXPECT_STREQ(hidden_fields(OwnMemory::kNumPy)[0].name, "base");
   EXPECT_TRUE(hidden_fields(OwnMemory::kList).empty());
+}
+
+// An array of objects of so many dimensions, with a description beside it.
+Drawn array_of_objects(std::vector<std::uint64_t> shape) {
+  constexpr std::uint64_t kDescription = 0x20000, kShape = 0x30000;
+  Drawn drawn{{{kObject + array::kData, kBlock},
+               {kObject + array::kDimensionCount, shape.size()},
+               {kObject + array::kDimensions, kShape},
+               {kObject + array::kDescription, kDescription},
+               {kObject + array::kFlags, array::kOwnsData},
+               {kDescription + array::kTypeNumber, array::kObjects}}};
+  for (std::size_t i = 0; i < shape.size(); ++i) drawn.words[kShape + 8 * i] = shape[i];
+  return drawn;
+}
+
+TEST(OwnMemory, ElementsOfAnArrayOfObjectsAreReferences) {
+  const auto count = [](const Drawn& drawn, OwnMemory kind = OwnMemory::kNumPy) {
+    return hidden_elements(kind, drawn, Address{kObject}, 0).count;
+  };
+  EXPECT_EQ(raw(hidden_elements(OwnMemory::kNumPy, array_of_objects({3}), Address{kObject}, 0).first), kBlock);
+  EXPECT_EQ(count(array_of_objects({3})), 3U);
+  EXPECT_EQ(count(array_of_objects({3, 4})), 12U);
+  EXPECT_EQ(count(array_of_objects({})), 1U) << "a scalar";
+  EXPECT_EQ(count(array_of_objects({3, 0, 5})), 0U);
+  EXPECT_EQ(count(array_of_objects({3}), OwnMemory::kList), 0U);
+  // but not where they are numbers, another's, or absurd
+  Drawn other = array_of_objects({3});
+  other.words[0x20000 + array::kTypeNumber] = 12;
+  EXPECT_EQ(count(other), 0U);
+  other = array_of_objects({3});
+  other.words[kObject + array::kFlags] = 0;
+  EXPECT_EQ(count(other), 0U);
+  other = array_of_objects({3});
+  other.words[kObject + array::kData] = 0;
+  EXPECT_EQ(count(other), 0U);
+  EXPECT_EQ(count(array_of_objects({std::uint64_t{1} << 44U})), 0U);
+  EXPECT_EQ(count(array_of_objects({std::uint64_t{1} << 40U, std::uint64_t{1} << 40U})), 0U);
+  EXPECT_EQ(count(array_of_objects(std::vector<std::uint64_t>(65, 1))), 0U);
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ class ObjectEdges {
       take(held, next);
       named(held, field.name);
     }
+    if (plan.own_memory != heap::OwnMemory::kNone) hidden_elements(object, plan);
     bool has_type = false;
     for (PyObject* held : shown_) {
       if (held == nullptr) continue;
@@ -173,6 +174,12 @@ class ObjectEdges {
         sink_.edge(heap::EdgeKind::kReference, held);
       }
     }
+  }
+
+  void hidden_elements(PyObject* object, const TypePlan& plan) {
+    const heap::HiddenElements inner = hidden_elements_of(object, plan);
+    for (std::uint64_t i = 0; i < inner.count; ++i)
+      element(field_at<PyObject*>(reinterpret_cast<void*>(raw(inner.first)), static_cast<std::ptrdiff_t>(8 * i)));
   }
 
   void attributes(PyObject* object, const TypePlan& plan, std::size_t& next) {

@@ -216,6 +216,10 @@ heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   return size;
 }
 
+heap::HiddenElements hidden_elements_of(PyObject* object, const TypePlan& plan) {
+  return heap::hidden_elements(plan.own_memory, OwnProcess{}, address_of(object), kHeadShift);
+}
+
 PyObject* entry_of(PyObject* dict, const char* name) {
   if (dict == nullptr || !PyDict_Check(dict)) return nullptr;
   Py_ssize_t position = 0;

@@ -87,6 +87,9 @@ class TypePlans {
 // front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan);
 
+// References that it keeps beside itself and that tp_traverse does not show.
+heap::HiddenElements hidden_elements_of(PyObject* object, const TypePlan& plan);
+
 // "collections.OrderedDict", "app.Outer.Inner", "list".
 std::string name_of(PyTypeObject* type);
 

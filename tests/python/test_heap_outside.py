@@ -249,6 +249,47 @@ def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
     assert buffers_of(paths[0], every) == buffers_of(paths[1], every)
 
 
+OBJECTS_IN_ARRAYS = """
+import json, sys
+import numpy
+import plimsoll.heap
+class Row:
+    pass
+class Cell:
+    pass
+column = numpy.array([Row() for _ in range(5)], dtype=object)
+table = numpy.array([[Cell() for _ in range(20)] for _ in range(30)], dtype=object)
+column[1], part = None, table[10:20, ::2]
+single = numpy.empty((), dtype=object)
+single[()] = Cell()
+numbers = numpy.arange(600)
+whole = id(table)
+del table  # which the part alone holds now
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"column": id(column), "rows": [id(each) for each in column], "single": id(single), "numbers": id(numbers),
+                  "table": whole, "part": id(part), "cell": id(part[0, 0])}), flush=True)
+sys.stdin.readline()
+"""
+
+
+@with_gil
+@pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
+def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with objects that only arrays hold, which do not show them to the collector
+    truth, paths = both(OBJECTS_IN_ARRAYS, tmp_path)
+    for path in paths:
+        held = Graph(path).edges
+        # THEN each is the element that it is of its array
+        elements = {label: at for at, kind, label in held[truth["column"]] if kind == "element"}
+        assert [elements[f"[{i}]"] for i in range(5)] == truth["rows"]
+        assert sum(kind == "element" for _, kind, _ in held[truth["single"]]) == 1
+        assert sum(kind == "element" for _, kind, _ in held[truth["table"]]) == 600
+        assert not any(kind == "element" for at in (truth["part"], truth["numbers"]) for _, kind, _ in held[at])
+        # AND is retained by whoever holds the array, here by the view of it
+        retained = dict(ask(path, "select address, retained from objects where type in ('numpy.ndarray', '__main__.Cell')"))
+        assert retained[truth["part"]] > retained[truth["table"]] > 600 * retained[truth["cell"]]
+
+
 @with_gil
 def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that waits in a system call
