@@ -97,7 +97,7 @@ class Recorder final : public capture::SampleSink {
   bool has_header_ = false;
   SampleStacks stacks_{profile_};
   boost::unordered_flat_map<std::uint32_t, LiveThread> threads_;  // by ThreadSerial
-  PlimEncoder::ThreadRows changed_threads_;                       // since the last flush
+  ThreadRows changed_threads_;                                    // since the last flush
   std::uint32_t thread_count_ = 0;                                // numbered so far
   // By the stack_number of ExactAllocation and AllocationSite.
   struct ExactStack {
