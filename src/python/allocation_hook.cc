@@ -3,7 +3,6 @@
 #include <Python.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstring>
 #include <string>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "python/compat.h"
 #include "python/interpreter.h"
+#include "python/interpreter_guard.h"
 #include "python/object_type.h"
 
 namespace plimsoll::python {
@@ -169,19 +169,9 @@ PythonAllocators allocators;
 RecordingTaker taker;
 BooksTaker books_taker;
 
-// Whether there are interpreters that run at the same time, or may be at any moment.
-bool may_have_interpreters_of_own_gil() {
-  if (!kInterpretersHaveOwnGils) return false;
-  PyInterpreterState* first = PyInterpreterState_Head();
-  if (first != nullptr && PyInterpreterState_Next(first) != nullptr) return true;
-  PyObject* modules = PyImport_GetModuleDict();
-  return std::any_of(kInterpreterModules.begin(), kInterpreterModules.end(), [&](const auto& name) {
-    return modules != nullptr && PyDict_GetItemString(modules, name.data()) != nullptr;
-  });
-}
-
 alloc::Interpreters interpreters_now() {
-  return may_have_interpreters_of_own_gil() ? alloc::Interpreters::kAtOnce : alloc::Interpreters::kInTurns;
+  return may_have_interpreters_at_once(&prepare_for_interpreter) ? alloc::Interpreters::kAtOnce
+                                                                 : alloc::Interpreters::kInTurns;
 }
 
 }  // namespace
@@ -245,7 +235,6 @@ void abandon_allocations() {
 }
 
 Status prepare_for_interpreter() {
-  if (!kInterpretersHaveOwnGils) return Ok{};
   alloc::lock_exact();
   return alloc::lock_heap();
 }

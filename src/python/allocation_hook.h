@@ -3,7 +3,6 @@
 // (PyMem_SetAllocator), and notes stacks and types.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "base/result.h"
@@ -39,9 +38,6 @@ void close_allocation_epoch();
 void stop_recording_allocations();
 // In the child of a fork: nothing is told to the recorder, whose thread does not exist here.
 void abandon_allocations();
-// Modules that make interpreters with GILs of their own.
-inline constexpr std::array<std::array<char, 24>, 4> kInterpreterModules{
-    {{"_interpreters"}, {"_xxsubinterpreters"}, {"_testcapi"}, {"_testinternalcapi"}}};
 // An interpreter may be made from now on, which may run at the same time as the others (from 3.12 on): the heap is
 // locked from now on.
 Status prepare_for_interpreter();

@@ -142,7 +142,7 @@ std::shared_ptr<const Tags> merged(const Tags& outer, const Tags& inner) {
 // ---- tags ----
 
 // The text as UTF-8, at most kLongestText bytes of it. False with an exception set.
-bool text_of(PyObject* object, std::string& out) {
+bool tag_text(PyObject* object, std::string& out) {
   const nb::object text = PyUnicode_CheckExact(object) ? nb::borrow(object) : nb::steal(PyObject_Str(object));
   if (!text.is_valid()) return false;
   Py_ssize_t length = 0;
@@ -167,7 +167,7 @@ bool words_of(PyObject* kwargs, Tags& out) {
   PyObject* value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &name, &value) != 0;) {
     auto& tag = out.emplace_back();
-    if (!text_of(name, tag.first) || !text_of(value, tag.second)) return false;
+    if (!tag_text(name, tag.first) || !tag_text(value, tag.second)) return false;
   }
   std::sort(out.begin(), out.end());
   if (out.size() <= profile::plim::kMostTags) return true;

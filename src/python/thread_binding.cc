@@ -16,6 +16,7 @@
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/compat.h"
+#include "python/interpreter_guard.h"
 #include "python/recording.h"
 
 namespace nb = nanobind;
@@ -135,18 +136,6 @@ class CollectionMarker {
  private:
   std::int64_t began_ns_ = 0;
 };
-
-// Whether interpreters may be made from now on that run at the same time. There is an event for the making of one, but
-// not in all versions (3.14 has let go of its thread state by then): so it is the modules that can.
-bool announces_interpreters(const char* event, PyObject* args) {
-  if (std::strcmp(event, "cpython.PyInterpreterState_New") == 0) return true;
-  if (std::strcmp(event, "import") != 0 || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) == 0) return false;
-  PyObject* name = PyTuple_GET_ITEM(args, 0);
-  if (!PyUnicode_Check(name)) return false;
-  for (const auto& module : kInterpreterModules)
-    if (PyUnicode_CompareWithASCIIString(name, module.data()) == 0) return true;
-  return false;
-}
 
 // Modules may have been loaded, of whose code nothing has been called yet.
 void look_at_loaded() {

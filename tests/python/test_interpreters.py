@@ -149,3 +149,60 @@ print(json.dumps(time.process_time()))
         names = [harness.plain_name(frame.function) for frame in stack.frames]
         assert not ("burn_inside" in names and "burn_outside" in names)
     assert profile.sampled_cpu <= used * 1.02
+
+
+UNDER_TRACEMALLOC = """
+import tracemalloc
+import plimsoll
+{before}
+profiler = plimsoll.Profiler({path!r}, alloc_bytes=4096)
+profiler.start()
+tracemalloc.start()  # its hooks lie over ours: the heap cannot be locked from now on
+import asyncio, concurrent.futures
+asyncio.run(asyncio.sleep(0))
+try:
+    import _interpreters
+    _interpreters.destroy(_interpreters.create())
+    print("made")
+except RuntimeError as error:
+    print(error)
+profiler.stop()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13) or harness.FREE_THREADED, reason="_interpreters came with Python 3.13")
+def test_allocations_take_locks_when_an_interpreter_is_made_not_when_one_might_be(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that samples allocations, in a way that allows no locks to be added
+    script = UNDER_TRACEMALLOC.format(before="", path=str(tmp_path / "a.plim"))
+    # WHEN it imports what brings the module that makes interpreters, as asyncio does, THEN that is nothing to it
+    # AND making one is refused, with the reason
+    told = harness.run([sys.executable, "-c", script]).expect().out
+    assert "interpreters cannot be added now" in told
+    # BUT if somebody may make them past us, there are locks from the beginning
+    script = UNDER_TRACEMALLOC.format(before="from _interpreters import create", path=str(tmp_path / "b.plim"))
+    assert harness.run([sys.executable, "-c", script]).expect().out == "made\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13) or harness.FREE_THREADED, reason="_interpreters came with Python 3.13")
+@pytest.mark.parametrize("option", ["--alloc=1K", "--alloc=exact"])
+def test_interpreters_that_allocate_at_the_same_time(tmp_path: pathlib.Path, program: Write, option: str) -> None:
+    # GIVEN a program that makes interpreters after its allocations have been recorded for a while, as an executor does
+    script = program("""
+import _interpreters, asyncio, threading
+CODE = "for _ in range(20): x = [[i, {i: str(i)}, bytes(i % 700)] for i in range(2000)]"
+def body():
+    interpreter = _interpreters.create()
+    failed = _interpreters.run_string(interpreter, CODE)
+    assert failed is None, failed
+    _interpreters.destroy(interpreter)
+exec(CODE)
+threads = [threading.Thread(target=body) for _ in range(3)]
+for thread in threads: thread.start()
+exec(CODE)
+for thread in threads: thread.join()
+print(_interpreters.create.__name__, "done")
+""")
+    # THEN it does what it does without us, and all are seen
+    recorded = harness.record(tmp_path, script, options=[option])
+    assert recorded.finished.out == "create done\n"
+    assert recorded.profile.memory("alloc").all.bytes > 4 * 20 * 2000 * 300
