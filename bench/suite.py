@@ -4,9 +4,9 @@
     python bench/suite.py [--rounds 5] [--distances 512K] [--only nbody json]      with an interpreter that has plimsoll
 
 Those of its benchmarks that need nothing but the standard library. Each round runs each way of each of them once, in a
-random order, as pyperf's worker, which is one process. Time is CPU time, of all threads, the profiler's among them; told is
-the median of a way's time divided by plain Python's in the same round, and the geometric mean of all benchmarks. Ticks of
-CPU time come once a second, so that what is seen is the cost of allocations.
+random order, as pyperf's worker, which is one process. Time is CPU time, of all threads, the profiler's among them;
+told is the median of a way's time divided by plain Python's in the same round, and the geometric mean of all
+benchmarks. Ticks of CPU time come once a second, so that what is seen is the cost of allocations.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import tempfile
 from pathlib import Path
 
 BENCHMARKS = """
-argparse:many_optionals async_generators async_tree:none barnes_hut base64 chaos comprehensions coroutines decimal_factorial decimal_pi deepcopy
-deltablue fannkuch float gc_collect gc_traversal generators go hexiom json_dumps json_loads logging mdp meteor_contest nbody
-nqueens pathlib pickle:pickle pickle:unpickle pickle:pickle_dict pidigits pprint pyflate raytrace regex_compile regex_dna
-regex_effbot regex_v8 richards richards_super scimark spectral_norm sqlite_synth telco typing_runtime_protocols
-unpack_sequence xml_etree
+argparse:many_optionals async_generators async_tree:none barnes_hut base64 chaos comprehensions coroutines
+decimal_factorial decimal_pi deepcopy deltablue fannkuch float gc_collect gc_traversal generators go hexiom json_dumps
+json_loads logging mdp meteor_contest nbody nqueens pathlib pickle:pickle pickle:unpickle pickle:pickle_dict pidigits
+pprint pyflate raytrace regex_compile regex_dna regex_effbot regex_v8 richards richards_super scimark spectral_norm
+sqlite_synth telco typing_runtime_protocols unpack_sequence xml_etree
 """.split()
 # pyperf asks for the time that has passed; other programs of a shared machine have a part in that.
 DRIVER = """
@@ -53,8 +53,8 @@ class Suite:
         self.directory = directory
         self.driver = directory / "driver.py"
         self.driver.write_text(DRIVER, encoding="utf-8")
-        plimsoll = [os.path.join(sysconfig.get_path("scripts"), "plimsoll"), "run", "--python", sys.executable, "-r", "1",
-                    "-o", str(directory / "bench.plim")]
+        plimsoll = [os.path.join(sysconfig.get_path("scripts"), "plimsoll"), "run", "--python", sys.executable,
+                    "-r", "1", "-o", str(directory / "bench.plim")]
         self.ways = {"plain": [sys.executable], "again": [sys.executable], "ticks only": plimsoll,
                      **{f"--alloc={distance}": [*plimsoll, f"--alloc={distance}"] for distance in distances}}
 
