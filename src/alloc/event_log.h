@@ -113,7 +113,7 @@ class EventLog final : public BlockBooks {
   std::vector<std::uint32_t> slots_;  // of a living block: its site; else the slot that was given back before
   std::uint32_t free_slot_ = kNone;   // the one that was given back last
   boost::unordered_flat_map<std::uint32_t, std::size_t> large_sizes_;  // of living blocks without one in their site
-  std::vector<std::uint32_t> words_;  // so many of them, the others are room:
+  std::vector<std::uint32_t> words_;                                   // so many of them, the others are room:
   std::size_t used_ = 0;
 };
 

@@ -27,7 +27,8 @@ TEST(SiteNumbers, ASiteHasItsNumberHoweverManyAStackHas) {
     for (std::uint32_t size = 0; size <= BlockBooks::kLargestSmall; ++size)
       for (const auto& [stack, domain, bytes] :
            {std::tuple{1U, Domain::kObject, std::size_t{64}}, std::tuple{2U, Domain::kMemory, std::size_t{size}},
-            std::tuple{2U, Domain::kObject, std::size_t{size}}, std::tuple{900U, Domain::kRaw, std::size_t{size % 3}}}) {
+            std::tuple{2U, Domain::kObject, std::size_t{size}},
+            std::tuple{900U, Domain::kRaw, std::size_t{size % 3}}}) {
         const auto [entry, is_new] = known.try_emplace({stack, domain, bytes}, 0);
         const std::uint32_t number = find(stack, domain, bytes);
         if (is_new) entry->second = number;

@@ -53,9 +53,9 @@ class GrowingArray {
     const std::size_t before = capacity_ * sizeof(T);
     std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;
     while (bytes / sizeof(T) < least) bytes *= 2;
-    void* moved = data_ == nullptr
-                      ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                      : ::mremap(static_cast<void*>(data_), before, bytes, MREMAP_MAYMOVE);
+    void* moved = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                   : ::mremap(static_cast<void*>(data_), before, bytes, MREMAP_MAYMOVE);
     if (moved == MAP_FAILED) throw std::bad_alloc();
     if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
     data_ = static_cast<T*>(moved);

@@ -82,8 +82,7 @@ inline std::size_t CallTree::count_same(const Chain& chain, std::size_t count) c
   for (std::size_t i = 0; i < count; ++i) {
     const Link& link = links[i];
     Address previous{};
-    if (!memory::load_address(kMemory, offset_by(link.frame, previous_at), previous) || previous != around)
-      return i;
+    if (!memory::load_address(kMemory, offset_by(link.frame, previous_at), previous) || previous != around) return i;
     if (!is_narrow) {
       std::uint64_t position = 0;
       if (!kMemory.load(offset_by(link.frame, position_at), position) || position != link.position) return i;

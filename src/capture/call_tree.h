@@ -105,10 +105,10 @@ class CallTree {
     CallNode root = 0;
     CallNode native_root = 0;  // 0: it was not met without Python
     std::uint32_t deaths = 0;  // of code objects, when it was proven
-    std::vector<Link> links;     // outermost first; so many of them, the others are room:
+    std::vector<Link> links;   // outermost first; so many of them, the others are room:
     std::size_t depth = 0;
     std::vector<Address> fresh;  // frames that differ, innermost first; kept to save allocations
-    FrameNodes nodes;          // numbers are CallNodes
+    FrameNodes nodes;            // numbers are CallNodes
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
     // With machine code: how it was met last, and what is looked at.

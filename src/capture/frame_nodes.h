@@ -1,8 +1,8 @@
 // capture/frame_nodes.h: the frames that were met on top of each stack of a thread, found by what makes them frames.
 //
-// A tree of rows. A program that comes by the same stacks again does so in much the same order, and rows lie in the order
-// in which they were made: so the rows of one walk are near those of the walk before. The first few on top of a stack
-// are a list, the rest is in a hash table.
+// A tree of rows. A program that comes by the same stacks again does so in much the same order, and rows lie in the
+// order in which they were made: so the rows of one walk are near those of the walk before. The first few on top of a
+// stack are a list, the rest is in a hash table.
 #pragma once
 
 #include <array>
@@ -70,6 +70,7 @@ class FrameNodes {
 
  private:
   static constexpr std::uint16_t kListed = 8;
+  // A frame on top of a stack, which is another stack.
   struct Row {
     std::uint64_t position = 0, executable = 0;
     std::uint32_t number = 0;
@@ -90,6 +91,7 @@ class FrameNodes {
   static std::size_t guess_row(Place below, const FrameWords& words) {
     return static_cast<std::size_t>((words.position + below) * 0x9e3779b97f4a7c15U >> (64U - kGuessBits));
   }
+  // What those that are in no list are found by.
   struct Key {
     Place below = 0;
     FrameWords words;
