@@ -32,7 +32,7 @@ class GrowingArray {
   const T& operator[](std::size_t at) const { return data_[at]; }
   T& back() { return data_[size_ - 1]; }
   // May throw std::bad_alloc; then nothing has changed.
-  void push_back(const T& element) {
+  void push_back(T element) {  // a copy, as it may be one of these
     if (size_ == capacity_) [[unlikely]]
       grow(size_ + 1);
     new (data_ + size_) T(element);
