@@ -7,10 +7,13 @@
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "alloc/books.h"
 #include "alloc/site_numbers.h"
+#include "base/allocation_words.h"
+#include "base/tick_counter.h"
 
 namespace plimsoll::alloc {
 
@@ -34,12 +37,32 @@ class EventLog final : public BlockBooks {
   // `attention` is given the bit `when_full` when there is enough to be taken.
   EventLog(std::atomic<std::uint32_t>& attention, std::uint32_t when_full);
 
-  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override;
-  void ended(Token token, const void* at, Fate fate) override;
+  Token allocated(std::uint32_t stack, Domain domain, const void* /*at*/, std::size_t size) override {
+    make_room();
+    std::uint32_t site = numbers_.find_last(stack, SiteNumbers::kind_of(domain, size));
+    if (site == 0) site = find_site(stack, domain, size);
+    // (A site of blocks of no bytes has none to tell either, and no site is the first's.)
+    const bool is_told = site == 0 || size > kLargestSmall || size == 0;
+    const std::uint32_t slot = take_slot(site, is_told, size);
+    note_time();
+    if (is_told) [[unlikely]]
+      put(AllocationEvent::kSize, size);
+    put(AllocationEvent::kAllocated, site);
+    return (slot + 1) | (is_told ? kIsTold : 0U);
+  }
+  void ended(Token token, const void* /*at*/, Fate fate) override {
+    make_room();
+    const std::uint32_t slot = slot_of(token);
+    if ((token & kIsTold) != 0) [[unlikely]]
+      large_sizes_.erase(slot);
+    slots_[slot] = std::exchange(free_slot_, slot);
+    note_time();
+    put(fate == Fate::kFreed ? AllocationEvent::kFreed : AllocationEvent::kMoved, slot);
+  }
   [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
   // The slot that the log knows a block by.
-  static std::uint32_t slot_of(Token token) { return token - 1; }
+  static std::uint32_t slot_of(Token token) { return (token & ~kIsTold) - 1; }
 
   EventBatch take();
 
@@ -48,10 +71,36 @@ class EventLog final : public BlockBooks {
   static constexpr std::uint32_t kMostSlots = std::uint32_t{1} << 28U;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   static constexpr std::size_t kFull = std::size_t{1} << 18U;  // words: a megabyte
+  // Of a token: the block's size was told with it, as its site has no one size.
+  static constexpr Token kIsTold = Token{1} << 31U;
+  static constexpr std::size_t kMostWords = 3 * AllocationWords::kMostWords;  // the time, the size, and the event
 
-  // Room for an event, its size and the time, so that nothing that follows can fail.
-  void make_room();
-  void note_time();
+  // Room for all that an event may need, so that nothing that follows can fail.
+  void make_room() {
+    if (words_.size() - used_ < kMostWords) [[unlikely]]
+      grow();
+  }
+  void grow();
+  void put(AllocationEvent event, std::uint64_t value) {
+    std::uint32_t* const begin = words_.data();
+    used_ = static_cast<std::size_t>(AllocationWords::write(begin + used_, event, value) - begin);
+  }
+  std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
+  // A slot for a block of the site.
+  std::uint32_t take_slot(std::uint32_t site, bool is_told, std::size_t size) {
+    const std::uint32_t slot = free_slot_;
+    if (slot == kNone || is_told) [[unlikely]]
+      return take_other_slot(site, is_told, size);
+    free_slot_ = std::exchange(slots_[slot], site);
+    return slot;
+  }
+  std::uint32_t take_other_slot(std::uint32_t site, bool is_told, std::size_t size);
+  void note_time() {
+    const std::uint64_t ticks = tick_count();
+    if (ticks - ticks_ >= step_) [[unlikely]]
+      look_at_clock(ticks);
+  }
+  void look_at_clock(std::uint64_t ticks);
 
   std::atomic<std::uint32_t>& attention_;
   const std::uint32_t when_full_;
@@ -64,7 +113,8 @@ class EventLog final : public BlockBooks {
   std::vector<std::uint32_t> slots_;  // of a living block: its site; else the slot that was given back before
   std::uint32_t free_slot_ = kNone;   // the one that was given back last
   boost::unordered_flat_map<std::uint32_t, std::size_t> large_sizes_;  // of living blocks without one in their site
-  std::vector<std::uint32_t> words_;
+  std::vector<std::uint32_t> words_;                                   // so many of them, the others are room:
+  std::size_t used_ = 0;
 };
 
 }  // namespace plimsoll::alloc

@@ -160,12 +160,27 @@ constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24U;  // words: 64 MB
   }
 }
 
-void book_held(Domain domain, void* at, std::size_t size) noexcept {
-  const Books books;
+// Of the one kind of books or the other: to call them by their own type spares what a virtual call costs.
+BlockBooks::Token book_allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
+  Ledger* ledger = exact->ledger.get();
+  return ledger != nullptr ? ledger->allocated(stack, domain, at, size)
+                           : exact->log->allocated(stack, domain, at, size);
+}
+
+void book_ended(BlockBooks::Token token, const void* at, Fate fate) {
+  Ledger* ledger = exact->ledger.get();
+  if (ledger != nullptr)
+    ledger->ended(token, at, fate);
+  else
+    exact->log->ended(token, at, fate);
+}
+
+// With the books held. The one that is called with every block, and so small.
+[[gnu::always_inline]] inline void book_held(Domain domain, void* at, std::size_t size) noexcept {
   ExactTaker* taker = taker_now();
   try {
     if (!begin(taker) || exact->pauses > 0) return;
-    const BlockBooks::Token token = exact->books->allocated(taker->stack(), domain, at, size);
+    const BlockBooks::Token token = book_allocated(taker->stack(), domain, at, size);
     if (exact->blocks.set(at, token)) [[likely]]
       return;
     exact->books->ended(token, at, Fate::kMoved);
@@ -175,25 +190,44 @@ void book_held(Domain domain, void* at, std::size_t size) noexcept {
   }
 }
 
-void book(Domain domain, void* at, std::size_t size) noexcept {
+[[gnu::noinline]] void book_locked(Domain domain, void* at, std::size_t size) noexcept {
+  const Books books;
   book_held(domain, at, size);
+}
+
+void book(Domain domain, void* at, std::size_t size) noexcept {
+  if (exact->is_locked.load(std::memory_order_relaxed)) [[unlikely]]
+    book_locked(domain, at, size);
+  else
+    book_held(domain, at, size);
   if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
     wait_for_room();
 }
 
 void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
   try {
-    exact->books->ended(token, at, fate);
+    book_ended(token, at, fate);
   } catch (const std::bad_alloc&) {
     taker_now()->lost();
   }
 }
 
 // The block is about to be freed.
-void book_end(void* at) noexcept {
-  const Books books;
+[[gnu::always_inline]] inline void book_end_held(void* at) noexcept {
   if (taker_now() == nullptr) return;
   if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at, Fate::kFreed);
+}
+
+[[gnu::noinline]] void book_end_locked(void* at) noexcept {
+  const Books books;
+  book_end_held(at);
+}
+
+void book_end(void* at) noexcept {
+  if (exact->is_locked.load(std::memory_order_relaxed)) [[unlikely]]
+    book_end_locked(at);
+  else
+    book_end_held(at);
 }
 
 template <Domain domain>

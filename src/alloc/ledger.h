@@ -13,6 +13,7 @@
 
 #include "alloc/books.h"
 #include "alloc/site_numbers.h"
+#include "base/growing_array.h"
 
 namespace plimsoll::alloc {
 
@@ -41,8 +42,31 @@ class Ledger final : public BlockBooks {
   // `clock` tells roughly when peaks were.
   explicit Ledger(const std::atomic<std::int64_t>& clock);
 
-  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override;
-  void ended(Token token, const void* at, Fate fate) override;
+  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override {
+    std::uint32_t number = numbers_.find_last(stack, SiteNumbers::kind_of(domain, size));
+    if (number == 0) number = find_site(stack, domain, size);
+    Site& site = sites_[number];
+    if (site.stamp != stamp_) [[unlikely]]
+      touch(site);
+    if (site.size == kManySizes) [[unlikely]]
+      add_large(site, at, size);
+    ++site.born;
+    site.last = mark_of(at);
+    live_bytes_ += size;
+    return token_of(number, epoch_);
+  }
+  void ended(Token token, const void* at, Fate fate) override {
+    Site& site = sites_[token & (kMostSites - 1)];
+    if (live_bytes_ > peak_bytes_) note_peak();
+    if (site.stamp != stamp_) [[unlikely]]
+      touch(site);
+    const bool is_last = site.last == mark_of(at);
+    const bool at_once = is_last && fate == Fate::kFreed;
+    if (site.size == kManySizes) [[unlikely]]
+      return ended_large(site, token, at, at_once);
+    count_end(site, token, at_once, site.size);
+    live_bytes_ -= site.size;
+  }
   [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
 
@@ -56,22 +80,23 @@ class Ledger final : public BlockBooks {
  private:
   static constexpr unsigned kSiteBits = 24;
   static constexpr std::uint32_t kMostSites = std::uint32_t{1} << kSiteBits;
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  static constexpr std::uint16_t kManySizes = 0xffff;
 
   // Counts of one site; one cache line.
   struct alignas(64) Site {
-    std::int64_t live = 0;
+    std::int64_t before = 0;   // how many were alive when the epoch began, but for those that were freed since
     std::int64_t born = 0;     // this and the next two: in this epoch
     std::int64_t freed = 0;    // of those born in it
     std::int64_t at_once = 0;  // of those freed
-    std::int64_t at_peak = 0;  // if `version` is that of the ledger; else `live` is
+    std::int64_t at_peak = 0;  // if `stamp` is not from before the peak; else what is alive
+    std::uint64_t stamp = 0;   // of the last change
     std::uint32_t stack = 0;
-    std::uint32_t last = 0;  // of the address of the block given out last; 0 = it is gone
-    std::uint32_t version = 0;
-    std::uint32_t large = kNone;  // where its bytes are counted, if its blocks have no one size
-    std::uint16_t size = 0;
+    std::uint32_t last = 0;   // of the address of the block given out last
+    std::uint32_t large = 0;  // where its bytes are counted, if its blocks have no one size
+    std::uint16_t size = 0;   // or kManySizes
     Domain domain{};
-    bool is_changed = false;
+    [[nodiscard]] std::int64_t live() const { return before + born - freed; }
   };
   static_assert(sizeof(Site) == 64);
   // The same in bytes, of a site whose blocks are large.
@@ -86,30 +111,36 @@ class Ledger final : public BlockBooks {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) >> 4U) | 1U;
   }
   static Token token_of(std::uint32_t site, std::uint8_t epoch) { return site | std::uint32_t{epoch} << kSiteBits; }
+  // The number of the site, which may be new, or 0.
+  std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
   void add_site(std::uint32_t stack, Domain domain, std::size_t size);
-  // Before a site changes: keeps what it was at the peak.
-  void touch(Site& site) {
-    if (site.version != version_) {
-      site.at_peak = site.live;
-      if (site.large != kNone) large_bytes_[site.large].at_peak = large_bytes_[site.large].live;
-      site.version = version_;
-    }
-    if (!site.is_changed) note_change(site);
-  }
-  void note_change(Site& site);
+  // Before a site changes that has not since the last peak, or in this epoch: keeps what it was at the peak.
+  void touch(Site& site);
   void note_peak() {
-    if (live_bytes_ <= peak_bytes_) return;
     peak_bytes_ = live_bytes_;
     peak_ns_ = clock_.load(std::memory_order_relaxed);
-    ++version_;
+    peak_stamp_ = ++stamp_;
   }
+  void add_large(Site& site, const void* at, std::size_t size);
+  void ended_large(Site& site, Token token, const void* at, bool at_once);
+  // A block of the site is no more.
+  void count_end(Site& site, Token token, bool at_once, std::uint64_t bytes) {
+    if (token >> kSiteBits == epoch_) [[likely]] {
+      ++site.freed;
+      site.at_once += at_once ? 1 : 0;
+    } else {
+      count_later_end(token, at_once, bytes);
+      --site.before;
+    }
+  }
+  void count_later_end(Token token, bool at_once, std::uint64_t bytes);
   [[nodiscard]] Sum peak_of(const Site& site) const;
   void put_site(std::vector<LedgerRow>& rows, Site& site);
   void put_peak(std::vector<LedgerRow>& rows);
 
   const std::atomic<std::int64_t>& clock_;
   std::int64_t peak_ns_ = 0;
-  std::vector<Site> sites_;
+  GrowingArray<Site> sites_;
   std::vector<LargeBytes> large_bytes_;
   SiteNumbers numbers_{kMostSites};
   boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
@@ -119,8 +150,9 @@ class Ledger final : public BlockBooks {
   std::vector<Sum> told_peak_;  // by site
   std::uint64_t live_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
-  std::uint32_t version_ = 1;
-  std::uint32_t told_version_ = 1;
+  // Numbers of moments: one for each peak, and each beginning of an epoch.
+  std::uint64_t stamp_ = 1;
+  std::uint64_t peak_stamp_ = 1, epoch_stamp_ = 1, told_stamp_ = 1;  // of the last
   std::uint8_t epoch_ = 1;
 };
 

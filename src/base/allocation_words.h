@@ -5,6 +5,7 @@
 // allocator, and a size, unless that is told before.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,26 +21,32 @@ enum class AllocationEvent : std::uint8_t {
   kSize,       // value: of the next block, whose site has no one size
 };
 
-// Appends events to words, and takes them apart again. Neither allocates but in the vector.
+// Makes words of events, and takes them apart again. Nothing allocates but `put` in its vector.
 class AllocationWords {
  public:
   static constexpr std::uint32_t kMostValue = (std::uint32_t{1} << 30U) - 1;  // of sites and slots
   static constexpr std::size_t kMostWords = 2;                                // that an event takes
 
   static void put(std::vector<std::uint32_t>& words, AllocationEvent event, std::uint64_t value) {
+    std::array<std::uint32_t, kMostWords> one{};
+    words.insert(words.end(), one.data(), write(one.data(), event, value));
+  }
+  // Where there is room: returns the end of what was written.
+  static std::uint32_t* write(std::uint32_t* out, AllocationEvent event, std::uint64_t value) {
     switch (event) {
       case AllocationEvent::kAllocated:
       case AllocationEvent::kFreed:
       case AllocationEvent::kMoved:
-        words.push_back(static_cast<std::uint32_t>(event) << kShift | static_cast<std::uint32_t>(value));
-        return;
+        *out++ = static_cast<std::uint32_t>(event) << kShift | static_cast<std::uint32_t>(value);
+        return out;
       case AllocationEvent::kTime:
       case AllocationEvent::kSize: break;
     }
     // Two words: 28 and 32 bits.
     const std::uint32_t is_size = event == AllocationEvent::kSize ? kSizeBit : 0;
-    words.push_back(kWide << kShift | is_size | (static_cast<std::uint32_t>(value >> 32U) & (kSizeBit - 1)));
-    words.push_back(static_cast<std::uint32_t>(value));
+    *out++ = kWide << kShift | is_size | (static_cast<std::uint32_t>(value >> 32U) & (kSizeBit - 1));
+    *out++ = static_cast<std::uint32_t>(value);
+    return out;
   }
 
   // visit(AllocationEvent, std::uint64_t value) for each.

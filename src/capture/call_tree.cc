@@ -33,18 +33,97 @@ CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilt
 
 CallTree::~CallTree() = default;
 
-CallTree::Chain& CallTree::chain_of_caller() {
-  if (known_chain.session == session_) [[likely]]
-    return *static_cast<Chain*>(known_chain.chain);
+inline CallTree::Chain& CallTree::chain_of_caller() {
+  return known_chain.session == session_ ? *static_cast<Chain*>(known_chain.chain) : new_chain();
+}
+
+CallTree::Chain& CallTree::new_chain() {
   auto made = std::make_unique<Chain>();
-  made->known.resize(std::size_t{1} << kKnownBits);
   made->deaths = seen_.deaths();
   made->thread = sampler_.serial_of_caller();
   const std::lock_guard guard(mutex_);
   made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
+  made->nodes.set_number(0, made->root);
   chains_.push_back(std::move(made));
   known_chain = {session_, chains_.back().get()};
   return *chains_.back();
+}
+
+inline bool CallTree::load_previous(Address frame, Address& previous) const {
+  return (raw(frame) & 7U) == 0 &&
+         memory::load_address(kMemory, offset_by(frame, interpreter_.layout.frame.previous), previous);
+}
+
+inline bool CallTree::load_words(Address frame, FrameWords& words) const {
+  const auto& layout = interpreter_.layout;
+  const Address at = offset_by(frame, layout.frame.position);
+  if (!is_narrow_) {
+    if (!kMemory.load(at, words.position)) return false;
+  } else {
+    std::uint32_t narrow = 0;
+    if (!kMemory.load(at, narrow)) return false;
+    words.position = narrow;
+  }
+  if (!kMemory.load(offset_by(frame, layout.frame.executable), words.executable)) return false;
+  return true;
+}
+
+inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
+  return seen_.deaths_at(Address{words.executable & ~interpreter_.layout.executable_tag_mask});
+}
+
+inline std::size_t CallTree::count_same(const Chain& chain, std::size_t count) const {
+  const std::uint64_t previous_at = interpreter_.layout.frame.previous;
+  const std::uint64_t position_at = interpreter_.layout.frame.position;
+  const std::uint64_t executable_at = interpreter_.layout.frame.executable;
+  const bool is_narrow = is_narrow_;
+  const Link* const links = chain.links.data();
+  Address around{};
+  for (std::size_t i = 0; i < count; ++i) {
+    const Link& link = links[i];
+    Address previous{};
+    if (!memory::load_address(kMemory, offset_by(link.frame, previous_at), previous) || previous != around) return i;
+    if (!is_narrow) {
+      std::uint64_t position = 0;
+      if (!kMemory.load(offset_by(link.frame, position_at), position) || position != link.position) return i;
+    } else {
+      std::uint32_t position = 0;
+      std::uint64_t executable = 0;
+      if (!kMemory.load(offset_by(link.frame, position_at), position) || position != link.position ||
+          !kMemory.load(offset_by(link.frame, executable_at), executable) || executable != link.executable)
+        return i;
+    }
+    around = link.frame;
+  }
+  return count;
+}
+
+inline void CallTree::push(Chain& chain, const Link& link) {
+  if (chain.depth == chain.links.size()) [[unlikely]]
+    chain.links.resize(2 * chain.depth + 16);
+  chain.index_of_frame[frame_row(link.frame)] = static_cast<std::uint32_t>(chain.depth);
+  chain.links[chain.depth++] = link;
+}
+
+inline CallNode CallTree::find_nearby(Chain& chain, Address frame) {
+  const std::size_t index = chain.index_of_frame[frame_row(frame)];
+  if (index >= chain.depth || chain.links[index].frame != frame || count_same(chain, index) != index) return 0;
+  Link& link = chain.links[index];
+  const Address around = index == 0 ? Address{} : chain.links[index - 1].frame;
+  Address previous{};
+  FrameWords words;
+  if (!load_previous(frame, previous) || previous != around || !load_words(frame, words)) return 0;
+  if (words.position != link.position || words.executable != link.executable) {
+    words.deaths = deaths_of(words);
+    const FrameNodes::Place found = chain.nodes.find(index == 0 ? 0 : chain.links[index - 1].place, words);
+    if (found == 0) return 0;
+    link.position = words.position;
+    link.executable = words.executable;
+    link.place = found;
+    link.node = chain.nodes.number(found);
+  }
+  chain.depth = index + 1;
+  return link.node;
 }
 
 CallNode CallTree::stack_of_caller() {
@@ -55,121 +134,100 @@ CallNode CallTree::stack_of_caller() {
   if (is_null(state)) return native_root(chain);
   if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame))
     return unproven(chain, cpython::WalkStop::kUnreadable);
-  if (is_same(chain, frame)) [[likely]]
-    return chain.links.empty() ? chain.root : chain.links.back().node;
-  return walk(chain, frame);
-}
-
-bool CallTree::is_same(const Chain& chain, Address frame) const {
-  if (chain.deaths != seen_.deaths()) return false;
-  const auto& offsets = interpreter_.layout.frame;
-  for (std::size_t i = chain.links.size(); i > 0; --i) {
-    const Link& link = chain.links[i - 1];
-    if (frame != link.frame) return false;
-    std::uint64_t position = 0;
-    std::uint64_t executable = link.executable;
-    if (!load_position(frame, position) || position != link.position) return false;
-    if (is_narrow_ && !kMemory.load(offset_by(frame, offsets.executable), executable)) return false;
-    if (executable != link.executable || !memory::load_address(kMemory, offset_by(frame, offsets.previous), frame))
-      return false;
+  if (chain.deaths != seen_.deaths()) [[unlikely]] {
+    chain.depth = 0;
+    chain.deaths = seen_.deaths();
   }
-  return is_null(frame);
-}
-
-bool CallTree::load_position(Address frame, std::uint64_t& position) const {
-  const Address at = offset_by(frame, interpreter_.layout.frame.position);
-  if (!is_narrow_) return kMemory.load(at, position);
-  std::uint32_t narrow = 0;
-  const bool is_there = kMemory.load(at, narrow);
-  position = narrow;
-  return is_there;
-}
-
-bool CallTree::read_words(Address frame, Link& link) const {
-  const auto& offsets = interpreter_.layout.frame;
-  link.frame = frame;
-  if ((raw(frame) & 7U) != 0) return false;
-  return load_position(frame, link.position) && kMemory.load(offset_by(frame, offsets.executable), link.executable) &&
-         memory::load_address(kMemory, offset_by(frame, offsets.previous), link.previous);
+  const CallNode nearby = find_nearby(chain, frame);
+  return nearby != 0 ? nearby : walk(chain, frame);
 }
 
 CallNode CallTree::walk(Chain& chain, Address frame) {
   chain.fresh.clear();
-  if (chain.deaths != seen_.deaths()) {
-    chain.links.clear();
-    chain.known.assign(std::size_t{1} << kKnownBits, {});
-    chain.deaths = seen_.deaths();
-  }
-  while (!is_null(frame)) {
-    if (chain.fresh.size() == max_depth_) return truncated(chain);
-    Link& link = chain.fresh.emplace_back();
-    if (!read_words(frame, link)) return unproven(chain, cpython::WalkStop::kUnreadable);
-    frame = link.previous;
-  }
+  const Address innermost = frame;
   std::size_t kept = 0;
-  const std::size_t most = std::min(chain.fresh.size(), chain.links.size());
-  while (kept < most) {
-    const Link& now = chain.fresh[chain.fresh.size() - 1 - kept];
-    const Link& before = chain.links[kept];
-    if (now.frame != before.frame || now.position != before.position || now.executable != before.executable) break;
-    ++kept;
+  std::size_t same = 0;
+  bool is_compared = false;
+  while (!is_null(frame)) {
+    const std::size_t index = chain.index_of_frame[frame_row(frame)];
+    if (index < chain.depth && chain.links[index].frame == frame) {
+      if (!std::exchange(is_compared, true)) same = count_same(chain, index + 1);
+      if (index < same) {
+        kept = index + 1;
+        break;
+      }
+    }
+    if (chain.fresh.size() == max_depth_) return truncated(chain, innermost);
+    chain.fresh.push_back(frame);
+    if (!load_previous(frame, frame)) return unproven(chain, cpython::WalkStop::kUnreadable);
   }
+  if (kept + chain.fresh.size() > max_depth_) return truncated(chain, innermost);
   return extend(chain, kept);
 }
 
 CallNode CallTree::extend(Chain& chain, std::size_t kept) {
-  chain.links.resize(kept);
-  CallNode node = kept == 0 ? chain.root : chain.links.back().node;
-  for (std::size_t i = chain.fresh.size() - kept; i > 0; --i) {
-    Link& link = chain.fresh[i - 1];
-    const Known& known = chain.known[known_row(link, node)];
-    if (known.parent == node && known.position == link.position && known.executable == link.executable) {
-      node = known.node;
-    } else {
+  chain.depth = kept;
+  FrameNodes::Place place = kept == 0 ? 0 : chain.links[kept - 1].place;
+  CallNode node = kept == 0 ? chain.root : chain.links[kept - 1].node;
+  for (std::size_t i = chain.fresh.size(); i > 0; --i) {
+    const Address frame = chain.fresh[i - 1];
+    FrameWords words;
+    if (!load_words(frame, words)) return unproven(chain, cpython::WalkStop::kUnreadable);
+    words.deaths = deaths_of(words);
+    FrameNodes::Place found = chain.nodes.find(place, words);
+    if (found == 0) [[unlikely]] {
       auto stop = cpython::WalkStop::kComplete;
-      const CallNode found = prove(chain, link, node, stop);
+      found = prove(chain, frame, words, place, stop);
       // The innermost may be between two states, and is left out.
       const bool is_half_made = stop == cpython::WalkStop::kNotCode && i == 1;
-      if (found == 0 && !is_half_made) return unproven(chain, stop);
-      if (found != 0) node = found;
+      if (stop != cpython::WalkStop::kComplete && !is_half_made) return unproven(chain, stop);
     }
-    link.node = node;
-    chain.links.push_back(link);
+    if (found != place) node = chain.nodes.number(found);
+    place = found;
+    push(chain, {frame, words.position, words.executable, place, node});
   }
   return node;
 }
 
-CallNode CallTree::prove(Chain& chain, const Link& link, CallNode parent, cpython::WalkStop& stop) {
+FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords& words, FrameNodes::Place below,
+                                  cpython::WalkStop& stop) {
   cpython::PyFrame found;
   const auto look =
-      cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type, link.frame, found);
+      cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type, frame, found);
   stop = look.stop;
-  if (stop != cpython::WalkStop::kComplete) return 0;
-  CallNode node = parent;  // of an entry from C, which is no frame of Python code
+  if (stop != cpython::WalkStop::kComplete) return below;
+  CallNode number = chain.nodes.number(below);  // of an entry from C, which is no frame of Python code
   if (look.found) {
+    seen_.mark(found.code);
+    CallNodeInfo info;
+    info.parent = number;
+    info.frame = found;
     const std::lock_guard guard(mutex_);
-    node = node_of(parent, found);
+    number = new_node(info);
   }
-  chain.known[known_row(link, parent)] = {link.position, link.executable, parent, node};
-  return node;
+  return chain.nodes.add(below, words, number);
 }
 
-CallNode CallTree::truncated(Chain& chain) {
+CallNode CallTree::truncated(Chain& chain, Address frame) {
+  chain.depth = 0;
+  chain.fresh.clear();
+  while (!is_null(frame) && chain.fresh.size() < max_depth_) {
+    chain.fresh.push_back(frame);
+    if (!load_previous(frame, frame)) return unproven(chain, cpython::WalkStop::kUnreadable);
+  }
   const std::lock_guard guard(mutex_);
   CallNode node = root_of(chain.thread, CallNodeInfo::Kind::kTruncated);
-  chain.links.clear();
   for (std::size_t i = chain.fresh.size(); i > 0; --i) {
     cpython::PyFrame found;
-    const Address frame = chain.fresh[i - 1].frame;
-    const auto look =
-        cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type, frame, found);
+    const auto look = cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type,
+                                                       chain.fresh[i - 1], found);
     if (look.found) node = node_of(node, found);
   }
   return node;
 }
 
 CallNode CallTree::unproven(Chain& chain, cpython::WalkStop stop) {
-  chain.links.clear();
+  chain.depth = 0;
   sampler_.count_drop(reason_of(stop), 0);
   return chain.root;
 }
@@ -207,8 +265,13 @@ CallNode CallTree::root_of(ThreadSerial thread, CallNodeInfo::Kind kind) {
 }
 
 CallNode CallTree::new_node(const CallNodeInfo& info) {
+  // Times are to tell code objects that were at one address apart: between two deaths any will do.
+  if (const std::uint32_t deaths = seen_.deaths(); met_ns_ == 0 || deaths != met_deaths_) {
+    met_deaths_ = deaths;
+    met_ns_ = monotonic_ns();
+  }
   new_.push_back(info);
-  new_.back().time_ns = monotonic_ns();
+  new_.back().time_ns = met_ns_;
   return ++last_node_;
 }
 

@@ -1,13 +1,16 @@
 // capture/call_tree.h: numbers for call stacks, found so cheaply that every allocation can have one.
 //
 // A stack is a node of a prefix tree. A thread keeps the chain of frames that it was met on last, with the words of
-// memory that make each of them what it is: most allocations come from the very same chain, and to know that takes a
-// comparison of two words a frame. Else only the frames that differ are looked up.
+// memory that make each of them what it is. It is met again on much the same chain: frames are read from the innermost
+// outwards until one is found that was there before. That it and those around it are as they were takes a comparison of
+// two words a frame, at addresses that are known beforehand, so that no load waits for another. Only what differs is
+// looked up (capture/frame_nodes.h).
 //
 // Equal words are a proof: the chain was proven when they were read, the thread stands still in the middle of its own
 // allocation, and no code object that the tree knows has died since.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
@@ -16,6 +19,7 @@
 
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/frame_nodes.h"
 #include "capture/interleave.h"
 #include "capture/native_sample.h"
 #include "capture/raw_sample.h"
@@ -39,7 +43,7 @@ struct CallNodeInfo {
   CallNode parent = 0;
   cpython::PyFrame frame;
   ThreadSerial thread;
-  std::int64_t time_ns = 0;  // when it was first met
+  std::int64_t time_ns = 0;  // when it was first met, or before; but later than any death of a code object before that
 };
 // Whether it is the beginning of stacks.
 constexpr bool is_root(CallNodeInfo::Kind kind) {
@@ -68,19 +72,9 @@ class CallTree {
     Address frame{};
     std::uint64_t position = 0;    // as it lies in the frame
     std::uint64_t executable = 0;  // likewise
-    Address previous{};
-    CallNode node = 0;  // of the stack up to here
+    FrameNodes::Place place = 0;   // of the stack up to here
+    CallNode node = 0;             // likewise
   };
-  // A node that was looked up: of a frame with these words, on top of that stack.
-  struct Known {
-    std::uint64_t position = 0, executable = 0;
-    CallNode parent = 0, node = 0;
-  };
-  static constexpr std::size_t kKnownBits = 10;
-  static std::size_t known_row(const Link& link, CallNode parent) {
-    return static_cast<std::size_t>(
-        ((link.position ^ link.executable) * 0x9e3779b97f4a7c15U + parent) * 0xc2b2ae3d27d4eb4fU >> (64U - kKnownBits));
-  }
   // A frame of either kind.
   struct MixedLink {
     Address code{};  // or instruction
@@ -101,15 +95,22 @@ class CallTree {
     [[nodiscard]] std::span<const native::NativeFrame> native() const { return {native_room.data(), head.count}; }
     [[nodiscard]] std::span<const cpython::PyFrame> python() const { return {python_room.data(), python_count}; }
   };
+  static constexpr unsigned kFrameBits = 9;
+  static std::size_t frame_row(Address frame) {
+    return static_cast<std::size_t>(raw(frame) * 0x9e3779b97f4a7c15U >> (64U - kFrameBits));
+  }
   // What a thread was met on.
   struct Chain {
     ThreadSerial thread;
     CallNode root = 0;
     CallNode native_root = 0;  // 0: it was not met without Python
     std::uint32_t deaths = 0;  // of code objects, when it was proven
-    std::vector<Link> links;   // outermost first
-    std::vector<Known> known;  // by known_row, since the last death; found without a lock
-    std::vector<Link> fresh;   // innermost first: those that are looked at; kept to save allocations
+    std::vector<Link> links;   // outermost first; so many of them, the others are room:
+    std::size_t depth = 0;
+    std::vector<Address> fresh;  // frames that differ, innermost first; kept to save allocations
+    FrameNodes nodes;            // numbers are CallNodes
+    // Where in `links` a frame may be, by its address.
+    std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
     // With machine code: how it was met last, and what is looked at.
     Mixed mixed, mixed_now;
     std::vector<StackItem> items;
@@ -128,22 +129,30 @@ class CallTree {
   };
 
   Chain& chain_of_caller();
-  // Whether the chain from `frame` outwards is what it was.
-  [[nodiscard]] bool is_same(const Chain& chain, Address frame) const;
-  [[nodiscard]] bool load_position(Address frame, std::uint64_t& position) const;
-  [[nodiscard]] bool read_words(Address frame, Link& link) const;
-  // Reads the chain from `frame` outwards, finds its node.
+  Chain& new_chain();
+  // How many of the first `count` links are what they were, one around the other.
+  [[nodiscard]] std::size_t count_same(const Chain& chain, std::size_t count) const;
+  [[nodiscard]] bool load_previous(Address frame, Address& previous) const;
+  // Reads them, but for the number of deaths.
+  [[nodiscard]] bool load_words(Address frame, FrameWords& words) const;
+  [[nodiscard]] std::uint16_t deaths_of(const FrameWords& words) const;
+  // Puts a frame on top of the links that there are.
+  void push(Chain& chain, const Link& link);
+  // The node of a chain that differs from what it was in the innermost frame's position only, if at all; else 0.
+  CallNode find_nearby(Chain& chain, Address frame);
+  // Reads the chain from `frame` outwards as far as it differs, finds its node.
   CallNode walk(Chain& chain, Address frame);
-  // Brings the links up to what is in `fresh`, but for the first `kept`, which are the same.
+  // Puts what is in `fresh` on top of the first `kept` links.
   CallNode extend(Chain& chain, std::size_t kept);
-  // Of a frame on top of a stack, which is looked at first; 0 if it is none, and `stop` says why. Takes the lock.
-  CallNode prove(Chain& chain, const Link& link, CallNode parent, cpython::WalkStop& stop);
+  // Of a frame on top of a stack, which is looked at first; `below` if it is half made and the innermost.
+  FrameNodes::Place prove(Chain& chain, Address frame, const FrameWords& words, FrameNodes::Place below,
+                          cpython::WalkStop& stop);
   CallNode node_of(CallNode parent, const cpython::PyFrame& frame);
   CallNode new_node(const CallNodeInfo& info);
   CallNode native_root(Chain& chain);
   CallNode root_of(ThreadSerial thread, CallNodeInfo::Kind kind);
   // Of a chain that is too long to be kept: its innermost frames.
-  CallNode truncated(Chain& chain);
+  CallNode truncated(Chain& chain, Address frame);
   CallNode unproven(Chain& chain, cpython::WalkStop stop);
 
   // With machine code: mixed_calls.cc.
@@ -170,6 +179,8 @@ class CallTree {
   std::vector<CallNode> thread_roots_, native_roots_, truncated_roots_;  // by ThreadSerial
   CallNode last_node_ = 0;
   std::vector<CallNodeInfo> new_;
+  std::int64_t met_ns_ = 0;  // when the last nodes were met, and how many code objects had died
+  std::uint32_t met_deaths_ = 0;
 };
 
 }  // namespace plimsoll::capture

@@ -9,12 +9,14 @@ namespace plimsoll::capture {
 
 void CodeRegistry::on_destroy(Address code) {
   if (!seen_.may_contain(code)) return;
+  // Before it is noted: who sees the number of deaths takes later times.
+  const std::int64_t now_ns = monotonic_ns();
   seen_.note_death(code);
   cpython::CodeInfo info;
   if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
   auto copy = std::make_shared<const cpython::CodeInfo>(std::move(info));
   const std::lock_guard guard(mutex_);
-  reported_.push_back(Death{monotonic_ns(), code, std::move(copy)});
+  reported_.push_back(Death{now_ns, code, std::move(copy)});
   has_reported_.store(true, std::memory_order_release);
 }
 

@@ -127,6 +127,7 @@ class BooksTaker final : public alloc::ExactTaker {
   void lost() override { recorder_->lost(); }
   void closed(std::uint8_t epoch, std::vector<alloc::LedgerRow> rows, std::int64_t peak_ns) override {
     capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, {}, {}};
+    batch.rows.reserve(rows.size());
     for (const alloc::LedgerRow& row : rows)
       batch.rows.push_back({change_of(row.kind), static_cast<AllocationDomain>(row.domain), row.epoch, row.stack, 0,
                             row.blocks, row.bytes});

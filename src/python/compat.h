@@ -17,6 +17,9 @@ inline PyThreadState* attached_thread_state() {
 #endif
 }
 
+// Whether that is of the calling thread. Before, it is of whichever thread has the GIL.
+inline constexpr bool kAttachedStateIsOfThread = PY_VERSION_HEX >= 0x030C0000;
+
 // PY_VERSION_HEX of the running interpreter.
 inline unsigned long running_version() {
 #if PY_VERSION_HEX >= 0x030B0000

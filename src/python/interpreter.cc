@@ -24,6 +24,7 @@ namespace {
 // load or two (pthread_getspecific for the second up to 3.14): async-signal-safe in every released version.
 capture::Interpreter::ThreadState thread_state_of_caller() {
   PyThreadState* attached = attached_thread_state();
+  if (kAttachedStateIsOfThread && attached != nullptr) return {address_of(attached), true};
   if (attached != nullptr) {
     std::uint64_t thread_id = 0;
     const bool is_readable = memory::LocalReader{}.load(address_of(&attached->thread_id), thread_id);

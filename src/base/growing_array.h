@@ -1,0 +1,70 @@
+// base/growing_array.h: an array for tables that become large while a program waits for them.
+//
+// A std::vector that grows copies what it has into fresh memory, each page of which the kernel must clear first. Here
+// the kernel moves the pages instead (mremap), and gives large tables large ones.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+namespace plimsoll {
+
+// Elements are not destroyed. References to them end with the next growth. Not thread-safe.
+template <typename T>
+class GrowingArray {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  GrowingArray() = default;
+  GrowingArray(const GrowingArray&) = delete;
+  GrowingArray& operator=(const GrowingArray&) = delete;
+  ~GrowingArray() {
+    if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
+  }
+
+  [[nodiscard]] T* data() { return data_; }
+  [[nodiscard]] const T* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  T& operator[](std::size_t at) { return data_[at]; }
+  const T& operator[](std::size_t at) const { return data_[at]; }
+  T& back() { return data_[size_ - 1]; }
+  // May throw std::bad_alloc; then nothing has changed.
+  void push_back(T element) {  // a copy, as it may be one of these
+    if (size_ == capacity_) [[unlikely]]
+      grow(size_ + 1);
+    new (data_ + size_) T(element);
+    ++size_;
+  }
+  void pop_back() { --size_; }
+  // At least so many, the new ones made of zeros. May throw std::bad_alloc; then nothing has changed.
+  void extend(std::size_t size) {
+    if (size > capacity_) grow(size);
+    if (size > size_) size_ = size;
+  }
+
+ private:
+  static constexpr std::size_t kFirstBytes = std::size_t{64} << 10U;
+  static constexpr std::size_t kLargePages = std::size_t{4} << 20U;  // from so many bytes on
+
+  [[gnu::noinline]] void grow(std::size_t least) {
+    const std::size_t before = capacity_ * sizeof(T);
+    std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;
+    while (bytes / sizeof(T) < least) bytes *= 2;
+    void* moved = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                   : ::mremap(static_cast<void*>(data_), before, bytes, MREMAP_MAYMOVE);
+    if (moved == MAP_FAILED) throw std::bad_alloc();
+    if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
+    data_ = static_cast<T*>(moved);
+    capacity_ = bytes / sizeof(T);
+  }
+  static_assert(kFirstBytes % sizeof(T) == 0, "the size of the mapping is told by the capacity");
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace plimsoll

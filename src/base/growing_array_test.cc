@@ -1,0 +1,40 @@
+#include "base/growing_array.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace plimsoll {
+namespace {
+
+TEST(GrowingArray, KeepsWhatItHasWhileItGrowsToLargePages) {
+  // GIVEN an array
+  GrowingArray<std::uint64_t> numbers;
+  EXPECT_EQ(numbers.size(), 0U);
+  // WHEN it grows through all of its sizes, to some megabytes
+  constexpr std::uint64_t kCount = 1'500'000;
+  for (std::uint64_t i = 0; i < kCount; ++i) numbers.push_back(i * 3);
+  // THEN all is where it was
+  ASSERT_EQ(numbers.size(), kCount);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < kCount; ++i) wrong += numbers[i] == i * 3 ? 0 : 1;
+  EXPECT_EQ(wrong, 0U);
+  numbers.pop_back();
+  EXPECT_EQ(numbers.back(), (kCount - 2) * 3);
+}
+
+TEST(GrowingArray, WhatIsAddedUnnamedIsZero) {
+  // GIVEN one with an element WHEN it is extended far beyond, and then to less
+  GrowingArray<std::uint32_t> numbers;
+  numbers.push_back(7);
+  numbers.extend(100'000);
+  numbers.extend(10);
+  // THEN the element is there, and the rest is of zeros
+  ASSERT_EQ(numbers.size(), 100'000U);
+  EXPECT_EQ(numbers[0], 7U);
+  EXPECT_EQ(numbers[1], 0U);
+  EXPECT_EQ(numbers[99'999], 0U);
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,147 @@
+#include "capture/call_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "capture/sampler_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+using testing::FakeFrame;
+using testing::FakeFunction;
+
+// A thread of Python code, and the tree that it is asked for its stacks by.
+class CallTreeTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kMaxDepth = 100;
+
+  CallTreeTest() : created_(CpuSampler::create({}, testing::Sampling::interpreter(), ring_, *seen_)) {
+    sampler_ = created_.take();
+    tree_ = std::make_unique<CallTree>(testing::Sampling::interpreter(), *sampler_, *seen_, kMaxDepth, nullptr);
+  }
+
+  // What a node stands for: functions and positions, outermost first.
+  std::string text_of(CallNode node) {
+    tree_->take_new(new_);
+    nodes_.insert(nodes_.end(), new_.begin(), new_.end());
+    std::string text;
+    for (; node != 0; node = nodes_[node - 1].parent) {
+      const CallNodeInfo& info = nodes_[node - 1];
+      if (info.kind == CallNodeInfo::Kind::kTruncated) text.insert(0, "...");
+      if (info.kind == CallNodeInfo::Kind::kFrame)
+        text.insert(0, " " + std::to_string(raw(info.frame.code)) + ":" + std::to_string(info.frame.position));
+    }
+    return text;
+  }
+  static std::string text_of(const FakeFrame* frame) {
+    std::string text;
+    for (; frame != nullptr; frame = frame->previous)
+      if (frame->owner < 3)
+        text.insert(0, " " + std::to_string(raw(address_of(frame->code))) + ":" +
+                           std::to_string(frame->instruction - frame->code->bytecode));
+    return text;
+  }
+
+  SampleRing ring_ = SampleRing::create(std::size_t{1} << 20U).take();
+  std::unique_ptr<SeenFilter> seen_ = std::make_unique<SeenFilter>();
+  Result<std::unique_ptr<CpuSampler>> created_;
+  std::unique_ptr<CpuSampler> sampler_;
+  std::unique_ptr<CallTree> tree_;
+  std::vector<CallNodeInfo> new_, nodes_;
+};
+
+TEST_F(CallTreeTest, FindsEachStackOfAProgramThatCallsAndReturns) {
+  // GIVEN functions, and frames in a stack of memory that is used again and again, some of entries from C
+  const std::array<FakeFunction, 3> functions{FakeFunction("one"), FakeFunction("two"), FakeFunction("three")};
+  const FakeFunction entry("entry");  // code of CPython's own
+  std::array<FakeFrame, 40> memory{};
+  std::size_t depth = 1;
+  memory[0] = functions[0].frame(0);
+  testing::RunsPython thread(memory.data());
+  std::mt19937 random(7);
+  std::map<std::string, CallNode> met;
+  // WHEN it calls, returns and goes on, often by the same ways
+  for (int i = 0; i < 30'000; ++i) {
+    const auto choice = random() % 8;
+    FakeFrame& top = memory[depth - 1];
+    if (choice < 3 && depth < memory.size()) {
+      const bool is_entry = random() % 8 == 0;
+      memory[depth] = (is_entry ? entry : functions[random() % functions.size()]).frame(2 * (random() % 3), &top);
+      if (is_entry) memory[depth].owner = 3;
+      ++depth;
+    } else if (choice < 6 && depth > 1) {
+      --depth;
+    } else {
+      top.instruction = top.code->bytecode + 2 * (random() % (i % 100 == 0 ? 30 : 4));
+    }
+    thread.go_to(&memory[depth - 1]);
+    // THEN each time the tree says which stack it is
+    const CallNode node = tree_->stack_of_caller();
+    const std::string expected = text_of(&memory[depth - 1]);
+    ASSERT_EQ(text_of(node), expected) << i;
+    met.try_emplace(expected, node);
+  }
+  // AND a stack has its number for good
+  memory[0] = functions[0].frame(0);
+  thread.go_to(memory.data());
+  const CallNode first = tree_->stack_of_caller();
+  EXPECT_EQ(met[text_of(memory.data())], first);
+}
+
+TEST_F(CallTreeTest, AFrameInTheSamePlaceIsAnotherWhereItsCallerWentOn) {
+  // GIVEN a function that calls another
+  const FakeFunction outer("outer"), inner("inner");
+  FakeFrame caller = outer.frame(4);
+  const FakeFrame callee = inner.frame(8, &caller);
+  testing::RunsPython thread(&callee);
+  const CallNode first = tree_->stack_of_caller();
+  // WHEN it calls it again from its next line, and the frame is in the same memory with the same contents
+  caller.instruction = caller.code->bytecode + 6;
+  const CallNode second = tree_->stack_of_caller();
+  // THEN that is another stack; and when it is back in the first place, it is the first
+  EXPECT_NE(first, second);
+  caller.instruction = caller.code->bytecode + 4;
+  EXPECT_EQ(tree_->stack_of_caller(), first);
+}
+
+TEST_F(CallTreeTest, ACodeObjectInThePlaceOfADeadOneIsAnother) {
+  // GIVEN a function that was met
+  FakeFunction function("first");
+  const FakeFrame frame = function.frame(4);
+  testing::RunsPython thread(&frame);
+  const CallNode before = tree_->stack_of_caller();
+  EXPECT_EQ(tree_->stack_of_caller(), before);
+  // WHEN its code object dies, and its memory becomes another's
+  seen_->note_death(function.address());
+  function.become("second");
+  // THEN its stacks are others
+  EXPECT_NE(tree_->stack_of_caller(), before);
+}
+
+TEST_F(CallTreeTest, OfStacksThatAreTooDeepTheInnermostFramesAreKept) {
+  // GIVEN a recursion that is deeper than what is kept
+  const FakeFunction function("recursive");
+  std::deque<FakeFrame> frames;
+  for (std::size_t i = 0; i < kMaxDepth + 20; ++i)
+    frames.push_back(function.frame(4, frames.empty() ? nullptr : &frames.back()));
+  testing::RunsPython thread(&frames[kMaxDepth - 1]);
+  EXPECT_EQ(text_of(tree_->stack_of_caller()), text_of(&frames[kMaxDepth - 1]));
+  // WHEN it goes a frame too deep THEN the outermost is missing, and that is said
+  thread.go_to(&frames[kMaxDepth]);
+  const std::string truncated = text_of(tree_->stack_of_caller());
+  EXPECT_EQ(truncated, "..." + text_of(&frames[kMaxDepth - 1]));
+  EXPECT_EQ(text_of(tree_->stack_of_caller()), truncated);
+  // AND when it is back, all of it is there
+  thread.go_to(&frames[10]);
+  EXPECT_EQ(text_of(tree_->stack_of_caller()), text_of(&frames[10]));
+}
+
+}  // namespace
+}  // namespace plimsoll::capture

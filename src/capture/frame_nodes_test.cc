@@ -1,0 +1,35 @@
+#include "capture/frame_nodes.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::capture {
+namespace {
+
+TEST(FrameNodes, FindsWhatIsOnTopOfAStackHoweverMuchThatIs) {
+  // GIVEN two stacks with very many frames on top of each, told apart by one word or another
+  FrameNodes nodes;
+  const auto words_of = [](std::uint32_t i) {
+    return FrameWords{i / 4, i % 2 == 0 ? 100U : 200U, static_cast<std::uint16_t>(i / 2 % 2)};
+  };
+  const FrameNodes::Place one = nodes.add(0, {1, 1, 0}, 1);
+  const FrameNodes::Place other = nodes.add(0, {2, 1, 0}, 2);
+  constexpr std::uint32_t kMany = 1000;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    EXPECT_EQ(nodes.find(one, words_of(i)), 0U);
+    nodes.add(one, words_of(i), 1000 + i);
+    nodes.add(other, words_of(i), 5000 + i);
+  }
+  // WHEN they are looked for, twice THEN each is found on top of its own
+  for (int round = 0; round < 2; ++round)
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+      EXPECT_EQ(nodes.number(nodes.find(one, words_of(i))), 1000 + i);
+      EXPECT_EQ(nodes.number(nodes.find(other, words_of(i))), 5000 + i);
+    }
+  // AND what was not met there is not
+  EXPECT_EQ(nodes.find(0, words_of(3)), 0U);
+  EXPECT_EQ(nodes.find(one, words_of(kMany)), 0U);
+  EXPECT_EQ(nodes.find(0, {2, 1, 0}), other);
+}
+
+}  // namespace
+}  // namespace plimsoll::capture
