@@ -3,6 +3,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
+
 namespace plimsoll {
 namespace {
 
@@ -65,6 +67,15 @@ bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw) {
   }
   raw.resize(raw_size);
   return codec == kStoredZstd && ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
+}
+
+std::uint64_t raw_bytes_of(std::string_view chunks, std::uint64_t most) {
+  std::uint64_t bytes = 0;
+  while (chunks.size() >= kChunkHeaderSize && bytes < most) {
+    bytes += u32_at(chunks, 4);
+    chunks.remove_prefix(std::min<std::size_t>(chunks.size(), kChunkHeaderSize + u32_at(chunks, 8)));
+  }
+  return std::min(bytes, most);
 }
 
 }  // namespace plimsoll
