@@ -44,9 +44,11 @@ class SemiNca {
 
   void search(Node root) {
     const std::size_t count = graph_.size();
-    place_ = filled(count, kNoNode);
-    order_ = with_room(count);
+    place_ = Places(count, kNoNode);
+    order_.reserve(count);
+    want_large_pages(order_);
     parent_ = with_room(count);
+    leaf_holder_ = with_room(count);
     is_leaf_.reserve(count);
     std::vector<std::pair<Node, std::uint32_t>> open;  // node, next edge
     const auto enter = [&](Node node, Node parent) {
@@ -74,12 +76,12 @@ class SemiNca {
       is_leaf_.push_back(true);
       leaf_holder_.push_back(place_[node]);
     }
-    is_shared_ = {};
+    is_shared_ = std::vector<bool>();
   }
 
   // The edges that end at each place, but those of the depth-first tree: `parent_` has them.
   void collect_predecessors() {
-    predecessors_.first = filled(parent_.size() + 2, 0);
+    first_ = Places(parent_.size() + 2, 0);
     const auto each = [&](auto visit) {
       Node place = 0;
       for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -91,12 +93,12 @@ class SemiNca {
         ++place;
       }
     };
-    each([&](Node, Node to) { ++predecessors_.first[to + 2]; });
-    for (std::size_t i = 1; i < predecessors_.first.size(); ++i) predecessors_.first[i] += predecessors_.first[i - 1];
-    predecessors_.targets = filled(predecessors_.first.back(), 0);
-    each([&](Node place, Node to) { predecessors_.targets[predecessors_.first[to + 1]++] = place; });
-    predecessors_.first.pop_back();
-    place_ = {};
+    each([&](Node, Node to) { ++first_[to + 2]; });
+    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    predecessor_ = Places(first_.back(), 0);
+    each([&](Node place, Node to) { predecessor_[first_[to + 1]++] = place; });
+    first_.pop_back();
+    place_ = Places();
   }
 
   // The smallest label on the path from `node` to, but without, the root of its tree in the forest of places that are
@@ -115,39 +117,41 @@ class SemiNca {
   }
 
   // The semidominator of i goes where its predecessors ended, which nobody asks for any more.
-  [[nodiscard]] Node& semidominator(Node i) { return predecessors_.first[i + 1]; }
+  [[nodiscard]] Node& semidominator(Node i) { return first_[i + 1]; }
 
   void find_semidominators() {
-    ancestor_ = with_room(parent_.size());
-    ancestor_.assign(parent_.begin(), parent_.end());
-    label_ = filled(parent_.size(), 0);
+    ancestor_ = parent_;
+    label_ = Places(parent_.size(), 0);
     for (Node i = static_cast<Node>(parent_.size()); i-- > 1;) {
+      const std::uint32_t end = first_[i + 1];
       Node smallest = parent_[i];
-      for (const Node from : predecessors_.from(i)) {
-        const Node label = smallest_label(from, i + 1);
+      for (std::uint32_t at = first_[i]; at < end; ++at) {
+        const Node label = smallest_label(predecessor_[at], i + 1);
         if (label < smallest) smallest = label;
       }
       label_[i] = semidominator(i) = smallest;
     }
-    ancestor_ = {};
-    label_ = {};
-    predecessors_.targets = {};
+    ancestor_ = Places();
+    label_ = Places();
+    predecessor_ = Places();
   }
 
   // Makes the dominators out of the parents, in their place.
   void find_dominators() {
     for (Node i = 1; i < parent_.size(); ++i)
       while (parent_[i] > semidominator(i)) parent_[i] = parent_[parent_[i]];
-    predecessors_ = {};
+    first_ = Places();
   }
 
   // From places to nodes.
   DominatorTree finish() {
-    std::vector<Node> node_at = with_room(parent_.size());
+    Places node_at = with_room(parent_.size());
     for (std::size_t i = 0; i < order_.size(); ++i)
       if (!is_leaf_[i]) node_at.push_back(order_[i]);
     DominatorTree tree;
-    tree.parent = filled(graph_.size(), kNoNode);
+    tree.parent.reserve(graph_.size());
+    want_large_pages(tree.parent);
+    tree.parent.assign(graph_.size(), kNoNode);
     for (Node place = 1; place < node_at.size(); ++place) tree.parent[node_at[place]] = node_at[parent_[place]];
     auto holder = leaf_holder_.begin();
     for (std::size_t i = 0; i < order_.size(); ++i)
@@ -156,28 +160,23 @@ class SemiNca {
     return tree;
   }
 
-  static std::vector<Node> with_room(std::size_t count) {
-    std::vector<Node> array;
+  // Arrays are filled here only: their whole length is known, or at most that of the graph.
+  using Places = LongArray<Node>;
+  static Places with_room(std::size_t count) {
+    Places array;
     array.reserve(count);
-    want_large_pages(array);
-    return array;
-  }
-  static std::vector<Node> filled(std::size_t count, Node value) {
-    std::vector<Node> array = with_room(count);
-    array.assign(count, value);
     return array;
   }
 
   const Graph& graph_;
   std::vector<bool> is_shared_;  // by node
-  std::vector<Node> place_;      // likewise
+  Places place_;                 // likewise
   std::vector<Node> order_;      // of all nodes, leaves among them
   std::vector<bool> is_leaf_;    // as order_
-  std::vector<Node> leaf_holder_;  // places; of the leaves in that order
-  // All below by place.
-  std::vector<Node> parent_, ancestor_, label_;
-  Graph predecessors_;
-  std::vector<Node> path_;
+  Places leaf_holder_;           // of the leaves, in that order
+  // All below by place. Predecessors of place i are predecessor_[first_[i]] to predecessor_[first_[i + 1] - 1].
+  Places parent_, ancestor_, label_, first_, predecessor_;
+  Places path_;
 };
 
 }  // namespace

@@ -266,7 +266,7 @@ class Decoder {
   void make_room(std::vector<T>& column, std::size_t more) {
     const std::size_t needed = column.size() + more;
     if (needed <= column.capacity()) return;
-    constexpr double kSlack = 17.0 / 16;
+    constexpr double kSlack = 1.5;
     const double part_read = static_cast<double>(raw_read_) / static_cast<double>(raw_expected_);
     const double expected = kSlack * static_cast<double>(needed) / part_read;
     // Nothing takes less than a byte.
