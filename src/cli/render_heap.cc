@@ -24,7 +24,7 @@ std::string signed_bytes(std::int64_t bytes) {
 }
 
 std::uint64_t total_size(const Snapshot& snapshot) {
-  return std::accumulate(snapshot.size.begin(), snapshot.size.end(), std::uint64_t{0});
+  return snapshot.size.sum();
 }
 
 // Of objects; what the roots hold comes after that.

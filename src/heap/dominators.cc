@@ -198,7 +198,7 @@ Graph tree_edges(const DominatorTree& tree) {
   return edges;
 }
 
-std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, std::span<const std::uint64_t> sizes) {
+std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, const WideColumn& sizes) {
   std::vector<std::uint64_t> retained;
   retained.reserve(sizes.size());
   want_large_pages(retained);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <type_traits>
 #include <utility>
 
 #include "base/chunk.h"
@@ -78,6 +79,7 @@ class Decoder {
     std::erase_if(snapshot_.buffers, [&](const Buffer& each) { return each.owner >= snapshot_.object_count; });
     resolve_edges();
     resolve_stacks();
+    add_said_bytes();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
   }
 
@@ -152,12 +154,9 @@ class Decoder {
       out = static_cast<std::uint32_t>(type);
       return type < snapshot_.types.size();
     });
-    good = append(snapshot_.size, columns.sizes, good, [](std::uint64_t size, std::uint64_t& out) {
-      out = size;
-      return size <= kLargestObject;
-    });
-    good = append(snapshot_.address, columns.addresses, good, [&](std::uint64_t step, std::uint64_t& out) {
-      out = address += step * 8;
+    good = append(snapshot_.size, columns.sizes, good, [](std::uint64_t& size) { return size <= kLargestObject; });
+    good = append(snapshot_.address, columns.addresses, good, [&](std::uint64_t& step) {
+      step = address += step * 8;
       return true;
     });
     good = append(snapshot_.refcount, columns.refcounts, good, [](std::uint64_t count, std::uint32_t& out) {
@@ -184,6 +183,18 @@ class Decoder {
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t number = numbers.varint();
       if (numbers.failed() || !convert(number, out[row])) return row;
+    }
+    return rows;
+  }
+
+  // Likewise; `convert` changes them.
+  template <typename Convert>
+  std::size_t append(WideColumn& column, VarintCursor numbers, std::size_t rows, Convert convert) {
+    make_room(column, rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::uint64_t number = numbers.varint();
+      if (numbers.failed() || !convert(number)) return row;
+      column.push_back(number);
     }
     return rows;
   }
@@ -262,8 +273,8 @@ class Decoder {
   // Room for more of a column, and for as much as the rest of the file will have if it is like what has been read: a
   // column that is copied touches its pages twice, and that takes longer than decoding it. Pages that nothing is
   // written to are no memory.
-  template <typename T>
-  void make_room(std::vector<T>& column, std::size_t more) {
+  template <typename Column>
+  void make_room(Column& column, std::size_t more) {
     const std::size_t needed = column.size() + more;
     if (needed <= column.capacity()) return;
     constexpr double kSlack = 1.5;
@@ -272,7 +283,7 @@ class Decoder {
     // Nothing takes less than a byte.
     const double most = static_cast<double>(raw_expected_);
     column.reserve(std::max(needed + needed / 4, static_cast<std::size_t>(std::min(expected, most))));
-    want_large_pages(column);
+    if constexpr (!std::is_same_v<Column, WideColumn>) want_large_pages(column);  // which has asked itself
   }
 
   bool texts(VarintCursor& cursor, Node first) {
@@ -410,10 +421,18 @@ class Decoder {
       const std::uint64_t bytes = cursor.bounded(kLargestObject);
       const std::string_view text = cursor.bytes();
       if (cursor.failed() || node >= snapshot_.type.size()) return false;
-      snapshot_.size[node] += bytes;
+      if (bytes != 0) said_bytes_.emplace_back(static_cast<Node>(node), bytes);
       texts.emplace_back(static_cast<Node>(node), text);
     }
     return replace_texts(texts);
+  }
+
+  // Once for all sections, however many there are: it goes over all nodes.
+  void add_said_bytes() {
+    if (said_bytes_.empty()) return;
+    std::vector<std::uint64_t> sizes = snapshot_.size.values();
+    for (const auto& [node, bytes] : said_bytes_) sizes[node] += bytes;
+    snapshot_.size = WideColumn(sizes);
   }
 
   // `texts` in the order of nodes; an empty one leaves what there was.
@@ -485,6 +504,7 @@ class Decoder {
   Snapshot& snapshot_;
   std::vector<std::pair<Node, std::uint32_t>> allocated_;  // and the numbers of their stacks
   std::vector<std::uint32_t> stack_of_;                    // by number
+  std::vector<std::pair<Node, std::uint64_t>> said_bytes_;  // that objects have more
   std::uint64_t raw_read_ = 0, raw_expected_;              // bytes of chunks
   bool has_nodes_ = false;
 };

@@ -54,7 +54,7 @@ TEST(Snapshot, IsReadAsItWasWritten) {
   EXPECT_EQ(snapshot.object_count, 3U);
   EXPECT_EQ(snapshot.meta_value("python"), "3.14.2");
   EXPECT_EQ(snapshot.type_name(0), "dict");
-  EXPECT_EQ(snapshot.size, (std::vector<std::uint64_t>{232, 64, 48, 0, 0, 0, 0}));
+  EXPECT_EQ(snapshot.size.values(), (std::vector<std::uint64_t>{232, 64, 48, 0, 0, 0, 0}));
   EXPECT_EQ(snapshot.address[1], 0x2008U);
   EXPECT_EQ(snapshot.address[2], 0x7f0000000000U);
   EXPECT_EQ(snapshot.refcount[2], 2U);
