@@ -153,9 +153,9 @@ class Capture {
                       writer);
     found_.for_each([&](Address address) {
       auto* object = reinterpret_cast<PyObject*>(raw(address));
-      const auto& asked = plans_.of(Py_TYPE(object)).facets.asked;
-      if (asked) asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
-      recorder.object(object);
+      const TypePlan& plan = plans_.of(Py_TYPE(object));
+      if (const auto& asked = plan.facets.asked) asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
+      recorder.object(object, plan);
     });
     writer.end_objects();
     const Node first_root = writer.node_count();
