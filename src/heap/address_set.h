@@ -91,10 +91,10 @@ class AddressSet {
   struct Chunk {
     std::uint64_t start = 0;
     Node first_rank = 0;
+    std::unique_ptr<Bits> upper_half;  // of the objects that begin 8 bytes into their 16; few do
+    std::unique_ptr<Bits> marks;
     Bits bits{};
     std::array<std::uint16_t, kGranules / 64> before{};  // objects in the chunk before the word
-    std::unique_ptr<Bits> upper_half;                    // of the objects that begin 8 bytes into their 16; few do
-    std::unique_ptr<Bits> marks;
   };
   using Branch = std::array<std::unique_ptr<Chunk>, std::size_t{1} << kBranchBits>;
 

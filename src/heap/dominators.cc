@@ -10,8 +10,8 @@ namespace {
 // Nodes are renamed to their place in a depth-first order: then "earlier" is "smaller", and the arrays below are walked
 // through in nearly the order in which they lie in memory.
 //
-// Half of a heap's objects hold nothing and are held once: numbers, texts. Whoever holds such a leaf dominates it, and it
-// dominates nobody; leaves have no places.
+// Half of a heap's objects hold nothing and are held once: numbers, texts. Whoever holds such a leaf dominates it, and
+// it dominates nobody; leaves have no places.
 class SemiNca {
  public:
   SemiNca(const Graph& graph, Node root) : graph_(graph) {

@@ -27,7 +27,7 @@ constexpr std::uint64_t kMostEdges = 0xffff0000U;
 // Of addresses, and of stretches of memory: sums of two do not overflow.
 constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 48U;  // bytes
-constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;  // bytes, and blocks
+constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;    // bytes, and blocks
 
 // The columns of a block of rows.
 struct Columns {
@@ -502,10 +502,10 @@ class Decoder {
   }
 
   Snapshot& snapshot_;
-  std::vector<std::pair<Node, std::uint32_t>> allocated_;  // and the numbers of their stacks
-  std::vector<std::uint32_t> stack_of_;                    // by number
+  std::vector<std::pair<Node, std::uint32_t>> allocated_;   // and the numbers of their stacks
+  std::vector<std::uint32_t> stack_of_;                     // by number
   std::vector<std::pair<Node, std::uint64_t>> said_bytes_;  // that objects have more
-  std::uint64_t raw_read_ = 0, raw_expected_;              // bytes of chunks
+  std::uint64_t raw_read_ = 0, raw_expected_;               // bytes of chunks
   bool has_nodes_ = false;
 };
 

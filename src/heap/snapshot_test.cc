@@ -116,8 +116,8 @@ std::string file_of_rows(const std::vector<std::string>& columns) {
 
 TEST(Snapshot, OfADamagedBlockTheRowsBeforeTheDamageAreKept) {
   // GIVEN three lists, the first holds the second, the second itself and, weakly, the first
-  const std::vector<std::string> good{std::string(3, '\0'), "abc", "\x01\x01\x01",       "\x02\x02\x02",
-                                      {1, 2, 0},            {0, 0, 6}, {2, 0, 1}, {}, {}};
+  const std::vector<std::string> good{
+      std::string(3, '\0'), "abc", "\x01\x01\x01", "\x02\x02\x02", {1, 2, 0}, {0, 0, 6}, {2, 0, 1}, {}, {}};
   const Snapshot whole = read_snapshot(file_of_rows(good)).take();
   ASSERT_EQ(whole.object_count, 3U);
   EXPECT_EQ(whole.graph.first[3], 2U);
@@ -129,13 +129,13 @@ TEST(Snapshot, OfADamagedBlockTheRowsBeforeTheDamageAreKept) {
     std::size_t rows;
   };
   const std::vector<Damage> damages{
-      {0, {0, 5, 0}, 1},      // a type that there is not
-      {1, "ab", 2},           // a column that ends early
+      {0, {0, 5, 0}, 1},       // a type that there is not
+      {1, "ab", 2},            // a column that ends early
       {3, {2, 2, '\x82'}, 2},  // a number that does
-      {4, {1, 7, 0}, 1},      // more edges than there are
-      {5, {0, 0, 9}, 1},      // a kind of edge that there is not
-      {6, {2, 0, 9}, 1},      // an edge to before the first
-      {7, {}, 0},             // (below) an edge whose name there is not
+      {4, {1, 7, 0}, 1},       // more edges than there are
+      {5, {0, 0, 9}, 1},       // a kind of edge that there is not
+      {6, {2, 0, 9}, 1},       // an edge to before the first
+      {7, {}, 0},              // (below) an edge whose name there is not
   };
   for (const Damage& damage : damages) {
     // WHEN one column is damaged

@@ -10,8 +10,9 @@
 
 namespace plimsoll::heap {
 
-// Addresses in their order, whose upper half changes once in 4 GiB, and sizes, which are hardly ever so large. The upper
-// halves are kept once for all numbers on end that have them; numbers that are all over the place take 12 bytes each.
+// Addresses in their order, whose upper half changes once in 4 GiB, and sizes, which are hardly ever so large. The
+// upper halves are kept once for all numbers on end that have them; numbers that are all over the place take 12 bytes
+// each.
 class WideColumn {
  public:
   WideColumn() = default;

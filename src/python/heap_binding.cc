@@ -399,8 +399,7 @@ void bind_heap(nb::module_& module) {
       .def_prop_ro("root", [](const HeapData& self) { return self.snapshot().root(); })
       .def("type", [=](nb::handle self) { return column(as_data(self).snapshot().type, objects(as_data(self)), self); })
       .def("size", [=](nb::handle self) { return column(as_data(self).sizes(), objects(as_data(self)), self); })
-      .def("address",
-           [=](nb::handle self) { return column(as_data(self).addresses(), objects(as_data(self)), self); })
+      .def("address", [=](nb::handle self) { return column(as_data(self).addresses(), objects(as_data(self)), self); })
       .def("refcount",
            [=](nb::handle self) { return column(as_data(self).snapshot().refcount, objects(as_data(self)), self); })
       .def("retained",
