@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/large_pages.h"
+#include "base/long_array.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -46,7 +46,6 @@ class SemiNca {
     const std::size_t count = graph_.size();
     place_ = Places(count, kNoNode);
     order_.reserve(count);
-    want_large_pages(order_);
     parent_ = with_room(count);
     leaf_holder_ = with_room(count);
     is_leaf_.reserve(count);
@@ -149,8 +148,6 @@ class SemiNca {
     for (std::size_t i = 0; i < order_.size(); ++i)
       if (!is_leaf_[i]) node_at.push_back(order_[i]);
     DominatorTree tree;
-    tree.parent.reserve(graph_.size());
-    want_large_pages(tree.parent);
     tree.parent.assign(graph_.size(), kNoNode);
     for (Node place = 1; place < node_at.size(); ++place) tree.parent[node_at[place]] = node_at[parent_[place]];
     auto holder = leaf_holder_.begin();
@@ -199,10 +196,7 @@ Graph tree_edges(const DominatorTree& tree) {
 }
 
 std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, const WideColumn& sizes) {
-  std::vector<std::uint64_t> retained;
-  retained.reserve(sizes.size());
-  want_large_pages(retained);
-  retained.resize(sizes.size(), 0);
+  std::vector<std::uint64_t> retained(sizes.size(), 0);
   for (std::size_t i = tree.order.size(); i-- > 0;) {
     const Node node = tree.order[i];
     retained[node] += sizes[node];

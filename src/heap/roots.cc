@@ -1,7 +1,7 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
 #include <algorithm>
 
-#include "base/large_pages.h"
+#include "base/long_array.h"
 #include "heap/snapshot_reader.h"
 
 namespace plimsoll::heap {

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <type_traits>
 #include <utility>
 
 #include "base/chunk.h"
-#include "base/large_pages.h"
 #include "base/unique_fd.h"
 #include "base/varint.h"
 #include "heap/snapshot_format.h"
@@ -283,7 +281,6 @@ class Decoder {
     // Nothing takes less than a byte.
     const double most = static_cast<double>(raw_expected_);
     column.reserve(std::max(needed + needed / 4, static_cast<std::size_t>(std::min(expected, most))));
-    if constexpr (!std::is_same_v<Column, WideColumn>) want_large_pages(column);  // which has asked itself
   }
 
   bool texts(VarintCursor& cursor, Node first) {

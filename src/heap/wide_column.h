@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/large_pages.h"
-
 namespace plimsoll::heap {
 
 // Addresses in their order, whose upper half changes once in 4 GiB, and sizes, which are hardly ever so large. The
@@ -26,10 +24,7 @@ class WideColumn {
   [[nodiscard]] std::uint64_t operator[](std::size_t i) const {
     return std::uint64_t{runs_.size() == 1 ? runs_[0].upper : upper(i)} << 32U | lower_[i];
   }
-  void reserve(std::size_t count) {
-    lower_.reserve(count);
-    want_large_pages(lower_);
-  }
+  void reserve(std::size_t count) { lower_.reserve(count); }
   void push_back(std::uint64_t value) {
     const auto upper = static_cast<std::uint32_t>(value >> 32U);
     if (runs_.empty() || runs_.back().upper != upper) runs_.push_back({lower_.size(), upper});
