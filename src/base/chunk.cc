@@ -3,6 +3,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
+#include <memory>
+
 namespace plimsoll {
 namespace {
 
@@ -35,11 +38,11 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
 }
 
 std::string make_chunk(std::string_view raw, int level) {
-  std::string stored(ZSTD_compressBound(raw.size()), '\0');
-  const std::size_t size = ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), level);
+  const std::size_t bound = ZSTD_compressBound(raw.size());
+  const std::unique_ptr<char[]> stored = std::make_unique_for_overwrite<char[]>(bound);
+  const std::size_t size = ZSTD_compress(stored.get(), bound, raw.data(), raw.size(), level);
   const bool is_smaller = ZSTD_isError(size) == 0 && size < raw.size();
-  stored.resize(is_smaller ? size : 0);
-  const std::string_view payload = is_smaller ? std::string_view(stored) : raw;
+  const std::string_view payload = is_smaller ? std::string_view(stored.get(), size) : raw;
   std::string chunk;
   chunk.reserve(kChunkHeaderSize + payload.size());
   put_u32(chunk, is_smaller ? kStoredZstd : kStoredRaw);
@@ -65,6 +68,15 @@ bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw) {
   }
   raw.resize(raw_size);
   return codec == kStoredZstd && ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_size;
+}
+
+std::uint64_t raw_bytes_of(std::string_view chunks, std::uint64_t most) {
+  std::uint64_t bytes = 0;
+  while (chunks.size() >= kChunkHeaderSize && bytes < most) {
+    bytes += u32_at(chunks, 4);
+    chunks.remove_prefix(std::min<std::size_t>(chunks.size(), kChunkHeaderSize + u32_at(chunks, 8)));
+  }
+  return std::min(bytes, most);
 }
 
 }  // namespace plimsoll

@@ -15,6 +15,8 @@ std::string make_chunk(std::string_view raw, int level);
 // The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut and at
 // damage, and if the chunk has more than `most` raw bytes: reading stops there and keeps what came before.
 bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw);
+// How many raw bytes the chunks say that they have, `most` at most. Nothing is unpacked or checked: they may be others.
+std::uint64_t raw_bytes_of(std::string_view chunks, std::uint64_t most);
 
 void put_u16(std::string& out, std::uint16_t value);
 void put_u32(std::string& out, std::uint32_t value);

@@ -47,7 +47,10 @@ class VarintCursor {
     // Nearly all numbers of a profile are one byte.
     if (position_ < bytes_.size() && static_cast<unsigned char>(bytes_[position_]) < 0x80U)
       return static_cast<unsigned char>(bytes_[position_++]);
-    return long_varint();
+    const auto [value, size] = long_varint(bytes_.substr(position_));
+    if (size == 0) return fail();
+    position_ += size;
+    return value;
   }
   std::int64_t signed_varint() { return unzigzag(varint()); }
 
@@ -86,15 +89,21 @@ class VarintCursor {
   }
 
  private:
-  std::uint64_t long_varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70 && position_ < bytes_.size(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(bytes_[position_++]);
+  // A number and the bytes that it takes; 0 if there is none. By value: whose cursor is a local variable keeps it in
+  // registers, as no address of it goes anywhere.
+  struct Long {
+    std::uint64_t value;
+    std::size_t size;
+  };
+  static Long long_varint(std::string_view bytes) {
+    Long read{0, 0};
+    for (unsigned shift = 0; shift < 70 && read.size < bytes.size(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes[read.size++]);
       if (shift == 63 && (byte & 0x7eU) != 0) break;
-      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
-      if ((byte & 0x80U) == 0) return value;
+      read.value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if ((byte & 0x80U) == 0) return read;
     }
-    return fail();
+    return {0, 0};
   }
   std::uint64_t fail() {
     failed_ = true;

@@ -23,9 +23,7 @@ std::string signed_bytes(std::int64_t bytes) {
   return (bytes > 0 ? "+" : bytes < 0 ? "-" : "") + format_bytes(std::abs(bytes));
 }
 
-std::uint64_t total_size(const Snapshot& snapshot) {
-  return std::accumulate(snapshot.size.begin(), snapshot.size.end(), std::uint64_t{0});
-}
+std::uint64_t total_size(const Snapshot& snapshot) { return snapshot.size.sum(); }
 
 // Of objects; what the roots hold comes after that.
 std::uint64_t references(const Snapshot& snapshot) { return snapshot.graph.first[snapshot.object_count]; }

@@ -2,15 +2,12 @@
 
 namespace plimsoll::heap {
 
-AddressSet::Chunk* AddressSet::find_or_make(std::uint64_t address) {
-  if (address >> kAddressBits != 0 || (address & 7U) != 0 || address == 0) return nullptr;
+AddressSet::Chunk* AddressSet::make_chunk(std::uint64_t address) {
   auto& branch = branches_[address >> (kChunkBits + kBranchBits)];
   if (!branch) branch = std::make_unique<Branch>();
   auto& chunk = (*branch)[(address >> kChunkBits) & ((1U << kBranchBits) - 1)];
-  if (!chunk) {
-    chunk = std::make_unique<Chunk>();
-    chunk->start = address >> kChunkBits << kChunkBits;
-  }
+  chunk = std::make_unique<Chunk>();
+  chunk->start = address >> kChunkBits << kChunkBits;
   return chunk.get();
 }
 
@@ -24,7 +21,7 @@ void AddressSet::seal() {
       std::uint32_t before = 0;
       for (std::size_t word = 0; word < chunk->bits.size(); ++word) {
         chunk->before[word] = static_cast<std::uint16_t>(before);
-        before += static_cast<std::uint32_t>(std::popcount(chunk->bits[word]));
+        before += count_of_ones(chunk->bits[word]);
       }
       rank += before;
     }

@@ -21,8 +21,9 @@ class AddressSet {
  public:
   // False if it is there already, or cannot be the address of an object.
   bool insert(Address address) {
-    Chunk* chunk = find_or_make(raw(address));
-    if (chunk == nullptr) return false;
+    if (!can_be(raw(address))) return false;
+    Chunk* chunk = find(raw(address));
+    if (chunk == nullptr) chunk = make_chunk(raw(address));
     const std::size_t granule = granule_of(raw(address));
     std::uint64_t& word = chunk->bits[granule / 64];
     const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
@@ -63,7 +64,7 @@ class AddressSet {
     if (chunk == nullptr || !holds(*chunk, raw(address))) return kNoNode;
     const std::size_t granule = granule_of(raw(address));
     const std::uint64_t below = chunk->bits[granule / 64] & ((std::uint64_t{1} << (granule % 64)) - 1);
-    return chunk->first_rank + chunk->before[granule / 64] + static_cast<Node>(std::popcount(below));
+    return chunk->first_rank + chunk->before[granule / 64] + count_of_ones(below);
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -90,13 +91,20 @@ class AddressSet {
   struct Chunk {
     std::uint64_t start = 0;
     Node first_rank = 0;
+    std::unique_ptr<Bits> upper_half;  // of the objects that begin 8 bytes into their 16; few do
+    std::unique_ptr<Bits> marks;
     Bits bits{};
     std::array<std::uint16_t, kGranules / 64> before{};  // objects in the chunk before the word
-    std::unique_ptr<Bits> upper_half;                    // of the objects that begin 8 bytes into their 16; few do
-    std::unique_ptr<Bits> marks;
   };
   using Branch = std::array<std::unique_ptr<Chunk>, std::size_t{1} << kBranchBits>;
 
+  // std::popcount calls a function that looks bytes up, unless it is compiled for newer CPUs than all that we run on.
+  static Node count_of_ones(std::uint64_t word) {
+    word -= word >> 1U & 0x5555555555555555U;
+    word = (word & 0x3333333333333333U) + (word >> 2U & 0x3333333333333333U);
+    word = (word + (word >> 4U)) & 0x0f0f0f0f0f0f0f0fU;
+    return static_cast<Node>(word * 0x0101010101010101U >> 56U);
+  }
   static std::size_t granule_of(std::uint64_t address) { return (address >> 4U) & (kGranules - 1); }
   static void set(std::unique_ptr<Bits>& bits, std::size_t granule) {
     if (!bits) bits = std::make_unique<Bits>();
@@ -104,6 +112,9 @@ class AddressSet {
   }
   static bool is_set(const std::unique_ptr<Bits>& bits, std::size_t granule) {
     return bits && ((*bits)[granule / 64] >> (granule % 64) & 1U) != 0;
+  }
+  static bool can_be(std::uint64_t address) {
+    return address >> kAddressBits == 0 && (address & 7U) == 0 && address != 0;
   }
   static bool holds(const Chunk& chunk, std::uint64_t address) {
     const std::size_t granule = granule_of(address);
@@ -115,7 +126,7 @@ class AddressSet {
     const auto& branch = branches_[address >> (kChunkBits + kBranchBits)];
     return branch ? (*branch)[(address >> kChunkBits) & ((1U << kBranchBits) - 1)].get() : nullptr;
   }
-  Chunk* find_or_make(std::uint64_t address);
+  Chunk* make_chunk(std::uint64_t address);
 
   template <typename Visit>
   static void visit_chunk(const Chunk& chunk, Visit& visit) {

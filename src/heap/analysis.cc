@@ -123,15 +123,14 @@ std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& domin
   if (words.starts_with("0x")) {
     const std::optional<std::uint64_t> address = from_hexadecimal(words);
     if (!address) return std::nullopt;
-    const auto last = snapshot.address.begin() + static_cast<std::ptrdiff_t>(snapshot.object_count);
-    const auto found = std::lower_bound(snapshot.address.begin(), last, *address);
-    if (found == last || *found != *address) {
+    const std::size_t found = snapshot.address.lower_bound(*address, snapshot.object_count);
+    if (found == snapshot.object_count || snapshot.address[found] != *address) {
       const auto folded =
           std::lower_bound(snapshot.folded.begin(), snapshot.folded.end(), std::pair(*address, Node{0}));
       const bool is_folded = folded != snapshot.folded.end() && folded->first == *address;
       return is_folded ? std::optional(folded->second) : std::nullopt;
     }
-    return static_cast<Node>(found - snapshot.address.begin());
+    return static_cast<Node>(found);
   }
   std::optional<Node> best;
   for (Node node = 0; node < snapshot.object_count; ++node) {

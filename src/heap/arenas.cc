@@ -17,10 +17,8 @@ std::uint64_t pool_size(const Pool& pool) {
 }  // namespace
 
 std::pair<Node, Node> objects_between(const Snapshot& snapshot, std::uint64_t start, std::uint64_t end) {
-  const auto first = snapshot.address.begin();
-  const auto last = first + static_cast<std::ptrdiff_t>(snapshot.object_count);
-  return {static_cast<Node>(std::lower_bound(first, last, start) - first),
-          static_cast<Node>(std::lower_bound(first, last, end) - first)};
+  return {static_cast<Node>(snapshot.address.lower_bound(start, snapshot.object_count)),
+          static_cast<Node>(snapshot.address.lower_bound(end, snapshot.object_count))};
 }
 
 std::vector<Arena> arenas(const Snapshot& snapshot) {

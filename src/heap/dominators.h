@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "heap/graph.h"
+#include "heap/wide_column.h"
 
 namespace plimsoll::heap {
 
@@ -24,6 +24,6 @@ DominatorTree dominator_tree(const Graph& graph, Node root);
 Graph tree_edges(const DominatorTree& tree);
 
 // For each node, its own size and that of all it dominates; 0 for what the root does not reach.
-std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, std::span<const std::uint64_t> sizes);
+std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, const WideColumn& sizes);
 
 }  // namespace plimsoll::heap

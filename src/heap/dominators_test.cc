@@ -90,7 +90,7 @@ TEST(Dominators, AChainOfAMillionIsOnePath) {
   const Graph graph = graph_of(edges);
   // WHEN
   const DominatorTree tree = dominator_tree(graph, 0);
-  const std::vector<std::uint64_t> retained = retained_sizes(tree, std::vector<std::uint64_t>(kCount, 16));
+  const std::vector<std::uint64_t> retained = retained_sizes(tree, WideColumn(std::vector<std::uint64_t>(kCount, 16)));
   // THEN each element retains all after it
   EXPECT_EQ(retained[0], 16ULL * kCount);
   EXPECT_EQ(retained[kCount / 2], 8ULL * kCount);
@@ -125,7 +125,7 @@ TEST(Dominators, OfRandomGraphsAreThoseOfTheDefinition) {
     const Graph graph = graph_of(edges);
     const Node root = random() % count;
     // WHEN / THEN
-    const std::vector<std::uint64_t> retained = retained_sizes(dominator_tree(graph, root), sizes);
+    const std::vector<std::uint64_t> retained = retained_sizes(dominator_tree(graph, root), WideColumn(sizes));
     ASSERT_EQ(retained, naive_retained(graph, root, sizes)) << "round " << round;
   }
 }

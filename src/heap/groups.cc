@@ -53,7 +53,8 @@ Places by_size(const Snapshot& snapshot) {
     const std::uint64_t from = std::uint64_t{1} << bit;
     result.names.push_back(std::to_string(from) + " to " + std::to_string(from - 1 + from));
   }
-  for (const std::uint64_t size : snapshot.size) result.of.push_back(static_cast<std::uint32_t>(std::bit_width(size)));
+  for (std::size_t i = 0; i < snapshot.size.size(); ++i)
+    result.of.push_back(static_cast<std::uint32_t>(std::bit_width(snapshot.size[i])));
   return result;
 }
 

@@ -77,7 +77,8 @@ TEST_F(ImageCapture, FollowsListsThatHoldEachOther) {
   // THEN both are in it, with their classes, sizes (16 for the collector, 40, and 8 an item) and references
   const Snapshot& heap = snapshot.value();
   ASSERT_EQ(heap.object_count, 4U);
-  EXPECT_EQ(heap.address, (std::vector<std::uint64_t>{kTypeType, kListType, kFirst, kSecond, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(heap.address.values(),
+            (std::vector<std::uint64_t>{kTypeType, kListType, kFirst, kSecond, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(heap.type_name(2), "list");
   EXPECT_EQ(heap.size[2], 64U + 16U);
   EXPECT_EQ(heap.refcount[2], 3U);

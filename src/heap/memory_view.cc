@@ -54,11 +54,12 @@ class MemoryView {
 
   void add_buffers() {
     const Node first = number_of_next();
+    sizes_ = out_.size.values();
     for (const Extent& extent : extents_.all)
       nodes_.push_back({type_of("[buffer]"), in_memory(extent), "buffer at " + hexadecimal(extent.start)});
     for (std::size_t i = 0; i < out_.buffers.size(); ++i) {
       const Buffer& buffer = out_.buffers[i];
-      out_.size[buffer.owner] -= std::min(out_.size[buffer.owner], buffer.size);
+      sizes_[buffer.owner] -= std::min(sizes_[buffer.owner], buffer.size);
       held_.emplace_back(buffer.owner, first + extents_.of[i]);
     }
     std::stable_sort(held_.begin(), held_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -153,20 +154,22 @@ class MemoryView {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const Virtual& node = nodes_[i];
       out_.type.insert(out_.type.end() - 1, node.type);
-      out_.size.insert(out_.size.end() - 1, node.size);
+      sizes_.insert(sizes_.end() - 1, node.size);
       if (node.text.empty()) continue;
       out_.texts += node.text;
       out_.text_node.push_back(old_root + static_cast<Node>(i));
       out_.text_end.push_back(static_cast<std::uint32_t>(out_.texts.size()));
     }
     out_.type.back() = root_type;
-    out_.address.resize(out_.type.size(), 0);
+    out_.size = WideColumn(sizes_);
+    out_.address.resize(out_.type.size());
     out_.refcount.resize(out_.type.size(), 0);
   }
 
   Snapshot out_;
   const std::vector<RegionFacts> facts_;
   const Extents extents_;
+  std::vector<std::uint64_t> sizes_;  // by node: those of out_ while they change
   std::vector<Virtual> nodes_;
   std::vector<Node> of_memory_;                 // those that no object holds
   std::vector<std::pair<Node, Node>> held_;     // owners and their buffers, in the order of owners

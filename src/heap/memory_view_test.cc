@@ -178,7 +178,7 @@ TEST(MemoryView, StandsBelowAllOtherViews) {
   const Snapshot before = process({{kMapped, 0x8000}});
   const std::uint64_t expected = [&] {
     const Snapshot raw = with_memory(before);
-    return std::accumulate(raw.size.begin(), raw.size.end(), std::uint64_t{0});
+    return raw.size.sum();
   }();
   // GIVEN views that fold objects, in whatever order they are asked for
   for (const std::vector<std::string>& words :
@@ -187,7 +187,7 @@ TEST(MemoryView, StandsBelowAllOtherViews) {
     for (const std::string& each : words) view = add_view(std::move(view), each).take();
     const Snapshot snapshot = seen_as(before, view);
     // THEN nothing is lost, and buffers stay nodes of their own
-    EXPECT_EQ(std::accumulate(snapshot.size.begin(), snapshot.size.end(), std::uint64_t{0}), expected);
+    EXPECT_EQ(snapshot.size.sum(), expected);
     EXPECT_EQ(sizes_by_name(snapshot).at("buffer at 0x7f2000000000"), 0x8000U);
   }
 }

@@ -61,8 +61,9 @@ class BlockCount {
   BlockCount(std::span<const Pool> pools, std::uint64_t pool_size) : pools_(pools), pool_size_(pool_size) {}
 
   void add(std::uint64_t address, const ObjectSize& size) {
-    small_ += size.small;
-    large_ += size.large;
+    // One by one, and most objects have neither: as a pair, just written one by one, they would be waited for.
+    if (size.small != 0) small_ += size.small;
+    if (size.large != 0) large_ += size.large;
     if (size.own > kLargestSmallBlock)
       large_ += size.own;
     else if (is_in_pool(address))

@@ -40,9 +40,9 @@ class Quotient {
  private:
   [[nodiscard]] bool is_kept(Node node) const { return group_[node] == node; }
 
-  template <typename T>
-  std::vector<T> kept(const std::vector<T>& column) const {
-    std::vector<T> result;
+  template <typename Column>
+  Column kept(const Column& column) const {
+    Column result;
     for (Node node = 0; node < column.size(); ++node)
       if (is_kept(node)) result.push_back(column[node]);
     return result;
@@ -57,8 +57,9 @@ class Quotient {
     out_.allocated.frames = from_.allocated.frames;
     out_.allocated.of = kept(from_.allocated.of);
     for (Node node = 0; node < from_.object_count; ++node) out_.object_count += is_kept(node) ? 1 : 0;
-    out_.size.assign(count_, 0);
-    for (Node node = 0; node < from_.size.size(); ++node) out_.size[place_[node]] += from_.size[node];
+    std::vector<std::uint64_t> sizes(count_, 0);
+    for (Node node = 0; node < from_.size.size(); ++node) sizes[place_[node]] += from_.size[node];
+    out_.size = WideColumn(sizes);
   }
 
   void texts() {

@@ -1,6 +1,7 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
 #include <algorithm>
 
+#include "base/long_array.h"
 #include "heap/snapshot_reader.h"
 
 namespace plimsoll::heap {
@@ -52,7 +53,7 @@ void add_node(Snapshot& snapshot, std::uint32_t type, const std::vector<Node>& h
 
 void add_roots(Snapshot& snapshot) {
   const auto count = static_cast<Node>(snapshot.type.size());
-  std::vector<std::uint32_t> held_by(count, 0);
+  LongArray<std::uint32_t> held_by(count, 0);
   for (const Node target : snapshot.graph.targets) ++held_by[target];
 
   // The recorded kinds of roots are those nodes that are no objects and that nobody holds.

@@ -9,6 +9,7 @@
 
 #include "heap/allocation_stacks.h"
 #include "heap/graph.h"
+#include "heap/wide_column.h"
 
 namespace plimsoll::heap {
 
@@ -72,8 +73,8 @@ struct Snapshot {
   std::vector<Type> types;
 
   std::vector<std::uint32_t> type;      // index into types
-  std::vector<std::uint64_t> size;      // bytes of memory it takes, with all that is its own alone
-  std::vector<std::uint64_t> address;   // 0: no object
+  WideColumn size;                      // bytes of memory it takes, with all that is its own alone
+  WideColumn address;                   // 0: no object
   std::vector<std::uint32_t> refcount;  // 0: immortal, or not known
 
   Graph graph;

@@ -24,7 +24,8 @@ constexpr std::uint64_t kMostNodes = kNoNode - 16;
 constexpr std::uint64_t kMostEdges = 0xffff0000U;
 // Of addresses, and of stretches of memory: sums of two do not overflow.
 constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 63U;
-constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;  // bytes, and blocks
+constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 48U;  // bytes
+constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;    // bytes, and blocks
 
 // The columns of a block of rows.
 struct Columns {
@@ -44,18 +45,17 @@ struct Columns {
         targets(cursor.bytes()),
         names(cursor.bytes()),
         texts(cursor.bytes()) {}
-  [[nodiscard]] bool failed() const {
-    return types.failed() || sizes.failed() || refcounts.failed() || addresses.failed() || degrees.failed() ||
-           targets.failed() || names.failed();
-  }
 };
 
 // Reads sections into a Snapshot. Targets of edges are checked at the end: they may lead to later nodes.
 class Decoder {
  public:
-  explicit Decoder(Snapshot& snapshot) : snapshot_(snapshot) {}
+  // `raw_bytes`: as many as all chunks will have, more or less.
+  Decoder(Snapshot& snapshot, std::uint64_t raw_bytes) : snapshot_(snapshot), raw_expected_(raw_bytes) {}
 
   bool chunk(std::string_view raw) {
+    raw_read_ += raw.size();
+    raw_expected_ = std::max(raw_expected_, raw_read_);
     VarintCursor cursor(raw);
     while (!cursor.at_end()) {
       const std::uint64_t kind = cursor.varint();
@@ -77,6 +77,7 @@ class Decoder {
     std::erase_if(snapshot_.buffers, [&](const Buffer& each) { return each.owner >= snapshot_.object_count; });
     resolve_edges();
     resolve_stacks();
+    add_said_bytes();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
   }
 
@@ -144,79 +145,142 @@ class Decoder {
         snapshot_.kind.size() + columns.kinds.size() > kMostEdges)
       return false;
     const auto first = static_cast<Node>(snapshot_.type.size());
-    reserve(columns.rows, columns.kinds.size());
     std::uint64_t address = 0;
-    for (std::size_t row = 0; row < columns.rows; ++row) {
-      const std::uint64_t type = columns.types.varint();
-      if (type >= snapshot_.types.size()) return false;
-      address += columns.addresses.varint() * 8;
-      snapshot_.type.push_back(static_cast<std::uint32_t>(type));
-      snapshot_.size.push_back(columns.sizes.bounded(std::uint64_t{1} << 48U));
-      snapshot_.address.push_back(address);
-      snapshot_.refcount.push_back(static_cast<std::uint32_t>(columns.refcounts.bounded(UINT32_MAX)));
-      const bool is_read = !columns.failed() && edges(columns);
-      snapshot_.graph.first.push_back(static_cast<std::uint32_t>(snapshot_.graph.targets.size()));
-      if (!is_read) return drop_row();
+    // One column after the other, which is quicker than row by row.
+    std::size_t good = columns.rows;  // rows before the first with a number that cannot be
+    good = append(snapshot_.type, columns.types, good, [&](std::uint64_t type, std::uint32_t& out) {
+      out = static_cast<std::uint32_t>(type);
+      return type < snapshot_.types.size();
+    });
+    good = append(snapshot_.size, columns.sizes, good, [](std::uint64_t& size) { return size <= kLargestObject; });
+    good = append(snapshot_.address, columns.addresses, good, [&](std::uint64_t& step) {
+      step = address += step * 8;
+      return true;
+    });
+    good = append(snapshot_.refcount, columns.refcounts, good, [](std::uint64_t count, std::uint32_t& out) {
+      out = static_cast<std::uint32_t>(count);
+      return count <= UINT32_MAX;
+    });
+    good = edges(columns, first, good);
+    // Columns of one length, also after damage.
+    snapshot_.type.resize(first + good);
+    snapshot_.size.resize(first + good);
+    snapshot_.address.resize(first + good);
+    snapshot_.refcount.resize(first + good);
+    return good == columns.rows && columns.kinds.empty() && texts(columns.texts, first);
+  }
+
+  // Appends up to `rows` numbers to a column, as `convert` makes them into its values; how many there were before one
+  // that it does not take.
+  template <typename T, typename Convert>
+  std::size_t append(std::vector<T>& column, VarintCursor numbers, std::size_t rows, Convert convert) {
+    make_room(column, rows);
+    const std::size_t before = column.size();
+    column.resize(before + rows);
+    T* out = column.data() + before;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::uint64_t number = numbers.varint();
+      if (numbers.failed() || !convert(number, out[row])) return row;
     }
-    return columns.kinds.empty() && texts(columns.texts, first);
+    return rows;
   }
 
-  void reserve(std::size_t rows, std::size_t edges) {
-    const auto grow = [](auto& column, std::size_t more) {
-      if (column.size() + more > column.capacity()) column.reserve(std::max(column.size() + more, column.size() * 2));
-    };
-    grow(snapshot_.type, rows);
-    grow(snapshot_.size, rows);
-    grow(snapshot_.address, rows);
-    grow(snapshot_.refcount, rows);
-    grow(snapshot_.graph.first, rows);
-    grow(snapshot_.graph.targets, edges);
-    grow(snapshot_.kind, edges);
-    grow(snapshot_.name, edges);
+  // Likewise; `convert` changes them.
+  template <typename Convert>
+  std::size_t append(WideColumn& column, VarintCursor numbers, std::size_t rows, Convert convert) {
+    make_room(column, rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::uint64_t number = numbers.varint();
+      if (numbers.failed() || !convert(number)) return row;
+      column.push_back(number);
+    }
+    return rows;
   }
 
-  // The edges of the row that was pushed last.
-  bool edges(Columns& columns) {
-    const auto holder = static_cast<std::int64_t>(snapshot_.type.size() - 1);
-    const std::uint64_t degree = columns.degrees.varint();
-    if (columns.degrees.failed() || degree > columns.kinds.size()) return false;
-    for (std::uint64_t i = 0; i < degree; ++i) {
-      const auto number = static_cast<std::uint8_t>(columns.kinds[i]);
-      if (number >= kEdgeKindCount) return false;
-      const auto kind = static_cast<EdgeKind>(number);
-      Node target = kNoNode;  // the class: see resolve_edges
+  // Reads what edges have; see Columns.
+  struct EdgeReader {
+    VarintCursor targets, names;
+    std::size_t name_count;
+
+    bool read(EdgeKind kind, Node holder, Node& target, std::uint32_t& name) {
+      target = kNoNode;  // the class: see resolve_edges
+      name = 0;
       if (kind != EdgeKind::kType) {
         std::int64_t sum = 0;
-        if (__builtin_add_overflow(holder, columns.targets.signed_varint(), &sum) || columns.targets.failed() ||
+        if (__builtin_add_overflow(std::int64_t{holder}, targets.signed_varint(), &sum) || targets.failed() ||
             sum < 0 || sum >= static_cast<std::int64_t>(kMostNodes))
           return false;
         target = static_cast<Node>(sum);
       }
-      if (kind == EdgeKind::kWeak) {
-        snapshot_.weak.emplace_back(static_cast<Node>(holder), target);
-        continue;
-      }
-      const std::uint64_t name = kind == EdgeKind::kNamed ? columns.names.varint() : 0;
-      if (columns.names.failed() || (kind == EdgeKind::kNamed && name >= snapshot_.names.size())) return false;
-      snapshot_.graph.targets.push_back(target);
-      snapshot_.kind.push_back(kind);
-      snapshot_.name.push_back(static_cast<std::uint32_t>(name));
+      if (kind != EdgeKind::kNamed) return true;
+      const std::uint64_t number = names.varint();
+      name = static_cast<std::uint32_t>(number);
+      return !names.failed() && number < name_count;
     }
-    columns.kinds.remove_prefix(degree);
-    return true;
+  };
+
+  // Those of `rows` rows from `first` on; how many there were before one whose edges cannot be. What is left of the
+  // kinds belongs to no row.
+  std::size_t edges(Columns& columns, Node first, std::size_t rows) {
+    Graph& graph = snapshot_.graph;
+    const std::size_t before = graph.targets.size();
+    resize_edges(before + columns.kinds.size());
+    make_room(graph.first, rows);
+    VarintCursor degrees = columns.degrees;
+    EdgeReader reader{columns.targets, columns.names, snapshot_.names.size()};
+    std::size_t row = 0;
+    auto end = static_cast<std::uint32_t>(before);  // of the edges of good rows
+    for (; row < rows; ++row) {
+      const Node holder = first + static_cast<Node>(row);
+      const std::size_t weak = snapshot_.weak.size();
+      const std::uint64_t degree = degrees.varint();
+      if (degrees.failed() || degree > columns.kinds.size()) break;
+      std::uint32_t edge = end;
+      bool is_good = true;
+      for (std::uint64_t i = 0; i < degree && is_good; ++i) {
+        const auto number = static_cast<std::uint8_t>(columns.kinds[i]);
+        const auto kind = static_cast<EdgeKind>(number);
+        is_good = number < kEdgeKindCount && reader.read(kind, holder, graph.targets[edge], snapshot_.name[edge]);
+        if (kind == EdgeKind::kWeak)
+          snapshot_.weak.emplace_back(holder, graph.targets[edge]);
+        else
+          snapshot_.kind[edge++] = kind;
+      }
+      if (!is_good) {
+        snapshot_.weak.resize(weak);
+        break;
+      }
+      columns.kinds.remove_prefix(degree);
+      end = edge;
+      graph.first.push_back(end);
+    }
+    resize_edges(end);
+    return row;
   }
 
-  // Columns of one length, also after damage.
-  bool drop_row() {
-    snapshot_.type.pop_back();
-    snapshot_.size.pop_back();
-    snapshot_.address.pop_back();
-    snapshot_.refcount.pop_back();
-    snapshot_.graph.first.pop_back();
-    snapshot_.graph.targets.resize(snapshot_.graph.first.back());
-    snapshot_.kind.resize(snapshot_.graph.first.back());
-    snapshot_.name.resize(snapshot_.graph.first.back());
-    return false;
+  void resize_edges(std::size_t count) {
+    const auto resize = [&](auto& column) {
+      if (count > column.size()) make_room(column, count - column.size());
+      column.resize(count);
+    };
+    resize(snapshot_.graph.targets);
+    resize(snapshot_.kind);
+    resize(snapshot_.name);
+  }
+
+  // Room for more of a column, and for as much as the rest of the file will have if it is like what has been read: a
+  // column that is copied touches its pages twice, and that takes longer than decoding it. Pages that nothing is
+  // written to are no memory.
+  template <typename Column>
+  void make_room(Column& column, std::size_t more) {
+    const std::size_t needed = column.size() + more;
+    if (needed <= column.capacity()) return;
+    constexpr double kSlack = 1.5;
+    const double part_read = static_cast<double>(raw_read_) / static_cast<double>(raw_expected_);
+    const double expected = kSlack * static_cast<double>(needed) / part_read;
+    // Nothing takes less than a byte.
+    const double most = static_cast<double>(raw_expected_);
+    column.reserve(std::max(needed + needed / 4, static_cast<std::size_t>(std::min(expected, most))));
   }
 
   bool texts(VarintCursor& cursor, Node first) {
@@ -252,12 +316,17 @@ class Decoder {
     VarintCursor hashes(cursor.bytes());
     const std::size_t rows = snapshot_.type.size();
     if (cursor.failed() || first > rows || generations.size() > rows - first) return false;
-    if (!generations.empty()) snapshot_.generation.resize(rows, Generation::kUnknown);
+    if (!generations.empty()) {
+      make_room(snapshot_.generation, rows - snapshot_.generation.size());
+      snapshot_.generation.resize(rows, Generation::kUnknown);
+    }
     for (std::size_t i = 0; i < generations.size(); ++i) {
       const auto number = static_cast<std::uint8_t>(generations[i]);
       if (number >= kGenerationCount) return false;
       snapshot_.generation[first + i] = static_cast<Generation>(number);
     }
+    make_room(snapshot_.hashed, hashes.remaining() / sizeof(std::uint64_t));
+    make_room(snapshot_.hash, hashes.remaining() / sizeof(std::uint64_t));
     std::uint64_t node = first;
     if (!snapshot_.hashed.empty() && snapshot_.hashed.back() >= first) return false;
     while (!skipped.at_end()) {
@@ -346,13 +415,21 @@ class Decoder {
       const std::uint64_t step = cursor.bounded(kMostNodes);
       if (step == 0 && !texts.empty()) return false;
       node += step;
-      const std::uint64_t bytes = cursor.bounded(std::uint64_t{1} << 48U);
+      const std::uint64_t bytes = cursor.bounded(kLargestObject);
       const std::string_view text = cursor.bytes();
       if (cursor.failed() || node >= snapshot_.type.size()) return false;
-      snapshot_.size[node] += bytes;
+      if (bytes != 0) said_bytes_.emplace_back(static_cast<Node>(node), bytes);
       texts.emplace_back(static_cast<Node>(node), text);
     }
     return replace_texts(texts);
+  }
+
+  // Once for all sections, however many there are: it goes over all nodes.
+  void add_said_bytes() {
+    if (said_bytes_.empty()) return;
+    std::vector<std::uint64_t> sizes = snapshot_.size.values();
+    for (const auto& [node, bytes] : said_bytes_) sizes[node] += bytes;
+    snapshot_.size = WideColumn(sizes);
   }
 
   // `texts` in the order of nodes; an empty one leaves what there was.
@@ -422,8 +499,10 @@ class Decoder {
   }
 
   Snapshot& snapshot_;
-  std::vector<std::pair<Node, std::uint32_t>> allocated_;  // and the numbers of their stacks
-  std::vector<std::uint32_t> stack_of_;                    // by number
+  std::vector<std::pair<Node, std::uint32_t>> allocated_;   // and the numbers of their stacks
+  std::vector<std::uint32_t> stack_of_;                     // by number
+  std::vector<std::pair<Node, std::uint64_t>> said_bytes_;  // that objects have more
+  std::uint64_t raw_read_ = 0, raw_expected_;               // bytes of chunks
   bool has_nodes_ = false;
 };
 
@@ -439,7 +518,7 @@ Result<Snapshot> read_snapshot(std::string_view bytes) {
   std::uint64_t budget = file::kRatioFree + file::kLargestRatio * bytes.size();
   bytes.remove_prefix(file::kFileHeaderSize);
   Snapshot snapshot;
-  Decoder decoder(snapshot);
+  Decoder decoder(snapshot, raw_bytes_of(bytes, budget));
   std::string raw;
   while (next_chunk(bytes, std::min<std::uint64_t>(file::kLargestChunk, budget), raw)) {
     budget -= raw.size();

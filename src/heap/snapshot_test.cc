@@ -54,7 +54,7 @@ TEST(Snapshot, IsReadAsItWasWritten) {
   EXPECT_EQ(snapshot.object_count, 3U);
   EXPECT_EQ(snapshot.meta_value("python"), "3.14.2");
   EXPECT_EQ(snapshot.type_name(0), "dict");
-  EXPECT_EQ(snapshot.size, (std::vector<std::uint64_t>{232, 64, 48, 0, 0, 0, 0}));
+  EXPECT_EQ(snapshot.size.values(), (std::vector<std::uint64_t>{232, 64, 48, 0, 0, 0, 0}));
   EXPECT_EQ(snapshot.address[1], 0x2008U);
   EXPECT_EQ(snapshot.address[2], 0x7f0000000000U);
   EXPECT_EQ(snapshot.refcount[2], 2U);
@@ -95,6 +95,60 @@ TEST(Snapshot, WithAnyByteChangedIsStillSound) {
     ASSERT_TRUE(read.ok());
     EXPECT_FALSE(read.value().complete) << at;
     (void)dominator_tree(read.value().graph, read.value().root());
+  }
+}
+
+// A file with one block of three rows, as these columns say: types, sizes, references, addresses, degrees, kinds,
+// targets, names, texts. Numbers below 128.
+std::string file_of_rows(const std::vector<std::string>& columns) {
+  std::string types;
+  put_bytes(types, "list");
+  std::string rows;
+  put_varint(rows, 3);
+  for (const std::string& column : columns) put_bytes(rows, column);
+  std::string raw;
+  put_varint(raw, static_cast<std::uint64_t>(file::Section::kTypes));
+  put_bytes(raw, types);
+  put_varint(raw, static_cast<std::uint64_t>(file::Section::kObjects));
+  put_bytes(raw, rows);
+  return small_file().substr(0, file::kFileHeaderSize) + make_chunk(raw, file::kCompressionLevel);
+}
+
+TEST(Snapshot, OfADamagedBlockTheRowsBeforeTheDamageAreKept) {
+  // GIVEN three lists, the first holds the second, the second itself and, weakly, the first
+  const std::vector<std::string> good{
+      std::string(3, '\0'), "abc", "\x01\x01\x01", "\x02\x02\x02", {1, 2, 0}, {0, 0, 6}, {2, 0, 1}, {}, {}};
+  const Snapshot whole = read_snapshot(file_of_rows(good)).take();
+  ASSERT_EQ(whole.object_count, 3U);
+  EXPECT_EQ(whole.graph.first[3], 2U);
+  EXPECT_EQ(whole.weak, (std::vector<std::pair<Node, Node>>{{1, 0}}));
+  EXPECT_EQ(whole.address.values(), (std::vector<std::uint64_t>{16, 32, 48, 0, 0, 0}));
+  struct Damage {
+    std::size_t column;
+    std::string bytes;
+    std::size_t rows;
+  };
+  const std::vector<Damage> damages{
+      {0, {0, 5, 0}, 1},       // a type that there is not
+      {1, "ab", 2},            // a column that ends early
+      {3, {2, 2, '\x82'}, 2},  // a number that does
+      {4, {1, 7, 0}, 1},       // more edges than there are
+      {5, {0, 0, 9}, 1},       // a kind of edge that there is not
+      {6, {2, 0, 9}, 1},       // an edge to before the first
+      {7, {}, 0},              // (below) an edge whose name there is not
+  };
+  for (const Damage& damage : damages) {
+    // WHEN one column is damaged
+    std::vector<std::string> columns = good;
+    columns[damage.column] = damage.bytes;
+    if (damage.column == 7) columns[5] = {4, 0, 6};
+    const Snapshot snapshot = read_snapshot(file_of_rows(columns)).take();
+    // THEN
+    EXPECT_EQ(snapshot.object_count, damage.rows) << damage.column;
+    EXPECT_EQ(snapshot.address.size(), damage.rows + 3) << damage.column;
+    EXPECT_EQ(snapshot.graph.size(), damage.rows + 3) << damage.column;
+    EXPECT_TRUE(snapshot.weak.empty() || damage.rows > 1) << damage.column;
+    EXPECT_FALSE(snapshot.complete);
   }
 }
 

@@ -102,8 +102,7 @@ void SnapshotWriter::text(std::string_view text) {
 
 void SnapshotWriter::content_hash(std::uint64_t hash) {
   hashed_.number(rows_ - hashed_row_);
-  put_u32(hashes_, static_cast<std::uint32_t>(hash));
-  put_u32(hashes_, static_cast<std::uint32_t>(hash >> 32U));
+  hashes_.word(hash);
   hashed_row_ = rows_ + 1;
 }
 
@@ -144,7 +143,11 @@ void SnapshotWriter::end_block() {
     texts->clear();
   }
   if (rows_ > 0) {
+    std::size_t bytes = 256;  // and some for lengths
+    for (const Bytes& column : columns_) bytes += column.size();
     std::string payload;
+    payload.reserve(bytes);
+    raw.reserve(raw.size() + bytes + generations_.size() + hashed_.size() + hashes_.size());
     if (objects_ != kNoNode) put_varint(payload, node_ - rows_);
     put_varint(payload, rows_);
     for (Bytes& column : columns_) {
@@ -152,12 +155,12 @@ void SnapshotWriter::end_block() {
       column.clear();
     }
     put_section(raw, objects_ == kNoNode ? Section::kObjects : Section::kNodes, payload);
-    if (has_generations_ || !hashes_.empty()) {
+    if (has_generations_ || hashes_.size() != 0) {
       payload.clear();
       put_varint(payload, node_ - rows_);
       put_bytes(payload, has_generations_ ? generations_.view() : std::string_view{});
       put_bytes(payload, hashed_.view());
-      put_bytes(payload, hashes_);
+      put_bytes(payload, hashes_.view());
       put_section(raw, Section::kDetails, payload);
     }
     if (allocated_by_.size() != 0) {

@@ -97,6 +97,12 @@ class SnapshotWriter {
       *room(1) = static_cast<char>(value);
       ++size_;
     }
+    // 8 bytes, little endian.
+    void word(std::uint64_t value) {
+      char* at = room(sizeof value);
+      for (unsigned i = 0; i < sizeof value; ++i) at[i] = static_cast<char>(value >> (8 * i));
+      size_ += sizeof value;
+    }
     void text(std::string_view text) {
       number(text.size());
       text.copy(room(text.size()), text.size());
@@ -116,8 +122,7 @@ class SnapshotWriter {
     std::size_t size_ = 0;
   };
   std::array<Bytes, kColumnCount> columns_;
-  Bytes generations_, hashed_, allocated_rows_, allocated_by_;
-  std::string hashes_;
+  Bytes generations_, hashed_, hashes_, allocated_rows_, allocated_by_;
   Generation generation_ = Generation::kUnknown;  // of the row
   bool has_generations_ = false;                  // a row has one
   std::size_t hashed_row_ = 0;                    // the row after the last one with a hash

@@ -25,6 +25,8 @@ class HeapAllocations {
   void hold();
   void release() { lock_ = {}; }
 
+  // Whether there is a recording.
+  [[nodiscard]] bool are_known() const { return session_ != nullptr; }
   // The number, in the file, of the stack that allocated this block; nothing if that was not recorded.
   std::optional<std::uint32_t> stack_of(const void* block);
   // After the last of them: the stacks.

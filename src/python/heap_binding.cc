@@ -59,6 +59,15 @@ class HeapData {
     }
     return database_->ask(statement, most_rows);
   }
+  // Columns that a snapshot has in a shorter form, as Python wants them: made at first use.
+  const std::vector<std::uint64_t>& sizes() {
+    std::call_once(sizes_once_, [&] { sizes_ = snapshot_.size.values(); });
+    return sizes_;
+  }
+  const std::vector<std::uint64_t>& addresses() {
+    std::call_once(addresses_once_, [&] { addresses_ = snapshot_.address.values(); });
+    return addresses_;
+  }
   [[nodiscard]] Node check(std::int64_t node) const {
     if (node < 0 || static_cast<std::uint64_t>(node) >= snapshot_.type.size()) throw nb::index_error("no such object");
     return static_cast<Node>(node);
@@ -66,9 +75,10 @@ class HeapData {
 
  private:
   heap::Snapshot snapshot_;
-  std::once_flag dominance_once_, holders_once_;
+  std::once_flag dominance_once_, holders_once_, sizes_once_, addresses_once_;
   heap::Dominance dominance_;
   heap::Graph holders_;
+  std::vector<std::uint64_t> sizes_, addresses_;
   std::mutex database_mutex_;
   std::unique_ptr<sql::HeapDatabase> database_;
 };
@@ -388,9 +398,8 @@ void bind_heap(nb::module_& module) {
       .def_prop_ro("complete", [](const HeapData& self) { return self.snapshot().complete; })
       .def_prop_ro("root", [](const HeapData& self) { return self.snapshot().root(); })
       .def("type", [=](nb::handle self) { return column(as_data(self).snapshot().type, objects(as_data(self)), self); })
-      .def("size", [=](nb::handle self) { return column(as_data(self).snapshot().size, objects(as_data(self)), self); })
-      .def("address",
-           [=](nb::handle self) { return column(as_data(self).snapshot().address, objects(as_data(self)), self); })
+      .def("size", [=](nb::handle self) { return column(as_data(self).sizes(), objects(as_data(self)), self); })
+      .def("address", [=](nb::handle self) { return column(as_data(self).addresses(), objects(as_data(self)), self); })
       .def("refcount",
            [=](nb::handle self) { return column(as_data(self).snapshot().refcount, objects(as_data(self)), self); })
       .def("retained",

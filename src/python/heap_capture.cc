@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cerrno>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "heap/address_set.h"
@@ -151,12 +153,22 @@ class Capture {
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
     Recorder recorder(plans_, found_, hidden_, values_, generations_, pools, heap::pool_bytes(version), allocations_,
                       writer);
+    const auto record = [&](PyObject* object) {
+      const TypePlan& plan = plans_.of(Py_TYPE(object));
+      if (const auto& asked = plan.facets.asked)
+        asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
+      recorder.object(object, plan);
+    };
+    // Objects wait, in a ring, until their memory has been fetched.
+    std::array<PyObject*, 16> ring{};
+    std::size_t next = 0;
     found_.for_each([&](Address address) {
       auto* object = reinterpret_cast<PyObject*>(raw(address));
-      const auto& asked = plans_.of(Py_TYPE(object)).facets.asked;
-      if (asked) asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
-      recorder.object(object);
+      __builtin_prefetch(reinterpret_cast<const char*>(object) - kCollectorHeader);
+      if (PyObject* fetched = std::exchange(ring[next++ % ring.size()], object); fetched != nullptr) record(fetched);
     });
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      if (PyObject* fetched = ring[next++ % ring.size()]; fetched != nullptr) record(fetched);
     writer.end_objects();
     const Node first_root = writer.node_count();
     for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);

@@ -40,8 +40,7 @@ class Recorder {
         writer_(writer),
         edges_(plans, *this) {}
 
-  void object(PyObject* object) {
-    const TypePlan& plan = plans_.of(Py_TYPE(object));
+  void object(PyObject* object, const TypePlan& plan) {
     const heap::ObjectSize size = size_of(object, plan);
     blocks_.add(raw(address_of(object)), size);
     writer_.begin_node(plan.number, size.total(), reference_count(object), address_of(object));
@@ -49,8 +48,10 @@ class Recorder {
     hash_content(object);
     for (const heap::NativeExtent& extent : {size.native, size.block})
       if (extent.size != 0) writer_.buffer(extent.start, extent.size);
-    const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
-    if (stack) writer_.allocated_by(*stack);
+    if (allocations_.are_known()) {
+      const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
+      if (stack) writer_.allocated_by(*stack);
+    }
     edges_.visit(object, plan);
     const std::string text = text_of_object(object, plan);
     if (!text.empty()) writer_.text(text);

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
@@ -67,10 +68,11 @@ class TypePlans {
 
   // Of an object's class. Looks only: in particular no attribute is looked up by Python's rules.
   TypePlan& of(PyTypeObject* type) {
-    if (last_ != nullptr && last_->type == type) return *last_;
+    TypePlan*& recent = recent_[(reinterpret_cast<std::uintptr_t>(type) >> 4U) % recent_.size()];
+    if (recent != nullptr && recent->type == type) return *recent;
     const auto found = by_type_.find(type);
-    last_ = found != by_type_.end() ? found->second : &add(type);
-    return *last_;
+    recent = found != by_type_.end() ? found->second : &add(type);
+    return *recent;
   }
   [[nodiscard]] const std::deque<TypePlan>& all() const { return plans_; }
 
@@ -80,7 +82,7 @@ class TypePlans {
   std::vector<heap::TypeRule> rules_;
   std::deque<TypePlan> plans_;
   boost::unordered_flat_map<PyTypeObject*, TypePlan*> by_type_;
-  TypePlan* last_ = nullptr;
+  std::array<TypePlan*, 256> recent_{};  // by their classes' addresses, which most objects of a heap are of
 };
 
 // Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in

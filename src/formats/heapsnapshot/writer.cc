@@ -41,7 +41,7 @@ class Writer {
       : snapshot_(snapshot),
         count_(snapshot.type.size()),
         trace_(snapshot, [this](std::string_view text) { return string(text); }) {
-    for (const std::uint64_t size : snapshot.size) parts_ += size / kLargestPart;
+    for (std::size_t i = 0; i < snapshot.size.size(); ++i) parts_ += snapshot.size[i] / kLargestPart;
     type_names_.assign(snapshot.types.size(), kNoString);
     edge_names_.assign(snapshot.names.size(), kNoString);
   }
