@@ -79,6 +79,7 @@ class OwnStack : public ::testing::Test {
     if (!kCanUnwind) GTEST_SKIP() << "machine code is not unwound here";
     ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
     ASSERT_TRUE(modules_.refresh(1).ok());
+    truth_.known.reserve(64);  // handlers add to it
     truth = &truth_;
     everything = modules_.current();
     struct sigaction action {};
