@@ -2,6 +2,7 @@
 #include "profile/recorder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -51,7 +52,8 @@ class ManyThreads : public ::testing::Test {
 
   static constexpr std::int64_t kUnit = 20'000;  // ns, at 1 kHz
   static constexpr capture::SampleFrame kFrame{capture::CodeId{0}, {}};
-  const std::string path_ = std::string(::testing::TempDir()) + "recorder_test.plim";
+  // Of this process: tests run at the same time.
+  const std::string path_ = ::testing::TempDir() + "recorder_test." + std::to_string(::getpid()) + ".plim";
   const std::int64_t start_ns_ = monotonic_ns();
   std::int64_t samples_ = 0;
   std::unique_ptr<Recorder> recorder_;
