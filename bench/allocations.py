@@ -64,11 +64,16 @@ print(time.process_time() - began)
 """
 
 
+def recorded(directory: str) -> "list[str]":
+    """The command that records a program's allocations, up to what is said of these; ticks come once a second."""
+    return [os.path.join(sysconfig.get_path("scripts"), "plimsoll"), "run", "--python", sys.executable, "-r", "1", "-o",
+            os.path.join(directory, "bench.plim")]
+
+
 def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, list[str]]":
     """The command of each way to run a program, up to the program."""
     python = sys.executable
-    plimsoll = [os.path.join(sysconfig.get_path("scripts"), "plimsoll"), "run", "--python", python, "-r", "1", "-o",
-                os.path.join(directory, "bench.plim")]
+    plimsoll = recorded(directory)
     found = {"plain": [python], "again": [python], "ticks only": plimsoll}
     for distance in distances:
         found[f"--alloc={distance}"] = [*plimsoll, f"--alloc={distance}"]

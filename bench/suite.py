@@ -19,9 +19,10 @@ import random
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
+
+from allocations import recorded
 
 BENCHMARKS = """
 argparse:many_optionals async_generators async_tree:none barnes_hut base64 chaos comprehensions coroutines
@@ -53,8 +54,7 @@ class Suite:
         self.directory = directory
         self.driver = directory / "driver.py"
         self.driver.write_text(DRIVER, encoding="utf-8")
-        plimsoll = [os.path.join(sysconfig.get_path("scripts"), "plimsoll"), "run", "--python", sys.executable,
-                    "-r", "1", "-o", str(directory / "bench.plim")]
+        plimsoll = recorded(str(directory))
         self.ways = {"plain": [sys.executable], "again": [sys.executable], "ticks only": plimsoll,
                      **{f"--alloc={distance}": [*plimsoll, f"--alloc={distance}"] for distance in distances}}
 

@@ -64,8 +64,7 @@ inline bool CallTree::load_words(Address frame, FrameWords& words) const {
     if (!kMemory.load(at, narrow)) return false;
     words.position = narrow;
   }
-  if (!kMemory.load(offset_by(frame, layout.frame.executable), words.executable)) return false;
-  return true;
+  return kMemory.load(offset_by(frame, layout.frame.executable), words.executable);
 }
 
 inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {

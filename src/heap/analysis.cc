@@ -123,14 +123,10 @@ std::optional<Node> find_object(const Snapshot& snapshot, const Dominance& domin
   if (words.starts_with("0x")) {
     const std::optional<std::uint64_t> address = from_hexadecimal(words);
     if (!address) return std::nullopt;
-    const std::size_t found = snapshot.address.lower_bound(*address, snapshot.object_count);
-    if (found == snapshot.object_count || snapshot.address[found] != *address) {
-      const auto folded =
-          std::lower_bound(snapshot.folded.begin(), snapshot.folded.end(), std::pair(*address, Node{0}));
-      const bool is_folded = folded != snapshot.folded.end() && folded->first == *address;
-      return is_folded ? std::optional(folded->second) : std::nullopt;
-    }
-    return static_cast<Node>(found);
+    if (const std::optional<Node> found = snapshot.object_at(*address)) return found;
+    const auto folded = std::lower_bound(snapshot.folded.begin(), snapshot.folded.end(), std::pair(*address, Node{0}));
+    const bool is_folded = folded != snapshot.folded.end() && folded->first == *address;
+    return is_folded ? std::optional(folded->second) : std::nullopt;
   }
   std::optional<Node> best;
   for (Node node = 0; node < snapshot.object_count; ++node) {

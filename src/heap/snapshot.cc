@@ -12,6 +12,12 @@ std::string_view Snapshot::text(Node node) const {
   return std::string_view(texts).substr(start, text_end[i] - start);
 }
 
+std::optional<Node> Snapshot::object_at(std::uint64_t at) const {
+  const std::size_t found = address.lower_bound(at, object_count);
+  if (found == object_count || address[found] != at) return std::nullopt;
+  return static_cast<Node>(found);
+}
+
 std::string_view Snapshot::meta_value(std::string_view key) const {
   const auto found = std::find_if(meta.begin(), meta.end(), [&](const auto& entry) { return entry.first == key; });
   return found == meta.end() ? std::string_view{} : std::string_view(found->second);

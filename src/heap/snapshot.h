@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,6 +102,8 @@ struct Snapshot {
 
   // The name of a function, class, module or thread; with values, what a str or number is. Empty: it has none.
   [[nodiscard]] std::string_view text(Node node) const;
+  // The object at an address; nothing if there is none. (What views have folded is in `folded`.)
+  [[nodiscard]] std::optional<Node> object_at(std::uint64_t at) const;
   [[nodiscard]] Node root() const { return static_cast<Node>(type.size() - 1); }
   [[nodiscard]] bool is_object(Node node) const { return node < object_count; }
   [[nodiscard]] const std::string& type_name(Node node) const { return types[type[node]].name; }

@@ -8,11 +8,17 @@
 #include "profile/plim_format.h"
 
 namespace plimsoll::profile {
+namespace {
+
+// That of the file's times, unless it is too coarse for allocations.
+std::int64_t allocation_unit(std::int64_t unit_ns) { return std::min(unit_ns, plim::kAllocationUnit); }
+
+}  // namespace
 
 // ---- written ----
 
 AllocationEncoder::AllocationEncoder(std::int64_t unit_ns, const TableEncoder& tables)
-    : unit_ns_(std::min(unit_ns, plim::kAllocationUnit)), tables_(tables) {}
+    : unit_ns_(allocation_unit(unit_ns)), tables_(tables) {}
 
 std::string AllocationEncoder::samples(const Profile& profile, std::size_t& next) {
   if (next == profile.allocations.size() && has_distance_) return {};
@@ -115,7 +121,7 @@ std::string AllocationEncoder::types(const AllocationEvents& events, std::size_t
 
 // ---- read ----
 
-void AllocationDecoder::set_unit(std::int64_t unit_ns) { unit_ns_ = std::min(unit_ns, plim::kAllocationUnit); }
+void AllocationDecoder::set_unit(std::int64_t unit_ns) { unit_ns_ = allocation_unit(unit_ns); }
 
 bool AllocationDecoder::samples(VarintCursor& cursor) {
   profile_.allocation_distance = cursor.bounded(plim::kLargestDistance);

@@ -149,10 +149,9 @@ class Objects final : public Table {
   RowSet at_address(sqlite3_value* value) const {
     const auto wanted = whole_number(value);
     if (!wanted) return {};
-    const auto address = static_cast<std::uint64_t>(*wanted);
-    const std::size_t found = snapshot_.address.lower_bound(address, snapshot_.object_count);
-    if (found == snapshot_.object_count || snapshot_.address[found] != address) return {};
-    const auto row = static_cast<std::int64_t>(found);
+    const std::optional<Node> found = snapshot_.object_at(static_cast<std::uint64_t>(*wanted));
+    if (!found) return {};
+    const std::int64_t row = *found;
     return {row, row + 1, {}, false};
   }
 
