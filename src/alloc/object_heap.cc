@@ -102,45 +102,39 @@ void ObjectHeap::free_slowly(Page& page) {
 
 ObjectHeap::List ObjectHeap::carve(Page& page) {
   const std::size_t bytes = bytes_of(page.size_class);
-  const std::size_t count =
-      std::min<std::size_t>(capacity_of(page.size_class) - page.carved, std::max<std::size_t>(kCarvedBytes / bytes, 1));
-  if (count == 0) return {};
-  char* at = memory_of(page) + page.carved * bytes;
+  page.countdown = capacity_of(page.size_class);
+  char* at = memory_of(page) + kFirstBlock;
   auto* first = reinterpret_cast<Block*>(at);
-  for (std::size_t i = 1; i < count; ++i, at += bytes)
+  for (std::uint32_t i = 1; i < page.countdown; ++i, at += bytes)
     reinterpret_cast<Block*>(at)->next = reinterpret_cast<Block*>(at + bytes);
   reinterpret_cast<Block*>(at)->next = nullptr;
-  page.carved = static_cast<std::uint16_t>(page.carved + count);
-  page.countdown += static_cast<std::uint32_t>(count);
-  return {first, count};
+  return {first, page.countdown};
 }
 
-ObjectHeap::List ObjectHeap::list_of(Page& page) {
-  if (page.freed == nullptr) return carve(page);
-  const std::uint32_t length = page.carved - page.countdown;
-  page.countdown = page.carved;  // all that were freed are given now
-  return {std::exchange(page.freed, nullptr), length};
+ObjectHeap::List ObjectHeap::take_freed(Page& page) {
+  const std::uint32_t capacity = capacity_of(page.size_class);
+  return {std::exchange(page.freed, nullptr), capacity - std::exchange(page.countdown, capacity)};
 }
 
 ObjectHeap::List ObjectHeap::next_list(std::size_t size_class) {
   if (current_[size_class] != kNoPage) {
     Page& page = pages_[current_[size_class]];
-    if (const List list = list_of(page); list.first != nullptr) return list;
+    if (page.freed != nullptr) return take_freed(page);
     page.is_full = true;
     page.countdown = 1;
     current_[size_class] = kNoPage;
   }
-  Page* page = nullptr;
   if (queued_[size_class] != kNoPage) {
-    page = &pages_[queued_[size_class]];
-    dequeue(*page);
-  } else {
-    page = empty_page();
-    if (page == nullptr) return {};
-    page->size_class = static_cast<std::uint8_t>(size_class);
+    Page& page = pages_[queued_[size_class]];
+    dequeue(page);
+    current_[size_class] = number_of(page);
+    return take_freed(page);
   }
+  Page* page = empty_page();
+  if (page == nullptr) return {};
+  page->size_class = static_cast<std::uint8_t>(size_class);
   current_[size_class] = number_of(*page);
-  return list_of(*page);
+  return carve(*page);
 }
 
 void ObjectHeap::set_list(std::size_t size_class, List list) {
