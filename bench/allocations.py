@@ -103,7 +103,7 @@ def measure(rounds: int, distances: "list[str]", memray: bool, threads: int) -> 
                 done = subprocess.run([*commands[way], path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                       check=True)
                 times.setdefault((program, way), []).append(float(done.stdout.split()[-1]))
-        print(f"{sys.version.split()[0]}, {rounds} rounds, threads: {threads}; CPU time as a multiple of plain Python's")
+        print(f"{sys.version.split()[0]}, {rounds} rounds, {threads} threads: CPU time as a multiple of plain Python's")
         print(f"{'':28}" + "".join(f"{program:>10}" for program in PROGRAMS))
         for way in commands:
             ratios = [statistics.median(a / b for a, b in zip(times[program, way], times[program, "plain"]))
