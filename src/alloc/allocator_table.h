@@ -25,6 +25,7 @@ struct Allocator {
   void* (*calloc)(void* context, std::size_t count, std::size_t item) = nullptr;
   void* (*realloc)(void* context, void* at, std::size_t size) = nullptr;
   void (*free)(void* context, void* at) = nullptr;
+  bool operator==(const Allocator&) const = default;
 };
 
 // The allocators that the program uses at the moment.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 namespace plimsoll::alloc {
 namespace {
@@ -40,7 +41,31 @@ BlockMap::Word* BlockMap::make_leaf(std::size_t number) {
   return leaf;
 }
 
+bool BlockMap::set_between(std::uintptr_t at, Word word) {
+  if (at % (kStep / 2) != 0 || at >= kEnd) return false;
+  try {
+    between_[at] = word;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+BlockMap::Word BlockMap::take_between(std::uintptr_t at) {
+  const auto found = between_.find(at);
+  if (found == between_.end()) return 0;
+  const Word word = found->second;
+  between_.erase(found);
+  return word;
+}
+
+BlockMap::Word BlockMap::get_between(std::uintptr_t at) const {
+  const auto found = between_.find(at);
+  return found != between_.end() ? found->second : 0;
+}
+
 void BlockMap::clear() {
+  between_ = {};
   for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
     if (tables_[number] == nullptr) continue;
     ::munmap(tables_[number], kLeafWords * sizeof(Word));

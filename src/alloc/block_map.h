@@ -2,9 +2,11 @@
 //
 // A word for every 16 bytes of address space that blocks are in: as allocators give out addresses that are multiples of
 // that, no two blocks share one, and to find it takes two loads, no comparison and no lock. Memory is used where blocks
-// are, and is a quarter of theirs at most.
+// are, and is a quarter of theirs at most. (mimalloc's blocks of 8 bytes are half as far apart: every second of these
+// is in a table of its own.)
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,11 +26,11 @@ class BlockMap {
 
   // Reserves addresses for the table of tables; an error if the system has none to give.
   Status prepare();
-  // False if there is no place for it: the address is no multiple of 16, or memory is at its end.
+  // False if there is no place for it: the address is no multiple of 8, or memory is at its end.
   bool set(const void* block, Word word) {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
     if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
-      return false;
+      return set_between(at, word);
     Word* leaf = tables_[at >> kLeafShift];
     if (leaf == nullptr) [[unlikely]] {
       leaf = make_leaf(at >> kLeafShift);
@@ -41,7 +43,7 @@ class BlockMap {
   Word take(const void* block) {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
     if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
-      return 0;
+      return take_between(at);
     Word* leaf = tables_[at >> kLeafShift];
     if (leaf == nullptr) return 0;
     const Word word = leaf[place_of(at)];
@@ -51,11 +53,12 @@ class BlockMap {
   // The block's word.
   [[nodiscard]] Word get(const void* block) const {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
-    if ((at & (kStep - 1)) != 0 || at >= kEnd || tables_ == nullptr) return 0;
+    if ((at & (kStep - 1)) != 0 || at >= kEnd) return get_between(at);
+    if (tables_ == nullptr) return 0;
     const Word* leaf = tables_[at >> kLeafShift];
     return leaf != nullptr ? leaf[place_of(at)] : 0;
   }
-  // visit(const void* block, Word) for all that have one, by address.
+  // visit(const void* block, Word) for all that have one.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
@@ -64,6 +67,7 @@ class BlockMap {
       for (std::size_t i = 0; i < kLeafWords; ++i)
         if (leaf[i] != 0) visit(reinterpret_cast<const void*>((number << kLeafShift) + i * kStep), leaf[i]);
     }
+    for (const auto& [at, word] : between_) visit(reinterpret_cast<const void*>(at), word);
   }
   // Nothing is known of any block.
   void clear();
@@ -76,9 +80,14 @@ class BlockMap {
   static constexpr std::size_t kLeafWords = (std::size_t{1} << kLeafShift) / kStep;
   static std::size_t place_of(std::uintptr_t at) { return (at & ((std::uintptr_t{1} << kLeafShift) - 1)) / kStep; }
   Word* make_leaf(std::size_t number);
+  // Of addresses that are multiples of 8 only, or of no block.
+  bool set_between(std::uintptr_t at, Word word);
+  Word take_between(std::uintptr_t at);
+  [[nodiscard]] Word get_between(std::uintptr_t at) const;
 
   Word** tables_ = nullptr;
   std::size_t first_leaf_ = kLeaves, end_leaf_ = 0;  // between which there may be any
+  boost::unordered_flat_map<std::uintptr_t, Word> between_;
 };
 
 }  // namespace plimsoll::alloc

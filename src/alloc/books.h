@@ -35,6 +35,11 @@ class BlockBooks {
   virtual Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) = 0;
   // It comes to its end.
   virtual void ended(Token token, const void* at, Fate fate) = 0;
+  // It may be moved, and somebody else be given its address: nothing is known by that any more. Returns its size, for
+  // whichever of the next two follows: that it was, or that it stays there after all.
+  virtual std::size_t lift(Token token, const void* at) noexcept = 0;
+  virtual void moved(Token token, std::size_t size) = 0;
+  virtual void put_back(Token token, const void* at, std::size_t size) = 0;
   [[nodiscard]] virtual Facts facts_of(Token token, const void* at) const = 0;
   [[nodiscard]] virtual std::uint32_t stack_of(Token token) const = 0;
 

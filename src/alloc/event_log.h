@@ -59,6 +59,10 @@ class EventLog final : public BlockBooks {
     note_time();
     put(fate == Fate::kFreed ? AllocationEvent::kFreed : AllocationEvent::kMoved, slot);
   }
+  // (Its slot is known by the token alone.)
+  std::size_t lift(Token, const void* /*at*/) noexcept override { return 0; }
+  void moved(Token token, std::size_t /*size*/) override { ended(token, nullptr, Fate::kMoved); }
+  void put_back(Token, const void* /*at*/, std::size_t /*size*/) override {}
   [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
   // The slot that the log knows a block by.

@@ -36,9 +36,10 @@ struct Exact {
   bool is_active = false;                   // between start and stop
   bool is_patched = false;                  // malloc is
   bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
-  std::atomic<bool> is_locked{false};       // there is more than one GIL, or the books are of malloc, too
+  std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
   std::mutex mutex;                         // guards what follows if so; else the GIL does
   int pauses = 0;
+  std::uint32_t recording = 0;  // which one this is
   BlockMap blocks;
   std::unique_ptr<Ledger> ledger;  // one of these two
   std::unique_ptr<EventLog> log;
@@ -63,8 +64,12 @@ bool exact_is_made = false;
 
 // The thread has the books, as fork must not happen while another has them.
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool is_forking = false;
+// The thread finds out whether hooks of ours are called.
+enum class Probe : std::uint8_t { kNone, kSent, kArrived };
+[[gnu::tls_model("initial-exec")]] thread_local constinit Probe probe = Probe::kNone;
 
-// The books, held.
+// The books, held. Whoever has them waits for nobody who may need them, nor for anything of Python's: neither the GIL,
+// nor that the collector of a free-threaded build lets threads go on.
 class Books {
  public:
   Books() : is_locked_(exact->is_locked.load(std::memory_order_relaxed) && !is_forking) {
@@ -130,18 +135,23 @@ void close_epoch(ExactTaker& taker, Epoch which) {
   taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
 }
 
-// Something is to be seen to. With the books held.
-[[gnu::noinline]] void attend(ExactTaker& taker) {
+// Something is to be seen to. False if what brought the thread here is a probe of its own. With the books held.
+[[gnu::noinline]] bool attend(ExactTaker& taker) {
   const std::uint32_t what = taker.attention->exchange(0, std::memory_order_acquire);
   if ((what & ExactTaker::kPending) != 0) book_events();
   if ((what & ExactTaker::kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
+  if ((what & ExactTaker::kProbe) == 0) return true;
+  const bool is_own = probe != Probe::kNone;
+  if (is_own) probe = Probe::kArrived;
+  taker.attention->fetch_or(ExactTaker::kProbe, std::memory_order_relaxed);  // to its end: see is_called
+  return !is_own;
 }
 
 // A call that changes the books. False if nothing is to be booked. With the books held.
 bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;
   if (taker->attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
-    attend(*taker);
+    return attend(*taker);
   return true;
 }
 
@@ -230,6 +240,33 @@ void book_end(void* at) noexcept {
     book_end_held(at);
 }
 
+// A block that may be moved: what the books know of it, while its address may be somebody else's already.
+struct Lifted {
+  std::uint32_t recording = 0;
+  BlockBooks::Token token = 0;  // 0: nothing
+  std::size_t size = 0;
+};
+
+Lifted lift(void* at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr) return {};
+  const BlockMap::Word token = exact->blocks.take(at);
+  return {exact->recording, token, token != 0 ? exact->books->lift(token, at) : 0};
+}
+
+// It has been moved; or it stays where it was, if `stays_at` is not null.
+void settle(const Lifted& lifted, void* stays_at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr || exact->recording != lifted.recording) return;
+  try {
+    if (stays_at == nullptr) return exact->books->moved(lifted.token, lifted.size);
+    exact->books->put_back(lifted.token, stays_at, lifted.size);
+    exact->blocks.set(stays_at, lifted.token);
+  } catch (const std::bad_alloc&) {
+    taker_now()->lost();
+  }
+}
+
 template <Domain domain>
 void* exact_malloc(void*, std::size_t size) {
   Allocator& from = original(domain);
@@ -260,15 +297,9 @@ template <Domain domain>
 void* exact_realloc(void*, void* at, std::size_t size) {
   if (at == nullptr) return exact_malloc<domain>(nullptr, size);
   Allocator& from = original(domain);
-  void* moved = nullptr;
-  {
-    // To the end, as somebody else may be given the old address meanwhile.
-    const Books books;
-    const BlockMap::Word token = taker_now() != nullptr ? exact->blocks.take(at) : 0;
-    moved = inside([&] { return from.realloc(from.context, at, size); });
-    if (token != 0 && moved == nullptr) exact->blocks.set(at, token);
-    if (token != 0 && moved != nullptr) end(token, at, Fate::kMoved);
-  }
+  const Lifted lifted = lift(at);
+  void* moved = inside([&] { return from.realloc(from.context, at, size); });
+  if (lifted.token != 0) settle(lifted, moved == nullptr ? at : nullptr);
   if (moved != nullptr) book(domain, moved, size);
   return moved;
 }
@@ -356,12 +387,15 @@ void raw_free(void*, void* at) {
 void* raw_realloc(void*, void* at, std::size_t size) {
   Allocator& from = original(Domain::kRaw);
   if (at == nullptr) return raw_malloc(nullptr, size);
-  const RawTaker taker;
-  if (taker.get() == nullptr) return inside([&] { return from.realloc(from.context, at, size); });
-  // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
-  raw_ended(*taker.get(), at, Fate::kMoved);
+  {
+    // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
+    const RawTaker taker;
+    if (taker.get() != nullptr) raw_ended(*taker.get(), at, Fate::kMoved);
+  }
+  // Nobody is kept from stopping meanwhile: tracemalloc, if it lies below, waits for the GIL.
   void* moved = inside([&] { return from.realloc(from.context, at, size); });
-  raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
+  const RawTaker taker;
+  if (taker.get() != nullptr) raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
   return moved;
 }
 
@@ -369,41 +403,38 @@ void* raw_realloc(void*, void* at, std::size_t size) {
 
 // The books as malloc and its kin see them: always locked.
 struct ExactBooks {
-  // What a block was that is given up: its end is booked already.
-  using Kept = std::size_t;
+  using Kept = Lifted;
 
   static bool is_due(std::size_t) { return !is_inside && exact->taker.load(std::memory_order_relaxed) != nullptr; }
   static bool may_know(const void* at) { return at != nullptr && is_due(0); }
   static void note(Domain domain, void* at, std::size_t size) noexcept { book(domain, at, size); }
   static Kept take(void* at, NativeEnd what) noexcept {
-    const Books books;
-    const BlockMap::Word token = taker_now() != nullptr ? exact->blocks.take(at) : 0;
-    if (token == 0) return kNothing;
-    const std::size_t size = exact->books->facts_of(token, at).size;
-    end(token, at, what == NativeEnd::kMoved ? Fate::kMoved : Fate::kFreed);
-    return size;
+    if (what == NativeEnd::kMoved) return lift(at);
+    book_end(at);
+    return {};
   }
-  // Its end was booked before it may be given to somebody else. If it stays after all, it is counted as allocated here.
-  static void put_back(void* at, Kept size) noexcept {
-    if (size != kNothing) book(Domain::kMalloc, at, size);
+  static void put_back(void* at, const Kept& kept) noexcept {
+    if (kept.token != 0) settle(kept, at);
   }
-  static void ended(Kept) {}
-
- private:
-  static constexpr std::size_t kNothing = ~std::size_t{0};
+  static void ended(const Kept& kept) noexcept {
+    if (kept.token != 0) settle(kept, nullptr);
+  }
 };
 
 // ---- in and out of the table ----
 
+// (With the context of the allocator below: a thread that allocates while the table is changed may take the function
+// from one, and the context from the other.)
 Allocator hooks_of(std::size_t domain) {
+  void* const context = exact->original[domain].context;
   switch (static_cast<Domain>(domain)) {
     case Domain::kObject:
-      return {nullptr, exact_malloc<Domain::kObject>, exact_calloc<Domain::kObject>, exact_realloc<Domain::kObject>,
+      return {context, exact_malloc<Domain::kObject>, exact_calloc<Domain::kObject>, exact_realloc<Domain::kObject>,
               exact_free<Domain::kObject>};
     case Domain::kMemory:
-      return {nullptr, exact_malloc<Domain::kMemory>, exact_calloc<Domain::kMemory>, exact_realloc<Domain::kMemory>,
+      return {context, exact_malloc<Domain::kMemory>, exact_calloc<Domain::kMemory>, exact_realloc<Domain::kMemory>,
               exact_free<Domain::kMemory>};
-    default: return {nullptr, raw_malloc, raw_calloc, raw_realloc, raw_free};
+    default: return {context, raw_malloc, raw_calloc, raw_realloc, raw_free};
   }
 }
 
@@ -414,21 +445,24 @@ bool is_current(std::size_t domain) {
 // Whether our hooks are still called, as others' that lie over them may have been put back what was there before.
 bool is_called(std::size_t domain, ExactTaker& taker) {
   if (is_current(domain)) return true;
-  ++exact->pauses;  // what is allocated for this is nobody's
+  probe = Probe::kSent;  // what is allocated for this is nobody's
   taker.attention->fetch_or(ExactTaker::kProbe, std::memory_order_relaxed);
   const Allocator top = exact->table->get(static_cast<Domain>(domain));
-  void* probe = top.malloc(top.context, 1);
-  const bool is_reached = (taker.attention->load(std::memory_order_relaxed) & ExactTaker::kProbe) == 0;
-  top.free(top.context, probe);
-  --exact->pauses;
-  return is_reached || probe == nullptr;
+  void* block = top.malloc(top.context, 1);
+  const bool is_reached = std::exchange(probe, Probe::kNone) == Probe::kArrived;
+  top.free(top.context, block);
+  const Books books;  // whoever is in attend() puts it back
+  taker.attention->fetch_and(~ExactTaker::kProbe, std::memory_order_relaxed);
+  return is_reached || block == nullptr;
 }
 
 void install() {
   for (std::size_t i = 0; i < kAllDomains; ++i) {
     // Hooks that others' lie over are called by those.
     if (exact->is_installed[i] && (is_current(i) || is_called(i, *taker_now()))) continue;
-    exact->original[i] = exact->table->get(static_cast<Domain>(i));
+    // Threads may be late to leave hooks of the last recording: what is as it was is not written.
+    const Allocator below = exact->table->get(static_cast<Domain>(i));
+    if (exact->original[i] != below) exact->original[i] = below;
     exact->table->set(static_cast<Domain>(i), hooks_of(i));
     exact->is_installed[i] = true;
   }
@@ -442,6 +476,7 @@ void remove() {
   }
 }
 
+// With the books held.
 void forget_all() {
   exact->is_active = false;
   exact->taker.store(nullptr);
@@ -451,6 +486,19 @@ void forget_all() {
   exact->blocks.clear();
   exact->raw_blocks = {};
   exact->events = {};
+}
+
+// Ends the recording, of which nothing more is told.
+void take_out() {
+  if (std::exchange(exact->is_patched, false)) restore_malloc();
+  {
+    const Books books;
+    exact->taker.store(nullptr);
+  }
+  remove();
+  while (exact->raw_callers.load() != 0) ::sched_yield();
+  const Books books;
+  forget_all();
 }
 
 bool is_recording() { return exact_is_made && exact->is_active; }
@@ -481,24 +529,29 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
   if (!std::exchange(exact_is_made, true)) make_exact();
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
-  if (detail == ExactDetail::kSums) {
-    exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
-    exact->books = exact->ledger.get();
-  } else {
-    exact->log = std::make_unique<EventLog>(*taker.attention, ExactTaker::kEpoch);
-    exact->books = exact->log.get();
-  }
-  exact->waiting_words.store(0);
-  exact->pauses = 0;
   exact->was_patched = exact->was_patched || scope == ExactScope::kNative;
   exact->is_locked.store(interpreters == Interpreters::kAtOnce || exact->was_patched);
-  exact->is_active = true;
-  exact->taker.store(&taker);
+  {
+    // Threads that were late to leave the hooks of the last recording may be in these books already.
+    const Books books;
+    ++exact->recording;
+    if (detail == ExactDetail::kSums) {
+      exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
+      exact->books = exact->ledger.get();
+    } else {
+      exact->log = std::make_unique<EventLog>(*taker.attention, ExactTaker::kEpoch);
+      exact->books = exact->log.get();
+    }
+    exact->waiting_words.store(0);
+    exact->pauses = 0;
+    exact->is_active = true;
+    exact->taker.store(&taker);
+  }
   install();
   if (scope == ExactScope::kPython) return Ok{};
   const Status patched = patch_malloc<ExactBooks>();
   exact->is_patched = patched.ok();
-  if (!patched.ok()) abandon_exact();
+  if (!patched.ok()) take_out();
   return patched;
 }
 
@@ -512,8 +565,8 @@ Stopped stop_exact() {
   if (std::exchange(exact->is_patched, false)) restore_malloc();
   bool is_whole = true;
   for (std::size_t i = 0; i < kAllDomains; ++i) is_whole = is_called(i, taker) && is_whole;
-  remove();
   {
+    // While this is held, and the hooks are there, none of the blocks is freed.
     const Books books;
     attend(taker);
     close_epoch(taker, Epoch::kLast);
@@ -523,8 +576,7 @@ Stopped stop_exact() {
           [&](const void* at, BlockMap::Word token) { taker.alive(at, token, known.facts_of(token, at)); });
     exact->taker.store(nullptr);
   }
-  while (exact->raw_callers.load() != 0) ::sched_yield();
-  forget_all();
+  take_out();
   return is_whole ? Stopped::kWhole : Stopped::kCutShort;
 }
 
@@ -534,11 +586,7 @@ void abandon_exact() {
   new (&exact->mutex) std::mutex;
   new (&exact->events_mutex) std::mutex;
   exact->raw_callers.store(0);
-  if (std::exchange(exact->is_patched, false)) restore_malloc();
-  remove();
-  exact->taker.store(nullptr);
-  const Books books;
-  forget_all();
+  take_out();
 }
 
 void note_words_done(std::size_t words) {
@@ -546,8 +594,9 @@ void note_words_done(std::size_t words) {
 }
 
 void close_exact_epoch() {
-  if (!is_recording() || taker_now() == nullptr) return;
+  if (!exact_is_made) return;
   const Books books;
+  if (taker_now() == nullptr) return;
   taker_now()->attention->fetch_or(ExactTaker::kEpoch, std::memory_order_relaxed);
   attend(*taker_now());
 }
@@ -557,20 +606,21 @@ void lock_exact() {
 }
 
 std::uint32_t stack_at(const void* block) {
-  if (!is_recording()) return 0;
+  if (!exact_is_made) return 0;
   const Books books;
+  if (!exact->is_active) return 0;
   const BlockMap::Word token = exact->blocks.get(block);
   return token != 0 ? exact->books->stack_of(token) : 0;
 }
 
 void pause_exact() {
-  if (!is_recording()) return;
+  if (!exact_is_made) return;
   const Books books;
   ++exact->pauses;
 }
 
 void resume_exact() {
-  if (!is_recording()) return;
+  if (!exact_is_made) return;
   const Books books;
   exact->pauses = std::max(0, exact->pauses - 1);
 }

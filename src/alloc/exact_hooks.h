@@ -2,9 +2,10 @@
 //
 // All blocks come from whoever gave them out before, so that nothing of ours is needed once the hooks are gone. What is
 // known of a block is a token, in a map by address; a Ledger keeps the sums, or an EventLog each event. The object and
-// the memory allocators are called with the GIL held, which guards the books, or with a lock of ours, if there is more
-// than one GIL. The raw allocator may be called without: what it does then is put down, and booked with the next call
-// that has the GIL.
+// the memory allocators are called with the GIL held, which guards the books. The raw allocator may be called without:
+// what it does then is put down, and booked with the next call that has the GIL. If there is more than one GIL, or
+// none, a lock of ours is around the books instead, for all allocators. It is not held while the allocator below is
+// called; and while what is alive is told at the end, it keeps all blocks from being freed.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@
 namespace plimsoll::alloc {
 
 // Who knows stacks, and is told of the books. Called in the thread that allocates or frees, in the middle of that: it
-// must not use the allocators.
+// must not use the allocators, nor wait for anybody who may be using them.
 class ExactTaker {
  public:
   // The number of the stack that the calling thread is on; never 0.
@@ -35,7 +36,7 @@ class ExactTaker {
   // At the end, of each living block but those of the raw allocator.
   virtual void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) = 0;
 
-  // What the next call with the GIL has to see to; kEpoch is set by whoever wants to be told of what there is.
+  // What the next call with the books has to see to; kEpoch is set by whoever wants to be told of what there is.
   static constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
   std::atomic<std::uint32_t>* attention = nullptr;
   // Roughly the time now, kept up to date by somebody.
@@ -45,9 +46,9 @@ class ExactTaker {
   ~ExactTaker() = default;
 };
 
-// The caller serialises these, and has the GIL. One recording at a time; both objects must outlive it, and the table
-// the process.
-// With kNative malloc and its kin, called by any thread of any module, are booked as well.
+// The caller serialises these, and has the GIL, or is attached to the interpreter. One recording at a time; both
+// objects must outlive it, and the table the process. With kNative malloc and its kin, called by any thread of any
+// module, are booked as well.
 enum class ExactScope : std::uint8_t { kPython, kNative };
 // What is told: sums, or each event.
 enum class ExactDetail : std::uint8_t { kSums, kEvents };

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "alloc/testing.h"
@@ -32,10 +37,17 @@ class Runtime final : public AllocatorTable {
       raw.free(raw.context, at);
     };
   }
-  [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
-  void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
+  [[nodiscard]] Allocator get(Domain domain) const override {
+    const std::lock_guard guard(mutex_);
+    return now_[static_cast<std::size_t>(domain)];
+  }
+  void set(Domain domain, const Allocator& allocator) override {
+    const std::lock_guard guard(mutex_);
+    now_[static_cast<std::size_t>(domain)] = allocator;
+  }
   [[nodiscard]] bool is_plain() const override { return true; }
 
+  // (The function may be of one moment, and the context of the next.)
   void* malloc(Domain domain, std::size_t size) { return get(domain).malloc(get(domain).context, size); }
   void* realloc(Domain domain, void* at, std::size_t size) {
     return get(domain).realloc(get(domain).context, at, size);
@@ -44,6 +56,7 @@ class Runtime final : public AllocatorTable {
   bool fails = false;
 
  private:
+  mutable std::mutex mutex_;
   std::array<Allocator, kAllDomains> now_;
 };
 
@@ -221,6 +234,123 @@ TEST(ExactHooks, ALogThatNobodyReadsDoesNotHoldTheProgramUpForEver) {
   EXPECT_EQ(books.born[Domain::kObject], 16 * kPairs);
   EXPECT_EQ(books.live[Domain::kObject], 0);
 }
+
+// Threads without a GIL that allocate, free, and change the sizes of blocks that they or others allocated, until they
+// have done so much or are told to stop. Each block has its size in it, and is checked when it is met again.
+class Threads {
+ public:
+  static constexpr std::size_t kThreads = 4;
+  explicit Threads(std::uint64_t most) {
+    for (std::size_t i = 0; i < kThreads; ++i) threads_[i] = std::thread([this, i, most] { run(i, most); });
+  }
+  void stop() { is_over_ = true; }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  // What the blocks that are left are, in bytes; they are freed.
+  std::int64_t free_all() {
+    std::int64_t bytes = 0;
+    for (Place& place : places_) {
+      if (place.at == nullptr) continue;
+      bytes += static_cast<std::int64_t>(*place.at);
+      runtime().free(Domain::kMemory, std::exchange(place.at, nullptr));
+    }
+    return bytes;
+  }
+
+  std::atomic<std::int64_t> allocated = 0;
+
+ private:
+  struct Place {
+    std::mutex mutex;
+    std::size_t* at = nullptr;
+  };
+  void run(std::size_t number, std::uint64_t most) {
+    std::uint64_t random = number + 1;
+    for (std::uint64_t i = 0; i < most && !is_over_; ++i) {
+      random = random * 6364136223846793005U + 1442695040888963407U;
+      Place& place = places_[(random >> 33U) % places_.size()];
+      const std::size_t size = 8 + (random >> 40U) % 1200;
+      const std::lock_guard guard(place.mutex);
+      if (place.at != nullptr && random >> 62U == 0) {
+        runtime().free(Domain::kMemory, std::exchange(place.at, nullptr));
+        continue;
+      }
+      void* at = runtime().realloc(Domain::kMemory, place.at, size);  // where there was none, malloc
+      testing::require(at != nullptr, "there is memory");
+      place.at = static_cast<std::size_t*>(at);
+      *place.at = size;
+      allocated += static_cast<std::int64_t>(size);
+      runtime().free(Domain::kRaw, runtime().malloc(Domain::kRaw, 8));
+    }
+  }
+
+  std::atomic<bool> is_over_ = false;
+  std::array<Place, 64> places_;
+  std::array<std::thread, kThreads> threads_;
+};
+
+class ExactHooksOfThreads : public ::testing::TestWithParam<ExactDetail> {};
+
+TEST_P(ExactHooksOfThreads, AreBookedToTheLastByte) {
+  // GIVEN threads that allocate, free and move blocks at the same time, for as long as the recording lasts
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kAtOnce, ExactScope::kPython, GetParam()).ok());
+  Threads threads(20'000);
+  for (int i = 0; i < 20; ++i) close_exact_epoch();
+  threads.join();
+  // WHEN it ends THEN what was allocated, and what of it is alive, is what the threads say
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.born[Domain::kMemory], threads.allocated);
+  EXPECT_EQ(books.live[Domain::kRaw], 0);
+  EXPECT_EQ(books.lost_blocks, 0);
+  const std::int64_t left = threads.free_all();
+  EXPECT_EQ(books.live[Domain::kMemory], left);
+  EXPECT_EQ(books.alive_bytes, static_cast<std::size_t>(left));
+}
+
+// Hooks over those of objects, which pass all on.
+class Others {
+ public:
+  Others() : below_(runtime().get(Domain::kObject)) {
+    Allocator over = below_;
+    over.context = &below_;
+    over.malloc = [](void* to, std::size_t size) { return of(to).malloc(of(to).context, size); };
+    over.free = [](void* to, void* at) { of(to).free(of(to).context, at); };
+    runtime().set(Domain::kObject, over);
+  }
+  Others(const Others&) = delete;
+  Others& operator=(const Others&) = delete;
+  ~Others() { runtime().set(Domain::kObject, below_); }
+
+ private:
+  static const Allocator& of(void* below) { return *static_cast<Allocator*>(below); }
+  Allocator below_;
+};
+
+TEST_P(ExactHooksOfThreads, StartAndStopMeanwhile) {
+  // GIVEN threads that go on while recordings come and go, some of which end under others' hooks
+  Threads threads(~std::uint64_t{0});
+  for (int i = 0; i < 40; ++i) {
+    Accountant books;
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kAtOnce, ExactScope::kPython, GetParam()).ok());
+    void* block = runtime().malloc(Domain::kObject, 400);
+    std::optional<Others> others;
+    if (i % 2 == 0) others.emplace();
+    // WHEN a recording ends THEN it is whole, has the block, and no more has ended than has begun
+    EXPECT_EQ(stop_exact(), Stopped::kWhole);
+    EXPECT_EQ(books.live[Domain::kObject], 400);
+    EXPECT_EQ(books.born[Domain::kObject], 400);
+    EXPECT_GE(books.live[Domain::kMemory], 0);
+    EXPECT_EQ(books.lost_blocks, 0);
+    runtime().free(Domain::kObject, block);
+  }
+  threads.stop();
+  threads.join();
+  threads.free_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Details, ExactHooksOfThreads, ::testing::Values(ExactDetail::kSums, ExactDetail::kEvents));
 
 }  // namespace
 }  // namespace plimsoll::alloc

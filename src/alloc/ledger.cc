@@ -47,12 +47,36 @@ void Ledger::add_large(Site& site, const void* at, std::size_t size) {
   bytes.born += static_cast<std::int64_t>(size);
 }
 
-void Ledger::ended_large(Site& site, Token token, const void* at, bool at_once) {
+std::size_t Ledger::take_large(const void* at) noexcept {
   const auto found = large_sizes_.find(reinterpret_cast<std::uintptr_t>(at));
-  if (found == large_sizes_.end()) return;
-  const std::uint64_t size = found->second;
-  count_end(site, token, at_once, size);
+  if (found == large_sizes_.end()) return kUnknown;
+  const std::size_t size = found->second;
   large_sizes_.erase(found);
+  return size;
+}
+
+std::size_t Ledger::lift(Token token, const void* at) noexcept {
+  const Site& site = sites_[token & (kMostSites - 1)];
+  return site.size == kManySizes ? take_large(at) : site.size;
+}
+
+void Ledger::moved(Token token, std::size_t size) {
+  Site& site = sites_[token & (kMostSites - 1)];
+  if (live_bytes_ > peak_bytes_) note_peak();
+  if (site.stamp != stamp_) touch(site);
+  if (site.size == kManySizes) return ended_large(site, token, size, false);
+  count_end(site, token, false, size);
+  live_bytes_ -= size;
+}
+
+void Ledger::put_back(Token token, const void* at, std::size_t size) {
+  const Site& site = sites_[token & (kMostSites - 1)];
+  if (site.size == kManySizes && size != kUnknown) large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
+}
+
+void Ledger::ended_large(Site& site, Token token, std::size_t size, bool at_once) {
+  if (size == kUnknown) return;
+  count_end(site, token, at_once, size);
   LargeBytes& bytes = large_bytes_[site.large];
   const auto signed_size = static_cast<std::int64_t>(size);
   bytes.live -= signed_size;

@@ -63,10 +63,13 @@ class Ledger final : public BlockBooks {
     const bool is_last = site.last == mark_of(at);
     const bool at_once = is_last && fate == Fate::kFreed;
     if (site.size == kManySizes) [[unlikely]]
-      return ended_large(site, token, at, at_once);
+      return ended_large(site, token, take_large(at), at_once);
     count_end(site, token, at_once, site.size);
     live_bytes_ -= site.size;
   }
+  std::size_t lift(Token token, const void* at) noexcept override;
+  void moved(Token token, std::size_t size) override;
+  void put_back(Token token, const void* at, std::size_t size) override;
   [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
 
@@ -82,6 +85,7 @@ class Ledger final : public BlockBooks {
   static constexpr std::uint32_t kMostSites = std::uint32_t{1} << kSiteBits;
 
   static constexpr std::uint16_t kManySizes = 0xffff;
+  static constexpr std::size_t kUnknown = ~std::size_t{0};
 
   // Counts of one site; one cache line.
   struct alignas(64) Site {
@@ -122,7 +126,9 @@ class Ledger final : public BlockBooks {
     peak_stamp_ = ++stamp_;
   }
   void add_large(Site& site, const void* at, std::size_t size);
-  void ended_large(Site& site, Token token, const void* at, bool at_once);
+  // The size of a large block, which is forgotten; kUnknown if there was no memory to note it.
+  std::size_t take_large(const void* at) noexcept;
+  void ended_large(Site& site, Token token, std::size_t size, bool at_once);
   // A block of the site is no more.
   void count_end(Site& site, Token token, bool at_once, std::uint64_t bytes) {
     if (token >> kSiteBits == epoch_) [[likely]] {

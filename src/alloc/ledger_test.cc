@@ -149,22 +149,48 @@ TEST_F(LedgerTest, DrawnProgramsAddUp) {
   }
 }
 
+TEST_F(LedgerTest, ABlockThatIsMovedLeavesItsAddressToOthers) {
+  // GIVEN large blocks that are about to be moved, and one that is given the address of the first meanwhile
+  const Block moved = allocate(1, 5000);
+  const Block stays = allocate(1, 6000);
+  const std::size_t size = ledger.lift(moved.token, moved.at);
+  const std::size_t other_size = ledger.lift(stays.token, stays.at);
+  const Block next{moved.at, ledger.allocated(2, Domain::kObject, moved.at, 700)};
+  // WHEN the first has been moved, the second has not THEN each is of its own size
+  ledger.moved(moved.token, size);
+  ledger.put_back(stays.token, stays.at, other_size);
+  EXPECT_EQ(ledger.facts_of(next.token, next.at).size, 700U);
+  EXPECT_EQ(ledger.facts_of(stays.token, stays.at).size, 6000U);
+  EXPECT_EQ(ledger.live_bytes(), 6700U);
+  free(next);
+  free(stays);
+  EXPECT_EQ(ledger.live_bytes(), 0U);
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kFreed, 1, 1}].second + sums[{Kind::kFreedAtOnce, 1, 1}].second), 11'000);
+}
+
 TEST(BlockMap, KnowsBlocksByTheirAddresses) {
   BlockMap map;
   ASSERT_TRUE(map.prepare().ok());
   const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
   EXPECT_TRUE(map.set(at(0x7f0000000010), 5));
   EXPECT_TRUE(map.set(at(0x10), 6));
-  EXPECT_FALSE(map.set(at(0x18), 7));                // no multiple of 16
+  EXPECT_TRUE(map.set(at(0x18), 7));                 // a small block right behind another
+  EXPECT_FALSE(map.set(at(0x1c), 7));                // no block's
   EXPECT_FALSE(map.set(at(0x1'0000'0000'0000), 7));  // beyond what a program has
   int seen = 0;
   map.for_each([&](const void*, BlockMap::Word) { ++seen; });
-  EXPECT_EQ(seen, 2);
+  EXPECT_EQ(seen, 3);
+  EXPECT_EQ(map.get(at(0x18)), 7U);
+  EXPECT_EQ(map.take(at(0x18)), 7U);
+  EXPECT_EQ(map.take(at(0x18)), 0U);
+  EXPECT_TRUE(map.set(at(0x28), 8));
   EXPECT_EQ(map.take(at(0x7f0000000010)), 5U);
   EXPECT_EQ(map.take(at(0x7f0000000010)), 0U);
   EXPECT_EQ(map.take(at(0x20)), 0U);
   map.clear();
   EXPECT_EQ(map.take(at(0x10)), 0U);
+  EXPECT_EQ(map.get(at(0x28)), 0U);
 }
 
 }  // namespace

@@ -170,19 +170,14 @@ PythonAllocators allocators;
 RecordingTaker taker;
 BooksTaker books_taker;
 
+// Without a GIL the threads of one interpreter are at once what interpreters can be.
 alloc::Interpreters interpreters_now() {
+  if (kIsFreeThreaded) return alloc::Interpreters::kAtOnce;
   return may_have_interpreters_at_once(&prepare_for_interpreter) ? alloc::Interpreters::kAtOnce
                                                                  : alloc::Interpreters::kInTurns;
 }
 
 }  // namespace
-
-Status can_record_exactly() {
-  if (!kIsFreeThreaded) return Ok{};
-  return Error{ErrorKind::kUnsupported,
-               "in free-threaded builds of Python allocations are sampled, not all recorded: --alloc (alloc_bytes) "
-               "instead of --alloc=exact (alloc_exact)"};
-}
 
 Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
                                  AllocationScope scope) {
@@ -195,7 +190,6 @@ Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uin
 }
 
 Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope, ExactAllocations what) {
-  PLIMSOLL_TRY(can_record_exactly());
   books_taker.begin(recorder, what);
   const bool is_native = scope == AllocationScope::kNative;
   const Status started = alloc::start_exact(

@@ -11,9 +11,6 @@
 
 namespace plimsoll::python {
 
-// kUnsupported in free-threaded builds: its books are kept under the GIL.
-Status can_record_exactly();
-
 // Whose allocations are recorded.
 enum class AllocationScope : std::uint8_t {
   kPython,  // PyObject_Malloc, PyMem_Malloc and PyMem_RawMalloc

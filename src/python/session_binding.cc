@@ -90,7 +90,6 @@ class Recording {
             const nb::object& known_task, bool sources, std::vector<std::pair<std::string, std::string>> meta,
             const std::string& process_name) {
     if (current_recording() != nullptr) raise(Error{ErrorKind::kUsage, "a recording is active already: stop it first"});
-    if (alloc_exact) check(can_record_exactly());
     capture::Interpreter interpreter = value_or_raise(find_interpreter());
     capture::SessionSettings settings;
     settings.tick.rate_hz = rate_hz;

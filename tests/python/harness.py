@@ -22,13 +22,11 @@ from functools import lru_cache
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import plimsoll
-import pytest
 
 TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 #: PYTHONMALLOC: what Python can allocate with.
 MALLOCS = ("mimalloc", "mimalloc_debug") if FREE_THREADED else ("pymalloc", "debug", "malloc")
-with_exact = pytest.mark.skipif(FREE_THREADED, reason="free-threaded builds cannot record all allocations, but samples")
 #: Nothing here takes nearly as long; a program that hangs must not hang the tests.
 DEADLINE = 240
 NO_STACK = 0xFFFFFFFF

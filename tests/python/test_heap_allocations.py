@@ -52,7 +52,6 @@ def snapshot_of(folder: pathlib.Path) -> plimsoll.heap.Heap:
     return plimsoll.heap.open(folder / "before.heap")
 
 
-@harness.with_exact
 def test_every_object_of_an_exact_recording_has_its_stack(tmp_path: pathlib.Path, take: Any) -> None:
     # GIVEN objects of before the recording, and those that it has seen come from two callers, some gone again
     early = Early()
@@ -91,7 +90,6 @@ def test_sampled_objects_have_their_stacks_and_no_others(tmp_path: pathlib.Path,
     assert heap.meta["allocations"] == "sampled"
 
 
-@harness.with_exact
 def test_an_address_that_is_used_again_has_the_later_stack(tmp_path: pathlib.Path, take: Any) -> None:
     # GIVEN objects in the places of others, which were allocated elsewhere
     with plimsoll.Profiler(tmp_path / "out.plim", alloc_exact=True):
@@ -107,7 +105,7 @@ def test_an_address_that_is_used_again_has_the_later_stack(tmp_path: pathlib.Pat
         assert [frame.function for frame in heap.find(id(each)).allocation_stack()][1] == "from_phone"
 
 
-@pytest.mark.parametrize("options", [pytest.param({"alloc_exact": True}, marks=harness.with_exact), {"alloc_bytes": 500}])
+@pytest.mark.parametrize("options", [{"alloc_exact": True}, {"alloc_bytes": 500}])
 def test_a_forked_snapshot_has_the_stacks_of_its_time(tmp_path: pathlib.Path, options: "dict[str, Any]") -> None:
     # GIVEN
     known = sum(sites(snapshot_of(tmp_path)).values())
@@ -135,7 +133,6 @@ def test_a_snapshot_without_a_recording_says_nothing_of_it(tmp_path: pathlib.Pat
     assert "allocations" not in heap.meta
 
 
-@harness.with_exact
 def test_shell_and_sql_and_devtools_tell_the_same(tmp_path: pathlib.Path) -> None:
     # GIVEN
     path = tmp_path / "a.heap"

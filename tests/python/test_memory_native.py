@@ -70,7 +70,6 @@ def test_large_blocks_are_certain(tmp_path: pathlib.Path, library: pathlib.Path)
     assert row.own.samples == 3
 
 
-@harness.with_exact
 def test_exact_books_are_exact(tmp_path: pathlib.Path, library: pathlib.Path) -> None:
     # GIVEN the same program, every allocation of which is recorded
     recorded = harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "2",
@@ -90,14 +89,13 @@ def objects():
 kept = objects()
 """)
     for options in (["--alloc=64K"], ["--alloc=64K", "--native-memory"], ["--alloc=exact"],
-                    ["--alloc=exact", "--native-memory"])[:2 if harness.FREE_THREADED else 4]:
+                    ["--alloc=exact", "--native-memory"]):
         profile = harness.record(tmp_path, path, options=options).profile
         # THEN a block is counted where it was asked for, and not once more below
         alive = profile.memory("live").of("objects").own.bytes
         assert alive == pytest.approx(10_000_000, rel=0.35 if "exact" not in options[0] else 0.001), options
 
 
-@harness.with_exact
 def test_modules_loaded_meanwhile(tmp_path: pathlib.Path, program: Write, library: pathlib.Path) -> None:
     # GIVEN a library that is loaded, used, unloaded and loaded again while the recording goes on
     path = program(f"""
@@ -124,7 +122,7 @@ def test_started_and_stopped_in_the_middle(library: pathlib.Path) -> None:
     native = ctypes.CDLL(str(library))
     assert native.keep(1000, 1000) == 1000
     ways: "list[dict[str, Any]]" = [{"alloc_bytes": 1024}, {"alloc_exact": True}]
-    for settings in ways[:1 if harness.FREE_THREADED else 2] * 2:
+    for settings in ways * 2:
         # WHEN they are freed in it, and blocks of it live on after it
         with plimsoll.Profiler(native_memory=True, **settings) as profiler:
             assert native.free_all() == 1000
@@ -159,7 +157,7 @@ done = True
 thread.join()
 print("{{}}")
 """)
-    for options in (["--alloc=4K"], ["--alloc=exact"])[:1 if harness.FREE_THREADED else 2]:
+    for options in (["--alloc=4K"], ["--alloc=exact"]):
         # THEN all of them end as they would
         recorded = harness.record(tmp_path, path, options=[*options, "--native-memory"])
         profile = recorded.profile
@@ -179,7 +177,7 @@ HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 
 
 @pytest.mark.skipif(not HAS_NUMPY, reason="NumPy is not installed")
-@pytest.mark.parametrize("how", ["--alloc=64K", pytest.param("--alloc=exact", marks=harness.with_exact)])
+@pytest.mark.parametrize("how", ["--alloc=64K", "--alloc=exact"])
 def test_arrays_belong_to_the_line_that_made_them(tmp_path: pathlib.Path, program: Write, how: str) -> None:
     # GIVEN arrays of known sizes, some kept, some freed, some grown in place
     path = program("""
@@ -213,7 +211,6 @@ passing()
         assert living == pytest.approx(alive, rel=0.02 if exact else 0.3, abs=20_000), function
 
 
-@harness.with_exact
 def test_the_allocators_of_a_view(tmp_path: pathlib.Path, library: pathlib.Path) -> None:
     # GIVEN a profile with memory of several allocators
     harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "1",
@@ -239,7 +236,7 @@ def test_the_allocators_of_a_view(tmp_path: pathlib.Path, library: pathlib.Path)
     assert refused.code == 2 and "malloc" in refused.err
 
 
-@pytest.mark.parametrize("how", ["--alloc=4K", pytest.param("--alloc=exact", marks=harness.with_exact)])
+@pytest.mark.parametrize("how", ["--alloc=4K", "--alloc=exact"])
 def test_memory_at_its_end(tmp_path: pathlib.Path, program: Write, how: str) -> None:
     # GIVEN a program that may have little memory, and asks for more
     path = program("""

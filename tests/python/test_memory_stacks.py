@@ -14,8 +14,7 @@ from native_programs import CALLS, CHAIN, built, known_frames
 
 Write = Callable[..., pathlib.Path]
 
-pytestmark = [pytest.mark.most_versions,
-              pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded builds cannot record C libraries' memory")]
+pytestmark = pytest.mark.most_versions
 
 BLOCKS, SIZE = 400, 16384
 #: As CALLS, where C takes memory at the end.
