@@ -198,7 +198,7 @@ Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope
   PLIMSOLL_TRY(can_record_exactly());
   books_taker.begin(recorder, what);
   const bool is_native = scope == AllocationScope::kNative;
-  const Status started = alloc::start_exact(
+  Status started = alloc::start_exact(
       books_taker, allocators, interpreters_now(), is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython,
       what == ExactAllocations::kEvents ? alloc::ExactDetail::kEvents : alloc::ExactDetail::kSums);
   if (!started.ok()) books_taker.end();
