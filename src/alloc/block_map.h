@@ -65,6 +65,7 @@ class BlockMap {
       const Word* leaf = tables_[number];
       if (leaf == nullptr) continue;
       for (std::size_t i = 0; i < kLeafWords; ++i)
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the place in the tables is the address
         if (leaf[i] != 0) visit(reinterpret_cast<const void*>((number << kLeafShift) + i * kStep), leaf[i]);
     }
     for (const auto& [at, word] : between_) visit(reinterpret_cast<const void*>(at), word);

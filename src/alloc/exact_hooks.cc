@@ -54,7 +54,7 @@ struct Exact {
 // As with sampling_hooks: in static memory, made at first use, never destroyed.
 union ExactStorage {
   constexpr ExactStorage() : nothing(0) {}
-  ~ExactStorage() {}
+  ~ExactStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
   char nothing;
   Exact exact;
 };
@@ -549,7 +549,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
   }
   install();
   if (scope == ExactScope::kPython) return Ok{};
-  const Status patched = patch_malloc<ExactBooks>();
+  Status patched = patch_malloc<ExactBooks>();
   exact->is_patched = patched.ok();
   if (!patched.ok()) take_out();
   return patched;

@@ -48,7 +48,7 @@ struct Native {
 // As with sampling_hooks: in static memory, made at first use, never destroyed.
 union NativeStorage {
   constexpr NativeStorage() : nothing(0) {}
-  ~NativeStorage() {}
+  ~NativeStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
   char nothing;
   Native native;
 };
@@ -338,7 +338,7 @@ Status start_native_sampling(SampleTaker& taker, AllocatorTable& table, std::uin
     Hooks<Domain::kObject>::install();
   }
   if (!scope.has_malloc) return Ok{};
-  const Status patched = patch_malloc<SampledBooks>();
+  Status patched = patch_malloc<SampledBooks>();
   native->is_patched = patched.ok();
   if (!patched.ok()) abandon_native_sampling();
   return patched;

@@ -64,6 +64,7 @@ class SampledBlocks {
   void for_each(Visit visit) const {
     for (std::size_t i = 0; i < touched_; ++i)
       if (slots_[i].is_used) visit(static_cast<void*>(region_ + i * kSlotBytes), slots_[i].block);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): they are found by their addresses
     for (const auto& [at, block] : large_) visit(reinterpret_cast<void*>(at), block);
   }
 

@@ -58,7 +58,7 @@ struct Hooks {
 // In static memory, but made at first use and never destroyed: the compiler knows the address, and nobody waits for it.
 union HooksStorage {
   constexpr HooksStorage() : nothing(0) {}
-  ~HooksStorage() {}
+  ~HooksStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
   char nothing;
   Hooks hooks;
 };
@@ -482,7 +482,7 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
   }
   // The calling thread begins with its next block; others do within kLookAgain bytes.
   countdown = {0, 0, 0, 0, countdown.random};
-  const Status installed = install_hooks();
+  Status installed = install_hooks();
   if (!installed.ok()) end_sampling();
   return installed;
 }

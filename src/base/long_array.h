@@ -17,7 +17,7 @@ namespace plimsoll {
 template <typename T>
 class MappingAllocator {
  public:
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): as allocators have it
   MappingAllocator() = default;
   template <typename U>
   explicit MappingAllocator(const MappingAllocator<U>&) {}

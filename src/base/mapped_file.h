@@ -5,16 +5,21 @@
 #include <string>
 #include <string_view>
 
+#include "base/regular_file.h"
 #include "base/result.h"
 
 namespace plimsoll {
 
 // The bytes of a regular file, mapped read-only for as long as the object lives. Movable, not copyable. A file that is
-// cut short while it is mapped ends the process (SIGBUS), as everywhere; one that grows shows its first bytes.
+// cut short while it is mapped ends the process (SIGBUS), as everywhere; one that grows shows its first bytes. So this
+// is for files that are too large to be read into memory, and that nobody writes any more; for others there is
+// FileBytes.
 class MappedFile {
  public:
   // Errors name the path: kPermission, or kBadInput for what is not there or not a regular file.
   static Result<MappedFile> open(const std::string& path);
+  // The same of a file that is open; `path` is for errors.
+  static Result<MappedFile> map(const RegularFile& file, const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

@@ -25,7 +25,7 @@ inline double uniform_random(std::uint64_t& state) {
 // Bytes up to and including the next sample point: at least 1. A block of n bytes that begins here holds the point with
 // chance_of_sample(n, mean_bytes).
 inline std::int64_t distance_to_sample(std::uint64_t& state, std::uint64_t mean_bytes) {
-  return static_cast<std::int64_t>(std::ceil(-std::log(uniform_random(state)) * static_cast<double>(mean_bytes)) + 0.5);
+  return static_cast<std::int64_t>(std::ceil(-std::log(uniform_random(state)) * static_cast<double>(mean_bytes)));
 }
 
 // Likewise in blocks of one size, the sampled one included: a geometric distance.

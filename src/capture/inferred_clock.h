@@ -30,7 +30,7 @@ class InferredClock {
     const std::uint32_t left = left_.load(std::memory_order_relaxed);
     const std::int64_t passed_ns = now_ns - now_ns_;
     const std::int64_t period_ns = period_ns_.load(std::memory_order_relaxed);
-    const std::int64_t tolerance_ns = period_ns / kTolerance + kHandling_ns;
+    const std::int64_t tolerance_ns = period_ns / kTolerance + kHandling;
     if (left == 0 || passed_ns < period_ns - tolerance_ns || passed_ns > period_ns + tolerance_ns) return std::nullopt;
     left_.store(left - 1, std::memory_order_relaxed);
     now_ns_ = now_ns;
@@ -51,8 +51,8 @@ class InferredClock {
 
  private:
   static constexpr std::uint32_t kTicksWithoutReading = 7;
-  static constexpr std::int64_t kTolerance = 32;       // a part of the period
-  static constexpr std::int64_t kHandling_ns = 2'000;  // by which a tick's way to its handler varies, at least
+  static constexpr std::int64_t kTolerance = 32;    // a part of the period
+  static constexpr std::int64_t kHandling = 2'000;  // ns, by which a tick's way to its handler varies, at least
 
   std::atomic<std::uint32_t> left_{0};
   std::atomic<std::int64_t> period_ns_{0};

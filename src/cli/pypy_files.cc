@@ -7,7 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "base/mapped_file.h"
+#include "base/file_bytes.h"
 #include "cli/run_report.h"
 #include "cli/source_text.h"
 #include "formats/input.h"
@@ -129,7 +129,7 @@ Status adopt(const std::string& plim, const CpuClock* clock, PyPyRun::Sources so
     profile.value().attachments.push_back({"jitlog", std::move(bytes.value().bytes)});
   }
   const std::string sections = pypy_log_path(plim);
-  if (const Result<MappedFile> file = MappedFile::open(sections);
+  if (const Result<FileBytes> file = FileBytes::read(sections);
       file.ok() && !formats::pypylog::add_sections(profile.value(), file.value().view()))
     profile.value().set_meta("pypylog", "left out: it does not tell the time");
   std::error_code none;

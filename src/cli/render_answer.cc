@@ -16,6 +16,8 @@ template <class... Calls>
 struct Overloaded : Calls... {
   using Calls::operator()...;
 };
+template <class... Calls>
+Overloaded(Calls...) -> Overloaded<Calls...>;  // clang 14 does not find it by itself
 
 std::string text_of(const sql::Value& value) {
   return std::visit(Overloaded{[](std::monostate) { return std::string{}; },

@@ -131,7 +131,7 @@ Result<TaskLayout> find_older_tasks(const M& memory, const Layout& layout, Addre
   constexpr unsigned kInThreadState = 13;  // from 3.13 on
   if (!found.ok() || layout.version.minor < kInThreadState) return found;
   // Behind the PyThreadState, whose size is published. It has grown within 3.13.
-  constexpr std::uint64_t kSizeOfThreadState = 19 * 8, kMost = 1U << 16U;
+  constexpr std::uint64_t kSizeOfThreadState = 152, kMost = 1U << 16U;
   std::uint64_t size = 0;
   if (!memory.load(offset_by(runtime, kSizeOfThreadState), size) || size > kMost || size % 8 != 0)
     return Error{ErrorKind::kUnsupported,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/file_bytes.h"
 #include "formats/foreign_readers.h"
 #include "formats/refusals.h"
 #include "profile/plim_format.h"
@@ -34,11 +35,26 @@ Result<profile::Profile> read_plain(std::string_view bytes) {
   return refusal(bytes).value_or(unknown_format());
 }
 
-Result<profile::Profile> read_mapped(const MappedFile& file) {
-  if (!is_gzip(file.view()))
-    if (const Reader* reader = reader_of(file.view()); reader != nullptr && reader->read_file != nullptr)
-      return reader->read_file(file);
-  return read_profile(file.view());
+// A file larger than this is not copied if its reader puts aside what it has read, as the copy would take more memory
+// than the profile.
+constexpr std::size_t kLargestCopy = std::size_t{256} << 20U;
+
+// An error in a file's bytes names the file.
+Result<profile::Profile> named(Result<profile::Profile> profile, const std::string& path) {
+  if (profile.ok()) return profile;
+  return Error{profile.error().kind, path + ": " + profile.error().message};
+}
+
+Result<profile::Profile> read_regular(const RegularFile& file, const std::string& path) {
+  if (file.size > kLargestCopy) {
+    const Result<MappedFile> mapped = MappedFile::map(file, path);
+    if (!mapped.ok()) return mapped.error();
+    if (const Reader* reader = reader_of(mapped.value().view()); reader != nullptr && reader->read_file != nullptr)
+      return named(reader->read_file(mapped.value()), path);
+  }
+  const Result<FileBytes> bytes = FileBytes::read(file, path);
+  if (!bytes.ok()) return bytes.error();
+  return named(read_profile(bytes.value().view()), path);
 }
 
 }  // namespace
@@ -67,7 +83,7 @@ Result<Gunzipped> unpacked(std::string bytes) {
 }
 
 Result<Gunzipped> read_unpacked_file(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
+  const Result<FileBytes> file = FileBytes::read(path);
   if (!file.ok()) return file.error();
   Result<Gunzipped> bytes = unpacked(std::string(file.value().view()));
   if (!bytes.ok()) return Error{bytes.error().kind, path + ": " + bytes.error().message};
@@ -75,11 +91,9 @@ Result<Gunzipped> read_unpacked_file(const std::string& path) {
 }
 
 Result<profile::Profile> read_profile_file(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
+  const Result<RegularFile> file = RegularFile::open(path);
   if (!file.ok()) return file.error();
-  Result<profile::Profile> profile = read_mapped(file.value());
-  if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};
-  return profile;
+  return read_regular(file.value(), path);
 }
 
 }  // namespace plimsoll::formats

@@ -1,16 +1,11 @@
 #include "heap/snapshot_reader.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "base/chunk.h"
-#include "base/unique_fd.h"
+#include "base/file_bytes.h"
 #include "base/varint.h"
 #include "heap/snapshot_format.h"
 
@@ -533,17 +528,10 @@ Result<Snapshot> read_snapshot(std::string_view bytes) {
 }
 
 Result<Snapshot> read_snapshot_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return system_error("cannot open " + path, errno);
-  struct stat facts {};
-  if (::fstat(fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
-  if (!S_ISREG(facts.st_mode)) return Error{ErrorKind::kBadInput, path + " is not a file"};
-  if (facts.st_size == 0) return Error{ErrorKind::kBadInput, path + " is empty"};
-  const auto size = static_cast<std::size_t>(facts.st_size);
-  void* bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (bytes == MAP_FAILED) return system_error("cannot read " + path, errno);
-  Result<Snapshot> snapshot = read_snapshot({static_cast<const char*>(bytes), size});
-  ::munmap(bytes, size);
+  const Result<FileBytes> file = FileBytes::read(path);
+  if (!file.ok()) return file.error();
+  if (file.value().view().empty()) return Error{ErrorKind::kBadInput, path + " is empty"};
+  Result<Snapshot> snapshot = read_snapshot(file.value().view());
   if (!snapshot.ok()) return Error{snapshot.error().kind, path + ": " + snapshot.error().message};
   return snapshot;
 }

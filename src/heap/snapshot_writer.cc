@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/chunk.h"
+#include "base/new_file.h"
 #include "base/varint.h"
 #include "heap/snapshot_format.h"
 
@@ -39,12 +40,9 @@ int write_all(int descriptor, std::string_view bytes) {
 
 Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
   SnapshotWriter writer;
-  writer.fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!writer.fd_.is_open()) {
-    if (errno == ELOOP)
-      return Error{ErrorKind::kPermission, "cannot write " + path + ": it is a symbolic link, which is not followed"};
-    return system_error("cannot write " + path, errno);
-  }
+  Result<UniqueFd> file = begin_new_file(path);
+  if (!file.ok()) return file.error();
+  writer.fd_ = file.take();
   // A file that was there before may have been open to others; a pipe or device is whose it is.
   struct stat facts {};
   if (::fstat(writer.fd_.get(), &facts) != 0) return system_error("cannot examine " + path, errno);

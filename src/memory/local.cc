@@ -83,6 +83,7 @@ std::atomic<std::uintptr_t> trap_handler{0};
 ucontext_t& faulted(ucontext_t& context) {
   if (static_cast<std::uintptr_t>(program_counter(context)) != trap_handler.load(std::memory_order_relaxed))
     return context;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument is a register
   return *reinterpret_cast<ucontext_t*>(third_argument(context));
 }
 

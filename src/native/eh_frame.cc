@@ -94,7 +94,7 @@ class Compiler {
     std::optional<CommonEntry> common;
     ByteCursor cursor(section_.bytes, offset);
     if (const std::optional<Entry> entry = next_entry(cursor); entry && entry->back == 0) common = read_common(*entry);
-    const std::optional<CommonEntry>& kept = commons_.emplace(offset, std::move(common)).first->second;
+    const std::optional<CommonEntry>& kept = commons_.emplace(offset, common).first->second;
     return kept ? &*kept : nullptr;
   }
 

@@ -116,9 +116,8 @@ bool step_plainly(const M& memory, const ModuleMap& modules, Cursor& at, std::sp
     *next = {Address{pc - back}, Address{}};
     if (cfa <= stack_pointer || cfa % kWord != 0)
       stop = UnwindStop::kStuck;
-    else if (step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer))
-      stop = UnwindStop::kUnreadable;
-    else if (!memory.load(Address{cfa - step.return_place()}, pc))
+    else if ((step.saved() != 0 && !memory.load(Address{cfa - step.saved()}, frame_pointer)) ||
+             !memory.load(Address{cfa - step.return_place()}, pc))
       stop = UnwindStop::kUnreadable;
     pc = without_signature(pc);
     if (stop != UnwindStop::kComplete) {

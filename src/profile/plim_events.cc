@@ -32,7 +32,7 @@ std::uint32_t rounded(std::uint64_t us) {
   if (us < 32) return static_cast<std::uint32_t>(us);
   const auto shift = static_cast<unsigned>(std::bit_width(us)) - 5U;
   const std::uint64_t up = (us + (std::uint64_t{1} << shift) - 1) >> shift;
-  return static_cast<std::uint32_t>(shift * 16 + up);
+  return static_cast<std::uint32_t>(std::uint64_t{shift} * 16 + up);
 }
 
 std::int64_t unrounded(std::uint32_t number) {

@@ -6,15 +6,14 @@
 
 #include <cerrno>
 
+#include "base/new_file.h"
+
 namespace plimsoll::profile {
 
 Result<PlimFile> PlimFile::create(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.is_open()) {
-    if (errno == ELOOP)
-      return Error{ErrorKind::kPermission, "cannot write " + path + ": it is a symbolic link, which is not followed"};
-    return system_error("cannot write " + path, errno);
-  }
+  Result<UniqueFd> opened = begin_new_file(path);
+  if (!opened.ok()) return opened.error();
+  UniqueFd fd = opened.take();
   // Out of the range that programs expect their own descriptors in.
   constexpr int kFirstDescriptor = 512;
   if (const int moved = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstDescriptor); moved >= 0) fd.reset(moved);

@@ -14,7 +14,7 @@ namespace plimsoll::profile {
 // full (a full disk), the file is cut back to the chunk before it.
 class PlimFile {
  public:
-  // Creates or empties the file at `path`; symbolic links are not followed.
+  // Begins the file at `path` anew, as begin_new_file does; symbolic links are not followed.
   static Result<PlimFile> create(const std::string& path);
 
   // Appends bytes. If the program has closed or reused our descriptor behind our back, the file is opened again; what

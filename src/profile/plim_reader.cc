@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/chunk.h"
-#include "base/mapped_file.h"
+#include "base/file_bytes.h"
 #include "base/varint.h"
 #include "profile/plim_allocations.h"
 #include "profile/plim_columns.h"
@@ -230,7 +230,7 @@ Result<Profile> read_plim(std::string_view bytes) {
 }
 
 Result<Profile> read_plim_file(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
+  const Result<FileBytes> file = FileBytes::read(path);
   if (!file.ok()) return file.error();
   Result<Profile> profile = read_plim(file.value().view());
   if (!profile.ok()) return Error{profile.error().kind, path + ": " + profile.error().message};

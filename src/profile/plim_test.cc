@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "base/varint.h"
 #include "profile/plim_reader.h"
@@ -430,6 +432,47 @@ TEST_F(PlimFiles, AreReadWithErrorsThatNameThem) {
     EXPECT_EQ(read.error().kind, ErrorKind::kBadInput);
     EXPECT_NE(read.error().message.find(path(name)), std::string::npos);
   }
+}
+
+TEST_F(PlimFiles, AreReadWhileSomebodyElseEmptiesAndFillsThem) {
+  // GIVEN a profile that another program copies to the same name again and again
+  Growing growing;
+  for (int round = 0; round < 2000; ++round) growing.add(round);
+  PlimEncoder encoder(1);
+  const std::string bytes = PlimEncoder::file_header() + encoder.encode(growing.profile);
+  const std::string name = path("a.plim");
+  ASSERT_GT(bytes.size(), 8192U) << "more than a page, so that pages of a mapping would go";
+  std::atomic<bool> is_over{false};
+  std::thread copier([&] {
+    while (!is_over) std::ofstream(name, std::ios::binary | std::ios::trunc) << bytes;
+  });
+  // WHEN it is read meanwhile THEN each reading has what is there, or an error says what was wrong, and nothing crashes
+  for (int reading = 0; reading < 500; ++reading) {
+    const Result<Profile> read = read_plim_file(name);
+    if (!read.ok()) {
+      EXPECT_EQ(read.error().kind, ErrorKind::kBadInput) << read.error().message;
+    }
+  }
+  is_over = true;
+  copier.join();
+  EXPECT_TRUE(read_plim_file(name).ok());
+}
+
+TEST_F(PlimFiles, StayWhatTheyAreToWhoReadsThemWhenARecordingBeginsThemAnew) {
+  // GIVEN a profile that somebody has opened
+  ASSERT_TRUE(write_plim_file({}, path("a.plim")).ok());
+  const UniqueFd reader(::open(path("a.plim").c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string before = text_of(path("a.plim"));
+  // WHEN a recording of the same name begins, and writes
+  auto file = PlimFile::create(path("a.plim"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(text_of(path("a.plim")), "");
+  ASSERT_TRUE(file.value().append("new").ok());
+  // THEN it has the name, and who had opened the old one has all of it
+  EXPECT_EQ(text_of(path("a.plim")), "new");
+  std::string kept(before.size() + 1, '\0');
+  EXPECT_EQ(::pread(reader.get(), kept.data(), kept.size(), 0), static_cast<ssize_t>(before.size()));
+  EXPECT_EQ(kept.substr(0, before.size()), before);
 }
 
 }  // namespace

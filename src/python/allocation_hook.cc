@@ -192,7 +192,7 @@ Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uin
 Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope scope, ExactAllocations what) {
   books_taker.begin(recorder, what);
   const bool is_native = scope == AllocationScope::kNative;
-  const Status started = alloc::start_exact(
+  Status started = alloc::start_exact(
       books_taker, allocators, interpreters_now(), is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython,
       what == ExactAllocations::kEvents ? alloc::ExactDetail::kEvents : alloc::ExactDetail::kSums);
   if (!started.ok()) books_taker.end();

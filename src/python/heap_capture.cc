@@ -163,7 +163,8 @@ class Capture {
     std::array<PyObject*, 16> ring{};
     std::size_t next = 0;
     found_.for_each([&](Address address) {
-      auto* object = reinterpret_cast<PyObject*>(raw(address));
+      auto* object =
+          reinterpret_cast<PyObject*>(raw(address));  // NOLINT(performance-no-int-to-ptr): a set of addresses
       __builtin_prefetch(reinterpret_cast<const char*>(object) - kCollectorHeader);
       if (PyObject* fetched = std::exchange(ring[next++ % ring.size()], object); fetched != nullptr) record(fetched);
     });

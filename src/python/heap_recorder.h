@@ -30,8 +30,7 @@ class Recorder {
   Recorder(TypePlans& plans, const heap::AddressSet& found, const std::vector<PyObject*>& hidden, Values values,
            const heap::Generations& generations, std::span<const heap::Pool> pools, std::uint64_t pool_bytes,
            HeapAllocations& allocations, heap::SnapshotWriter& writer)
-      : plans_(plans),
-        found_(found),
+      : found_(found),
         hidden_(hidden),
         values_(values),
         generations_(generations),
@@ -173,7 +172,6 @@ class Recorder {
     return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
   }
 
-  TypePlans& plans_;
   const heap::AddressSet& found_;
   const std::vector<PyObject*>& hidden_;
   Values values_;

@@ -150,14 +150,14 @@ TEST_F(NativeReaderTest, CopiesNoMoreOfAStackThanItWasToldTo) {
 
 #if defined(__x86_64__)
 TEST_F(NativeReaderTest, ReadsNothingWhereThereIsNoStack) {
-  // GIVEN a program whose stack pointer points nowhere
+  // GIVEN a program whose stack pointer points nowhere, and its frame pointer, by which some builds find the frame
   for (void (*body)() : {+[] {
                            rounds->fetch_add(1);
-                           asm volatile("mov $8, %rsp; 1: jmp 1b");
+                           asm volatile("mov $8, %rsp; mov $8, %rbp; 1: jmp 1b");
                          },
                          +[] {
                            rounds->fetch_add(1);
-                           asm volatile("mov $-64, %rsp; 1: jmp 1b");
+                           asm volatile("mov $-64, %rbp; mov $-64, %rsp; 1: jmp 1b");
                          }}) {
     const Child child(body);
     child.await_rounds(1);

@@ -1,0 +1,40 @@
+#include "base/new_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace plimsoll {
+namespace {
+
+// A new file in the place of the one at `path`; not open if that cannot be.
+UniqueFd put_in_place_of(const std::string& path) {
+  std::string temporary = path + ".XXXXXX";
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
+  if (!fd.is_open() || ::rename(temporary.c_str(), path.c_str()) == 0) return fd;
+  ::unlink(temporary.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<UniqueFd> begin_new_file(const std::string& path) {
+  // Opened also if it will be replaced: a file that may not be written is not replaced either.
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open() && errno == ELOOP)
+    return Error{ErrorKind::kPermission, "cannot write " + path + ": it is a symbolic link, which is not followed"};
+  if (!fd.is_open()) return system_error("cannot write " + path, errno);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
+  if (!S_ISREG(facts.st_mode) || facts.st_size == 0) return fd;
+  if (facts.st_uid == ::geteuid())
+    if (UniqueFd anew = put_in_place_of(path); anew.is_open()) return anew;
+  if (::ftruncate(fd.get(), 0) != 0) return system_error("cannot empty " + path, errno);
+  return fd;
+}
+
+}  // namespace plimsoll
