@@ -17,7 +17,7 @@ std::string environment(const char* name) {
 
 // Where debuginfod's client keeps what it has fetched.
 std::string cache_directory() {
-  if (const std::string own = environment("DEBUGINFOD_CACHE_PATH"); !own.empty()) return own;
+  if (std::string own = environment("DEBUGINFOD_CACHE_PATH"); !own.empty()) return own;
   const std::string caches = environment("XDG_CACHE_HOME");
   return (caches.empty() ? environment("HOME") + "/.cache" : caches) + "/debuginfod_client";
 }

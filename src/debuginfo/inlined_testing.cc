@@ -6,7 +6,7 @@
 
 namespace plimsoll::debuginfo {
 
-extern "C" const char plimsoll_marked_instruction;
+extern "C" const char plimsoll_marked_instruction;  // NOLINT(readability-identifier-naming): a label's name
 
 const std::uint32_t kLineInInnermost = __LINE__ + 3;
 [[gnu::always_inline]] static inline int innermost(int number) {

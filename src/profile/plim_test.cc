@@ -442,9 +442,11 @@ TEST_F(PlimFiles, AreReadWhileSomebodyElseEmptiesAndFillsThem) {
   const std::string bytes = PlimEncoder::file_header() + encoder.encode(growing.profile);
   const std::string name = path("a.plim");
   ASSERT_GT(bytes.size(), 8192U) << "more than a page, so that pages of a mapping would go";
+  const auto copy = [&] { std::ofstream(name, std::ios::binary | std::ios::trunc) << bytes; };
+  copy();
   std::atomic<bool> is_over{false};
   std::thread copier([&] {
-    while (!is_over) std::ofstream(name, std::ios::binary | std::ios::trunc) << bytes;
+    while (!is_over) copy();
   });
   // WHEN it is read meanwhile THEN each reading has what is there, or an error says what was wrong, and nothing crashes
   for (int reading = 0; reading < 500; ++reading) {
