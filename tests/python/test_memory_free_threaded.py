@@ -38,7 +38,7 @@ def hand_over():
     handed.extend([give() for _ in itertools.repeat(None, 2000)])
 def take_over():
     start.wait()
-    while len(handed) > 0 or any(thread.is_alive() for thread in threads[:-1]):
+    while any(thread.is_alive() for thread in threads[:-1]) or len(handed) > 0:  # in this order
         try:
             handed.pop()
         except IndexError:
