@@ -123,7 +123,7 @@ print(json.dumps([show(during), show(after), dict(after.drops)]))
     assert after[1] <= after[2] * 1.001
     assert after[3] < after[2] / 5 and after[4] >= 0.59
     assert after[5] == 500 and after[6] and after[7] is False and after[8] == ""
-    assert set(drops) <= {"end of thread"}
+    assert set(drops) <= {"end of thread", "entering Python", "handler re-entered"}  # see harness.drops
 
 
 def test_errors_of_use_are_clear(tmp_path: pathlib.Path) -> None:
