@@ -408,6 +408,7 @@ struct ExactBooks {
   static bool is_due(std::size_t) { return !is_inside && exact->taker.load(std::memory_order_relaxed) != nullptr; }
   static bool may_know(const void* at) { return at != nullptr && is_due(0); }
   static void note(Domain domain, void* at, std::size_t size) noexcept { book(domain, at, size); }
+  static void not_given(std::size_t) {}
   static Kept take(void* at, NativeEnd what) noexcept {
     if (what == NativeEnd::kMoved) return lift(at);
     book_end(at);

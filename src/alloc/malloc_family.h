@@ -34,6 +34,7 @@ inline constinit RealMalloc real{};
 // `Books` knows blocks:
 //   is_due(size)           cheap: whether note() is to be told of a block of this size
 //   note(domain, at, size) it was given out
+//   not_given(size)        it was not: there is no memory
 //   may_know(at)           cheap: whether take() may find something
 //   take(at, end) -> Kept  what is known of a block, forgotten: it is about to come to this end
 //   put_back(at, kept)     it lives on after all
@@ -112,7 +113,10 @@ struct MallocFamily {
   // The slow paths leave errno as the C library left it.
   [[gnu::noinline]] static void* noted(void* at, std::size_t size) {
     const int error = errno;
-    if (at != nullptr) Books::note(Domain::kMalloc, at, size);
+    if (at != nullptr)
+      Books::note(Domain::kMalloc, at, size);
+    else
+      Books::not_given(size);
     errno = error;
     return at;
   }
@@ -132,7 +136,7 @@ struct MallocFamily {
     const bool has_failed = moved == nullptr && size != 0;
     if (is_known && has_failed) Books::put_back(at, kept);
     if (is_known && !has_failed) Books::ended(kept);
-    if (is_due && moved != nullptr) Books::note(Domain::kMalloc, moved, size);
+    if (is_due) noted(moved, size);
     errno = error;
     return moved;
   }

@@ -167,10 +167,18 @@ Due look_at(NativeCountdown& count, std::size_t size) {
 struct SampledBooks {
   using Kept = std::optional<SampledBlock>;
 
+  // (Nobody is given more than PTRDIFF_MAX; whoever asks for it must not turn the count round.)
+  static constexpr std::size_t kMost = PTRDIFF_MAX;
   static bool is_due(NativeCountdown& count, std::size_t size) {
-    count.left -= static_cast<std::int64_t>(size);
+    count.left -= static_cast<std::int64_t>(size & kMost);
     return count.left <= 0;
   }
+  // Takes back what is_due() has counted, when that brought the countdown to its end. (What does not is little, and is
+  // counted whether it was given or not.)
+  static void not_given(NativeCountdown& count, std::size_t size) {
+    count.left += static_cast<std::int64_t>(size & kMost);
+  }
+  static void not_given(std::size_t size) { not_given(native_countdown, size); }
   static bool is_due(std::size_t size) { return is_due(native_countdown, size); }
   static bool may_know(const void* at) { return native->blocks.may_be_large(at); }
   static void note(Domain domain, void* at, std::size_t size) {
@@ -276,7 +284,10 @@ struct Hooks {
  private:
   [[gnu::noinline]] static void* noted(void* at, std::size_t size) {
     const int error = errno;
-    if (at != nullptr) SampledBooks::note(domain, at, size);
+    if (at != nullptr)
+      SampledBooks::note(domain, at, size);
+    else
+      SampledBooks::not_given(countdown_of(domain), size);
     errno = error;
     return at;
   }

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -100,6 +102,43 @@ TEST_F(NativeSampling, LargeBlocksAreCertain) {
   stop_native_sampling();
   EXPECT_EQ(counter.samples, 100U);
   EXPECT_EQ(counter.bytes, 100.0 * kMean);
+}
+
+// The samples of many small blocks, between which something is done that takes blocks of its own, or none.
+template <typename Between>
+double samples_of_small_blocks(Between between) {
+  constexpr std::uint64_t kMean = 20'000;
+  testing::CLibraryTable table;
+  Counter counter(kMean);
+  testing::require(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok(), "malloc is recorded");
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    between(i);
+    release(allocate(100));
+  }
+  stop_native_sampling();
+  return static_cast<double>(counter.samples);
+}
+
+TEST_F(NativeSampling, WhatNobodyIsGivenIsNotCounted) {
+  // GIVEN the samples of a program in which exceptions are thrown, which take memory
+  const double thrown = samples_of_small_blocks([](std::size_t) {
+    try {
+      throw std::bad_alloc();
+    } catch (const std::bad_alloc&) {
+    }
+  });
+  ASSERT_GT(thrown, 50);
+  // WHEN it asks for more than there is instead, which is answered by such an exception
+  constexpr std::array<std::size_t, 2> kFarTooMuch = {std::size_t{PTRDIFF_MAX} - 4096, SIZE_MAX - 4096};
+  const double asked = samples_of_small_blocks([&](std::size_t i) {
+    try {
+      release(allocate(kFarTooMuch[i % kFarTooMuch.size()]));
+      ADD_FAILURE() << "there is as much memory";
+    } catch (const std::bad_alloc&) {
+    }
+  });
+  // THEN there are as many samples
+  EXPECT_NEAR(asked, thrown, 6 * std::sqrt(2 * thrown));
 }
 
 TEST_F(NativeSampling, WhatAnAllocatorTakesFromTheOneBelowIsNotCountedTwice) {
