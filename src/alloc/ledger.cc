@@ -56,21 +56,19 @@ std::size_t Ledger::take_large(const void* at) noexcept {
 }
 
 std::size_t Ledger::lift(Token token, const void* at) noexcept {
-  const Site& site = sites_[token & (kMostSites - 1)];
+  const Site& site = sites_[number_of(token)];
   return site.size == kManySizes ? take_large(at) : site.size;
 }
 
 void Ledger::moved(Token token, std::size_t size) {
-  Site& site = sites_[token & (kMostSites - 1)];
-  if (live_bytes_ > peak_bytes_) note_peak();
-  if (site.stamp != stamp_) touch(site);
+  Site& site = about_to_end(token);
   if (site.size == kManySizes) return ended_large(site, token, size, false);
   count_end(site, token, false, size);
   live_bytes_ -= size;
 }
 
 void Ledger::put_back(Token token, const void* at, std::size_t size) {
-  const Site& site = sites_[token & (kMostSites - 1)];
+  const Site& site = sites_[number_of(token)];
   if (site.size == kManySizes && size != kUnknown) large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
 }
 
@@ -94,7 +92,7 @@ void Ledger::count_later_end(Token token, bool at_once, std::uint64_t bytes) {
 }
 
 BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
-  const Site& site = sites_[token & (kMostSites - 1)];
+  const Site& site = sites_[number_of(token)];
   Facts facts{site.stack, site.domain, static_cast<std::uint8_t>(token >> kSiteBits), site.size};
   if (site.size != kManySizes) return facts;
   facts.size = 0;
@@ -103,7 +101,7 @@ BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
   return facts;
 }
 
-std::uint32_t Ledger::stack_of(Token token) const { return sites_[token & (kMostSites - 1)].stack; }
+std::uint32_t Ledger::stack_of(Token token) const { return sites_[number_of(token)].stack; }
 
 Ledger::Sum Ledger::peak_of(const Site& site) const {
   const bool is_kept = site.stamp >= peak_stamp_;
@@ -153,7 +151,7 @@ std::vector<LedgerRow> Ledger::close_epoch() {
   changed_.clear();
   for (const auto& [key, sum] : freed_later_) {
     const auto token = static_cast<Token>(key >> 1U);
-    const Site& site = sites_[token & (kMostSites - 1)];
+    const Site& site = sites_[number_of(token)];
     const auto kind = (key & 1U) != 0 ? LedgerRow::Kind::kFreedAtOnce : LedgerRow::Kind::kFreed;
     rows.push_back(
         {kind, site.domain, static_cast<std::uint8_t>(token >> kSiteBits), site.stack, sum.blocks, sum.bytes});

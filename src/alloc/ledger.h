@@ -56,10 +56,7 @@ class Ledger final : public BlockBooks {
     return token_of(number, epoch_);
   }
   void ended(Token token, const void* at, Fate fate) override {
-    Site& site = sites_[token & (kMostSites - 1)];
-    if (live_bytes_ > peak_bytes_) note_peak();
-    if (site.stamp != stamp_) [[unlikely]]
-      touch(site);
+    Site& site = about_to_end(token);
     const bool is_last = site.last == mark_of(at);
     const bool at_once = is_last && fate == Fate::kFreed;
     if (site.size == kManySizes) [[unlikely]]
@@ -115,6 +112,7 @@ class Ledger final : public BlockBooks {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) >> 4U) | 1U;
   }
   static Token token_of(std::uint32_t site, std::uint8_t epoch) { return site | std::uint32_t{epoch} << kSiteBits; }
+  static std::uint32_t number_of(Token token) { return token & (kMostSites - 1); }
   // The number of the site, which may be new, or 0.
   std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
   void add_site(std::uint32_t stack, Domain domain, std::size_t size);
@@ -124,6 +122,14 @@ class Ledger final : public BlockBooks {
     peak_bytes_ = live_bytes_;
     peak_ns_ = clock_.load(std::memory_order_relaxed);
     peak_stamp_ = ++stamp_;
+  }
+  // The site of a block that is about to come to its end.
+  Site& about_to_end(Token token) {
+    if (live_bytes_ > peak_bytes_) note_peak();
+    Site& site = sites_[number_of(token)];
+    if (site.stamp != stamp_) [[unlikely]]
+      touch(site);
+    return site;
   }
   void add_large(Site& site, const void* at, std::size_t size);
   // The size of a large block, which is forgotten; kUnknown if there was no memory to note it.
