@@ -1,5 +1,5 @@
 // capture/own_thread_test.cc: what threads of ours get of the program's signals, and what they survive.
-#include "capture/own_thread.h"
+#include "os/own_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(OwnThread, SurvivesAGuardedLoadOfNothing) {
   ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
   Seen seen;
   pthread_t thread{};
-  ASSERT_EQ(start_own_thread(thread, "plimsoll-test", look_around, &seen), 0);
+  ASSERT_EQ(os::start_own_thread(thread, "plimsoll-test", look_around, &seen), 0);
   ::pthread_join(thread, nullptr);
   EXPECT_FALSE(seen.could_read);
   EXPECT_TRUE(seen.blocks_user_signals);

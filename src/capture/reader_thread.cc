@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "capture/own_thread.h"
 #include "memory/local.h"
+#include "os/own_thread.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -23,7 +23,7 @@ Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, c
   std::unique_ptr<ReaderThread> reader(new ReaderThread(sampler));
   if (duties.waits) reader->waits_.emplace(interpreter, sampler, ring, seen, max_depth);
   if (duties.running) reader->running_.emplace(interpreter, sampler, ring, seen, max_depth);
-  const int failed = start_own_thread(
+  const int failed = os::start_own_thread(
       reader->thread_, "plimsoll-reader",
       [](void* self) -> void* {
         static_cast<ReaderThread*>(self)->run();
@@ -51,7 +51,7 @@ void ReaderThread::abandon() {
 }
 
 void ReaderThread::run() {
-  become_own_thread();
+  os::become_own_thread();
   os::wake_on_time();
   tid_.store(static_cast<std::int32_t>(os::current_tid()));
   tid_.notify_all();

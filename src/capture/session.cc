@@ -9,8 +9,8 @@
 #include "base/inside.h"
 #include "capture/loop_calls.h"
 #include "capture/native_sample.h"
-#include "capture/own_thread.h"
 #include "memory/local.h"
+#include "os/own_thread.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
     static_cast<Session*>(self)->run();
     return nullptr;
   };
-  const int failed = start_own_thread(session->drain_thread_, "plimsoll", drain, session.get());
+  const int failed = os::start_own_thread(session->drain_thread_, "plimsoll", drain, session.get());
   if (failed != 0) return system_error("cannot start the drain thread", failed);
   session->drain_tid_.wait(0);
   std::array<Tid, 2> ours{Tid{session->drain_tid_.load()}};
@@ -121,7 +121,7 @@ Session::~Session() {
 }
 
 void Session::run() {
-  become_own_thread();
+  os::become_own_thread();
   drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
   drain_tid_.notify_all();
   std::int64_t interval = kShortestDrainInterval;

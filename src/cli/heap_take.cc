@@ -53,6 +53,7 @@ Status capture(Console& console, const HeapTake& take, const memory::Image& imag
   const Result<cpython::ObjectFields> fields = cpython::object_fields(layout.version);
   if (!fields.ok()) return fields.error();
   add_meta(writer, take, layout);
+  writer.write_beside();
   const heap::ImageView view(image, layout, fields.value());
   const Result<heap::ImageStatistics> taken = heap::capture_image(view, runtime, take.values, facts, writer);
   if (!taken.ok()) return taken.error();

@@ -194,6 +194,47 @@ TEST(Snapshot, WriteErrorsAreTold) {
   EXPECT_EQ(writer.value().finish().error().kind, ErrorKind::kSystem);
 }
 
+// Rows of several blocks, with names that turn up in the middle of them.
+void write_many(SnapshotWriter& writer) {
+  constexpr Node kObjects = 300'000;
+  const auto type = writer.add_type("app.Node");
+  for (Node i = 0; i < kObjects; ++i) {
+    writer.begin_node(type, 48 + i % 7, i % 3, Address{0x10000 + i * std::uint64_t{32}});
+    if (i % 10'000 == 0) writer.named_edge(kObjects - 1, writer.add_name("name " + std::to_string(i)));
+    if (i > 0) writer.edge(EdgeKind::kElement, i - 1);
+    if (i % 1000 == 0) writer.text("text " + std::to_string(i));
+    if (i % 5 == 0) writer.content_hash(i * std::uint64_t{0x9e3779b97f4a7c15});
+    if (i % 4 == 0) writer.generation(Generation::kOld);
+    writer.end_node();
+  }
+  writer.end_objects();
+}
+
+TEST(Snapshot, AThreadBesideWritesTheSameFile) {
+  // GIVEN the file that is written by who makes the rows
+  SnapshotWriter alone;
+  write_many(alone);
+  ASSERT_TRUE(alone.finish().ok());
+  ASSERT_TRUE(read_snapshot(alone.bytes()).value().complete);
+  // WHEN a thread beside writes it THEN it is the same
+  SnapshotWriter beside;
+  beside.write_beside();
+  write_many(beside);
+  ASSERT_TRUE(beside.finish().ok());
+  EXPECT_TRUE(beside.bytes() == alone.bytes());
+  EXPECT_EQ(beside.file_bytes(), alone.file_bytes());
+  // AND a file that is given up, or that cannot be written, ends as well
+  {
+    SnapshotWriter given_up;
+    given_up.write_beside();
+    write_many(given_up);
+  }
+  SnapshotWriter full = SnapshotWriter::create("/dev/full").take();
+  full.write_beside();
+  write_many(full);
+  EXPECT_EQ(full.finish().error().kind, ErrorKind::kSystem);
+}
+
 TEST(Snapshot, KeepsWhatIsKnownOfRowsAndOfMemory) {
   // GIVEN two objects, the second with a hash, of different generations; pools and regions
   SnapshotWriter writer;

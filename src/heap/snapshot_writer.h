@@ -1,18 +1,19 @@
 // heap/snapshot_writer.h: a snapshot goes to disk while it is taken; nothing of it stays in memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "heap/snapshot.h"
+#include "heap/snapshot_block.h"
+#include "heap/snapshot_file.h"
 
 namespace plimsoll::heap {
 
@@ -23,7 +24,10 @@ class SnapshotWriter {
   // Makes the file, readable for its owner only. A symbolic link is not followed.
   static Result<SnapshotWriter> create(const std::string& path);
   // Keeps the bytes instead, for tests.
-  SnapshotWriter() { begin_file(); }
+  SnapshotWriter() : SnapshotWriter(UniqueFd{}) {}
+  // From now on a thread of its own compresses and writes, so that the rows are made in less time. Not before a fork
+  // whose child goes on with this.
+  void write_beside() { file_->write_beside(); }
 
   // The number of a type, or of the name of an edge; the caller sees to it that each is added once.
   std::uint32_t add_type(std::string_view name);
@@ -59,75 +63,26 @@ class SnapshotWriter {
   [[nodiscard]] Node node_count() const { return node_; }
   [[nodiscard]] std::uint64_t edge_count() const { return edges_; }
   [[nodiscard]] std::uint64_t lost_edge_count() const { return lost_edges_; }
-  [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  [[nodiscard]] std::uint64_t file_bytes() const { return file_->size(); }
   // What was written, if there is no file.
-  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+  [[nodiscard]] const std::string& bytes() const { return file_->bytes(); }
 
  private:
-  // Those of a block of rows, in the order of the file.
-  enum Column { kTypes, kSizes, kRefcounts, kAddresses, kDegrees, kKinds, kTargets, kNames, kTexts, kColumnCount };
+  using Column = SnapshotBlock::Column;
+  explicit SnapshotWriter(UniqueFd fd);
 
-  void begin_file();
+  ColumnBytes& column(Column which) { return block_.columns[which]; }
   void put_edge(EdgeKind kind, Node target);
   void end_block();
-  void write_chunk(std::string_view raw);
-  void write(std::string_view bytes);
 
   std::string path_;
-  UniqueFd fd_;
-  int error_ = 0;  // errno of the first write that failed
-  std::string bytes_;
-  std::uint64_t file_bytes_ = 0;
-
-  std::string new_types_, new_names_, classes_, meta_, memory_, buffers_;
+  std::unique_ptr<SnapshotFile> file_;
+  SnapshotBlock block_;  // the rows since the last one that went to the file
+  std::string classes_, meta_, memory_;
   std::uint32_t types_ = 0, names_ = 0;
-  // Bytes that grow, quicker at small numbers than std::string: room for one is made before it is written.
-  class Bytes {
-   public:
-    void number(std::uint64_t value) {
-      char* at = room(kLongestVarint);
-      while (value >= 0x80U) {
-        *at++ = static_cast<char>(value | 0x80U);
-        value >>= 7U;
-      }
-      *at++ = static_cast<char>(value);
-      size_ = static_cast<std::size_t>(at - bytes_.data());
-    }
-    void byte(std::uint8_t value) {
-      *room(1) = static_cast<char>(value);
-      ++size_;
-    }
-    // 8 bytes, little endian.
-    void word(std::uint64_t value) {
-      char* at = room(sizeof value);
-      for (unsigned i = 0; i < sizeof value; ++i) at[i] = static_cast<char>(value >> (8 * i));
-      size_ += sizeof value;
-    }
-    void text(std::string_view text) {
-      number(text.size());
-      text.copy(room(text.size()), text.size());
-      size_ += text.size();
-    }
-    [[nodiscard]] std::string_view view() const { return {bytes_.data(), size_}; }
-    [[nodiscard]] std::size_t size() const { return size_; }
-    void clear() { size_ = 0; }
-
-   private:
-    static constexpr std::size_t kLongestVarint = 10;
-    char* room(std::size_t more) {
-      if (bytes_.size() - size_ < more) bytes_.resize(2 * bytes_.size() + more + 4096);
-      return bytes_.data() + size_;
-    }
-    std::vector<char> bytes_;
-    std::size_t size_ = 0;
-  };
-  std::array<Bytes, kColumnCount> columns_;
-  Bytes generations_, hashed_, hashes_, allocated_rows_, allocated_by_;
   Generation generation_ = Generation::kUnknown;  // of the row
-  bool has_generations_ = false;                  // a row has one
   std::size_t hashed_row_ = 0;                    // the row after the last one with a hash
   std::size_t allocated_row_ = 0;                 // the row after the last one with a stack
-  std::size_t rows_ = 0;                          // in the columns
   std::size_t text_row_ = 0;                      // the row after the last one with a text
   std::uint64_t address_ = 0;                     // of the row before
   Node buffer_owner_ = 0;                         // of the last buffer

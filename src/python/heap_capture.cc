@@ -239,6 +239,8 @@ class Preparation {
     return std::unique_ptr<Preparation>(new Preparation(writer.take(), std::move(options)));
   }
 
+  // For a program that waits for the snapshot.
+  void write_beside() { writer_.write_beside(); }
   // Around a fork, in the parent.
   void hold_allocations() { capture_->allocations().hold(); }
   void release_allocations() { capture_->allocations().release(); }
@@ -311,6 +313,7 @@ class Preparation {
 Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options, std::vector<Asked>& asked) {
   const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
   if (!preparation.ok()) return preparation.error();
+  preparation.value()->write_beside();
   std::optional<Result<CaptureStatistics>> taken;
   run_alone([&] { taken = preparation.value()->take(); });
   if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};

@@ -1,4 +1,4 @@
-// capture/own_thread.h: threads of the profiler in the process of the program.
+// os/own_thread.h: threads of the profiler in the process of the program.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 #include "base/inside.h"
 
-namespace plimsoll::capture {
+namespace plimsoll::os {
 
 // Starts a thread that blocks all signals but those of its own faults, so that no signal of the program is ever
 // delivered to it. (A blocked fault is no fault that waits: the kernel kills the process, and a guarded load may always
@@ -28,4 +28,4 @@ inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(v
 // For the beginning of such a thread: what it allocates is not the program's.
 inline void become_own_thread() { is_inside = true; }
 
-}  // namespace plimsoll::capture
+}  // namespace plimsoll::os
