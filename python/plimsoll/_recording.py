@@ -158,8 +158,9 @@ def _stop_at_exit() -> None:
 def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
+    _wrap_exec(now)
     _mark_collections(now)
-    if now.options.native_memory or (now.options.native and now.options.has_all_allocations):
+    if now.options.alloc_bytes or now.options.has_all_allocations:
         _wrap_loading(now)
     if now.options.tasks:
         from plimsoll import _tasks
@@ -179,7 +180,6 @@ def _install_once() -> None:
     atexit.register(_stop_at_exit)
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
                         after_in_child=_after_fork_in_child)
-    _core.install_exec_hook()
     _wrap_exit()
 
 
@@ -205,20 +205,38 @@ def _wrap_thread_starts(now: _Active) -> None:
 
     for module, name in ((_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
                          (threading, "_start_new_thread"), (threading, "_start_joinable_thread")):
-        original = getattr(module, name, None)
-        if original is None:
-            continue
-        setattr(module, name, _core.ThreadStarter(original))
-        now.undo.append(_putting_back(module, name, original))
+        _wrap(now, module, name, _core.ThreadStarter)
+
+
+def _wrap_exec(now: _Active) -> None:
+    """Before the process becomes another program, what is recorded goes to the file.
+
+    Not by an audit hook: with one, each id() and each sys._getframe() is an event, and copy.deepcopy took a sixth longer.
+    """
+    import posix
+
+    for module in (os, posix):
+        for name in ("execv", "execve"):
+            _wrap(now, module, name, _core.ExecCaller)
 
 
 def _wrap_loading(now: _Active) -> None:
-    """Extension modules are looked at when they are loaded: malloc is recorded in them, and their code is known."""
+    """Modules and libraries are looked at when they are loaded: malloc is recorded in them, their code is known, and
+    some of them make interpreters that allocate at the same time."""
     import _imp
 
-    original = _imp.create_dynamic
-    _imp.create_dynamic = _core.ModuleLoader(original)
-    now.undo.append(_putting_back(_imp, "create_dynamic", original))
+    for name in ("create_dynamic", "create_builtin"):
+        _wrap(now, _imp, name, _core.Loader)
+    for loaded, name in (("_ctypes", "dlopen"), ("ctypes", "_dlopen")):  # else when _ctypes is loaded
+        _wrap(now, sys.modules.get(loaded), name, _core.Loader)
+
+
+def _wrap(now: _Active, module: Any, name: str, standin: Callable[[Any], Any]) -> None:
+    original = getattr(module, name, None)
+    if original is None:
+        return
+    setattr(module, name, standin(original))
+    now.undo.append(_putting_back(module, name, original))
 
 
 def _putting_back(module: Any, name: str, original: Any) -> Callable[[], None]:

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <utility>
 
 #include "python/compat.h"
 
@@ -15,7 +13,6 @@ constexpr const char* kMaker = "_interpreters";
 constexpr std::array<const char*, 4> kModules{kMaker, "_xxsubinterpreters", "_testcapi", "_testinternalcapi"};
 
 Status (*prepare_for_next)() = nullptr;
-bool is_importing = false;  // by us
 
 // _interpreters.create, whose own function is `original`.
 PyObject* make_interpreter(PyObject* original, PyObject* args, PyObject* kwargs) {
@@ -34,9 +31,7 @@ bool is_ours(PyObject* function) {
 // False if there is such a module and its function may be called past ours.
 bool guard(PyObject* modules) {
   if (PY_VERSION_HEX < 0x030D0000) return PyDict_GetItemString(modules, kMaker) == nullptr;
-  const bool was_importing = std::exchange(is_importing, true);
   PyObject* module = PyImport_ImportModule(kMaker);
-  is_importing = was_importing;
   PyObject* create = module != nullptr ? PyObject_GetAttrString(module, "create") : nullptr;
   if (create == nullptr) PyErr_Clear();
   bool is_guarded = module == nullptr || (create != nullptr && is_ours(create));
@@ -69,16 +64,8 @@ bool may_have_interpreters_at_once(Status (*prepare)()) {
   return may_be_made || !guard(modules);
 }
 
-// There is an event for the making of one, but not in all versions (3.14 has let go of its thread state by then): so it
-// is the modules that can.
-bool announces_interpreters(const char* event, PyObject* args) {
-  if (!kInterpretersHaveOwnGils || is_importing) return false;
-  if (std::strcmp(event, "cpython.PyInterpreterState_New") == 0) return true;
-  if (std::strcmp(event, "import") != 0 || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) == 0) return false;
-  PyObject* name = PyTuple_GET_ITEM(args, 0);
-  return PyUnicode_Check(name) && std::any_of(kModules.begin(), kModules.end(), [&](const char* module) {
-           return PyUnicode_CompareWithASCIIString(name, module) == 0;
-         });
+bool makes_interpreters(std::string_view module) {
+  return kInterpretersHaveOwnGils && std::find(kModules.begin(), kModules.end(), module) != kModules.end();
 }
 
 }  // namespace plimsoll::python

@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <string_view>
+
 #include "base/result.h"
 
 namespace plimsoll::python {
@@ -16,7 +18,7 @@ namespace plimsoll::python {
 // and of other modules that make interpreters, to be imported is taken for the making of one.
 bool may_have_interpreters_at_once(Status (*prepare)());
 
-// Whether an audit event says that such an interpreter may be made from now on. Needs the GIL.
-bool announces_interpreters(const char* event, PyObject* args);
+// Whether such interpreters may be made once a module of this name is loaded.
+bool makes_interpreters(std::string_view module);
 
 }  // namespace plimsoll::python

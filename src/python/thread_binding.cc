@@ -100,21 +100,30 @@ nb::object thread_body(PyObject* body) {
   return nb::steal(reinterpret_cast<PyObject*>(self));
 }
 
-// Stands for _thread.start_new_thread or its like; native, so that it leaves no frame in a traceback either.
-class ThreadStarter {
+// Stands for a function of the program's, which it calls; native, so that it leaves no frame in a traceback. It is
+// equal to that function: `os.execve in os.supports_fd`.
+class Standin {
  public:
-  explicit ThreadStarter(nb::object start_thread) : start_thread_(std::move(start_thread)) {}
+  explicit Standin(nb::object original) : original_(std::move(original)) {}
 
+  [[nodiscard]] std::string repr() const { return nb::repr(original_).c_str(); }
+  [[nodiscard]] bool equals(const nb::object& other) const { return original_.equal(other); }
+  [[nodiscard]] Py_hash_t hash() const { return nb::hash(original_); }
+
+ protected:
+  nb::object original_;
+};
+
+// For _thread.start_new_thread or its like.
+class ThreadStarter : public Standin {
+ public:
+  using Standin::Standin;
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (args.empty() || !PyCallable_Check(args[0].ptr())) return start_thread_(*args, **kwargs);
+    if (args.empty() || !PyCallable_Check(args[0].ptr())) return original_(*args, **kwargs);
     nb::list wrapped(args);
     wrapped[0] = thread_body(args[0].ptr());
-    return start_thread_(*nb::tuple(wrapped), **kwargs);
+    return original_(*nb::tuple(wrapped), **kwargs);
   }
-  [[nodiscard]] std::string repr() const { return nb::repr(start_thread_).c_str(); }
-
- private:
-  nb::object start_thread_;
 };
 
 // A gc callback: leaves a marker for each garbage collection.
@@ -148,39 +157,48 @@ void look_at_loaded() {
   Py_END_ALLOW_THREADS;
 }
 
-// What loads an extension module (_imp.create_dynamic), and then looks at what came with it. Without a Python frame of
-// its own, as ThreadStarter.
-class ModuleLoader {
+// For what loads code, _imp.create_dynamic, _imp.create_builtin and _ctypes.dlopen: looks at what has come.
+class Loader : public Standin {
  public:
-  explicit ModuleLoader(nb::object load) : load_(std::move(load)) {}
-
+  using Standin::Standin;
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    nb::object module = load_(*args, **kwargs);
+    const std::string name = args.empty() ? std::string{} : name_of_module(args[0]);
+    if (makes_interpreters(name)) check(prepare_for_interpreter());
+    nb::object loaded = original_(*args, **kwargs);
     look_at_loaded();
-    return module;
+    if (name == "_ctypes") loaded.attr("dlopen") = Loader(loaded.attr("dlopen"));
+    return loaded;
   }
-  [[nodiscard]] std::string repr() const { return nb::repr(load_).c_str(); }
 
  private:
-  nb::object load_;
+  // If it is a module's spec.
+  static std::string name_of_module(nb::handle spec) {
+    const nb::object name = nb::getattr(spec, "name", nb::none());
+    return nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : std::string{};
+  }
 };
 
-// Python's audit events come as C calls before the thing happens. Three are ours; the rest cost a comparison or two.
-int on_audit(const char* event, PyObject* args, void*) {
-  if (announces_interpreters(event, args)) {
-    const Status prepared = prepare_for_interpreter();
-    if (!prepared.ok()) PyErr_SetString(PyExc_RuntimeError, prepared.error().message.c_str());
-    return prepared.ok() ? 0 : -1;
+// For os.execv and os.execve: what is recorded so far is written before the process becomes another program.
+class ExecCaller : public Standin {
+ public:
+  using Standin::Standin;
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    if (capture::Session* session = current_recording()) {
+      close_allocation_epoch();
+      session->prepare_exec();
+    }
+    return original_(*args, **kwargs);
   }
-  // A function of a library is looked up before it can be called.
-  constexpr std::string_view kLookUp = "ctypes.dlsym";  // and ctypes.dlsym/handle
-  if (std::strncmp(event, kLookUp.data(), kLookUp.size()) == 0) look_at_loaded();
-  if (std::strcmp(event, "os.exec") != 0) return 0;
-  capture::Session* session = current_recording();
-  if (session == nullptr) return 0;
-  close_allocation_epoch();
-  session->prepare_exec();
-  return 0;
+};
+
+template <typename T>
+void bind_standin(nb::module_& module, const char* name, const char* what) {
+  nb::class_<T>(module, name, what)
+      .def(nb::init<nb::object>())
+      .def("__call__", &T::call)
+      .def("__repr__", [](const T& self) { return self.repr(); })
+      .def("__eq__", [](const T& self, const nb::object& other) { return self.equals(other); })
+      .def("__hash__", [](const T& self) { return self.hash(); });
 }
 
 }  // namespace
@@ -189,20 +207,12 @@ capture::Session* current_recording() { return recording.load(std::memory_order_
 void set_current_recording(capture::Session* session) { recording.store(session, std::memory_order_release); }
 
 void bind_threads(nb::module_& module) {
-  nb::class_<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.")
-      .def(nb::init<nb::object>())
-      .def("__call__", &ThreadStarter::call)
-      .def("__repr__", &ThreadStarter::repr);
-  nb::class_<ModuleLoader>(module, "ModuleLoader", "Loads extension modules whose allocations are recorded.")
-      .def(nb::init<nb::object>())
-      .def("__call__", &ModuleLoader::call)
-      .def("__repr__", &ModuleLoader::repr);
+  bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
+  bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
+  bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())
       .def("__call__", &CollectionMarker::call);
-  module.def("install_exec_hook", [] {
-    if (PySys_AddAuditHook(&on_audit, nullptr) != 0) throw nb::python_error();
-  });
 }
 
 }  // namespace plimsoll::python

@@ -142,6 +142,26 @@ after()
     assert seconds_in(recorded.profile, "after") > 0.5  # the caller was silenced for a second at most
 
 
+@pytest.mark.most_versions
+@pytest.mark.parametrize("options", [[], ["--alloc=64K", "--native-memory"], ["--alloc=exact"]])
+def test_what_stands_for_the_program_s_functions_passes_for_these(tmp_path: pathlib.Path, program: Write,
+                                                                  options: "list[str]") -> None:
+    # GIVEN a program that asks what its functions are, and whether what it does is audited: without hooks, up to 3.13,
+    # nobody looks at an event
+    script = program("""
+import json, os, posix, sys
+try:
+    sys.audit(5)
+    is_audited = False
+except TypeError:
+    is_audited = sys.version_info < (3, 14)
+print(json.dumps([os.execve in os.supports_fd, os.execv == posix.execv, repr(os.execv), is_audited]))
+""")
+    # THEN all is as without a recording
+    recorded = harness.record(tmp_path, script, options=options)
+    assert recorded.truth == [True, True, "<built-in function execv>", False]
+
+
 @pytest.mark.any_version
 def test_exec_in_a_storm_of_ticks_never_dies_of_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that execs itself many times while it is ticked 20,000 times a second
