@@ -211,7 +211,7 @@ def _wrap_thread_starts(now: _Active) -> None:
 def _wrap_exec(now: _Active) -> None:
     """Before the process becomes another program, what is recorded goes to the file.
 
-    Not by an audit hook: with one, each id() and each sys._getframe() is an event, and copy.deepcopy took a sixth longer.
+    Not by an audit hook: with one, each id() and each sys._getframe() is an event; copy.deepcopy took a sixth longer.
     """
     import posix
 
