@@ -1,5 +1,7 @@
 #include "heap/address_set.h"
 
+#include <utility>
+
 namespace plimsoll::heap {
 
 AddressSet::Chunk* AddressSet::make_chunk(std::uint64_t address) {
@@ -9,6 +11,16 @@ AddressSet::Chunk* AddressSet::make_chunk(std::uint64_t address) {
   chunk = std::make_unique<Chunk>();
   chunk->start = address >> kChunkBits << kChunkBits;
   return chunk.get();
+}
+
+bool AddressSet::take_put_aside(std::vector<Address>& out) {
+  if (have_aside_.empty()) return false;
+  Chunk& chunk = *have_aside_.back();
+  have_aside_.pop_back();
+  const std::unique_ptr<Bits> bits = std::move(chunk.aside);
+  const auto append = [&](Address address) { out.push_back(address); };
+  visit_chunk(chunk, *bits, append);
+  return true;
 }
 
 void AddressSet::seal() {

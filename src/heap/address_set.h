@@ -56,6 +56,16 @@ class AddressSet {
     return chunk != nullptr && is_set(chunk->marks, granule_of(raw(address)));
   }
 
+  // Some of the addresses for later.
+  void put_aside(Address address) {
+    Chunk* chunk = find(raw(address));
+    if (chunk == nullptr) return;
+    if (!chunk->aside) have_aside_.push_back(chunk);
+    set(chunk->aside, granule_of(raw(address)));
+  }
+  // Appends those of one chunk, which are at most 65,536 and are not aside any more. False if there are none.
+  bool take_put_aside(std::vector<Address>& out);
+
   // Makes the ranks; nothing can be inserted or erased after.
   void seal();
   // kNoNode if the address is not in the set.
@@ -77,7 +87,7 @@ class AddressSet {
     for (const auto& branch : branches_) {
       if (!branch) continue;
       for (const auto& chunk : *branch)
-        if (chunk) visit_chunk(*chunk, visit);
+        if (chunk) visit_chunk(*chunk, chunk->bits, visit);
     }
   }
 
@@ -93,6 +103,7 @@ class AddressSet {
     Node first_rank = 0;
     std::unique_ptr<Bits> upper_half;  // of the objects that begin 8 bytes into their 16; few do
     std::unique_ptr<Bits> marks;
+    std::unique_ptr<Bits> aside;
     Bits bits{};
     std::array<std::uint16_t, kGranules / 64> before{};  // objects in the chunk before the word
   };
@@ -128,16 +139,18 @@ class AddressSet {
   }
   Chunk* make_chunk(std::uint64_t address);
 
+  // visit(Address) for those of the chunk's addresses whose bits are set.
   template <typename Visit>
-  static void visit_chunk(const Chunk& chunk, Visit& visit) {
-    for (std::size_t word = 0; word < chunk.bits.size(); ++word)
-      for (std::uint64_t rest = chunk.bits[word]; rest != 0; rest &= rest - 1) {
+  static void visit_chunk(const Chunk& chunk, const Bits& bits, Visit& visit) {
+    for (std::size_t word = 0; word < bits.size(); ++word)
+      for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
         const std::size_t granule = word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
         visit(Address{chunk.start + granule * 16 + (is_set(chunk.upper_half, granule) ? 8 : 0)});
       }
   }
 
   std::array<std::unique_ptr<Branch>, std::size_t{1} << (kAddressBits - kChunkBits - kBranchBits)> branches_;
+  std::vector<Chunk*> have_aside_;
   std::size_t size_ = 0;
 };
 

@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "heap/open_objects.h"
+
 namespace plimsoll::heap {
 namespace {
 
@@ -43,6 +45,32 @@ TEST(AddressSet, MarksBelongToAddresses) {
   EXPECT_FALSE(set.is_marked(Address{0x1000}));
   EXPECT_TRUE(set.is_marked(Address{0x1010}));
   EXPECT_FALSE(set.is_marked(Address{0x900000}));
+}
+
+TEST(OpenObjects, ComeBackEachOnce) {
+  // GIVEN more objects than there is room for, in several places, some 8 bytes off the rest, and more with each that
+  // is looked at
+  AddressSet found;
+  OpenObjects open(found);
+  std::set<Address> expected;
+  const auto add = [&](std::uint64_t number) {
+    const Address object{0x10000 + number * 32 + (number % 7 == 0 ? 8 : 0) + (number % 3 << 32U)};
+    if (!found.insert(object)) return;
+    expected.insert(object);
+    open.push(object);
+  };
+  constexpr std::uint64_t kFirst = 200'000, kLast = 300'000;
+  for (std::uint64_t i = 0; i < kFirst; ++i) add(i);
+  // WHEN all are taken THEN each came once
+  std::set<Address> taken;
+  std::uint64_t next = kFirst;
+  for (Address object{}; open.pop(object);) {
+    EXPECT_TRUE(taken.insert(object).second);
+    if (next < kLast) add(next++);
+    if (next < kLast) add(next++);
+  }
+  EXPECT_EQ(taken.size(), kLast);
+  EXPECT_EQ(taken, expected);
 }
 
 TEST(AddressSet, ForgetsWhatIsErased) {

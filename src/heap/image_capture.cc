@@ -10,6 +10,7 @@
 #include "heap/content_hash.h"
 #include "heap/generations.h"
 #include "heap/image_edges.h"
+#include "heap/open_objects.h"
 #include "heap/pools.h"
 
 namespace plimsoll::heap {
@@ -21,21 +22,18 @@ namespace flag = cpython::type_flag;
 class Finder {
  public:
   Finder(const ImageView& view, ImageTypes& types, const KeptDicts& kept, AddressSet& found)
-      : types_(types), found_(found), edges_(view, kept, *this) {}
+      : types_(types), found_(found), edges_(view, kept, *this), open_(found) {}
 
   void add(Address object) {
     if (is_null(object) || found_.contains(object) || types_.of_object(object) == nullptr) return;
-    if (found_.insert(object)) open_.push_back(object);
+    if (found_.insert(object)) open_.push(object);
   }
   // Follows all edges from what was added.
   void run() {
     do {
       for (; next_type_ < types_.all().size(); ++next_type_) add(types_.all()[next_type_].address);
-      while (!open_.empty()) {
-        const Address object = open_.back();
-        open_.pop_back();
+      for (Address object{}; open_.pop(object);)
         if (const ImageType* type = types_.of_object(object); type != nullptr) edges_.visit(object, *type);
-      }
     } while (next_type_ < types_.all().size());
   }
 
@@ -59,7 +57,7 @@ class Finder {
   ImageTypes& types_;
   AddressSet& found_;
   ImageEdges<Finder> edges_;
-  std::vector<Address> open_;
+  OpenObjects open_;
   std::size_t next_type_ = 0;
 };
 

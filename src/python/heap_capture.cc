@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "heap/address_set.h"
+#include "heap/open_objects.h"
 #include "heap/pools.h"
 #include "heap/snapshot_writer.h"
 #include "memory/local.h"
@@ -41,25 +42,22 @@ class Finder {
   static constexpr bool kTellsNames = false;
 
   Finder(TypePlans& plans, AddressSet& found, const AddressSet* known = nullptr)
-      : plans_(plans), found_(found), known_(known), edges_(plans, *this) {}
+      : plans_(plans), found_(found), known_(known), edges_(plans, *this), open_(found) {}
 
   void add(PyObject* object) {
     if (object == nullptr || (known_ != nullptr && known_->contains(address_of(object)))) return;
     if (!found_.insert(address_of(object))) return;
     __builtin_prefetch(object);
-    open_.push_back(object);
+    open_.push(address_of(object));
   }
   // Follows the edges of an object that is not itself to be found.
-  void follow(PyObject* object) { open_.push_back(object); }
+  void follow(PyObject* object) { visit(object); }
   // Follows all edges from what was added.
   void run() {
     do {
       for (; types_ < plans_.all().size(); ++types_) add(reinterpret_cast<PyObject*>(plans_.all()[types_].type));
-      while (!open_.empty()) {
-        PyObject* object = open_.back();
-        open_.pop_back();
-        edges_.visit(object, plans_.of(Py_TYPE(object)));
-      }
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): a set of addresses
+      for (Address object{}; open_.pop(object);) visit(reinterpret_cast<PyObject*>(raw(object)));
     } while (types_ < plans_.all().size());
   }
 
@@ -77,11 +75,13 @@ class Finder {
   static bool has_names(PyObject*) { return false; }
 
  private:
+  void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
+
   TypePlans& plans_;
   AddressSet& found_;
   const AddressSet* known_;
   ObjectEdges<Finder> edges_;
-  std::vector<PyObject*> open_;
+  heap::OpenObjects open_;
   std::size_t types_ = 0;
 };
 
