@@ -13,11 +13,38 @@ constexpr std::size_t kChunkHeaderSize = 16;
 constexpr std::uint32_t kStoredRaw = 0;
 constexpr std::uint32_t kStoredZstd = 1;
 
-std::uint32_t crc32_of(std::string_view a, std::string_view b) {
+std::uint32_t crc32_of(std::string_view head, std::span<const std::string_view> stored) {
   uLong crc = ::crc32(0, nullptr, 0);
-  for (const std::string_view part : {a, b})
-    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(part.data()), static_cast<uInt>(part.size()));
+  const auto add = [&](std::string_view part) {  // (of no bytes at all, it would begin anew)
+    if (!part.empty()) crc = ::crc32(crc, reinterpret_cast<const Bytef*>(part.data()), static_cast<uInt>(part.size()));
+  };
+  add(head);
+  for (const std::string_view part : stored) add(part);
   return static_cast<std::uint32_t>(crc);
+}
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+
+// Writes them compressed to `out`, which has room for as many bytes. Returns how many they are now; 0 if not fewer.
+std::size_t compress(std::span<const std::string_view> pieces, std::size_t size, int level, char* out) {
+  const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
+  if (!context || ZSTD_isError(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level)) != 0) return 0;
+  if (pieces.size() == 1) {  // needs no buffers
+    const std::size_t made = ZSTD_compress2(context.get(), out, size, pieces[0].data(), pieces[0].size());
+    return ZSTD_isError(made) == 0 && made < size ? made : 0;
+  }
+  if (ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context.get(), size)) != 0) return 0;
+  ZSTD_outBuffer to{out, size, 0};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const bool is_last = i + 1 == pieces.size();
+    ZSTD_inBuffer from{pieces[i].data(), pieces[i].size(), 0};
+    const std::size_t left = ZSTD_compressStream2(context.get(), &to, &from, is_last ? ZSTD_e_end : ZSTD_e_continue);
+    const bool is_taken = ZSTD_isError(left) == 0 && from.pos == from.size && (!is_last || left == 0);
+    if (!is_taken) return 0;  // there is no room for it
+  }
+  return to.pos < size ? to.pos : 0;
 }
 
 }  // namespace
@@ -37,19 +64,24 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-std::string make_chunk(std::string_view raw, int level) {
-  const std::size_t bound = ZSTD_compressBound(raw.size());
-  const std::unique_ptr<char[]> stored = std::make_unique_for_overwrite<char[]>(bound);
-  const std::size_t size = ZSTD_compress(stored.get(), bound, raw.data(), raw.size(), level);
-  const bool is_smaller = ZSTD_isError(size) == 0 && size < raw.size();
-  const std::string_view payload = is_smaller ? std::string_view(stored.get(), size) : raw;
+std::string make_chunk(std::string_view raw, int level) { return make_chunk(std::span(&raw, 1), level); }
+
+std::string make_chunk(std::span<const std::string_view> pieces, int level) {
+  std::size_t raw_size = 0;
+  for (const std::string_view piece : pieces) raw_size += piece.size();
+  // Not filled with zeros first: pages that are not written take no memory.
+  const std::unique_ptr<char[]> room = std::make_unique_for_overwrite<char[]>(raw_size);
+  const std::size_t compressed_size = compress(pieces, raw_size, level, room.get());
+  const std::string_view compressed(room.get(), compressed_size);
+  const std::span<const std::string_view> stored = compressed_size != 0 ? std::span(&compressed, 1) : pieces;
+  const std::size_t stored_size = compressed_size != 0 ? compressed_size : raw_size;
   std::string chunk;
-  chunk.reserve(kChunkHeaderSize + payload.size());
-  put_u32(chunk, is_smaller ? kStoredZstd : kStoredRaw);
-  put_u32(chunk, static_cast<std::uint32_t>(raw.size()));
-  put_u32(chunk, static_cast<std::uint32_t>(payload.size()));
-  put_u32(chunk, crc32_of(chunk, payload));
-  chunk += payload;
+  chunk.reserve(kChunkHeaderSize + stored_size);
+  put_u32(chunk, compressed_size != 0 ? kStoredZstd : kStoredRaw);
+  put_u32(chunk, static_cast<std::uint32_t>(raw_size));
+  put_u32(chunk, static_cast<std::uint32_t>(stored_size));
+  put_u32(chunk, crc32_of(chunk, stored));
+  for (const std::string_view piece : stored) chunk += piece;
   return chunk;
 }
 
@@ -60,7 +92,7 @@ bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw) {
   const std::uint32_t stored_size = u32_at(bytes, 8);
   if (raw_size > most || stored_size > bytes.size() - kChunkHeaderSize) return false;
   const std::string_view stored = bytes.substr(kChunkHeaderSize, stored_size);
-  if (crc32_of(bytes.substr(0, 12), stored) != u32_at(bytes, 12)) return false;
+  if (crc32_of(bytes.substr(0, 12), std::span(&stored, 1)) != u32_at(bytes, 12)) return false;
   bytes.remove_prefix(kChunkHeaderSize + stored_size);
   if (codec == kStoredRaw) {
     raw.assign(stored);

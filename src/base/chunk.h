@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,8 @@ namespace plimsoll {
 
 // The header and bytes of a chunk, compressed at zstd's `level` if that makes them fewer.
 std::string make_chunk(std::string_view raw, int level);
+// The same of raw bytes that are in pieces, at most 2^32 - 1 in all.
+std::string make_chunk(std::span<const std::string_view> pieces, int level);
 // The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut and at
 // damage, and if the chunk has more than `most` raw bytes: reading stops there and keeps what came before.
 bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw);

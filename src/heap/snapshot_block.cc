@@ -1,5 +1,7 @@
 #include "heap/snapshot_block.h"
 
+#include <algorithm>
+
 #include "base/varint.h"
 
 namespace plimsoll::heap {
@@ -10,36 +12,51 @@ void put_section(std::string& out, Section kind, std::string_view payload) {
   put_bytes(out, payload);
 }
 
-std::string SnapshotBlock::sections() const {
-  std::string out, payload;
-  if (!new_types.empty()) put_section(out, Section::kTypes, new_types);
-  if (!new_names.empty()) put_section(out, Section::kNames, new_names);
+void SectionPieces::add(Section kind, std::string_view payload) {
+  std::string head;
+  put_varint(head, static_cast<std::uint64_t>(kind));
+  put_varint(head, payload.size());
+  put_head(std::move(head));
+  pieces_.push_back(payload);
+}
+
+void SectionPieces::add(Section kind, std::initializer_list<std::uint64_t> numbers,
+                        std::span<const std::string_view> columns) {
+  std::vector<std::string> heads(columns.size());
+  for (const std::uint64_t number : numbers) put_varint(heads[0], number);
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    put_varint(heads[i], columns[i].size());
+    size += heads[i].size() + columns[i].size();
+  }
+  std::string head;
+  put_varint(head, static_cast<std::uint64_t>(kind));
+  put_varint(head, size);
+  heads[0].insert(0, head);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    put_head(std::move(heads[i]));
+    pieces_.push_back(columns[i]);
+  }
+}
+
+SectionPieces SnapshotBlock::sections() const {
+  SectionPieces out;
+  if (!new_types.empty()) out.add(Section::kTypes, new_types);
+  if (!new_names.empty()) out.add(Section::kNames, new_names);
   if (rows > 0) {
-    std::size_t bytes = 256;  // and some for lengths
-    for (const ColumnBytes& column : columns) bytes += column.size();
-    payload.reserve(bytes);
-    out.reserve(out.size() + bytes + generations.size() + hashed.size() + hashes.size());
-    if (!are_objects) put_varint(payload, first_row);
-    put_varint(payload, rows);
-    for (const ColumnBytes& column : columns) put_bytes(payload, column.view());
-    put_section(out, are_objects ? Section::kObjects : Section::kNodes, payload);
+    std::array<std::string_view, kColumnCount> views;
+    std::transform(columns.begin(), columns.end(), views.begin(), [](const ColumnBytes& each) { return each.view(); });
+    if (are_objects)
+      out.add(Section::kObjects, {rows}, views);
+    else
+      out.add(Section::kNodes, {first_row, rows}, views);
+    const std::string_view all_generations = has_generations ? generations.view() : std::string_view{};
+    if (has_generations || !hashes.empty())
+      out.add(Section::kDetails, {first_row}, std::array{all_generations, hashed.view(), hashes.view()});
+    if (!allocated_by.empty())
+      out.add(Section::kAllocations, {first_row}, std::array{allocated_rows.view(), allocated_by.view()});
   }
-  if (rows > 0 && (has_generations || !hashes.empty())) {
-    payload.clear();
-    put_varint(payload, first_row);
-    put_bytes(payload, has_generations ? generations.view() : std::string_view{});
-    put_bytes(payload, hashed.view());
-    put_bytes(payload, hashes.view());
-    put_section(out, Section::kDetails, payload);
-  }
-  if (rows > 0 && !allocated_by.empty()) {
-    payload.clear();
-    put_varint(payload, first_row);
-    put_bytes(payload, allocated_rows.view());
-    put_bytes(payload, allocated_by.view());
-    put_section(out, Section::kAllocations, payload);
-  }
-  if (!buffers.empty()) put_section(out, Section::kBuffers, buffers);
+  if (!buffers.empty()) out.add(Section::kBuffers, buffers);
   return out;
 }
 

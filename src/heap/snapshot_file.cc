@@ -31,14 +31,14 @@ void SnapshotFile::write_beside() {
 
 void SnapshotFile::put(SnapshotBlock& block) {
   if (!has_thread_) {
-    write_chunk(block.sections());
+    write_chunk(block.sections().all());
     block.clear();
     return;
   }
   std::unique_lock lock(mutex_);
-  has_changed_.wait(lock, [this] { return !waiting_; });
-  waiting_ = std::exchange(block, std::move(written_));
-  written_ = {};
+  has_changed_.wait(lock, [this] { return !is_handed_; });
+  std::swap(block, other_);
+  is_handed_ = true;
   lock.unlock();
   has_changed_.notify_all();
 }
@@ -46,16 +46,14 @@ void SnapshotFile::put(SnapshotBlock& block) {
 void SnapshotFile::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    has_changed_.wait(lock, [this] { return is_over_ || waiting_; });
-    if (!waiting_) return;
-    SnapshotBlock block = std::move(*waiting_);
-    waiting_.reset();
+    has_changed_.wait(lock, [this] { return is_handed_ || is_over_; });
+    if (!is_handed_) return;
     lock.unlock();
-    has_changed_.notify_all();
-    write_chunk(block.sections());
-    block.clear();
+    write_chunk(other_.sections().all());
+    other_.clear();
     lock.lock();
-    written_ = std::move(block);
+    is_handed_ = false;
+    has_changed_.notify_all();
   }
 }
 
@@ -71,13 +69,15 @@ void SnapshotFile::join() {
 
 int SnapshotFile::finish(std::string_view sections) {
   join();
-  write_chunk(sections);
+  write_chunk(std::span(&sections, 1));
   return error_;
 }
 
-void SnapshotFile::write_chunk(std::string_view sections) {
-  if (sections.empty()) return;
-  if (sections.size() <= file::kLargestChunk) return write(make_chunk(sections, file::kCompressionLevel));
+void SnapshotFile::write_chunk(std::span<const std::string_view> pieces) {
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
+  if (size == 0) return;
+  if (size <= file::kLargestChunk) return write(make_chunk(pieces, file::kCompressionLevel));
   if (error_ == 0) error_ = EFBIG;  // one object with tens of millions of references
 }
 

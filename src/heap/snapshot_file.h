@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +36,7 @@ class SnapshotFile {
   void write_beside();
   // As they are. Before the first chunk.
   void put(std::string_view bytes) { write(bytes); }
-  // Takes what is in the block, which is empty then. Waits while another has not been begun.
+  // Takes what is in the block, which is empty then. Waits until the one before is written.
   void put(SnapshotBlock& block);
   // The last chunk. All is written then. Returns the errno of the first write that failed, or 0.
   int finish(std::string_view sections);
@@ -49,7 +49,7 @@ class SnapshotFile {
  private:
   void join();
   void run();
-  void write_chunk(std::string_view sections);
+  void write_chunk(std::span<const std::string_view> pieces);
   void write(std::string_view bytes);
 
   UniqueFd fd_;
@@ -61,8 +61,8 @@ class SnapshotFile {
   pthread_t thread_{};
   std::mutex mutex_;  // guards what follows
   std::condition_variable has_changed_;
-  std::optional<SnapshotBlock> waiting_;
-  SnapshotBlock written_;  // an empty one, whose memory serves again
+  SnapshotBlock other_;     // the one that the caller does not fill
+  bool is_handed_ = false;  // the thread has it; else it is empty
   bool is_over_ = false;
 };
 
