@@ -22,6 +22,7 @@ would be freed with it. Both are in bytes.
 from __future__ import annotations
 
 import operator
+import io
 import os
 import sys
 import warnings
@@ -102,14 +103,42 @@ class Pending:
         return _taken(self.path, self._child.wait())
 
 
+_RULES = "plimsoll.heap_rules"
+
+
+def _may_have_rules() -> bool:
+    """Whether a distribution names our group: importlib.metadata would bring its many modules and 3 MB into the program
+    that is looked at, and hardly any has rules."""
+    if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a zip file
+        return True
+    return any(_names_rules(os.path.join(place, name)) for place in sys.path for name in _names_in(place or os.curdir)
+               if name.endswith((".dist-info", ".egg-info")))
+
+
+def _names_in(directory: str) -> "list[str]":
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _names_rules(distribution: str) -> bool:
+    try:
+        with io.open(os.path.join(distribution, "entry_points.txt"), encoding="utf-8", errors="replace") as file:
+            return _RULES in file.read()
+    except OSError:
+        return False
+
+
 def _rules_of_libraries() -> "list[Rule]":
     """Those of entry points in the group ``plimsoll.heap_rules``, each a list of rules or a function that gives one. Of
     libraries that the program has imported only: a snapshot imports no library that is not in use."""
+    if not _may_have_rules():
+        return []
     from importlib import metadata
 
     points: Any = metadata.entry_points()
-    chosen = points.select(group="plimsoll.heap_rules") if hasattr(points, "select") else points.get(
-        "plimsoll.heap_rules", ())
+    chosen = points.select(group=_RULES) if hasattr(points, "select") else points.get(_RULES, ())
     rules: "list[Rule]" = []
     for point in chosen:
         if point.value.partition(":")[0].partition(".")[0] not in sys.modules:
