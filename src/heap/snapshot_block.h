@@ -66,6 +66,7 @@ class ColumnBytes {
     std::swap(capacity_, other.capacity_);
     std::swap(size_, other.size_);
   }
+  // What realloc gave is given back.
   struct Free {
     void operator()(char* bytes) const { std::free(bytes); }
   };
