@@ -31,7 +31,7 @@ constexpr std::chrono::microseconds kPoll{100};
 
 AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring,
                                        SeenFilter& seen, std::size_t max_depth, const native::Modules* modules,
-                                       std::condition_variable& drain)
+                                       DrainGate& gate)
     : interpreter_(interpreter),
       max_depth_(max_depth),
       modules_(modules),
@@ -41,7 +41,7 @@ AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSample
       sampler_(sampler),
       ring_(ring),
       seen_(seen),
-      drain_(drain) {}
+      gate_(gate) {}
 
 SampleRing::Slot AllocationRecorder::reserve(std::size_t size, IfFull if_full) {
   const SampleRing::Slot room = ring_.reserve(size);
@@ -56,12 +56,13 @@ SampleRing::Slot AllocationRecorder::reserve(std::size_t size, IfFull if_full) {
 SampleRing::Slot AllocationRecorder::wait_for_room(std::size_t size) {
   const int error = errno;
   waiters_.fetch_add(1, std::memory_order_relaxed);
+  const DrainGate::Ajar ajar(gate_);
   SampleRing::Slot room;
   std::uint64_t taken = ring_.taken();
   std::int64_t deadline = monotonic_ns() + kLongestWait;
   while (room.bytes.empty() && monotonic_ns() < deadline) {
     // Again each time: it may have been on its way to sleep when it was woken.
-    drain_.notify_all();
+    gate_.wake.notify_all();
     std::this_thread::sleep_for(kPoll);
     if (const std::uint64_t now = ring_.taken(); now != taken) {
       taken = now;

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
 #include <vector>
 
 #include "base/sample_ring.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/drain_gate.h"
 #include "capture/native_sample.h"
 #include "capture/raw_allocation.h"
 
@@ -21,10 +21,10 @@ namespace plimsoll::capture {
 // The allocation side of one session. For any thread, with the GIL or without.
 class AllocationRecorder {
  public:
-  // `modules` is the machine code that stacks are to be of, too; null: Python frames only. `drain` wakes the drain
-  // thread, which looks at needs_room() then.
+  // `modules` is the machine code that stacks are to be of, too; null: Python frames only. The drain thread is
+  // woken through `gate`, and looks at needs_room() then.
   AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
-                     std::size_t max_depth, const native::Modules* modules, std::condition_variable& drain);
+                     std::size_t max_depth, const native::Modules* modules, DrainGate& gate);
   AllocationRecorder(const AllocationRecorder&) = delete;
   AllocationRecorder& operator=(const AllocationRecorder&) = delete;
 
@@ -70,7 +70,7 @@ class AllocationRecorder {
   CpuSampler& sampler_;
   SampleRing& ring_;
   SeenFilter& seen_;
-  std::condition_variable& drain_;
+  DrainGate& gate_;
   std::atomic<int> waiters_{0};
   std::atomic<bool> is_stuck_{false};  // nobody has made room in all the time that one may wait for it
   std::atomic<std::uint64_t> next_number_{0};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <mutex>
 #include <thread>
 
 #include "capture/sampler_testing.h"
@@ -24,6 +26,7 @@ class Recording {
   ~Recording() { sampling_->stop(); }
 
   AllocationRecorder& recorder() { return recorder_; }
+  DrainGate& gate() { return gate_; }
   bool allocate() { return recorder_.allocated({.number = recorder_.next_number(), .size = 100, .chance_bytes = 100}); }
   void release(std::uint64_t number) { recorder_.released({.number = number, .is_freed = 1}); }
 
@@ -36,8 +39,11 @@ class Recording {
       std::mutex mutex;
       std::unique_lock lock(mutex);
       while (!is_done.load()) {
-        drain_.wait_for(lock, std::chrono::milliseconds(1), [&] { return is_done.load() || recorder_.needs_room(); });
-        if (recorder_.needs_room()) drain_now();
+        gate_.wake.wait_for(lock, std::chrono::milliseconds(1),
+                            [&] { return is_done.load() || recorder_.needs_room(); });
+        if (!recorder_.needs_room()) continue;
+        const std::lock_guard working(gate_.work);
+        drain_now();
       }
     });
     work();
@@ -57,10 +63,10 @@ class Recording {
 
  private:
   Sampling sampling_;
-  std::condition_variable drain_;
+  DrainGate gate_;
   std::size_t records_ = 0;
   AllocationRecorder recorder_{
-      Sampling::interpreter(), *sampling_.operator->(), sampling_.ring(), sampling_.seen(), 64, nullptr, drain_};
+      Sampling::interpreter(), *sampling_.operator->(), sampling_.ring(), sampling_.seen(), 64, nullptr, gate_};
 };
 
 TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
@@ -74,6 +80,22 @@ TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
     for (std::size_t i = 0; i < kMany; ++i) EXPECT_TRUE(recording.allocate());
   });
   // THEN all of it arrives
+  EXPECT_EQ(records, kMany);
+  EXPECT_EQ(recording.lost(), 0U);
+}
+
+TEST(AllocationRecorder, WaitsForRoomThoughTheThreadKeepsTheDrainOut) {
+  Recording recording;
+  // GIVEN a thread that is about to fork
+  recording.gate().keep_out();
+  // WHEN it allocates far more than the ring has room for
+  const std::size_t records = recording.drained_during([&] {
+    for (std::size_t i = 0; i < kMany; ++i) EXPECT_TRUE(recording.allocate());
+    // THEN it keeps the drain out again after each wait
+    EXPECT_FALSE(std::async(std::launch::async, [&] { return recording.gate().work.try_lock(); }).get());
+    recording.gate().let_in();
+  });
+  // AND all of it arrives
   EXPECT_EQ(records, kMany);
   EXPECT_EQ(recording.lost(), 0U);
 }

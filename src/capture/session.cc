@@ -56,7 +56,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->sampler_ = sampler.take();
   session->allocations_ =
       std::make_unique<AllocationRecorder>(interpreter, *session->sampler_, session->ring_, session->registry_.seen(),
-                                           settings.tick.max_depth, session->modules_.get(), session->wake_);
+                                           settings.tick.max_depth, session->modules_.get(), session->gate_);
   if (settings.exact_allocations)
     session->exact_ = std::make_unique<ExactRecorder>(interpreter, *session->sampler_, session->registry_.seen(),
                                                       settings.tick.max_depth, session->modules_.get());
@@ -134,7 +134,7 @@ void Session::run() {
     const SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
     lock.unlock();
     if (!is_complete_.load()) {
-      const std::lock_guard working(work_mutex_);
+      const std::lock_guard working(gate_.work);
       drain_once();
       if (has_failed_.load(std::memory_order_relaxed)) complete();
       if (flush_now) flush_sink(monotonic_ns(), ending);
@@ -143,10 +143,10 @@ void Session::run() {
     lock.lock();
     flushes_done_ = flushes;
     looks_done_ = looks;
-    wake_.notify_all();
+    gate_.wake.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
     if (!is_crowded)
-      wake_.wait_for(lock, std::chrono::nanoseconds(interval), [this] {
+      gate_.wake.wait_for(lock, std::chrono::nanoseconds(interval), [this] {
         return stop_requested_ || flushes_requested_ != flushes_done_ || looks_requested_ != looks_done_ ||
                allocations_->needs_room();
       });
@@ -273,7 +273,7 @@ void Session::take_release(std::int64_t time_ns, const RawRelease& release) {
 std::unique_lock<std::timed_mutex> Session::catch_up() {
   // Longer than any drain takes; the drain thread may wait for a module that is being loaded, and its loader for us.
   constexpr std::chrono::milliseconds kLongestDrain{500};
-  std::unique_lock lock(work_mutex_, kLongestDrain);
+  std::unique_lock lock(gate_.work, kLongestDrain);
   if (!lock.owns_lock()) return lock;
   if (is_complete_.load()) {
     lock.unlock();
@@ -387,8 +387,8 @@ void Session::flush_as(SampleSink::Ending ending) {
   if (stop_requested_ || is_complete_.load()) return;
   requested_ending_ = ending;
   const std::uint64_t wanted = ++flushes_requested_;
-  wake_.notify_all();
-  wake_.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
+  gate_.wake.notify_all();
+  gate_.wake.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
 }
 
 void Session::learn_modules(std::uint64_t loads) {
@@ -396,8 +396,8 @@ void Session::learn_modules(std::uint64_t loads) {
   std::unique_lock lock(mutex_);
   if (stop_requested_ || is_complete_.load() || std::exchange(loads_, loads) == loads) return;
   const std::uint64_t wanted = ++looks_requested_;
-  wake_.notify_all();
-  wake_.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
+  gate_.wake.notify_all();
+  gate_.wake.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
 }
 
 SessionStats Session::stop() {
@@ -406,7 +406,7 @@ SessionStats Session::stop() {
     if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();
     stop_requested_ = true;
   }
-  wake_.notify_all();
+  gate_.wake.notify_all();
   ::pthread_join(drain_thread_, nullptr);
   complete();
   return stats();
@@ -422,11 +422,11 @@ void Session::hold_for_fork() {
   if (reader_ != nullptr) reader_->hold();
   // Not mutex_: other threads take it with the GIL held, and whoever forks may have to wait for the GIL before it can
   // let go. The child never takes it.
-  work_mutex_.lock();
+  gate_.keep_out();
 }
 
 void Session::release_after_fork() {
-  work_mutex_.unlock();
+  gate_.let_in();
   if (reader_ != nullptr) reader_->release();
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include "capture/allocation_recorder.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/drain_gate.h"
 #include "capture/exact_recorder.h"
 #include "capture/reader_thread.h"
 #include "capture/resolve.h"
@@ -170,9 +170,8 @@ class Session {
   std::atomic<std::int64_t> final_process_cpu_ns_{-1};
   std::atomic<std::int64_t> end_ns_{0};
 
-  std::timed_mutex work_mutex_;  // held by the drain thread while it works
-  mutable std::mutex mutex_;     // guards the members below
-  std::condition_variable wake_;
+  DrainGate gate_;
+  mutable std::mutex mutex_;  // guards the members below
   bool stop_requested_ = false;
   std::uint64_t flushes_requested_ = 0;
   SampleSink::Ending requested_ending_ = SampleSink::Ending::kOpen;
