@@ -8,6 +8,7 @@ like them, unless --all asks for more.
     python3 tools/test_matrix.py            the interpreters that are there
     python3 tools/test_matrix.py --all      all tests on each; fails if one of the matrix is missing
     python3 tools/test_matrix.py --slow     the long tests, too
+    python3 tools/test_matrix.py --at-once 1  one interpreter after the other
     python3 tools/test_matrix.py --only cp311 cp313t -- -k fork
 """
 
@@ -62,12 +63,17 @@ def environment() -> dict[str, str]:
     return variables
 
 
+def say(text: str) -> None:
+    """Prints in one call, so that what two threads print does not mix."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
 def run(command: list[str], log: Path) -> tuple[bool, str]:
     """Runs a command with its output in a file; whether it succeeded, and the output."""
-    result = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True, errors="replace")
-    log.write_text(result.stdout)
-    return result.returncode == 0, result.stdout
+    with log.open("wb") as output:
+        result = subprocess.run(command, cwd=ROOT, env=environment(), stdout=output, stderr=subprocess.STDOUT)
+    return result.returncode == 0, log.read_text(errors="replace")
 
 
 def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
@@ -88,23 +94,23 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
     return True, "", python
 
 
-def test(tag: str, interpreter: str, prepared: tuple[bool, str, Path], arguments: list[str]) -> Outcome:
+def test(tag: str, interpreter: str, arguments: list[str]) -> Outcome:
+    """Installs into one interpreter and runs its tests; prints what pytest said in one piece."""
     began = time.monotonic()
-    print(f"=== {tag}: {interpreter}", flush=True)
-    ok, reason, python = prepared
+    say(f"=== {tag}: {interpreter}")
+    ok, reason, python = prepare(tag, interpreter)
     if not ok:
         return Outcome(tag, False, reason, 0)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider",
                "--timeout", str(HANG_SECONDS), *arguments]
-    lines: list[str] = []
-    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace") as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line.strip())
-    closing = next((line for line in reversed(lines) if re.search(r"\d+ (passed|failed|error)", line)), "no test ran")
-    return Outcome(tag, process.returncode == 0, closing.strip("= "), time.monotonic() - began)
+    log = WORK / f"{tag}.test.log"
+    say(f"=== {tag}: installed, {time.monotonic() - began:.0f} s; its tests write to {log.relative_to(ROOT)}")
+    ok, output = run(command, log)
+    closing = next((line.strip("= ") for line in reversed(output.splitlines())
+                    if re.search(r"\d+ (passed|failed|error)", line)), "no test ran")
+    outcome = Outcome(tag, ok, closing, time.monotonic() - began)
+    say(f"=== {tag}: {outcome.seconds:.0f} s\n{output}")
+    return outcome
 
 
 def main() -> int:
@@ -112,6 +118,8 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="all tests on each; fail if one of the matrix is missing")
     parser.add_argument("--slow", action="store_true", help="run the long tests, too")
     parser.add_argument("--only", nargs="+", metavar="TAG", help="for example cp311 cp313t")
+    parser.add_argument("--at-once", type=int, default=min(2, os.cpu_count() or 1), metavar="N",
+                        help="interpreters at the same time (default: two, if there are two processors)")
     parser.add_argument("arguments", nargs="*", help="for pytest, after --")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -131,10 +139,10 @@ def main() -> int:
         wanted += ["not most_versions"] if not every and tag in BETWEEN else []
         return ["-m", " and ".join(wanted)] + options.arguments
 
-    # Mostly waiting for the network and one linker at a time: two at once. Tests want the machine for themselves.
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        prepared = dict(zip(chosen, pool.map(prepare, chosen, [found[tag] for tag in chosen])))
-    outcomes = [test(tag, found[tag], prepared[tag], arguments(tag)) for tag in chosen]
+    # The newest first: it has the most tests, and what comes last should be short.
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        running = {tag: pool.submit(test, tag, found[tag], arguments(tag)) for tag in reversed(chosen)}
+    outcomes = [running[tag].result() for tag in chosen]
 
     print("\n=== summary")
     for outcome in outcomes:

@@ -88,6 +88,8 @@ class Profile:
     _bytes: bytes
 
     def __init__(self, data: Any, path: str = "") -> None:
+        if not isinstance(data, _core.ProfileData):
+            raise TypeError(f"plimsoll.Profile.open(path) opens a profile, not plimsoll.Profile({data!r})")
         self._data = data
         self._path = path
 

@@ -269,6 +269,11 @@ def test_what_is_no_profile_is_an_error(tmp_path: pathlib.Path) -> None:
             plimsoll.Profile.open(path)
 
 
+def test_a_path_where_a_profile_belongs_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"Profile\.open\(path\) opens a profile, not .*x\.plim"):
+        plimsoll.Profile("x.plim")
+
+
 def test_a_profile_knows_its_session(profile: plimsoll.Profile) -> None:
     import platform
 
