@@ -5,6 +5,7 @@
 // objects and come back. Also while a collection runs, which puts other things into the links backwards.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,18 +31,11 @@ class CollectorLists {
   // come round, or there are none.
   template <typename Visit>
   bool each(Visit visit) const {
-    bool is_whole = first_ + kLinks <= size();
-    for (std::uint64_t offset = 0; offset + kLinks <= size(); offset += kStep) {
-      if (!has_objects(offset)) continue;
-      const std::uint64_t head = head_at(offset);
-      for (std::uint64_t link = next(head); link != head; link = next(link)) {
-        if (!is_object(link) || !visit(number(offset), Address{link + kLinks})) {
-          is_whole = false;
-          break;
-        }
-      }
-    }
-    return is_whole;
+    if (first_ + kLinks > size()) return false;
+    Met met = each_between(first_, std::min(size(), first_ + kReach), visit);
+    // Where there is nothing, something else looks like three empty generations.
+    if (met == Met::kNothing) met = each_between(0, size(), visit);
+    return met != Met::kPart;
   }
 
  private:
@@ -50,6 +44,28 @@ class CollectorLists {
   static constexpr std::uint64_t kStep = 4;
   static constexpr std::uint64_t kGenerationBytes = 24;  // struct gc_generation: a list's head, a threshold and a count
 
+  // All lists: behind the generations is what has been set aside.
+  static constexpr std::uint64_t kReach = 256;
+  // Whether there were lists with objects, and one of them has not come round.
+  enum class Met : std::uint8_t { kNothing, kPart, kAll };
+
+  template <typename Visit>
+  Met each_between(std::uint64_t begin, std::uint64_t end, Visit& visit) const {
+    Met met = Met::kNothing;
+    for (std::uint64_t offset = begin; offset + kLinks <= end; offset += kStep) {
+      if (!has_objects(offset)) continue;
+      if (met == Met::kNothing) met = Met::kAll;
+      const std::uint64_t head = head_at(offset);
+      for (std::uint64_t link = next(head); link != head; link = next(link)) {
+        if (!is_object(link) || !visit(number(offset), Address{link + kLinks})) {
+          met = Met::kPart;
+          break;
+        }
+      }
+    }
+    return met;
+  }
+
   [[nodiscard]] std::uint64_t size() const { return view_.fields().interpreter.size; }
   [[nodiscard]] std::uint64_t next(std::uint64_t link) const { return view_.word(Address{link}, 0) & ~kFlags; }
   [[nodiscard]] std::uint64_t last(std::uint64_t head) const { return view_.word(Address{head}, 8) & ~kFlags; }
@@ -57,7 +73,7 @@ class CollectorLists {
   [[nodiscard]] bool is_object(std::uint64_t link) const { return is_tracked_(Address{link + kLinks}); }
 
   // Whether a word can be a link of an object. Most that stand here are none, and each look elsewhere costs.
-  static bool is_link(std::uint64_t word) { return word != 0 && word % 8 == 0 && word < (std::uint64_t{1} << 56U); }
+  static bool is_link(std::uint64_t word) { return word != 0 && word % 8 == 0 && word < (std::uint64_t{1} << 48U); }
   [[nodiscard]] bool has_objects(std::uint64_t offset) const {
     const std::uint64_t head = head_at(offset), link = next(head), end = last(head);
     return is_link(link) && is_link(end) && link != head && next(end) == head && is_object(link);

@@ -73,6 +73,22 @@ TEST(CollectorLists, AreFoundByWhatTheyAre) {
   }
 }
 
+TEST(CollectorLists, AreFoundBehindWhatLooksLikeThreeEmptyOnes) {
+  // GIVEN other links in front of them that lead to themselves, and a word that is half a link and half something else
+  DrawnLists lists(4000);
+  for (const std::uint64_t place : {1000U, 1024U, 1048U}) {
+    const Address head = offset_by(lists.interpreter, place);
+    lists.python.memory.put(head, head);
+    lists.python.memory.put(offset_by(head, 8), head);
+  }
+  const Address a = lists.objects.object("list");
+  lists.link(1, {a});
+  lists.python.memory.put(offset_by(lists.interpreter, 3000), std::uint64_t{0xb52bb000000010});
+  // THEN what there is is visited
+  EXPECT_EQ(lists.visited(), (Visited{{3, a}}));
+  EXPECT_TRUE(lists.is_whole);
+}
+
 TEST(CollectorLists, ThatAreBrokenAreFollowedAsFarAsTheyGo) {
   // GIVEN a list that leads to what is no object, and one that leads round without its head
   DrawnLists lists(4000);

@@ -291,7 +291,7 @@ class ProcessGreenlets {
   }
 
  private:
-  static constexpr std::size_t kMostPages = 256;  // that are kept
+  static constexpr std::size_t kMostPages = 96;  // that are kept: few are needed again
 
   void give_back() {
     if (pages_.visited().size() > kMostPages) pages_.forget();
