@@ -253,7 +253,11 @@ def main() -> int:
         _notice(f"process {given.pid} runs Python {given.version}, this plimsoll is installed for {ours}, and code can "
                 f"be run in a process by its own version only: use a plimsoll that is installed for {given.version}")
         return 1
+    from plimsoll import _core
+
     target = None
+    # Else the target would stand still until the kernel has made itself ready for its perf events.
+    counter = _core.open_idle_counter()
     try:
         target = _Target(given.pid)
         target.hand_over()
@@ -270,6 +274,8 @@ def main() -> int:
     finally:
         if target is not None:
             target.close()
+        if counter >= 0:
+            os.close(counter)
 
 
 def _record(target: _Target, pid: int, settings: "dict[str, str]", duration: "Optional[float]") -> int:

@@ -18,9 +18,9 @@
 #include "cli/python_program.h"
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
-#include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
+#include "os/os.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -149,12 +149,14 @@ class Run final : public Command {
     if (!boot.ok()) return boot.error();
     PyPyRun pypy;
     if (!settings_.sources.value_or(true)) pypy.sources = PyPyRun::Sources::kOmit;
-    std::function<void(std::int32_t pid)> meanwhile;
-    if (is_pypy(argv[0]) && settings_.mode.value_or("cpu") == "cpu")
-      meanwhile = [&](std::int32_t pid) {
-        const Watched watched = settings_.children.value_or(false) ? Watched::kDescendants : Watched::kProgram;
-        pypy.clocks = watch_cpu_clocks(os::Pid{pid}, watched);
-      };
+    UniqueFd counter;
+    const auto meanwhile = [&](std::int32_t pid) {
+      // The kernel makes itself ready for the program's perf events while Python is still starting.
+      counter = os::open_idle_counter();
+      if (!is_pypy(argv[0]) || settings_.mode.value_or("cpu") != "cpu") return;
+      const Watched watched = settings_.children.value_or(false) ? Watched::kDescendants : Watched::kProgram;
+      pypy.clocks = watch_cpu_clocks(os::Pid{pid}, watched);
+    };
     const Result<Ending> ending =
         run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()), meanwhile);
     if (!ending.ok()) return ending.error();

@@ -180,6 +180,10 @@ void wake_on_time();
 // Whether perf events can be made to come as traps: as SIGTRAP on the thread's way back to user mode, which never ends
 // a system call early.
 bool has_trap_ticks();
+// A counter that counts nothing. The first perf event of any thread, on a machine where nobody has one, takes the
+// kernel up to 20 ms: it patches itself, and waits for all CPUs to have noticed. While this one is open, they take
+// microseconds. Empty where there are no perf events.
+UniqueFd open_idle_counter();
 
 // A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
 class ThreadTick {

@@ -409,6 +409,17 @@ bool has_trap_ticks() {
   return open_task_clock({.tid = current_tid(), .signal = SIGTRAP, .first_ns = 1'000'000'000}).ok();
 }
 
+UniqueFd open_idle_counter() {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.disabled = 1;
+  attr.exclude_kernel = 1;  // of oneself, which everybody may count
+  return UniqueFd(static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attr, 0, -1, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC))));
+}
+
 TickOrigin origin_of(const siginfo_t& info) {
   constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
   if (info.si_signo == SIGTRAP) {

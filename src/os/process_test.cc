@@ -1,10 +1,13 @@
 // os/process_test.cc: processes as /proc draws them.
 #include "os/process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "os/os.h"
 
@@ -36,6 +39,15 @@ TEST(Mappings, AreReadFromTheirLines) {
 }
 
 #if defined(__x86_64__)
+TEST(IdleCounter, CountsNothingAndIsNotHandedDown) {
+  const UniqueFd counter = open_idle_counter();
+  if (counter.get() < 0) GTEST_SKIP() << "no perf events here: " << std::strerror(errno);
+  EXPECT_EQ(::fcntl(counter.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  std::uint64_t counted = 1;
+  EXPECT_EQ(::read(counter.get(), &counted, sizeof counted), static_cast<ssize_t>(sizeof counted));
+  EXPECT_EQ(counted, 0U);
+}
+
 TEST(KernelWait, TellsWhereAThreadIs) {
   // GIVEN a read, as the kernel shows it: number, six arguments, stack pointer, instruction
   const KernelWait wait = parse_wait("0 0x3 0x7ffd00001000 0x400 0x0 0x0 0x0 0x7ffd00000ff8 0x7f3100001234\n");

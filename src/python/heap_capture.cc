@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "heap/address_set.h"
 #include "heap/open_objects.h"
 #include "heap/pools.h"
 #include "heap/snapshot_writer.h"

@@ -11,6 +11,7 @@
 #include "alloc/patched_malloc.h"
 #include "base/clock.h"
 #include "capture/session.h"
+#include "os/os.h"
 #include "profile/recorder.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
@@ -247,6 +248,7 @@ void bind_session(nb::module_& module) {
         self.session().sampler().name_thread(Tid{tid}, name);
         self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));
       });
+  module.def("open_idle_counter", [] { return os::open_idle_counter().release(); });
 }
 
 }  // namespace plimsoll::python
