@@ -24,11 +24,14 @@ _LONGEST = 1 << 16  # bytes of what the target says
 
 
 def prepare(pipe: str) -> None:
-    """Imports what a recording needs, in a thread of its own: the program goes on between one module and the next."""
+    """Imports what a recording needs, and makes room for it, in a thread of its own: the program goes on between one
+    module and the next."""
     import _thread  # threading's own would be one of the program's threads, for which it waits at its end
 
     def load() -> None:
-        from plimsoll import _recording  # noqa: F401 - that it is loaded is all that is wanted
+        from plimsoll import _core, _recording  # noqa: F401 - that it is loaded is all that is wanted
+
+        _core.grow_descriptor_table()  # while the program goes on
 
     _thread.start_new_thread(_answer, (pipe, load, _PREPARED))
 

@@ -184,6 +184,9 @@ bool has_trap_ticks();
 // kernel up to 20 ms: it patches itself, and waits for all CPUs to have noticed. While this one is open, they take
 // microseconds. Empty where there are no perf events.
 UniqueFd open_idle_counter();
+// Makes room for our descriptors, which are kept at the end of the table. Where threads share it, the kernel waits for
+// all CPUs when it grows, some 15 ms: a recording does so before it has threads, and without the GIL.
+void grow_descriptor_table();
 
 // A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
 class ThreadTick {

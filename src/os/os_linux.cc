@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -408,6 +409,8 @@ void ThreadTick::forget() {
 bool has_trap_ticks() {
   return open_task_clock({.tid = current_tid(), .signal = SIGTRAP, .first_ns = 1'000'000'000}).ok();
 }
+
+void grow_descriptor_table() { move_out_of_the_way(UniqueFd(::eventfd(0, EFD_CLOEXEC))); }
 
 UniqueFd open_idle_counter() {
   perf_event_attr attr{};

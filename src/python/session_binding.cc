@@ -79,6 +79,14 @@ std::string rate_text(double rate_hz) {
   return text;
 }
 
+enum class Perf : std::uint8_t { kNo, kYes };
+// What starting would wait for otherwise. What is returned is to be kept until the first thread has its perf event.
+UniqueFd made_ready(Perf perf) {
+  const nb::gil_scoped_release release;
+  os::grow_descriptor_table();
+  return perf == Perf::kYes ? os::open_idle_counter() : UniqueFd{};
+}
+
 }  // namespace
 
 // The one recording of the process. The pointers outlive the Python object on purpose: hooks that run late in the
@@ -103,6 +111,8 @@ class Recording {
     settings.tick.measures_itself = max_overhead > 0;
     settings.tick.max_depth = std::clamp<std::size_t>(max_depth, 1, 65536);
     if (native) check(capture::Session::check_native());
+    // Other threads of the program go on while the kernel makes itself ready.
+    const UniqueFd counter = made_ready(settings.tick.by_reader ? Perf::kNo : Perf::kYes);
     check(capture::CpuSampler::check(settings.tick));  // before the file, which may hold an earlier profile
     settings.trust = safe_mode ? capture::Trust::kKnown : capture::Trust::kValidated;
     // A quarter of the budget is for the ring, half for tables, and the rest for what is being encoded.
@@ -248,6 +258,7 @@ void bind_session(nb::module_& module) {
         self.session().sampler().name_thread(Tid{tid}, name);
         self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));
       });
+  module.def("grow_descriptor_table", &os::grow_descriptor_table, nb::call_guard<nb::gil_scoped_release>());
   module.def("open_idle_counter", [] { return os::open_idle_counter().release(); });
 }
 
