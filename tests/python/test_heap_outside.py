@@ -345,6 +345,7 @@ def test_a_core_file_has_what_the_process_had(tmp_path: pathlib.Path) -> None:
     words = [sys.executable, harness.TARGETS / "known_heap.py"]
     with harness.Running(words, cwd=tmp_path) as running:
         truth = json.loads(running.line())
+        running.await_sleep()  # what it printed is gone by then
         take(truth["pid"], tmp_path / "outside.heap")
         # WHEN it is killed, and leaves a core file
         resource.prlimit(truth["pid"], resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
