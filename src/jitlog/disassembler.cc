@@ -1,11 +1,11 @@
 // jitlog/disassembler.cc: capstone, instruction by instruction.
 #include "jitlog/disassembler.h"
 
-#include <capstone/capstone.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "jitlog/capstone_library.h"
 
 namespace plimsoll::jitlog {
 namespace {
@@ -30,34 +30,39 @@ Result<Disassembler> Disassembler::open(std::string_view machine, bool is_32bit)
   if (!known)
     return Error{ErrorKind::kUnsupported, "machine code of \"" + std::string(machine) +
                                               "\" cannot be shown as instructions; that of x86 and aarch64 can"};
+  const Result<const CapstoneLibrary*> library = capstone_library();
+  if (!library.ok()) return library.error();
+  const CapstoneLibrary& capstone = *library.value();
   csh handle = 0;
-  if (const cs_err error = cs_open(known->arch, known->mode, &handle); error != CS_ERR_OK)
-    return Error{ErrorKind::kSystem, std::string("no disassembler: ") + cs_strerror(error)};
-  Disassembler disassembler(handle);
-  cs_option(handle, CS_OPT_SKIPDATA, CS_OPT_ON);
+  if (const cs_err error = capstone.open(known->arch, known->mode, &handle); error != CS_ERR_OK)
+    return Error{ErrorKind::kSystem, std::string("no disassembler: ") + capstone.strerror(error)};
+  Disassembler disassembler(capstone, handle);
+  capstone.option(handle, CS_OPT_SKIPDATA, CS_OPT_ON);
   return disassembler;
 }
 
-Disassembler::Disassembler(Disassembler&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+Disassembler::Disassembler(Disassembler&& other) noexcept
+    : capstone_(other.capstone_), handle_(std::exchange(other.handle_, 0)) {}
 
 Disassembler& Disassembler::operator=(Disassembler&& other) noexcept {
+  std::swap(capstone_, other.capstone_);
   std::swap(handle_, other.handle_);
   return *this;
 }
 
 Disassembler::~Disassembler() {
-  if (handle_ != 0) cs_close(&handle_);
+  if (handle_ != 0) capstone_->close(&handle_);
 }
 
 std::vector<Instruction> Disassembler::instructions(std::string_view code, std::uint64_t address) const {
-  const auto free_one = [](cs_insn* one) { cs_free(one, 1); };
-  const std::unique_ptr<cs_insn, decltype(free_one)> one(cs_malloc(handle_), free_one);
+  const auto free_one = [this](cs_insn* one) { capstone_->free(one, 1); };
+  const std::unique_ptr<cs_insn, decltype(free_one)> one(capstone_->malloc(handle_), free_one);
   std::vector<Instruction> all;
   if (one == nullptr) return all;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(code.data());
   std::size_t left = code.size();
   std::uint64_t at = address;
-  while (left > 0 && cs_disasm_iter(handle_, &bytes, &left, &at, one.get())) {
+  while (left > 0 && capstone_->disasm_iter(handle_, &bytes, &left, &at, one.get())) {
     std::string text(one->mnemonic);
     if (one->op_str[0] != '\0') text.append(" ").append(one->op_str);
     all.push_back({static_cast<std::size_t>(one->address - address), std::move(text)});

@@ -11,6 +11,8 @@
 
 namespace plimsoll::jitlog {
 
+struct CapstoneLibrary;
+
 // One instruction, or bytes that are none (".byte 0xff").
 struct Instruction {
   std::size_t offset = 0;  // in the code
@@ -20,8 +22,8 @@ struct Instruction {
 // Knows one machine's code. Move-only; not to be shared by threads.
 class Disassembler {
  public:
-  // `machine` as jitlogs have it: "x86_64", "x86", "aarch64". Errors: kUnsupported for any other; kSystem without
-  // memory.
+  // `machine` as jitlogs have it: "x86_64", "x86", "aarch64". Errors: kUnsupported for any other, or if
+  // capstone's library is not there; kSystem without memory.
   static Result<Disassembler> open(std::string_view machine, bool is_32bit);
 
   Disassembler(Disassembler&& other) noexcept;
@@ -32,7 +34,8 @@ class Disassembler {
   [[nodiscard]] std::vector<Instruction> instructions(std::string_view code, std::uint64_t address) const;
 
  private:
-  explicit Disassembler(std::size_t handle) : handle_(handle) {}
+  Disassembler(const CapstoneLibrary& capstone, std::size_t handle) : capstone_(&capstone), handle_(handle) {}
+  const CapstoneLibrary* capstone_;
   std::size_t handle_;  // capstone's; 0 = none
 };
 
