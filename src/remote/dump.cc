@@ -7,6 +7,7 @@
 #include "os/os.h"
 #include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
+#include "remote/program_names.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
 #include "remote/waiting.h"
@@ -81,6 +82,7 @@ class Dumper {
               Dump::Source::kProcess,
               0};
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
+    for (const Address interpreter : interpreters_) names_.push_back(program_names(target_, interpreter));
     for (const ThreadState& state : states)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) dump.threads.push_back(look_at(*task, &state));
     for (const os::Task& task : tasks) {
@@ -121,6 +123,8 @@ class Dumper {
       thread.has_python = true;
       const auto number = std::find(interpreters_.begin(), interpreters_.end(), state->interpreter);
       thread.interpreter = static_cast<std::size_t>(number - interpreters_.begin());
+      const auto& names = names_[thread.interpreter];
+      if (const auto name = names.find(state->pthread); name != names.end()) thread.task.name = name->second;
     }
     if (locals_) locals_->begin_thread();
     const bool has_native = native_ && thread.state != DumpedThread::State::kEnded && read_native(state, probe, thread);
@@ -241,6 +245,7 @@ class Dumper {
   const memory::RemoteReader memory_;
   const std::optional<cpython::ValueLimits> limits_;
   std::vector<Address> interpreters_;
+  std::vector<std::map<std::uint64_t, std::string>> names_;  // of their threads
 };
 
 }  // namespace

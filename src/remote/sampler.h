@@ -97,6 +97,7 @@ class Sampler {
     std::vector<Pending> pending;
     std::size_t pending_count = 0, pending_seen = 0;
     int times_missed = 0;  // so often it was not in the list
+    int times_named = 0;   // so often it was asked what the program calls it
     bool has_ended = false;
   };
 
@@ -106,6 +107,8 @@ class Sampler {
   std::vector<ThreadState> sort_states(const std::vector<ThreadState>& states);
   void add_state(const ThreadState& state, const os::Task& task);
   void add_thread(const ThreadState& state, const os::Task& task);
+  // Gives the threads that have been there for a moment the names that the program has for them.
+  void name_threads();
   // Which of a thread's states is that of the interpreter that it runs in. To be asked while it stands still.
   [[nodiscard]] ThreadState current_state(const Thread& thread) const;
   void look_at(Thread& thread);

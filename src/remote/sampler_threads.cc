@@ -1,8 +1,11 @@
 // remote/sampler_threads.cc: which threads there are, and in which interpreter each is.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <string>
 
 #include "base/clock.h"
+#include "remote/program_names.h"
 #include "remote/sampler.h"
 #include "remote/waiting.h"
 
@@ -28,6 +31,7 @@ bool Sampler::has_new_threads() const {
 }
 
 void Sampler::update_threads() {
+  const bool is_first = threads_.empty();
   memory::PagedReader pages(memory_);
   std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
   newest_ = states.empty() ? Address{} : states.front().address;
@@ -41,6 +45,7 @@ void Sampler::update_threads() {
     for (const ThreadState& state : unknown)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
   }
+  if (is_first) name_threads();  // as the process may end at any time
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
   std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
@@ -97,6 +102,21 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
   sink_.thread(thread->info);
   threads_.push_back(std::move(thread));
+}
+
+void Sampler::name_threads() {
+  // A thread gets its name after it has begun, or never, if it is not one of Python's.
+  constexpr int kTimes = 3;
+  std::map<std::uint64_t, std::map<std::uint64_t, std::string>> names;  // by interpreter
+  for (const auto& thread : threads_) {
+    if (thread->has_ended || thread->times_named >= kTimes) continue;
+    const ThreadState& state = thread->states.back();  // of the interpreter that it was in first
+    const auto [known, is_first] = names.try_emplace(raw(state.interpreter));
+    if (is_first) known->second = program_names(target_, state.interpreter);
+    const auto name = known->second.find(state.pthread);
+    if (name != known->second.end()) thread->info.name = name->second;
+    thread->times_named = name != known->second.end() ? kTimes : thread->times_named + 1;
+  }
 }
 
 ThreadState Sampler::current_state(const Thread& thread) const {

@@ -183,6 +183,26 @@ def test_mode_wall_tells_waits_apart(tmp_path: pathlib.Path) -> None:
         assert 0.5 * life <= times[name][activity] <= life * 1.02 + 50e6, times[name]
 
 
+def test_threads_have_the_names_that_the_program_gives_them(tmp_path: pathlib.Path) -> None:
+    # GIVEN threads with names, one of them longer than the kernel's may be
+    program = tmp_path / "named.py"
+    program.write_text("""
+import threading
+ends = threading.Event()
+for name in ("short", "a name of more than sixteen bytes"):
+    threading.Thread(target=ends.wait, name=name).start()
+print("begun", flush=True)
+input()
+ends.set()
+""")
+    with harness.Running([sys.executable, program]) as running:
+        running.line()
+        # WHEN the process is recorded
+        profile = plimsoll.attach(running.process.pid, mode="wall", duration=0.3).wait()
+    # THEN they are those of Python's module threading
+    assert {thread.name for thread in profile.threads} == {"MainThread", "short", "a name of more than sixteen bytes"}
+
+
 def test_a_thread_that_is_being_made_is_not_taken_for_its_maker(tmp_path: pathlib.Path) -> None:
     # GIVEN a thread that makes others all the time (whose states are said to be of their maker for a moment)
     program = tmp_path / "makes.py"

@@ -44,6 +44,7 @@ def check(dumped: "dict[str, Any]", truth: "dict[str, Any]", is_stopped: bool = 
         # Up to 3.10 the frames of a thread that runs may be of two moments, and it says so.
         is_unsure = expected["state"] == "running" and sys.version_info < (3, 11)
         assert is_stopped or is_unsure or "problem" not in thread
+        assert thread["name"] == expected["name"]
         frames = [[frame["function"], frame["line"]] for frame in thread["frames"]]
         assert frames[:len(expected["frames"])] == expected["frames"]
         assert frames[-1][0].rpartition(".")[2] == ("<module>" if tid == str(truth["pid"]) else "_bootstrap")

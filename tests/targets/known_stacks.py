@@ -1,6 +1,6 @@
 """Threads that stand where the program says: it prints its truth as one line, then waits for its standard input to end.
 
-The truth: for each thread, by the kernel's id, what it does and its frames, innermost first, as [function, line].
+The truth: for each thread, by the kernel's id, its name, what it does and its frames, innermost first, as [function, line].
 """
 
 import json
@@ -27,7 +27,7 @@ def name(function):
 
 def tell(state, *frames):
     stacks[threading.get_native_id()] = {"state": state, "frames": [[name(of), line] for of, line in frames],
-                                         "thread": threading.get_ident()}
+                                         "thread": threading.get_ident(), "name": threading.current_thread().name}
 
 
 def kernel_says(thread, file):
