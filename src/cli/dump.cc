@@ -37,8 +37,7 @@ class DumpCommand final : public Command {
     app.add_option("--exe", program_, "With --core: the program's file, if it is not where it was")
         ->type_name("PYTHON")
         ->needs(core);
-    CLI::Option* tasks =
-        app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads (CPython 3.14 and newer)");
+    CLI::Option* tasks = app.add_flag("--tasks", shows_tasks_, "asyncio's tasks instead of threads");
     app.add_flag("--native", has_native_,
                  "Native functions, too, between those of Python; threads without Python have their stacks, as well")
         ->excludes(tasks);

@@ -186,9 +186,9 @@ bool read_head(const M& memory, const TaskLayout& tasks, Address task, TaskHead&
 
 namespace internal {
 
+// Calls visit(Address) for what is in a set, until it returns false; at most `slots_left` places are looked at.
 template <memory::Reader M, typename Visit>
-AwaiterScan scan_awaiter_set(const M& memory, const TaskLayout& tasks, Address set, std::uint64_t& slots_left,
-                             Visit visit) {
+AwaiterScan scan_set(const M& memory, const TaskLayout& tasks, Address set, std::uint64_t& slots_left, Visit visit) {
   Address table{};
   std::uint64_t mask = 0;
   std::uint64_t used = 0;
@@ -230,7 +230,7 @@ AwaiterScan each_awaiter(const M& memory, const TaskPlaces& places, Address futu
   if (is_null(awaiter)) return AwaiterScan::kAll;
   // The second one makes it a set, and only then is it said to be one.
   if ((is_set != 0) != (kind_of(awaiter) == AwaitKind::kSet)) return AwaiterScan::kTorn;
-  if (is_set != 0) return internal::scan_awaiter_set(memory, tasks, awaiter, slots_left, visit);
+  if (is_set != 0) return internal::scan_set(memory, tasks, awaiter, slots_left, visit);
   return visit(awaiter) ? AwaiterScan::kAll : AwaiterScan::kStopped;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cpython/tasks.h"
 #include "cpython/testing.h"
 
 namespace plimsoll::cpython {
@@ -216,6 +217,40 @@ TEST_P(Callbacks, TheTaskThatRunsIsThatOfTheThreadsLoop) {
   EXPECT_TRUE(look() && is_null(running));
   put(known.current_tasks, container_field::kDictUsed, std::uint64_t{2});
   EXPECT_FALSE(look());
+}
+
+TEST_P(Callbacks, AllTasksAreThoseThatAreReferredToAndThoseInTheirFirstStep) {
+  const auto set = [&](const std::vector<Address>& keys, std::uint64_t used) {
+    const Address at = python.allocate(), table = python.allocate();
+    put(at, tasks.set.table, table);
+    put(at, tasks.set.mask, std::uint64_t{7});
+    put(at, tasks.set.used, used);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      put(table, i * 16, i < keys.size() ? keys[i] : Address{});
+      put(table, i * 16 + 8, i);
+    }
+    return at;
+  };
+  const auto reference = [&](Address to) {
+    const Address at = object(type());
+    put(at, known.referent, to);
+    return at;
+  };
+  const auto all = [&](bool is_whole) {
+    std::vector<Address> out;
+    EXPECT_EQ(TaskReader(python.memory, {python.layout, tasks, {}}, 10).all(out), is_whole);
+    return out;
+  };
+  // GIVEN no set at all
+  EXPECT_TRUE(all(true).empty());
+  // GIVEN weak references to two tasks, to one that is gone (so to None), and a task in its first step
+  const Address first = task({}), second = task({}), eager = task({}), none = object(type());
+  known.task_references = set({reference(first), {}, reference(none), reference(second)}, 3);
+  known.eager_tasks = set({eager}, 1);
+  EXPECT_EQ(all(true), (std::vector{eager, first, second}));
+  // GIVEN a set that says that it has more than is there: it is being changed
+  known.task_references = set({reference(first)}, 2);
+  EXPECT_EQ(all(false), (std::vector{eager, first}));
 }
 
 std::vector<Layout> older_layouts() {

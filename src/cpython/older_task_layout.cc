@@ -73,6 +73,7 @@ Result<TaskLayout> older_task_layout(const Layout& layout) {
   callbacks.first = behind_head + 8;
   callbacks.others = behind_head + 24;
   callbacks.waits_for = members.waits_for;
+  callbacks.referent = behind_head;
   callbacks.wakeup_is_method = version.minor >= 10;
   callbacks.wakeup_self = version.minor == 9 ? behind_head : behind_head + 8;
   callbacks.function_code = version.minor == 9 ? behind_head : 48;

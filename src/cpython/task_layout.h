@@ -42,10 +42,13 @@ enum class StackStyle : std::uint8_t {
 struct FutureCallbacks {
   ObjectFields fields;
   Address current_tasks{};              // asyncio.tasks._current_tasks, a dict: event loop -> task
+  Address task_references{};            // the set in _all_tasks or _scheduled_tasks, a WeakSet; null: not found
+  Address eager_tasks{};                // _eager_tasks, a set of tasks in their first step; null before 3.12
   std::uint32_t running_loop = 0;       // of a thread state: its event loop; kNoField: it is in the thread's dict
   std::uint32_t loop_in_holder = 0;     // of what that dict has: the event loop; 0: it has the loop itself
   std::uint32_t first = 0, others = 0;  // of a Future: fut_callback0; fut_callbacks, a list of tuples
   std::uint32_t waits_for = 0;          // of a task: task_fut_waiter
+  std::uint32_t referent = 0;           // of a weak reference: wr_object
   Address future_type{}, task_type{};
   // What wakes a task: of this type, and for this method if it is a method of C; null: known by its name.
   Address wakeup_type{}, wakeup_method{};

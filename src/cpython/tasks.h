@@ -39,6 +39,7 @@ struct TaskRecord {
 inline constexpr std::size_t kMostTasks = 100'000;
 inline constexpr std::size_t kMostAwaiters = 1'000;            // of one
 inline constexpr std::uint64_t kMostAwaiterSlots = 4'000'000;  // that are looked at for all of them
+inline constexpr std::uint64_t kMostTaskSlots = 1U << 20U;     // of sets of tasks
 
 // Reads tasks through a Reader, whose copies must stay the same meanwhile: types are looked at once.
 template <memory::Reader M>
@@ -63,6 +64,27 @@ class TaskReader {
       if (!load(node, tasks_.node.next, node)) return false;
     }
     return true;
+  }
+
+  // Up to 3.13: adds all tasks of the interpreter, as addresses, in no order. False if they were being changed: then
+  // those that were found.
+  bool all(std::vector<Address>& out) const {
+    const FutureCallbacks& known = *tasks_.callbacks;
+    std::uint64_t slots_left = kMostTaskSlots;
+    const auto add = [&](Address task) {
+      // (What a weak reference is to may have gone.)
+      if (is_task(memory_, tasks_, task)) out.push_back(task);
+      return out.size() < kMostTasks;
+    };
+    const auto follow = [&](Address reference) {
+      Address task{};
+      return !load(reference, known.referent, task) || add(task);
+    };
+    const auto is_read = [&](Address set, const auto& visit) {
+      return is_null(set) || internal::scan_set(memory_, tasks_, set, slots_left, visit) == AwaiterScan::kAll;
+    };
+    const bool has_eager = is_read(known.eager_tasks, add);
+    return is_read(known.task_references, follow) && has_eager;
   }
 
   // False if it is no task, or cannot be read.

@@ -55,9 +55,17 @@ void look_at_callbacks(const plimsoll::cpython::Layout& layout, const plimsoll::
   Address running{};
   (void)load_current_task(memory, layout, known, Address{16}, running);
   (void)step_along(memory, places, running, AwaitKind::kGenerator);
+  known.task_references = Address{128};
+  known.eager_tasks = Address{192};
+  std::vector<Address> all;
+  (void)TaskReader(memory, places, 1).all(all);
+  if (all.size() > kMostTasks) __builtin_trap();
   // A callback is looked at by some words, a base class of a type by one; of a row of a dict its key, too.
   constexpr std::uint64_t kPerCallback = 64, kPerWord = 8;
-  memory.expect_at_most(kPlaces * kPerCallback + (kFutures + 1) * (internal::kCallbackWords * kPerWord + 200));
+  // A place of a set of tasks is two, and what is there, or is referred to, is asked for its type and that one's bases.
+  constexpr std::uint64_t kPerTask = 40;
+  memory.expect_at_most(kPlaces * kPerCallback + (kFutures + 1) * (internal::kCallbackWords * kPerWord + 200) +
+                        kMostTaskSlots * kPerTask);
 }
 
 }  // namespace

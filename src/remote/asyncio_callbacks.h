@@ -1,5 +1,5 @@
-// remote/asyncio_callbacks.h: where asyncio of another CPython, up to 3.13, keeps its tasks, and how its callbacks are
-// known: found by the names that Python itself finds them by, in its modules.
+// remote/asyncio_callbacks.h: where asyncio of another CPython keeps its tasks. Up to 3.13 that, and how its callbacks
+// are known, is found by the names that Python itself finds them by, in its modules.
 #pragma once
 
 #include <optional>
@@ -38,6 +38,7 @@ class AsyncioModules {
     if (!is_null(group) && is(group, flag::kType))
       out.group_member_done = function_in(view_.pointer(group, cpython::type_field::kDict), "_on_task_done", out);
     out.release_waiter = function_in(tasks, "_release_waiter", out);
+    find_sets(tasks, out);
     return is(out.current_tasks, flag::kDict) && is_called(out.task_type, "_asyncio.Task") &&
            is_called(out.future_type, "_asyncio.Future") && is_called(out.function_type, "function") &&
            is_called(out.cell_type, "cell") && is_called(out.method_type, "method") &&
@@ -63,6 +64,19 @@ class AsyncioModules {
   [[nodiscard]] Address function_in(Address names, std::string_view name, const cpython::FutureCallbacks& known) const {
     const Address found = entry_of(view_, names, name);
     return !is_null(found) && view_.type_of(found) == known.function_type ? found : Address{};
+  }
+
+  // All tasks: up to 3.11 one WeakSet, whose attribute `data` is a set of weak references; then those in their first
+  // step apart.
+  void find_sets(Address tasks, cpython::FutureCallbacks& out) const {
+    const Address all = entry_of(view_, tasks, "_all_tasks");
+    const Address weak = is_null(all) ? entry_of(view_, tasks, "_scheduled_tasks") : all;
+    if (is_null(weak)) return;
+    const auto set_or_null = [&](Address object) {
+      return !is_null(object) && is_called(view_.type_of(object), "set") ? object : Address{};
+    };
+    out.task_references = set_or_null(cpython::internal::attribute(view_, weak, "data"));
+    out.eager_tasks = set_or_null(entry_of(view_, tasks, "_eager_tasks"));
   }
 
   // As _CALLBACKS of python/plimsoll/_tasks.py has them.
@@ -156,6 +170,22 @@ std::optional<cpython::TaskLayout> find_asyncio_callbacks(const M& memory, const
   internal::AsyncioModules<M> modules(memory, layout, fields, code_type, interpreter);
   if (!modules.find(*out.callbacks)) return std::nullopt;
   return out;
+}
+
+// Where asyncio keeps its tasks, in the way of the version: by the table that it publishes, whose address `find_table`
+// says (std::optional<Address>), or up to 3.13 as above. None while there is no asyncio. An error if there is, but its
+// table makes no sense.
+template <memory::Reader M, typename FindTable>
+Result<std::optional<cpython::TaskLayout>> locate_tasks(const M& memory, const cpython::Layout& layout,
+                                                        Address code_type, Address runtime, FindTable find_table) {
+  using Found = std::optional<cpython::TaskLayout>;
+  if (!cpython::tells_of_tasks(layout.version).ok())
+    return is_null(code_type) ? Found{} : find_asyncio_callbacks(memory, layout, code_type, runtime);
+  const std::optional<Address> table = find_table();
+  if (!table) return Found{};
+  Result<cpython::TaskLayout> tasks = cpython::find_task_layout(memory, layout, runtime, *table);
+  if (!tasks.ok()) return tasks.error();
+  return Found{tasks.take()};
 }
 
 }  // namespace plimsoll::remote

@@ -35,13 +35,9 @@ class CoreDumper {
     dump.command = core_.notes.command;
     dump.source = Dump::Source::kCoreFile;
     dump.missing_bytes = core_.missing_bytes;
-    std::vector<os::Task> tasks;
-    for (const CoreThread& thread : core_.notes.threads) tasks.push_back({Tid{thread.tid}, Tid{thread.tid}, "", '?'});
-    std::vector<ThreadState> states = thread_states(core_.image, core_.layout, core_.runtime);
-    if (core_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(core_.image, tasks, states);
-    std::reverse(states.begin(), states.end());  // the interpreter's newest thread comes first
+    const std::vector<ThreadState> states = thread_states_of(core_);
     for (const ThreadState& state : states) dump.threads.push_back(look_at(state));
-    for (const os::Task& task : tasks) {
+    for (const os::Task& task : tasks_of(core_)) {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::any_of(dump.threads.begin(), dump.threads.end(), is_it)) continue;
       DumpedThread& thread = dump.threads.emplace_back();

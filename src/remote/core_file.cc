@@ -244,4 +244,17 @@ Result<CoreFile> open_core_file(const std::string& path, const std::string& prog
   return core;
 }
 
+std::vector<os::Task> tasks_of(const CoreFile& core) {
+  std::vector<os::Task> tasks;
+  for (const CoreThread& thread : core.notes.threads) tasks.push_back({Tid{thread.tid}, Tid{thread.tid}, "", '?'});
+  return tasks;
+}
+
+std::vector<ThreadState> thread_states_of(const CoreFile& core) {
+  std::vector<ThreadState> states = thread_states(core.image, core.layout, core.runtime);
+  if (core.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(core.image, tasks_of(core), states);
+  std::reverse(states.begin(), states.end());  // the interpreter's newest comes first
+  return states;
+}
+
 }  // namespace plimsoll::remote

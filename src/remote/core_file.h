@@ -11,6 +11,7 @@
 #include "memory/image.h"
 #include "os/process.h"
 #include "remote/core_notes.h"
+#include "remote/thread_states.h"
 
 namespace plimsoll::remote {
 
@@ -36,5 +37,9 @@ using OpenNamedFile = std::function<UniqueFd(const std::string& path)>;
 // or if the program is not the one that ran; kUnsupported if no CPython that is known is in it.
 Result<CoreFile> open_core_file(const std::string& path, const std::string& program,
                                 const OpenNamedFile& open = open_named_file);
+
+// Its threads as the kernel knew them, without names; and as the interpreter does, the oldest first.
+std::vector<os::Task> tasks_of(const CoreFile& core);
+std::vector<ThreadState> thread_states_of(const CoreFile& core);
 
 }  // namespace plimsoll::remote

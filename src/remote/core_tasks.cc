@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cpython/thread_names.h"
+#include "remote/asyncio_callbacks.h"
 #include "remote/elf_file.h"
 #include "remote/elf_symbols.h"
 #include "remote/local_variables.h"
@@ -33,18 +34,17 @@ std::optional<Address> find_asyncio_debug(const CoreFile& core, const OpenNamedF
 
 TaskDump read_all(const CoreFile& core, const cpython::TaskLayout& layout, const cpython::ObjectFields& fields) {
   const cpython::ObjectView<memory::Image> view(core.image, core.layout, fields, kWordsPerValue);
-  std::vector<ThreadState> states = thread_states(core.image, core.layout, core.runtime);
-  std::reverse(states.begin(), states.end());                     // the newest comes first
-  std::map<Address, std::map<std::uint64_t, std::string>> names;  // of threads, by interpreter
+  const cpython::TaskPlaces places{core.layout, layout, core.code_type};
+  const std::vector<ThreadState> states = thread_states_of(core);
+  const std::vector<Address> loops = running_loops(core.image, places, states);
+  std::map<std::uint64_t, std::string> names;  // of the threads of an interpreter
   TaskPicture picture;
-  for (const ThreadState& state : states) {
-    const auto [known, is_first] = names.try_emplace(state.interpreter);
-    if (is_first) known->second = cpython::thread_names(view, core.code_type, state.interpreter);
-    const auto name = known->second.find(state.pthread);
-    const Tid tid{static_cast<std::int32_t>(state.native_id)};
-    picture.take(
-        read_tasks(core.image, {core.layout, layout, core.code_type}, state, is_first ? state.interpreter : Address{}),
-        {tid, tid, name != known->second.end() ? name->second : std::string(), '?'});
+  for (const TaskShare& share : share_out(states)) {
+    if (!is_null(share.interpreter)) names.merge(cpython::thread_names(view, core.code_type, share.interpreter));
+    const auto name = names.find(share.thread.pthread);
+    const Tid tid{static_cast<std::int32_t>(share.thread.native_id)};
+    picture.take(read_tasks(core.image, places, share, loops),
+                 {tid, tid, name != names.end() ? name->second : std::string(), '?'});
   }
   return picture.finish();
 }
@@ -52,17 +52,15 @@ TaskDump read_all(const CoreFile& core, const cpython::TaskLayout& layout, const
 }  // namespace
 
 Result<TaskDump> take_core_task_dump(const CoreFile& core, const OpenNamedFile& open) {
-  PLIMSOLL_TRY(cpython::tells_of_tasks(core.layout.version));
+  PLIMSOLL_TRY(cpython::knows_awaiters(core.layout.version));
   const Result<cpython::ObjectFields> fields = cpython::value_fields(core.layout.version);
   if (!fields.ok()) return fields.error();
+  const Result<std::optional<cpython::TaskLayout>> layout = locate_tasks(
+      core.image, core.layout, core.code_type, core.runtime, [&] { return find_asyncio_debug(core, open); });
+  if (!layout.ok()) return layout.error();
   TaskDump dump;
-  const std::optional<Address> table = find_asyncio_debug(core, open);
-  if (table) {
-    const Result<cpython::TaskLayout> layout = cpython::find_task_layout(core.image, core.layout, core.runtime, *table);
-    if (!layout.ok()) return layout.error();
-    dump = read_all(core, layout.value(), fields.value());
-  }
-  dump.has_asyncio = table.has_value();
+  dump.has_asyncio = layout.value().has_value();
+  if (dump.has_asyncio) dump = read_all(core, *layout.value(), fields.value());
   dump.pid = os::Pid{core.notes.pid};
   dump.version = core.layout.version;
   dump.command = core.notes.command;

@@ -44,17 +44,9 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Ho
 void Sampler::find_tasks() {
   if (settings_.awaiting_tasks == AwaitingTasks::kNo || reader_.shows_awaiting() || is_null(target_.code_type)) return;
   if (!std::has_single_bit(++times_asked_)) return;
-  if (!cpython::tells_of_tasks(target_.layout.version).ok()) {
-    const auto tasks = find_asyncio_callbacks(memory_, target_.layout, target_.code_type, target_.runtime);
-    if (tasks) reader_.show_awaiting(*tasks);
-    return;
-  }
-  const std::optional<Address> table = find_asyncio_debug(target_.pid);
-  if (!table) return;
-  const Result<cpython::TaskLayout> layout =
-      cpython::find_task_layout(memory_, target_.layout, target_.runtime, *table);
-  if (!layout.ok()) return;
-  reader_.show_awaiting(layout.value());
+  const auto tasks = locate_tasks(memory_, target_.layout, target_.code_type, target_.runtime,
+                                  [this] { return find_asyncio_debug(target_.pid); });
+  if (tasks.ok() && tasks.value()) reader_.show_awaiting(*tasks.value());
 }
 
 void Sampler::look_at_gil() {
@@ -335,12 +327,14 @@ void Sampler::end_thread(Thread& thread) {
 }
 
 void Sampler::finish() {
+  name_threads();
   for (const auto& thread : threads_)
     if (!thread->has_ended) end_thread(*thread);
 }
 
 void Sampler::report() {
   find_tasks();
+  name_threads();
   std::int64_t oldest_ns = monotonic_ns();
   for (const auto& thread : threads_) {
     if (thread->has_ended) continue;

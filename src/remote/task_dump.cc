@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <map>
+#include <string>
 
 #include "base/clock.h"
 #include "os/os.h"
+#include "remote/asyncio_callbacks.h"
+#include "remote/program_names.h"
 #include "remote/standing.h"
 #include "remote/task_picture.h"
 #include "remote/thread_states.h"
@@ -29,22 +33,19 @@ std::size_t keep_what_agrees(const TaskReading& before, TaskReading& now) {
 // Reads the threads one after another, and makes one picture of it.
 class TaskDumper {
  public:
-  TaskDumper(const Target& target, const cpython::TaskLayout& tasks)
-      : target_(target), tasks_(tasks), memory_(target.memory()), pages_(memory_) {}
+  // `states` are of its threads, and there is a task of the kernel for each.
+  TaskDumper(const Target& target, const cpython::TaskLayout& tasks, std::vector<ThreadState> states)
+      : target_(target), tasks_(tasks), states_(std::move(states)), memory_(target.memory()), pages_(memory_) {}
 
   TaskDump run() {
     const std::vector<os::Task> kernel_tasks = os::tasks_of(target_.pid);
-    std::vector<ThreadState> states = thread_states(pages_, target_.layout, target_.runtime);
-    if (is_null(target_.code_type)) target_.code_type = find_code_type(pages_, target_.layout, states);
-    std::reverse(states.begin(), states.end());  // the newest comes first
-    std::vector<Address> interpreters;
-    for (const ThreadState& state : states) {
-      const os::Task* task = task_of(kernel_tasks, state);
-      if (task == nullptr) continue;
-      const bool is_first =
-          std::find(interpreters.begin(), interpreters.end(), state.interpreter) == interpreters.end();
-      if (is_first) interpreters.push_back(state.interpreter);
-      picture_.take(read(*task, state, is_first ? state.interpreter : Address{}), *task);
+    std::erase_if(states_, [&](const ThreadState& state) { return task_of(kernel_tasks, state) == nullptr; });
+    std::map<std::uint64_t, std::string> names;  // of the threads of an interpreter
+    for (const TaskShare& share : share_out(states_)) {
+      if (!is_null(share.interpreter)) names.merge(program_names(target_, share.interpreter));
+      os::Task task = *task_of(kernel_tasks, share.thread);
+      if (const auto name = names.find(share.thread.pthread); name != names.end()) task.name = name->second;
+      picture_.take(read(task, share), task);
     }
     TaskDump dump = picture_.finish();
     dump.moved = moved_;
@@ -52,7 +53,7 @@ class TaskDumper {
   }
 
  private:
-  TaskReading read(const os::Task& task, const ThreadState& state, Address interpreter) {
+  TaskReading read(const os::Task& task, const TaskShare& share) {
     const os::ThreadProbe probe(task.tid, os::ThreadProbe::Keep::kOpen, static_cast<std::int32_t>(target_.pid));
     const cpython::TaskPlaces places{target_.layout, tasks_, target_.code_type};
     const std::int64_t end_ns = monotonic_ns() + kPatienceNs;
@@ -63,15 +64,17 @@ class TaskDumper {
       shared_cpu_.begin_look();
       if (!standing) standing = shared_cpu_.stand_beside(probe);
       pages_.forget();
-      before = std::exchange(now, read_tasks(pages_, places, state, interpreter));
+      const std::vector<Address> loops = running_loops(pages_, places, states_);
+      before = std::exchange(now, read_tasks(pages_, places, share, loops));
       if (standing && standing->goes_on()) return now;
     }
     moved_ += keep_what_agrees(before, now);
     return now;
   }
 
-  Target target_;
+  const Target& target_;
   const cpython::TaskLayout& tasks_;
+  std::vector<ThreadState> states_;  // the oldest thread first
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
   SharedCpu shared_cpu_;
@@ -81,17 +84,21 @@ class TaskDumper {
 
 }  // namespace
 
-Result<TaskDump> take_task_dump(const Target& target) {
-  PLIMSOLL_TRY(cpython::tells_of_tasks(target.layout.version));
+Result<TaskDump> take_task_dump(const Target& of) {
+  PLIMSOLL_TRY(cpython::knows_awaiters(of.layout.version));
+  Target target = of;
+  const memory::RemoteReader memory = target.memory();
+  std::vector<ThreadState> states = thread_states(memory, target.layout, target.runtime);
+  if (target.layout.tstate.native_thread_id == cpython::kNoField)
+    learn_native_ids(memory, os::tasks_of(target.pid), states);
+  if (is_null(target.code_type)) target.code_type = find_code_type(memory, target.layout, states);
+  std::reverse(states.begin(), states.end());  // the newest comes first
+  const Result<std::optional<cpython::TaskLayout>> layout = locate_tasks(
+      memory, target.layout, target.code_type, target.runtime, [&] { return find_asyncio_debug(target.pid); });
+  if (!layout.ok()) return layout.error();
   TaskDump dump;
-  const std::optional<Address> table = find_asyncio_debug(target.pid);
-  if (table) {
-    const Result<cpython::TaskLayout> layout =
-        cpython::find_task_layout(target.memory(), target.layout, target.runtime, *table);
-    if (!layout.ok()) return layout.error();
-    dump = TaskDumper(target, layout.value()).run();
-  }
-  dump.has_asyncio = table.has_value();
+  dump.has_asyncio = layout.value().has_value();
+  if (dump.has_asyncio) dump = TaskDumper(target, *layout.value(), std::move(states)).run();
   dump.pid = target.pid;
   dump.version = target.layout.version;
   dump.command = os::command_line(target.pid);

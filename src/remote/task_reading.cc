@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <string_view>
+#include <tuple>
+
+#include "cpython/awaiting.h"
 
 namespace plimsoll::remote {
 namespace {
@@ -22,6 +27,22 @@ struct StackFrame {
   PyFrame frame;
 };
 
+// By which names are put in order: what stands before the number at the end, how many digits that has, and it.
+std::tuple<std::string_view, std::size_t, std::string_view> name_order(std::string_view name) {
+  const std::size_t letters = name.find_last_not_of("0123456789") + 1;
+  return {name.substr(0, letters), name.size() - letters, name.substr(letters)};
+}
+
+// The event loop that a thread runs; null if it runs none. False if that cannot be read.
+template <memory::Reader M>
+bool load_running_loop(const M& memory, const cpython::TaskPlaces& places, Address thread, Address& loop) {
+  if (!places.tasks.callbacks)
+    return memory::load_address(memory, offset_by(thread, places.tasks.tstate.running_loop), loop);
+  const cpython::FutureCallbacks& known = *places.tasks.callbacks;
+  const cpython::ObjectView<M> view(memory, places.layout, known.fields, cpython::internal::kCallbackWords);
+  return cpython::internal::load_running_loop(view, known, thread, loop);
+}
+
 // One reading, as it goes on.
 template <memory::Reader M>
 class Reading {
@@ -29,26 +50,46 @@ class Reading {
   Reading(const M& memory, const cpython::TaskPlaces& places)
       : memory_(memory), places_(places), reader_(memory, places, kMostDepth) {}
 
-  TaskReading run(const ThreadState& thread, Address interpreter) {
-    const cpython::TaskLayout& tasks = places_.tasks;
-    const auto load = [&](std::uint32_t offset, Address& out) {
-      if (!memory::load_address(memory_, offset_by(thread.address, offset), out)) out_.is_whole = false;
-    };
-    load(tasks.tstate.running_loop, out_.running_loop);
-    load(tasks.tstate.running_task, out_.running_task);
-    std::vector<Address> found;
-    out_.is_whole = reader_.list(offset_by(thread.address, tasks.tstate.tasks), found) && out_.is_whole;
-    if (!is_null(interpreter))
-      out_.is_whole = reader_.list(offset_by(interpreter, tasks.interpreter.tasks), found) && out_.is_whole;
+  TaskReading run(const TaskShare& share, std::span<const Address> loops) {
+    const Address thread = share.thread.address;
+    out_.is_whole = load_running_loop(memory_, places_, thread, out_.running_loop) &&
+                    cpython::load_running_task(memory_, places_.layout, places_.tasks, thread, out_.running_task);
+    std::vector<Address> found = places_.tasks.callbacks ? of_loops(share, loops) : of_lists(share);
     // One that was begun at once is in no list before it first waits.
     if (!is_null(out_.running_task) && std::find(found.begin(), found.end(), out_.running_task) == found.end())
       found.push_back(out_.running_task);
     for (const Address task : found) read_task(task);
-    add_stacks(thread.address);
+    add_stacks(thread);
+    // A set has no order of its own. Asyncio numbers tasks that have no other name as they are made.
+    if (places_.tasks.callbacks)
+      std::sort(out_.tasks.begin(), out_.tasks.end(),
+                [](const ReadTask& a, const ReadTask& b) { return name_order(a.name) < name_order(b.name); });
     return std::move(out_);
   }
 
  private:
+  std::vector<Address> of_lists(const TaskShare& share) {
+    std::vector<Address> found;
+    const Address head = offset_by(share.thread.address, places_.tasks.tstate.tasks);
+    out_.is_whole = reader_.list(head, found) && out_.is_whole;
+    if (!is_null(share.interpreter))
+      out_.is_whole =
+          reader_.list(offset_by(share.interpreter, places_.tasks.interpreter.tasks), found) && out_.is_whole;
+    return found;
+  }
+
+  std::vector<Address> of_loops(const TaskShare& share, std::span<const Address> loops) {
+    std::vector<Address> found;
+    out_.is_whole = reader_.all(found) && out_.is_whole;
+    std::erase_if(found, [&](Address task) {
+      Address loop{};
+      if (!memory::load_address(memory_, offset_by(task, places_.tasks.task.loop), loop)) return true;
+      if (loop == out_.running_loop) return false;
+      return is_null(share.interpreter) || std::binary_search(loops.begin(), loops.end(), loop);
+    });
+    return found;
+  }
+
   void read_task(Address task) {
     cpython::TaskRecord record;
     if (!reader_.read(task, record)) {
@@ -143,12 +184,40 @@ class Reading {
 
 }  // namespace
 
-template <memory::Reader M>
-TaskReading read_tasks(const M& memory, const cpython::TaskPlaces& places, const ThreadState& thread,
-                       Address interpreter) {
-  return Reading<M>(memory, places).run(thread, interpreter);
+std::vector<TaskShare> share_out(const std::vector<ThreadState>& threads) {
+  std::vector<TaskShare> shares;
+  boost::unordered_flat_set<std::uint64_t> interpreters;
+  for (const ThreadState& thread : threads) {
+    const bool is_first = interpreters.insert(raw(thread.interpreter)).second;
+    shares.push_back({thread, is_first ? thread.interpreter : Address{}});
+  }
+  return shares;
 }
-template TaskReading read_tasks(const memory::PagedReader&, const cpython::TaskPlaces&, const ThreadState&, Address);
-template TaskReading read_tasks(const memory::Image&, const cpython::TaskPlaces&, const ThreadState&, Address);
+
+template <memory::Reader M>
+std::vector<Address> running_loops(const M& memory, const cpython::TaskPlaces& places,
+                                   const std::vector<ThreadState>& threads) {
+  std::vector<Address> loops;
+  if (!places.tasks.callbacks) return loops;
+  for (const ThreadState& thread : threads)
+    if (Address loop{}; load_running_loop(memory, places, thread.address, loop) && !is_null(loop))
+      loops.push_back(loop);
+  std::sort(loops.begin(), loops.end());
+  return loops;
+}
+template std::vector<Address> running_loops(const memory::PagedReader&, const cpython::TaskPlaces&,
+                                            const std::vector<ThreadState>&);
+template std::vector<Address> running_loops(const memory::Image&, const cpython::TaskPlaces&,
+                                            const std::vector<ThreadState>&);
+
+template <memory::Reader M>
+TaskReading read_tasks(const M& memory, const cpython::TaskPlaces& places, const TaskShare& share,
+                       std::span<const Address> loops) {
+  return Reading<M>(memory, places).run(share, loops);
+}
+template TaskReading read_tasks(const memory::PagedReader&, const cpython::TaskPlaces&, const TaskShare&,
+                                std::span<const Address>);
+template TaskReading read_tasks(const memory::Image&, const cpython::TaskPlaces&, const TaskShare&,
+                                std::span<const Address>);
 
 }  // namespace plimsoll::remote

@@ -25,6 +25,8 @@ import plimsoll
 
 TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+#: Whether asyncio's tasks can be found from outside: from 3.14 on CPython tells where they are.
+KNOWS_TASKS = sys.version_info >= (3, 14) or not FREE_THREADED
 #: PYTHONMALLOC: what Python can allocate with.
 MALLOCS = ("mimalloc", "mimalloc_debug") if FREE_THREADED else ("pymalloc", "debug", "malloc")
 #: Nothing here takes nearly as long; a program that hangs must not hang the tests.

@@ -16,7 +16,7 @@ import harness
 
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
-has_tables = pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython tells where its tasks are since 3.14")
+are_found = pytest.mark.skipif(not harness.KNOWS_TASKS, reason="tasks of free-threaded 3.13 are not known")
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def check_frames(dumped: "dict[str, Any]", truth: "dict[str, Any]") -> None:
         assert [[frame["function"], frame["line"]] for frame in tasks[name]["frames"]][-len(expected):] == expected, name
 
 
-@has_tables
+@are_found
 def test_draws_who_awaits_whom_down_to_the_lines() -> None:
     # GIVEN tasks that await each other in every way there is, in two event loops
     with awaiting() as (_, truth):
@@ -63,7 +63,7 @@ def test_draws_who_awaits_whom_down_to_the_lines() -> None:
         assert set(states.values()) == {"waiting"}
 
 
-@has_tables
+@are_found
 def test_shows_the_tasks_of_a_stopped_process_and_leaves_it_stopped() -> None:
     with awaiting() as (running, truth):
         running.process.send_signal(signal.SIGSTOP)
@@ -92,7 +92,7 @@ asyncio.run(main())
 """
 
 
-@has_tables
+@are_found
 def test_never_draws_what_never_was() -> None:
     # GIVEN a program whose tasks come and go as fast as it can make them
     with harness.Running([sys.executable, "-c", CHANGING]) as running:
@@ -122,7 +122,7 @@ def test_says_that_there_is_no_asyncio() -> None:
         running.line()
         done = harness.plimsoll_command("dump", str(running.process.pid), "--tasks")
     # THEN it says so in one line, or that the version cannot tell
-    if sys.version_info < (3, 14):
+    if not harness.KNOWS_TASKS:
         version = platform.python_version() + ("t" if harness.FREE_THREADED else "")
         assert done.expect(1).notices == [f"plimsoll: the tasks of Python {version} cannot be read from outside: CPython "
                                           "tells where it keeps them since 3.14"]

@@ -13,16 +13,15 @@ import sys
 import threading
 import types
 
-HAS_GROUPS = sys.version_info >= (3, 11)
+# Also whether a code object knows its qualified name.
+HAS_GROUPS = HAS_QUALIFIED = sys.version_info >= (3, 11)
 frames = {}
 never = threading.Lock()
 never.acquire()
 
 
-
-
 def tell(task, *stack):
-    frames[task] = [[of.__qualname__, line] for of, line in stack]
+    frames[task] = [[of.__qualname__ if HAS_QUALIFIED else of.__name__, line] for of, line in stack]
 
 
 def line_of(function, offset):
@@ -86,6 +85,7 @@ async def in_turn():
 
 
 async def main():
+    asyncio.current_task().set_name("main")
     make = asyncio.create_task
     shared = make(forever(), name="shared")
     shielded = make(forever(), name="shielded")
@@ -120,21 +120,23 @@ def run_other_loop():
     loop.run_until_complete(loop.create_task(start(), name="start"))
 
 
-DRAWING = """\
-[task Task-1]: waits for a _GatheringFuture
-├─ [task renamed]: waits for a Future
-├─ [task generators]: waits for a Future
-├─ [task old style]: waits for a Future
-├─ [task awaitable]: waits for a Future
-├─ [task one]: waits for [task shared]
-│  └─ [task shared]: waits for a Future, awaited by [task one], [task two]
-├─ [task two]: waits for [task shared]
-│  └─ [task shared]: see above
-├─ [task guard]: waits for a Future
-│  └─ [task shielded]: waits for a Future
-└─ [task group]: waits for a Future
-   ├─ [task member one]: waits for a Future
-   └─ [task member two]: waits for a Future
+# Below main. From 3.14 on in the order in which they were made; before, nobody knows that, and it is that of their names.
+CHILDREN = [
+    ["[task renamed]: waits for a Future"],
+    ["[task generators]: waits for a Future"],
+    ["[task old style]: waits for a Future"],
+    ["[task awaitable]: waits for a Future"],
+    ["[task one]: waits for [task shared]",
+     "└─ [task shared]: waits for a Future, awaited by [task one], [task two]"],
+    ["[task two]: waits for [task shared]",
+     "└─ [task shared]: see above"],
+    ["[task guard]: waits for a Future",
+     "└─ [task shielded]: waits for a Future"],
+    ["[task group]: waits for a Future",
+     "├─ [task member one]: waits for a Future",
+     "└─ [task member two]: waits for a Future"],
+]
+OTHERS = """\
 [task ørphan ▲]: waits for a Future
 [task left]: waits for [task right], awaited by [task right]
 └─ [task right]: waits for [task left]
@@ -142,6 +144,18 @@ DRAWING = """\
 [task start]: waits for [task blocks]
 └─ [task blocks]: running
 """
+
+
+def drawing():
+    children = CHILDREN if HAS_GROUPS else CHILDREN[:-1]
+    if sys.version_info < (3, 14):
+        children = sorted(children)
+    lines = ["[task main]: waits for a _GatheringFuture"]
+    for child in children:
+        first, further = ("└─ ", "   ") if child is children[-1] else ("├─ ", "│  ")
+        lines.append(first + child[0])
+        lines += [further + line for line in child[1:]]
+    return "".join(line + "\n" for line in lines) + OTHERS
 
 
 def is_there(thread):
@@ -155,7 +169,7 @@ def announce_when_settled(keep, turns=50):
     if turns > 0 or not is_there(other):
         loop.call_soon(announce_when_settled, keep, turns - 1)
         return
-    print(json.dumps({"pid": os.getpid(), "version": platform.python_version(), "drawing": DRAWING, "frames": frames,
+    print(json.dumps({"pid": os.getpid(), "version": platform.python_version(), "drawing": drawing(), "frames": frames,
                       "threads": [threading.main_thread().native_id, other.native_id]}), flush=True)
     loop.add_reader(0, lambda: os._exit(0))
 
@@ -169,7 +183,7 @@ tell("one", line_of(waits_for, 1))
 tell("guard", line_of(guards, 1))
 tell("left", line_of(meets, 1))
 tell("blocks", line_of(stand_still, 1), line_of(blocks, 1))
-tell("Task-1", line_of(main, 16))
+tell("main", line_of(main, 17))
 
 other = threading.Thread(target=run_other_loop, daemon=True)
 other.start()
