@@ -1,5 +1,8 @@
 #include "capture/native_resolver.h"
 
+#include <string_view>
+
+#include "base/clock.h"
 #include "base/hexadecimal.h"
 
 namespace plimsoll::capture {
@@ -15,18 +18,30 @@ CodeId NativeResolver::add(NativeFunction function) {
   return id;
 }
 
-SampleFrame NativeResolver::frame_at(Address instruction, std::int64_t time_ns) {
+std::optional<SampleFrame> NativeResolver::frame_at(Address instruction, std::int64_t time_ns) {
   if (known_in_ != modules_.current() || known_.size() > kMostKnown) known_.clear();
   known_in_ = modules_.current();
   if (const auto known = known_.find(raw(instruction)); known != known_.end()) return known->second;
   const std::shared_ptr<const native::Module> module = modules_.find(instruction, time_ns);
-  if (module == nullptr) {
-    if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
-    return {unknown_, {}};  // not remembered: its file may be known in a moment
-  }
+  if (module == nullptr) return frame_made(instruction);  // not remembered: what is there may be known in a moment
   const SampleFrame frame = frame_in(module, raw(instruction));
   known_.emplace(raw(instruction), frame);
   return frame;
+}
+
+std::optional<SampleFrame> NativeResolver::frame_made(Address instruction) {
+  constexpr std::string_view kTrampoline = "py::";
+  const std::optional<os::Pid> process = modules_.process();
+  const auto* known = process ? made_.find(*process, modules_.current(), instruction, monotonic_ns()) : nullptr;
+  if (known == nullptr) {
+    if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
+    return SampleFrame{unknown_, {}};
+  }
+  const auto& [start, function] = *known;
+  if (std::string_view(function.name).starts_with(kTrampoline)) return std::nullopt;
+  CodeId& id = made_by_start_[start];
+  if (id.is_none() || functions_.at(id.index()).name != function.name) id = add({function.name, "[jit]", start});
+  return SampleFrame{id, {}};
 }
 
 SampleFrame NativeResolver::frame_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address) {

@@ -36,7 +36,8 @@ NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap
   const auto& copy = *reinterpret_cast<const RawStack*>(rest.data());
   frames.resize(max_depth);
   const memory::CopiedMemory stack(Address{start_of_copy(copy.registers)}, rest.subspan(sizeof copy, copy.bytes));
-  const native::Unwind unwound = native::unwind(stack, modules, copy.registers, frames, copy.known);
+  const native::Unwind unwound =
+      native::unwind(stack, memory::LocalReader{}, modules, copy.registers, frames, copy.known);
   const std::span<const native::NativeFrame> found = std::span(frames).first(unwound.count);
   return {{Address{copy.registers.value[native::kStackPointer]},
            unwound.count,

@@ -69,7 +69,9 @@ void Resolver::announce_machine_code(CodeId id) {
 }
 
 void Resolver::add_native_frame(const RawSample& raw, const native::NativeFrame& frame, Codes codes) {
-  frames_.push_back(native_->frame_at(frame.instruction, raw.time_ns));
+  const std::optional<SampleFrame> found = native_->frame_at(frame.instruction, raw.time_ns);
+  if (!found) return;
+  frames_.push_back(*found);
   announce_machine_code(frames_.back().code);
   if (codes == Codes::kKeep) codes_.push_back(nullptr);
 }

@@ -62,9 +62,9 @@ class Resolver {
                      std::shared_ptr<const cpython::CodeInfo>& code);
   // Describes a code object to the sink, before its next use.
   void announce(CodeId id, const cpython::CodeInfo& info);
-  // Likewise of machine code, if there are modules.
+  // Likewise of machine code, if there are modules; `code` is none if it is not to be shown.
   SampleFrame resolve_machine_code(Address instruction, std::int64_t time_ns) {
-    return native_->frame_at(instruction, time_ns);
+    return native_->frame_at(instruction, time_ns).value_or(SampleFrame{});
   }
   void announce_machine_code(CodeId id);
 

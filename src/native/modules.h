@@ -68,6 +68,9 @@ class Modules {
   // be had.
   [[nodiscard]] SymbolTable symbols_of(const Module& module) const;
 
+  // The process, if it runs.
+  [[nodiscard]] std::optional<os::Pid> process() const { return open_ ? std::nullopt : std::optional(memory_.pid()); }
+
   // Of another process, as of the last refresh: where the mapping ends that has an address; none if none has.
   [[nodiscard]] std::optional<std::uint64_t> end_of_mapping(Address address) const;
 

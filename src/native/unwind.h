@@ -8,6 +8,7 @@
 #include <span>
 
 #include "memory/reader.h"
+#include "native/epilogue.h"
 #include "native/module_map.h"
 #include "native/registers.h"
 
@@ -150,6 +151,16 @@ bool is_return_from_signal(const M& memory, std::uint64_t pc) {
   return kReturnsByRegister && memory.load(Address{pc}, there) && there == kInstructions;
 }
 
+// The rule at an instruction. Where no table has one the code itself may say it.
+template <memory::Reader C>
+Rule rule_at(const C& code, const ModuleMap& modules, const Cursor& at, std::uint64_t instruction) {
+  const Rule& rule = modules.rule_at(instruction);
+  const bool may_say =
+      rule.kind == Rule::Kind::kCannot && (rule.stop == UnwindStop::kNoTable || rule.stop == UnwindStop::kNoRule);
+  if (!may_say || at.is_interrupted) return rule;
+  return rule_of_epilogue(code, at.registers.pc).value_or(rule);
+}
+
 // Goes on to what a signal interrupted: its handler returns to code that finds the ucontext_t from where the stack
 // pointer is.
 template <memory::Reader M>
@@ -165,12 +176,12 @@ UnwindStop step_out_of_signal(const M& memory, Cursor& at) {
 
 }  // namespace internal
 
-// Unwinds from `start`, of which `known` is known, into `out`. Async-signal-safe if `memory` is. Signals may have moved
-// the thread to other stacks; within one, each frame is further out than the one before, so that it comes to an end;
-// and in any case `out` does.
-template <memory::Reader M>
-Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start, std::span<NativeFrame> out,
-              Known known = Known::kAll) {
+// Unwinds from `start`, of which `known` is known, into `out`. Async-signal-safe if `memory`, which has the stack, and
+// `code` are. Signals may have moved the thread to other stacks; within one, each frame is further out than the one
+// before, so that it comes to an end; and in any case `out` does.
+template <memory::Reader M, memory::Reader C>
+Unwind unwind(const M& memory, const C& code, const ModuleMap& modules, const Registers& start,
+              std::span<NativeFrame> out, Known known) {
   Unwind result;
   internal::Cursor at{start};
   at.is_innermost = known == Known::kAll;
@@ -180,7 +191,7 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     if (!internal::step_plainly(memory, modules, at, out, result)) return result;
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
-    const Rule& rule = modules.rule_at(instruction);
+    const Rule rule = internal::rule_at(code, modules, at, instruction);
     const bool is_signal =
         rule.kind == Rule::Kind::kSignal ||
         (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(memory, at.registers.pc));
@@ -209,6 +220,12 @@ Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start,
     }
     if (result.stop != UnwindStop::kComplete) return result;
   }
+}
+// Of memory that has both.
+template <memory::Reader M>
+Unwind unwind(const M& memory, const ModuleMap& modules, const Registers& start, std::span<NativeFrame> out,
+              Known known = Known::kAll) {
+  return unwind(memory, memory, modules, start, out, known);
 }
 
 namespace internal {

@@ -76,6 +76,45 @@ TEST(Unwind, KeepsAFrameOfCodeThatIsOfNoFile) {
   EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}, {0x90000f - Section::kCode, 0}}));
 }
 
+#if defined(__x86_64__)
+// Code of no file.
+constexpr std::uint64_t kTrampoline = 0x900010, kInTrampoline = kTrampoline - 1 - Section::kCode;
+
+TEST(Unwind, GoesOutOfATrampolineByTheInstructionsThatItHasLeft) {
+  struct Case {
+    const char* what;
+    std::uint64_t instructions;  // as bytes from where the call returns to; the first one is the lowest
+    std::uint64_t size;          // of the frame, with the return address
+  };
+  for (const Case& each : {Case{"add rsp, 8; ret", 0xc308c48348, 16}, Case{"pop rbp; ret", 0xc35d, 16},
+                           Case{"pop rbx; pop r12; ret", 0xc35c415b, 24}, Case{"ret", 0xc3, 8}}) {
+    Drawing drawing(functions());
+    // GIVEN a leaf, called by a trampoline, that by a thread's first function
+    drawing.word(0, kTrampoline).at(kTrampoline, each.instructions).word(8, 0).code(each.size, 0x305);
+    // WHEN it is unwound THEN what the trampoline will do says where its caller is
+    EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kComplete) << each.what;
+    EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}, {kInTrampoline, 8 + each.size}, {0x304, 0}})) << each.what;
+  }
+  // GIVEN code that does anything else before it returns, or leaves the stack THEN nothing is guessed
+  for (const std::uint64_t instructions : {std::uint64_t{0xc390}, std::uint64_t{0xc35c}, std::uint64_t{0x08c48348}}) {
+    Drawing drawing(functions());
+    drawing.word(0, kTrampoline).at(kTrampoline, instructions).code(8, 0x305);
+    EXPECT_EQ(drawing.from(0x4).stop, UnwindStop::kNoTable);
+  }
+}
+
+TEST(Unwind, GoesOutOfATrampolineByTheFramePointerThatItPutsBack) {
+  for (const std::uint64_t instructions : {std::uint64_t{0xc3c9}, std::uint64_t{0xc35dec8948}}) {  // leave; mov and pop
+    Drawing drawing(functions());
+    // GIVEN one with a frame pointer at 32, whose caller has one at 96
+    drawing.word(0, kTrampoline).at(kTrampoline, instructions).word(32, kStack + 96).code(40, 0x208);
+    drawing.code(104, 0x305).word(96, 0);
+    EXPECT_EQ(drawing.from(0x4, kStack + 32).stop, UnwindStop::kComplete);
+    EXPECT_EQ(drawing.frames, (Frames{{0x4, 8}, {kInTrampoline, 48}, {0x207, 112}, {0x304, 0}}));
+  }
+}
+#endif
+
 TEST(Unwind, NeedsARegisterThatOnlyTheInnermostFrameHas) {
   Drawing drawing(functions());
   drawing.code(0, 0x508);

@@ -59,6 +59,11 @@ Result<std::vector<ResidentMapping>> resident_mappings_of(Pid pid);
 // had. Only a file with the same inode passes for it.
 UniqueFd open_mapped_file(Pid pid, const Mapping& mapping);
 
+// The file in which the process tells perf the names of code that it makes: perf-PID.map in its own /tmp, with its own
+// number. Not open if there is none, if it is no regular file, or if it is neither the process's own nor root's, as
+// anybody may put a file there.
+UniqueFd open_perf_map(Pid pid);
+
 // Calls visit(number, word) for the fields of a line of /proc/PID/stat or /proc/PID/task/TID/stat, from the state,
 // which is number 3 in proc(5), to `last`. The name before them may have anything in it. False if the line is damaged,
 // or cut before `last`. Pure.

@@ -178,6 +178,20 @@ UniqueFd open_mapped_file(Pid pid, const Mapping& mapping) {
   return {};
 }
 
+UniqueFd open_perf_map(Pid pid) {
+  std::string status;
+  struct stat process {};
+  if (!read_whole(proc_path(pid, "status"), status) || ::stat(proc_path(pid, "").c_str(), &process) != 0) return {};
+  const Tid inner = innermost_tid(status, Tid{static_cast<std::int32_t>(pid)});
+  const std::string path =
+      proc_path(pid, "root") + "/tmp/perf-" + std::to_string(static_cast<std::int32_t>(inner)) + ".map";
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+  struct stat file {};
+  const bool is_its_own = fd.is_open() && ::fstat(fd.get(), &file) == 0 && S_ISREG(file.st_mode) &&
+                          (file.st_uid == process.st_uid || file.st_uid == 0);
+  return is_its_own ? std::move(fd) : UniqueFd{};
+}
+
 namespace {
 
 // Calls visit(id, folder) for each thread of a process; `folder` is its own in /proc.

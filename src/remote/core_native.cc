@@ -46,7 +46,7 @@ bool CoreNativeReader::interleave(const capture::NativeStack& native, std::span<
 }
 
 DumpedFrame CoreNativeReader::named(const native::NativeFrame& frame) {
-  return native_frame(names_.function(names_.frame_at(frame.instruction, kNow).code));
+  return native_frame(names_.function(names_.frame_at(frame.instruction, kNow)->code));  // none only of what runs
 }
 
 void CoreNativeReader::add(Tid tid, Address state, std::span<const cpython::PyFrame> walked, cpython::WalkStop stop,

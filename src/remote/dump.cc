@@ -202,7 +202,8 @@ class Dumper {
   }
 
   void add_native(const native::NativeFrame& frame, std::int64_t time_ns, std::vector<DumpedFrame>& to) {
-    to.push_back(native_frame(native_->names.function(native_->names.frame_at(frame.instruction, time_ns).code)));
+    if (const auto found = native_->names.frame_at(frame.instruction, time_ns))
+      to.push_back(native_frame(native_->names.function(found->code)));
   }
 
   void add_python(const cpython::PyFrame& frame, DumpedThread& thread) const {

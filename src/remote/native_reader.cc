@@ -128,7 +128,7 @@ NativeReader::Look NativeReader::read_stopped(Tid tid, const os::ThreadProbe& pr
 
 native::Unwind NativeReader::unwind_copy() {
   const memory::CopiedMemory stack(Address{start_of_copy(registers_)}, std::span(stack_).first(copied_));
-  native::Unwind unwound = native::unwind(stack, *modules_.current(), registers_, frames_, known_);
+  native::Unwind unwound = native::unwind(stack, memory_, *modules_.current(), registers_, frames_, known_);
   if (unwound.stop == native::UnwindStop::kUnreadable && is_cut_) unwound.stop = native::UnwindStop::kTruncated;
   return unwound;
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import platform
+import sys
 from typing import Callable
 
 import pytest
@@ -139,6 +142,46 @@ def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -
     assert len(every.splitlines()) > len(shown.splitlines())
     none = harness.plimsoll_command("show", tmp_path / "recorded.plim", "--no-native").expect().out
     assert "libcrypto" not in none and "digest" in none
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the target's code is that of x86-64")
+@pytest.mark.parametrize("where", ["map", "dump"])
+def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pathlib.Path, where: str) -> None:
+    # GIVEN a program that makes machine code without an unwind table, which calls it back, and tells its name
+    recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "0.3", options=["--native"], cwd=tmp_path)
+    # WHEN it is recorded THEN the code is where it was called, by its name, and nothing is missing around it
+    inside = [stack for stack in harness.stacks(recorded.profile)
+              if any(frame.function.name == "burn" for frame in stack.frames)]
+    names = [[frame.function.name for frame in stack.frames] for stack in inside]
+    assert len(names) > 100
+    assert all(stack.index("main") < stack.index("made at run time") < stack.index("burn") for stack in names)
+    assert {frame.function.file for stack in inside for frame in stack.frames
+            if frame.function.name == "made at run time"} == {"[jit]"}
+    assert whole(inside) >= 0.99
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12) or harness.FREE_THREADED, reason="CPython has trampolines for perf since 3.12")
+def test_trampolines_for_perf_are_no_frames(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a Python that calls each of its functions through machine code of its own
+    script = program("""
+import sys
+assert sys.is_stack_trampoline_active()
+def inner():
+    return sum(sorted(range(30000, 0, -1)))
+def outer():
+    for _ in range(600): inner()
+outer()
+""")
+    recorded = harness.record(tmp_path, script, options=["--native"], env={**os.environ, "PYTHONPERFSUPPORT": "1"})
+    # THEN stacks are whole, and have its functions once
+    inside = [stack for stack in harness.stacks(recorded.profile)
+              if any(frame.function.name == "inner" for frame in stack.frames)]
+    assert len(inside) > 100
+    for stack in inside:
+        names = [frame.function.name for frame in stack.frames]
+        assert names.count("inner") == names.count("outer") == 1
+        assert not any(name.startswith(("py::", "machine code")) for name in names)
+    assert whole(inside) >= 0.99
 
 
 def test_without_the_option_there_is_no_native_frame(tmp_path: pathlib.Path, program: Write) -> None:

@@ -1,0 +1,73 @@
+#include "native/jit_names.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace plimsoll::native {
+namespace {
+
+constexpr std::int64_t kBetweenLooks = 10'000'000, kBetweenOpens = 1'000'000'000;
+// More than this of a file is not read, and no line or record is longer than a piece.
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 30U;
+constexpr std::size_t kPiece = std::size_t{4} << 20U;
+
+// "jit-1234.dump", by whose being mapped perf finds it.
+bool is_jitdump(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("jit-") && name.ends_with(".dump");
+}
+
+}  // namespace
+
+void JitNames::open_new(os::Pid process, const ModuleMap* modules) {
+  if (!has_map_)
+    if (UniqueFd map = os::open_perf_map(process); map.is_open()) {
+      has_map_ = true;
+      sources_.push_back({std::move(map), false, false, 0, 0});
+    }
+  if (modules == nullptr) return;
+  for (const CodeRange& range : modules->ranges()) {
+    if (range.module == nullptr || !is_jitdump(range.module->first.path)) continue;
+    const std::uint64_t inode = range.module->first.inode;
+    const bool is_known = std::any_of(sources_.begin(), sources_.end(),
+                                      [&](const Source& source) { return source.is_dump && source.inode == inode; });
+    if (is_known) continue;
+    if (UniqueFd dump = os::open_mapped_file(process, range.module->first); dump.is_open())
+      sources_.push_back({std::move(dump), true, false, inode, 0});
+  }
+}
+
+void JitNames::read_on(Source& source) {
+  bytes_.resize(kPiece);
+  while (source.read < kLargest) {
+    const ssize_t count = ::pread(source.fd.get(), bytes_.data(), bytes_.size(), static_cast<off_t>(source.read));
+    if (count <= 0) return;
+    const std::string_view bytes = std::string_view(bytes_).substr(0, static_cast<std::size_t>(count));
+    const std::size_t done =
+        source.is_dump ? read_jitdump(bytes, source.is_begun, names_) : read_perf_map(bytes, names_);
+    // (What fills a piece and is still no line or record is passed over.)
+    source.read += done == 0 && bytes.size() == kPiece ? kPiece : done;
+    if (done == 0 && bytes.size() < kPiece) return;
+  }
+}
+
+const std::pair<const std::uint64_t, CodeNames::Function>* JitNames::find(os::Pid process, const ModuleMap* modules,
+                                                                          Address address, std::int64_t now_ns) {
+  // After a fork it is another process, with another file.
+  if (process != process_) *this = JitNames();
+  process_ = process;
+  if (now_ns >= next_look_ns_) {
+    next_look_ns_ = now_ns + kBetweenLooks;
+    if (now_ns >= next_open_ns_ || modules != opened_of_) {
+      next_open_ns_ = now_ns + kBetweenOpens;
+      opened_of_ = modules;
+      open_new(process, modules);
+    }
+    for (Source& source : sources_) read_on(source);
+  }
+  return names_.find(raw(address));
+}
+
+}  // namespace plimsoll::native
