@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.skipif(not harness.may_look_at_others(),
                        reason="kernel.yama.ptrace_scope forbids looking at other processes; root may"),
 ]
-with_gil = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded heaps are not read from outside")
 
 USAGE = 2
 FAILED = 1
@@ -49,6 +48,15 @@ def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[A
                     where b.type = '[buffer]' and o.address in ({','.join(map(str, owners))})"""
     answer = harness.plimsoll_command("heap", "query", path, statement, "--view", "memory", "--json", "--limit", "0").expect()
     return {row[0]: row[1:] for row in json.loads(answer.out)["rows"]}
+
+
+def both(program: str, tmp_path: pathlib.Path, **environment: str) -> "tuple[dict[str, Any], list[pathlib.Path]]":
+    """What a program says, and its snapshots from inside and from outside."""
+    paths = [tmp_path / "inside.heap", tmp_path / "outside.heap"]
+    with harness.Running([sys.executable, "-c", program, paths[0]], env=environment) as running:
+        truth = json.loads(running.line())
+        take(running.process.pid, paths[1])
+    return truth, paths
 
 
 class Graph:
@@ -82,7 +90,6 @@ CONTAINERS = {
 }
 
 
-@with_gil
 def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that knows how many objects it has of its classes
     with known_heap() as (_, truth):
@@ -94,7 +101,6 @@ def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
     assert rows["generator"] >= truth["generators"]
 
 
-@with_gil
 def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that has taken a snapshot of itself, and has not gone on since
     with known_heap(tmp_path / "inside.heap") as (_, truth):
@@ -109,6 +115,112 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     different = {inside.objects[at]: (inside.edges[at] - outside.edges[at], outside.edges[at] - inside.edges[at])
                  for at in kept if inside.edges[at] != outside.edges[at]}
     assert not different
+
+
+LOST = """
+import gc, json, sys, threading
+import plimsoll.heap
+class Lost:
+    def __init__(self, number):
+        self.number, self.me = number, self
+class Ring(list):
+    __slots__ = ()
+class Kept:
+    def __init__(self, number):
+        self.number, self.words = number, ["word %d" % number, (number,)]
+kept, count, gone = [], 700, threading.Event()
+def make():
+    for i in range(count):
+        Lost(i)
+        ring = Ring()
+        ring.append((ring, {"of": ring}))
+        kept.append(Kept(10**6 + i))
+        made = [Ring() for _ in range(i % 50)]  # of which free blocks are left between
+def stay():
+    make()
+    ready.release()
+    gone.wait()
+gc.disable()
+ready = threading.Semaphore(0)
+threads = [threading.Thread(target=make) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+staying = threading.Thread(target=stay)
+staying.start()
+ready.acquire()
+make()
+del thread, threads
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"kept": id(kept), "count": 5 * count}), flush=True)
+sys.stdin.readline()
+gone.set()
+"""
+
+
+@pytest.mark.parametrize("malloc", harness.MALLOCS)
+def test_finds_what_only_the_collector_knows(tmp_path: pathlib.Path, malloc: str) -> None:
+    # GIVEN a program in which threads, of which most have ended, have made objects that hold each other and that nobody
+    # else holds, and others
+    truth, paths = both(LOST, tmp_path, PYTHONMALLOC=malloc)
+    inside, outside = (Graph(path) for path in paths)
+    # THEN all are there, not one more, as they are from inside
+    lost = {name: {at for at, (of, _) in inside.objects.items() if of == f"__main__.{name}"} for name in ("Lost", "Ring")}
+    assert {name: len(found) for name, found in lost.items()} == dict.fromkeys(lost, truth["count"])
+    kept = inside.reached_from(truth["kept"], CONTAINERS | {"__main__.Kept"})
+    assert len(kept) > 4 * truth["count"]
+    for name, found in [*lost.items(), ("Kept", kept)]:
+        assert {at: outside.objects.get(at) for at in found} == {at: inside.objects[at] for at in found}
+        assert {at: outside.edges[at] for at in found} == {at: inside.edges[at] for at in found}
+        assert sum(of == f"__main__.{name}" for of, _ in outside.objects.values()) == truth["count"]
+
+
+BUSY = """
+import json, os, sys, threading
+class Kept:
+    def __init__(self, number):
+        self.number, self.held = number, [number, {"number": number}]
+class Passing:
+    def __init__(self, other):
+        self.other = other
+kept = [Kept(i) for i in range(2000)]
+begun = threading.Semaphore(0)
+def work():
+    begun.release()
+    table, objects = {}, []
+    while True:
+        for i in range(3000):
+            objects.append(Passing((i, [i])))
+            table[i] = objects[-1]
+        table, objects = {}, objects[:10]
+def short():
+    while True:
+        thread = threading.Thread(target=lambda: [Passing([i]) for i in range(500)])
+        thread.start()
+        thread.join()
+for target in (work, work, short):
+    threading.Thread(target=target, daemon=True).start()
+begun.acquire(), begun.acquire()
+print(json.dumps({"pid": os.getpid(), "kept": id(kept)}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_threads_may_be_stopped_anywhere(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program whose threads make objects and forget them, end and begin
+    with harness.Running([sys.executable, "-c", BUSY]) as running:
+        truth = json.loads(running.line())
+        # WHEN snapshots are taken of it
+        for number in range(5):
+            take(truth["pid"], tmp_path / f"{number}.heap")
+    # THEN each has what is kept, whole
+    for number in range(5):
+        found = Graph(tmp_path / f"{number}.heap")
+        reached = found.reached_from(truth["kept"], {"list", "__main__.Kept", "dict", "int", "str"})
+        counts = collections.Counter(found.objects[at][0] for at in reached)
+        assert (counts["__main__.Kept"], counts["dict"], counts["list"]) == (2000, 2000, 2001)
+        assert sum(of == "__main__.Kept" for of, _ in found.objects.values()) == 2000
 
 
 RULED = """
@@ -136,7 +248,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with objects that rules are for, and a snapshot that it has taken by these rules
     with harness.Running([sys.executable, "-c", RULED, tmp_path / "inside.heap"]) as running:
@@ -174,16 +285,6 @@ sys.stdin.readline()
 """
 
 
-def both(program: str, tmp_path: pathlib.Path) -> "tuple[dict[str, Any], list[pathlib.Path]]":
-    """What a program says, and its snapshots from inside and from outside."""
-    paths = [tmp_path / "inside.heap", tmp_path / "outside.heap"]
-    with harness.Running([sys.executable, "-c", program, paths[0]]) as running:
-        truth = json.loads(running.line())
-        take(running.process.pid, paths[1])
-    return truth, paths
-
-
-@with_gil
 def test_blocks_of_built_in_objects_have_nodes(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with large and small containers, and snapshots from inside and from outside
     truth, paths = both(OWNERS, tmp_path)
@@ -223,7 +324,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 @pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
 def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with arrays of several kinds, views of them, and files that are mapped as arrays
@@ -272,7 +372,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 @pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
 def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with objects that only arrays hold, which do not show them to the collector
@@ -290,7 +389,6 @@ def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> Non
         assert retained[truth["part"]] > retained[truth["table"]] > 600 * retained[truth["cell"]]
 
 
-@with_gil
 def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that waits in a system call
     with known_heap() as (running, truth):
@@ -303,7 +401,6 @@ def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     assert int(dict(ask(tmp_path / "outside.heap", "select name, value from meta"))["stop_ns"]) > 0
 
 
-@with_gil
 @pytest.mark.any_version
 def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with a secret in a local variable
@@ -318,7 +415,6 @@ def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) 
         ["'it is a secret that nobody records'"], ["8675309"]]
 
 
-@with_gil
 @pytest.mark.any_version
 def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with more than a megabyte
@@ -338,7 +434,6 @@ def leaves_core_files_here() -> bool:
     return "/" not in pattern and not pattern.startswith("|")
 
 
-@with_gil
 @pytest.mark.skipif(not leaves_core_files_here(), reason="kernel.core_pattern sends core files elsewhere")
 def test_a_core_file_has_what_the_process_had(tmp_path: pathlib.Path) -> None:
     # GIVEN a program of which a snapshot has been taken
@@ -365,11 +460,3 @@ def test_says_what_it_needs(tmp_path: pathlib.Path) -> None:
                         (("1234", "--core", "core", "-o", tmp_path / "x"), "Leave one of them out")]:
         finished = harness.plimsoll_command("heap", *words)
         assert finished.code == USAGE and told in finished.err
-
-
-@pytest.mark.skipif(not harness.FREE_THREADED, reason="of free-threaded builds")
-def test_free_threaded_programs_are_refused_in_words(tmp_path: pathlib.Path) -> None:
-    # GIVEN a free-threaded program THEN it is said what to do instead
-    with known_heap() as (_, truth):
-        told = harness.plimsoll_command("heap", str(truth["pid"]), "-o", tmp_path / "x.heap")
-    assert told.code == FAILED and "plimsoll.heap.snapshot()" in told.err
