@@ -173,7 +173,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   for (const heap::HiddenField& field : heap::hidden_fields(plan.own_memory))
     plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
-  if (type == &PyList_Type) plan.size_rule = SizeRule::kList;
+  if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
   const bool has_extras =
       plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;

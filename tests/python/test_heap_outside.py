@@ -22,6 +22,8 @@ pytestmark = [
                        reason="kernel.yama.ptrace_scope forbids looking at other processes; root may"),
 ]
 
+#: How much larger a block of some hundred kilobytes is than what was asked for, at most: mimalloc gives whole pages.
+ROUNDED = 4096 if harness.FREE_THREADED else 0
 USAGE = 2
 FAILED = 1
 
@@ -263,7 +265,8 @@ def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> 
     assert [outside[at] for at in truth["kept"]] == [inside[at] for at in truth["kept"]]
     assert [outside[at][0] for at in truth["kept"]][:4] == ["ann", None, "has a dict", "-7"]
     sizes = [outside[at][1] for at in truth["kept"]]
-    assert 500_000 < sizes[4] < 501_000 and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 and 200_000 < sizes[7] < 300_000
+    assert 500_000 < sizes[4] < 501_000 + ROUNDED and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 + ROUNDED
+    assert 200_000 < sizes[7] < 300_000
     # AND it is at the same places
     buffers = [buffers_of(tmp_path / name, truth["kept"]) for name in ("inside.heap", "outside.heap")]
     assert buffers[0] == buffers[1] and len(buffers[0]) == 3
@@ -296,7 +299,7 @@ def test_blocks_of_built_in_objects_have_nodes(tmp_path: pathlib.Path) -> None:
             assert size == pytest.approx(buffers[at][1], rel=0.01)  # but for pages
         # AND without that view it is the object's
         sizes = dict(ask(path, "select address, size from objects where address is not null"))
-        assert all(size < sizes[at] < size + 300 for at, size in zip(truth["kept"], truth["sizes"]))
+        assert all(size < sizes[at] < size + 300 + ROUNDED for at, size in zip(truth["kept"], truth["sizes"]))
     assert buffers_of(paths[0], truth["kept"]) == buffers_of(paths[1], truth["kept"])
 
 
@@ -336,7 +339,7 @@ def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
         assert sorted(buffers) == sorted([*owners, truth["base"]])
         # AND in sizes they are counted once, with their owners
         sizes = dict(ask(path, "select address, size from objects where address is not null"))
-        assert all(nbytes < sizes[at] < nbytes + 1000 for at, nbytes in owners.items())
+        assert all(nbytes < sizes[at] < nbytes + 1000 + ROUNDED for at, nbytes in owners.items())
         assert all(sizes[at] < 1000 for at in truth["others"].values())
         # AND a view holds what it is a view of
         held = ask(path, f"""select h.address from edges e join objects o on o.id = e.holder join objects h on h.id = e.held
