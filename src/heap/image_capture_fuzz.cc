@@ -62,7 +62,7 @@ void prepare(Piece& memory, const cpython::Layout& layout, const cpython::Object
   memory.put(kTypeType + shift + type::kFlags, cpython::type_flag::kReady | cpython::type_flag::kType);
 }
 
-// A segment with one page, in whose first block the modules' dict is. What its lists have, which other pages there are,
+// A segment with a page in whose first block the modules' dict is. What its lists have, which other pages there are,
 // and what is in blocks is the fuzzer's.
 Piece segment_of(const cpython::PageLayout& layout, std::span<const std::uint8_t> input) {
   constexpr std::uint64_t kBlock = 128, kLists = 0x100;
@@ -71,8 +71,11 @@ Piece segment_of(const cpython::PageLayout& layout, std::span<const std::uint8_t
   const std::span<std::byte> all(segment.bytes);
   const std::size_t of_entries = std::min<std::size_t>(input.size(), kLists);
   std::memcpy(all.data() + (entry - kSegment), input.data(), of_entries);
-  std::memcpy(all.data() + (blocks - kSegment), input.data() + of_entries,
-              std::min(input.size() - of_entries, all.size() - (blocks - kSegment)));
+  const std::span<const std::uint8_t> of_blocks = input.subspan(of_entries);
+  // The next slice has the same, for a page that the fuzzer makes of it.
+  for (const std::uint64_t to : {blocks, blocks + kSlice})
+    std::memcpy(all.data() + (to - kSegment), of_blocks.data(),
+                std::min<std::size_t>(of_blocks.size(), kSlice - kBlock));
   constexpr std::uint64_t kToBlock = 0x5050, kToMemory = 0x5151;
   const auto link = [&](std::uint64_t mark, std::uint64_t word) {
     return mark == kToBlock ? blocks + (word & 0x7fU) * kBlock : kStart + (word & 0xfffU) * 8;
@@ -81,6 +84,7 @@ Piece segment_of(const cpython::PageLayout& layout, std::span<const std::uint8_t
   memory::link_words(all.subspan(blocks - kSegment), std::array{kToBlock, kToMemory}, link);
   segment.put(kSegment + layout.segment.cookie, std::uint64_t{0x1234567});
   segment.put(kSegment + layout.segment.head_slices, std::uint64_t{1});
+  segment.put(kSegment + layout.segment.slice_count, segment.bytes.size() / kSlice);
   segment.put(entry + cpython::page_field::kSlices, std::uint32_t{1});
   segment.put(entry + cpython::page_field::kBack, std::uint32_t{0});
   segment.put(entry + cpython::page_field::kCapacity, std::uint16_t{100});
