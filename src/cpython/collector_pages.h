@@ -48,6 +48,7 @@ class CollectorPages {
  private:
   static constexpr std::uint64_t kMostBlocks = 0xffff;  // of a page, whose count has 16 bits
 
+  // Blocks of one size.
   struct Page {
     Address entry{}, start{};
     std::uint64_t slices = 0, block_size = 0;

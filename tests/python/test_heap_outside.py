@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import importlib.util
 import json
@@ -16,6 +15,7 @@ from typing import Any, Iterator, Sequence
 import pytest
 
 import harness
+from heap_outside import CONTAINERS, Graph, ask, both, take
 
 pytestmark = [
     pytest.mark.skipif(not harness.may_look_at_others(),
@@ -34,15 +34,6 @@ def known_heap(*words: "harness.Word") -> "Iterator[tuple[harness.Running, dict[
         yield running, json.loads(running.line())
 
 
-def take(pid: int, path: pathlib.Path, *options: str) -> "harness.Finished":
-    return harness.plimsoll_command("heap", str(pid), "-o", path, *options).expect()
-
-
-def ask(path: pathlib.Path, statement: str) -> "list[list[Any]]":
-    answer = harness.plimsoll_command("heap", "query", path, statement, "--json", "--limit", "0").expect()
-    return list(json.loads(answer.out)["rows"])
-
-
 def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[Any]]":
     """By the address of an object: what it owns outside Python, and how much of that is in memory."""
     statement = f"""select o.address, b.text, b.size from edges e join objects o on o.id = e.holder
@@ -50,46 +41,6 @@ def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[A
                     where b.type = '[buffer]' and o.address in ({','.join(map(str, owners))})"""
     answer = harness.plimsoll_command("heap", "query", path, statement, "--view", "memory", "--json", "--limit", "0").expect()
     return {row[0]: row[1:] for row in json.loads(answer.out)["rows"]}
-
-
-def both(program: str, tmp_path: pathlib.Path, **environment: str) -> "tuple[dict[str, Any], list[pathlib.Path]]":
-    """What a program says, and its snapshots from inside and from outside."""
-    paths = [tmp_path / "inside.heap", tmp_path / "outside.heap"]
-    with harness.Running([sys.executable, "-c", program, paths[0]], env=environment) as running:
-        truth = json.loads(running.line())
-        take(running.process.pid, paths[1])
-    return truth, paths
-
-
-class Graph:
-    """A snapshot's objects by their addresses, and what each holds."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        rows = ask(path, "select id, type, size, address from objects where address is not null")
-        address = {row[0]: row[3] for row in rows}
-        self.objects = {row[3]: (row[1], row[2]) for row in rows}
-        self.edges: "dict[int, collections.Counter[Any]]" = collections.defaultdict(collections.Counter)
-        for holder, held, kind, name in ask(path, "select holder, held, kind, name from edges"):
-            if holder in address and held in address:
-                label = name if kind in ("attribute", "element") else ""
-                self.edges[address[holder]][(address[held], kind, label)] += 1
-
-    def reached_from(self, start: int, inside: "set[str]") -> "set[int]":
-        """What is reached by objects of the classes `inside` alone."""
-        reached, open_ = {start}, [start]
-        while open_:
-            for held, kind, _ in self.edges[open_.pop()]:
-                if held not in reached and kind != "class" and self.objects[held][0] in inside:
-                    reached.add(held)
-                    open_.append(held)
-        return reached
-
-
-CONTAINERS = {
-    "dict", "list", "tuple", "set", "frozenset", "collections.OrderedDict", "collections.defaultdict", "cell",
-    "functools.partial", "str", "bytes", "int", "float", "bytearray", "array.array", "builtin_function_or_method",
-    "ValueError",
-}
 
 
 def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
@@ -117,112 +68,6 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     different = {inside.objects[at]: (inside.edges[at] - outside.edges[at], outside.edges[at] - inside.edges[at])
                  for at in kept if inside.edges[at] != outside.edges[at]}
     assert not different
-
-
-LOST = """
-import gc, json, sys, threading
-import plimsoll.heap
-class Lost:
-    def __init__(self, number):
-        self.number, self.me = number, self
-class Ring(list):
-    __slots__ = ()
-class Kept:
-    def __init__(self, number):
-        self.number, self.words = number, ["word %d" % number, (number,)]
-kept, count, gone = [], 700, threading.Event()
-def make():
-    for i in range(count):
-        Lost(i)
-        ring = Ring()
-        ring.append((ring, {"of": ring}))
-        kept.append(Kept(10**6 + i))
-        made = [Ring() for _ in range(i % 50)]  # of which free blocks are left between
-def stay():
-    make()
-    ready.release()
-    gone.wait()
-gc.disable()
-ready = threading.Semaphore(0)
-threads = [threading.Thread(target=make) for _ in range(3)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-staying = threading.Thread(target=stay)
-staying.start()
-ready.acquire()
-make()
-del thread, threads
-plimsoll.heap.snapshot(sys.argv[1])
-print(json.dumps({"kept": id(kept), "count": 5 * count}), flush=True)
-sys.stdin.readline()
-gone.set()
-"""
-
-
-@pytest.mark.parametrize("malloc", harness.MALLOCS)
-def test_finds_what_only_the_collector_knows(tmp_path: pathlib.Path, malloc: str) -> None:
-    # GIVEN a program in which threads, of which most have ended, have made objects that hold each other and that nobody
-    # else holds, and others
-    truth, paths = both(LOST, tmp_path, PYTHONMALLOC=malloc)
-    inside, outside = (Graph(path) for path in paths)
-    # THEN all are there, not one more, as they are from inside
-    lost = {name: {at for at, (of, _) in inside.objects.items() if of == f"__main__.{name}"} for name in ("Lost", "Ring")}
-    assert {name: len(found) for name, found in lost.items()} == dict.fromkeys(lost, truth["count"])
-    kept = inside.reached_from(truth["kept"], CONTAINERS | {"__main__.Kept"})
-    assert len(kept) > 4 * truth["count"]
-    for name, found in [*lost.items(), ("Kept", kept)]:
-        assert {at: outside.objects.get(at) for at in found} == {at: inside.objects[at] for at in found}
-        assert {at: outside.edges[at] for at in found} == {at: inside.edges[at] for at in found}
-        assert sum(of == f"__main__.{name}" for of, _ in outside.objects.values()) == truth["count"]
-
-
-BUSY = """
-import json, os, sys, threading
-class Kept:
-    def __init__(self, number):
-        self.number, self.held = number, [number, {"number": number}]
-class Passing:
-    def __init__(self, other):
-        self.other = other
-kept = [Kept(i) for i in range(2000)]
-begun = threading.Semaphore(0)
-def work():
-    begun.release()
-    table, objects = {}, []
-    while True:
-        for i in range(3000):
-            objects.append(Passing((i, [i])))
-            table[i] = objects[-1]
-        table, objects = {}, objects[:10]
-def short():
-    while True:
-        thread = threading.Thread(target=lambda: [Passing([i]) for i in range(500)])
-        thread.start()
-        thread.join()
-for target in (work, work, short):
-    threading.Thread(target=target, daemon=True).start()
-begun.acquire(), begun.acquire()
-print(json.dumps({"pid": os.getpid(), "kept": id(kept)}), flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_threads_may_be_stopped_anywhere(tmp_path: pathlib.Path) -> None:
-    # GIVEN a program whose threads make objects and forget them, end and begin
-    with harness.Running([sys.executable, "-c", BUSY]) as running:
-        truth = json.loads(running.line())
-        # WHEN snapshots are taken of it
-        for number in range(5):
-            take(truth["pid"], tmp_path / f"{number}.heap")
-    # THEN each has what is kept, whole
-    for number in range(5):
-        found = Graph(tmp_path / f"{number}.heap")
-        reached = found.reached_from(truth["kept"], {"list", "__main__.Kept", "dict", "int", "str"})
-        counts = collections.Counter(found.objects[at][0] for at in reached)
-        assert (counts["__main__.Kept"], counts["dict"], counts["list"]) == (2000, 2000, 2001)
-        assert sum(of == "__main__.Kept" for of, _ in found.objects.values()) == 2000
 
 
 RULED = """
