@@ -33,7 +33,7 @@ WORK = ROOT / "build" / "matrix"
 EXTRAS = {
     "vmprof": ("cp39", "cp310", "cp311"),  # of later versions it has no wheels
     "greenlet": ("cp39", "cp312", "cp314"),
-    "numpy": ("cp312",),
+    "numpy": ("cp312", "cp313t"),
     "mypy": ("cp312",),
 }
 # What most_versions tests show of these, they show of the version before or after.

@@ -74,7 +74,7 @@ struct SampleFrame {
 // A function of machine code.
 struct NativeFunction {
   std::string name;
-  std::string file;         // the path of the program or library; "[vdso]"; "[jit]" if it was made at run time; empty: unknown
+  std::string file;  // the path of the program or library; "[vdso]"; "[jit]" if it was made at run time; empty: unknown
   std::uint64_t start = 0;  // where it begins, by the addresses of that file
   std::string build_id{};   // of the file, as bytes; empty if it has none
 };

@@ -43,7 +43,7 @@ std::string report(const HeapTake& take, const heap::ImageStatistics& taken, con
       fmt::format("wrote {} ({}): {} objects, {} references", take.output,
                   format_bytes(static_cast<std::int64_t>(writer.file_bytes())), taken.objects, taken.edges);
   if (taken.lost_edges > 0) text += fmt::format("; {} references lead to what could not be read", taken.lost_edges);
-  if (taken.is_cut) text += "; a list of the garbage collector could not be followed to its end";
+  if (taken.is_cut) text += "; not all that the garbage collector knows could be found";
   return text;
 }
 

@@ -104,7 +104,7 @@ TEST_P(ValuesOf, FramesAreFoundAgainWhereTheWalkHasFoundThem) {
 
 std::vector<Layout> layouts_with_values() {
   std::vector<Layout> layouts = testing::all_layouts();
-  std::erase_if(layouts, [](const Layout& layout) { return !value_fields(layout.version).ok(); });
+  std::erase_if(layouts, [](const Layout& layout) { return !object_fields(layout.version).ok(); });
   return layouts;
 }
 

@@ -130,23 +130,22 @@ ObjectFields fields_3_15() {
   return fields;
 }
 
-}  // namespace
-
-Result<ObjectFields> object_fields(const Version& version) {
-  if (version.threading == Version::Threading::kFree)
-    return Error{ErrorKind::kUnsupported,
-                 "Python " + version.text() +
-                     " is free-threaded, and keeps its objects in another way: take the snapshot inside the program, "
-                     "with plimsoll.heap.snapshot()"};
-  return value_fields(version);
+// What free-threaded builds have elsewhere, beside the longer head of objects.
+ObjectFields without_gil(ObjectFields fields, unsigned minor) {
+  fields.list_head = 8;
+  if (minor == 13)
+    fields.interpreter = {.modules = 7664, .dict = 8464, .builtins = 7656, .size = 215616, .built_in = 186048};
+  if (minor == 14)
+    fields.interpreter = {.modules = 7712, .dict = 8536, .builtins = 7704, .size = 249976, .built_in = 186024};
+  if (minor == 15)
+    fields.interpreter = {.modules = 7592, .dict = 8464, .builtins = 7584, .size = 250328, .built_in = 185992};
+  // A number for counts of references by thread, and a table of copies of the bytecode.
+  if (minor >= 14) fields.size.type += 8;
+  if (minor >= 14) fields.size.code += 8;
+  return fields;
 }
 
-Result<ObjectFields> value_fields(const Version& version) {
-  if (version.threading == Version::Threading::kFree && version.major == 3 && version.minor == 13) {
-    ObjectFields fields = fields_3_13();
-    fields.interpreter.modules = 7664;
-    return fields;
-  }
+Result<ObjectFields> fields_of_minor(const Version& version) {
   if (version.major == 3) switch (version.minor) {
       case 9: return fields_3_9();
       case 10: return fields_3_10();
@@ -159,6 +158,14 @@ Result<ObjectFields> value_fields(const Version& version) {
     }
   return Error{ErrorKind::kUnsupported,
                "Python " + version.text() + " is not supported: Plimsoll knows CPython 3.9 to 3.15"};
+}
+
+}  // namespace
+
+Result<ObjectFields> object_fields(const Version& version) {
+  Result<ObjectFields> fields = fields_of_minor(version);
+  if (!fields.ok() || version.threading == Version::Threading::kGil) return fields;
+  return without_gil(fields.value(), version.minor);
 }
 
 }  // namespace plimsoll::cpython

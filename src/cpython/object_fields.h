@@ -82,6 +82,7 @@ struct ObjectFields {
   std::uint32_t function_qualname = 40;
   std::uint32_t tuple_items = 24;
   std::uint32_t byte_array_extra = 0;  // bytes of its buffer that ob_alloc does not count
+  std::uint32_t list_head = 0;         // bytes in front of a list's items in their block
 
   // Sizes of types as they say themselves; what does not agree is another build.
   struct {
@@ -128,11 +129,8 @@ struct ObjectFields {
   } module{};
 };
 
-// For GIL builds of 3.9 to 3.15; other builds are an error that says so.
+// For 3.9 to 3.15, with a GIL or without; other versions are an error that says so. All places and sizes of objects are
+// without what the head of a free-threaded build's object is longer (ObjectView::head_shift).
 Result<ObjectFields> object_fields(const Version& version);
-
-// The same, for values of variables only: of free-threaded builds, too, where fields of objects stand behind a longer
-// head (ObjectView::head_shift). Of their interpreters' and threads' fields, interpreter.modules holds only.
-Result<ObjectFields> value_fields(const Version& version);
 
 }  // namespace plimsoll::cpython

@@ -22,13 +22,18 @@ class ObjectView {
  public:
   // All must outlive it. `budget`: words that rows may cost, until refill().
   ObjectView(const M& memory, const Layout& layout, const ObjectFields& fields, std::uint64_t budget)
-      : memory_(memory), layout_(layout), fields_(fields), most_(budget), budget_(budget) {}
+      : memory_(memory),
+        layout_(layout),
+        fields_(fields),
+        head_shift_(layout.object.type - kTypeInHead),
+        most_(budget),
+        budget_(budget) {}
 
   [[nodiscard]] const M& memory() const { return memory_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] const ObjectFields& fields() const { return fields_; }
   // How much longer an object's head is than with a GIL: all constants and ObjectFields are without it.
-  [[nodiscard]] std::uint32_t head_shift() const { return layout_.object.type - kTypeInHead; }
+  [[nodiscard]] std::uint32_t head_shift() const { return head_shift_; }
 
   // Numbers at an address and an offset from it, and pointers; 0 if they cannot be read.
   template <typename Number>
@@ -38,6 +43,20 @@ class ObjectView {
   }
   [[nodiscard]] std::uint64_t word(Address at, std::uint64_t offset) const { return number<std::uint64_t>(at, offset); }
   [[nodiscard]] Address pointer(Address at, std::uint64_t offset) const { return Address{word(at, offset)}; }
+  // The same of an object, at a place that constants and ObjectFields have it at: without head_shift().
+  [[nodiscard]] Address place_in(Address object, std::uint64_t field) const {
+    return offset_by(object, field + head_shift_);
+  }
+  template <typename Number>
+  [[nodiscard]] Number number_in(Address object, std::uint64_t field) const {
+    return number<Number>(object, field + head_shift_);
+  }
+  [[nodiscard]] std::uint64_t word_in(Address object, std::uint64_t field) const {
+    return word(object, field + head_shift_);
+  }
+  [[nodiscard]] Address pointer_in(Address object, std::uint64_t field) const {
+    return pointer(object, field + head_shift_);
+  }
   [[nodiscard]] Address type_of(Address object) const { return pointer(object, layout_.object.type); }
   // ob_size, without its sign.
   [[nodiscard]] std::uint64_t item_count(Address object) const {
@@ -81,6 +100,7 @@ class ObjectView {
   const M& memory_;
   const Layout& layout_;
   const ObjectFields& fields_;
+  const std::uint32_t head_shift_;
   const std::uint64_t most_;
   mutable std::uint64_t budget_ = 0;
 };
@@ -165,8 +185,8 @@ Address shared_values(const ObjectView<M>& view, Address values) {
 template <memory::Reader M, typename Visit>
 void each_item(const ObjectView<M>& view, Address dict, Visit visit, std::uint64_t most = ~std::uint64_t{0}) {
   namespace field = container_field;
-  KeyTable keys = key_table(view, view.pointer(dict, field::kDictKeys + view.head_shift()));
-  const Address values = view.pointer(dict, field::kDictValues + view.head_shift());
+  KeyTable keys = key_table(view, view.pointer_in(dict, field::kDictKeys));
+  const Address values = view.pointer_in(dict, field::kDictValues);
   if (!keys.is_sound) return;
   keys.count = std::min(keys.count, most);
   if (!is_null(values)) {
@@ -249,7 +269,7 @@ template <memory::Reader M>
 Address entry_of(const ObjectView<M>& view, Address dict, std::string_view name) {
   constexpr std::uint64_t kMost = 1U << 16U;
   Address found{};
-  if (is_null(dict) || view.word(dict, container_field::kDictUsed + view.head_shift()) > kMost) return found;
+  if (is_null(dict) || view.word_in(dict, container_field::kDictUsed) > kMost) return found;
   each_item(view, dict, [&](Address key, Address value) {
     if (is_null(found) && view.word(key, view.layout().unicode.length) == name.size() &&
         text_of(view, key, name.size()) == name)
@@ -264,17 +284,15 @@ template <memory::Reader M>
 bool is_class(const ObjectView<M>& view, Address type_type, Address type) {
   constexpr std::int64_t kHead = 16, kLargestObject = std::int64_t{1} << 20U;
   constexpr int kDeepest = 8;
-  const std::uint32_t shift = view.head_shift();
   Address meta = view.type_of(type);
   for (int depth = 0; meta != type_type; ++depth) {
-    if (depth == kDeepest || (raw(meta) & 7U) != 0 ||
-        (view.word(meta, type_field::kFlags + shift) & type_flag::kType) == 0)
+    if (depth == kDeepest || (raw(meta) & 7U) != 0 || (view.word_in(meta, type_field::kFlags) & type_flag::kType) == 0)
       return false;
     meta = view.type_of(meta);
   }
-  const auto basic = view.template number<std::int64_t>(type, type_field::kBasicSize + shift);
-  const auto item = view.template number<std::int64_t>(type, type_field::kItemSize + shift);
-  return (view.word(type, type_field::kFlags + shift) & type_flag::kReady) != 0 && basic >= kHead &&
+  const auto basic = view.template number_in<std::int64_t>(type, type_field::kBasicSize);
+  const auto item = view.template number_in<std::int64_t>(type, type_field::kItemSize);
+  return (view.word_in(type, type_field::kFlags) & type_flag::kReady) != 0 && basic >= kHead + view.head_shift() &&
          basic <= kLargestObject && item >= 0 && item <= kLargestObject;
 }
 
@@ -290,7 +308,7 @@ struct ClassFacts {
 template <memory::Reader M>
 KeyTable shared_names(const ObjectView<M>& view, const ClassFacts& type) {
   if (!type.is(type_flag::kHeapType) || view.fields().values_style == ValuesStyle::kNone) return {};
-  const Address keys = view.pointer(type.address, view.fields().heap_type.shared_keys + view.head_shift());
+  const Address keys = view.pointer_in(type.address, view.fields().heap_type.shared_keys);
   KeyTable table = key_table(view, keys);
   if (!table.is_shared) table.is_sound = false;
   return table;

@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::size_t kLargest = std::size_t{1} << 16U, kMostText = 200'000;
   if (size < 1 || size > kLargest) return 0;
   const Layout& layout = layouts[data[0] % layouts.size()];
-  const auto fields = cpython::value_fields(layout.version);
+  const auto fields = cpython::object_fields(layout.version);
   if (!fields.ok()) __builtin_trap();
   std::vector<std::byte> bytes(kInput - kBase + size - 1);
   draw_classes(bytes, layout, fields.value());

@@ -16,7 +16,7 @@ namespace plimsoll::cpython::testing {
 class DrawnObjects {
  public:
   explicit DrawnObjects(DrawnInterpreter& interpreter)
-      : fields(value_fields(interpreter.layout.version).value()), python_(interpreter) {
+      : fields(object_fields(interpreter.layout.version).value()), python_(interpreter) {
     type_type = python_.allocate();
     set_class(type_type, "type", type_flag::kType);
   }

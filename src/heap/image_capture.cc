@@ -71,18 +71,20 @@ class ObjectText {
     const auto& code = view_.layout().code;
     if (type.shape == ImageShape::kClass) return class_name(object);
     if (type.shape == ImageShape::kCode) return name(view_.pointer(object, code.name));
-    if (type.shape == ImageShape::kModule) return name(entry_of(view_, view_.pointer(object, 16), "__name__"));
-    if (type.c_name == "function") return name(view_.pointer(object, view_.fields().function_qualname));
-    if (type.c_name == "builtin_function_or_method") return c_text(view_, view_.pointer(view_.pointer(object, 16), 0));
+    if (type.shape == ImageShape::kModule)
+      return name(entry_of(view_, view_.pointer_in(object, cpython::container_field::kModuleDict), "__name__"));
+    if (type.c_name == "function") return name(view_.pointer_in(object, view_.fields().function_qualname));
+    if (type.c_name == "builtin_function_or_method")
+      return c_text(view_, view_.pointer(view_.pointer_in(object, 16), 0));
     if (type.facets.label) return words_of(attribute(object, type, *type.facets.label));
     return values_ == ImageValues::kShown ? value(object, type) : std::string{};
   }
 
   // "collections.OrderedDict", "app.Outer.Inner", "list".
   [[nodiscard]] std::string class_name(Address type) const {
-    std::string found = c_text(view_, view_.pointer(type, cpython::type_field::kName));
-    if ((view_.word(type, cpython::type_field::kFlags) & flag::kHeapType) != 0) {
-      const std::string qualified = name(view_.pointer(type, view_.fields().heap_type.qualname));
+    std::string found = c_text(view_, view_.pointer_in(type, cpython::type_field::kName));
+    if ((view_.word_in(type, cpython::type_field::kFlags) & flag::kHeapType) != 0) {
+      const std::string qualified = name(view_.pointer_in(type, view_.fields().heap_type.qualname));
       const std::string module = name(entry_of(view_, type_dict(view_, kept_, type), "__module__"));
       if (!qualified.empty()) found = module.empty() ? qualified : module + "." + qualified;
     }
@@ -134,7 +136,7 @@ class ObjectText {
     }
     if (is_built_in && type.c_name == "float") {
       std::array<char, 32> out;
-      const auto number = std::bit_cast<double>(view_.word(object, 16));
+      const auto number = std::bit_cast<double>(view_.word_in(object, 16));
       return {out.data(), std::to_chars(out.data(), out.data() + out.size(), number).ptr};
     }
     return digits(object, type);
@@ -149,12 +151,13 @@ class ObjectText {
   // Digits of 30 bits, the lowest first; how many, and the sign, stand in front. False if it is larger than 60 bits.
   [[nodiscard]] bool read_int(Address object, std::int64_t& out) const {
     const bool has_tag = view_.layout().version.minor >= 12;
-    const std::uint64_t word = view_.word(object, 16);
+    const std::uint64_t word = view_.word_in(object, 16);
     const std::uint64_t count = has_tag ? word >> 3U : view_.item_count(object);
     const bool is_negative = has_tag ? (word & 3U) == 2 : static_cast<std::int64_t>(word) < 0;
     if (count > 2) return false;
     std::int64_t number = 0;
-    for (std::uint64_t i = count; i-- > 0;) number = (number << 30U) + view_.number<std::uint32_t>(object, 24 + i * 4);
+    for (std::uint64_t i = count; i-- > 0;)
+      number = (number << 30U) + view_.number_in<std::uint32_t>(object, 24 + i * 4);
     out = is_negative ? -number : number;
     return true;
   }
@@ -244,12 +247,13 @@ class Recorder {
  private:
   [[nodiscard]] Generation generation_of(Address object, const ImageType& type) const {
     constexpr std::uint64_t kLinks = 16;
+    if (view_.layout().version.threading == cpython::Version::Threading::kFree) return Generation::kUnknown;
     const bool has_links = type.is(flag::kCollected) && !is_built_in_class(object, type);
     if (!has_links || view_.word(Address{raw(object) - kLinks}, 0) == 0) return Generation::kUntracked;
     return generations_.of(object);
   }
   [[nodiscard]] bool is_built_in_class(Address object, const ImageType& type) const {
-    return type.is(flag::kType) && (view_.word(object, cpython::type_field::kFlags) & flag::kHeapType) == 0;
+    return type.is(flag::kType) && (view_.word_in(object, cpython::type_field::kFlags) & flag::kHeapType) == 0;
   }
 
   void hash_content(Address object, const ImageType& type) {
@@ -327,12 +331,10 @@ class ImageCapture {
     for (const ImageRoot& root : roots)
       for (const ImageRootEdge& edge : root.edges) finder.add(edge.held);
     finder.run();
-    for (const Address interpreter : interpreters)
-      if (!each_tracked(view_, types_, interpreter, [&](std::size_t list, Address object) {
-            finder.add(object);
-            generations_.add(list, object);
-          }))
-        statistics_.is_cut = true;
+    statistics_.is_cut = !each_tracked(view_, types_, interpreters, [&](std::size_t list, Address object) {
+      finder.add(object);
+      if (list != kNoList) generations_.add(list, object);
+    });
     finder.run();
     found_.seal();
     statistics_.objects = found_.size();

@@ -23,7 +23,7 @@ enum class ImageValues : std::uint8_t {
 struct ImageStatistics {
   std::uint64_t objects = 0, edges = 0, lost_edges = 0;
   std::uint64_t guessed = 0;  // objects whose fields are taken for references by how they look
-  bool is_cut = false;        // a list of the collector is broken: what only it leads to is missing
+  bool is_cut = false;        // what the collector knows was not found whole: what nothing else leads to is missing
 };
 
 // What is known of the process beside its memory; all may be empty.

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cpython/debug_offsets_testing.h"
+#include "cpython/page_layout.h"
 #include "heap/snapshot_reader.h"
 
 namespace plimsoll::heap {
@@ -21,31 +23,39 @@ constexpr std::uint64_t kStart = 0x10000, kZeros = std::uint64_t{1} << 40U;
 constexpr std::uint64_t kRuntime = kStart, kInterpreter = 0x11000, kThread = 0x12000, kTypeType = 0x20000,
                         kListType = 0x21000, kFirst = 0x30000, kSecond = 0x30100, kItems = 0x31000;
 
-// Memory of a Python 3.12 in which there is a thread that holds a list, and whatever a test draws.
+// Memory of a Python, 3.12 if not said otherwise, in which there is a thread that holds a list, and whatever a test
+// draws.
 struct ImageCapture : ::testing::Test {
-  ImageCapture() : bytes(0x40000) {
+  explicit ImageCapture(cpython::Layout drawn_layout = cpython::layout_from_table({3, 12, 1}).take())
+      : layout(std::move(drawn_layout)), fields(cpython::object_fields(layout.version).take()), bytes(0x40000) {
     put(kRuntime + layout.runtime.interpreters, kInterpreter);
     put(kInterpreter + layout.runtime.threads, kThread);
     put(kThread + fields.thread.dict, kFirst);
-    put_class(kTypeType, "type", fields.size.type, type_flag::kType);
-    put_class(kListType, "list", 40, type_flag::kList | type_flag::kCollected);
+    put_class(kTypeType, "type", fields.size.type + shift(), type_flag::kType);
+    put_class(kListType, "list", 40 + shift(), type_flag::kList | type_flag::kCollected);
   }
   void put(std::uint64_t at, std::uint64_t word) { std::memcpy(bytes.data() + (at - kStart), &word, sizeof word); }
+  [[nodiscard]] std::uint64_t shift() const { return layout.object.type - 8; }
+  void put_head(std::uint64_t at, std::uint64_t type, std::uint64_t count) {
+    if (shift() == 0)
+      put(at, count);
+    else
+      put(at + 8, count << 32U);  // that of its thread
+    put(at + layout.object.type, type);
+  }
   void put_class(std::uint64_t at, std::string_view name, std::uint64_t size, std::uint64_t flags) {
     const std::uint64_t text = at + 0x800;
     std::memcpy(bytes.data() + (text - kStart), name.data(), name.size());
-    put(at, 1);
-    put(at + layout.object.type, kTypeType);
-    put(at + type_field::kName, text);
-    put(at + type_field::kBasicSize, size);
-    put(at + type_field::kFlags, flags | type_flag::kReady);
+    put_head(at, kTypeType, 1);
+    put(at + shift() + type_field::kName, text);
+    put(at + shift() + type_field::kBasicSize, size);
+    put(at + shift() + type_field::kFlags, flags | type_flag::kReady);
   }
   void put_list(std::uint64_t at, std::uint64_t items, std::uint64_t count) {
-    put(at, 3);
-    put(at + layout.object.type, kListType);
+    put_head(at, kListType, 3);
     put(at + layout.object.var_size, count);
-    put(at + cpython::container_field::kListItems, items);
-    put(at + cpython::container_field::kListAllocated, count);
+    put(at + shift() + cpython::container_field::kListItems, items);
+    put(at + shift() + cpython::container_field::kListAllocated, count);
   }
   Result<ImageStatistics> capture() {
     image.add(Address{kStart}, bytes);
@@ -55,8 +65,8 @@ struct ImageCapture : ::testing::Test {
     return capture_image(view, {Address{kRuntime}, Address{kTypeType}}, ImageValues::kRedacted, {}, writer);
   }
 
-  cpython::Layout layout = cpython::layout_from_table({3, 12, 1}).take();
-  cpython::ObjectFields fields = cpython::object_fields({3, 12, 1}).take();
+  cpython::Layout layout;
+  cpython::ObjectFields fields;
   std::vector<std::byte> bytes;
   memory::Image image;
   SnapshotWriter writer;
@@ -86,6 +96,84 @@ TEST_F(ImageCapture, FollowsListsThatHoldEachOther) {
   EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), (std::vector<Node>{3, 3}));
   EXPECT_EQ(heap.graph.from(3)[0], 2U);
   EXPECT_EQ(taken.value().lost_edges, 0U);
+}
+
+// The same without a GIL.
+struct ImageOfFreeThreads : ImageCapture {
+  ImageOfFreeThreads() : ImageCapture(cpython::testing::offsets_3_13t().layout().take()) {}
+  Snapshot snapshot() {
+    taken = capture();
+    return taken.ok() ? read_snapshot(writer.bytes()).take() : Snapshot{};
+  }
+  Result<ImageStatistics> taken = ImageStatistics{};
+};
+
+TEST_F(ImageOfFreeThreads, HasSizesOfItsAllocatorAndNoCounts) {
+  // GIVEN a list that holds another six times, whose references are those of other threads only
+  put_list(kFirst, kItems, 6);
+  for (std::uint64_t i = 0; i < 6; ++i) put(kItems + 8 * i, kSecond);
+  put_list(kSecond, kItems, 0);
+  put(kSecond + 8, 0);
+  put(kSecond + 16, 6U << 2U | 1U);
+  // WHEN a snapshot is taken
+  const Snapshot heap = snapshot();
+  // THEN sizes are those of blocks of mimalloc's (56 bytes; 8 and 48), and no counts are told
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  ASSERT_EQ(heap.object_count, 4U);
+  EXPECT_EQ(heap.type_name(2), "list");
+  EXPECT_EQ(heap.size[2], 64U + 64U);
+  EXPECT_EQ(heap.size[3], 64U);
+  EXPECT_EQ(heap.refcount[2], 0U);
+  EXPECT_EQ(heap.graph.from(2).size(), 6U);
+  // AND it is told that the collector's objects were not found
+  EXPECT_TRUE(taken.value().is_cut);
+}
+
+TEST_F(ImageOfFreeThreads, WhatHasBeenFreedIsNoObject) {
+  // GIVEN a list that holds one without a count, and four pointers of which the last leads to a class
+  put_list(kFirst, kItems, 2);
+  put(kItems, kSecond);
+  put_list(kSecond, kItems, 0);
+  put(kSecond + 8, 0);
+  put(kSecond + 16, 3);  // merged, and queued
+  put(kItems + 8, kItems + 0x100);
+  for (const std::uint64_t offset : {0x100U, 0x108U, 0x110U}) put(kItems + offset, 0x7f0012345678);
+  put(kItems + 0x118, kListType);
+  // THEN both references are lost
+  EXPECT_EQ(snapshot().object_count, 3U);
+  EXPECT_EQ(taken.value().lost_edges, 2U);
+}
+
+TEST_F(ImageOfFreeThreads, FindsWhatOnlyTheCollectorKnows) {
+  // GIVEN a segment of the allocator with a page, in which the modules' dict is, and a list that nobody holds
+  const cpython::PageLayout& pages = cpython::kPageLayouts[0];
+  constexpr std::uint64_t kSegment = cpython::page_size::kSegment, kBlock = 64, kDictType = 0x23000;
+  constexpr std::uint64_t kPage = kSegment + cpython::page_size::kSlice + 3 * kBlock, kTracked = 1U << 24U;
+  std::vector<std::byte> segment(2 * cpython::page_size::kSlice);
+  const auto put_word = [&](std::uint64_t at, std::uint64_t word) {
+    std::memcpy(segment.data() + (at - kSegment), &word, sizeof word);
+  };
+  const std::uint64_t entry = kSegment + pages.segment.table + pages.page.size;
+  put_word(kSegment + pages.segment.head_slices, 1);
+  put_word(kSegment + pages.segment.slice_count, 2);
+  put_word(entry, 1);
+  put_word(entry + 8, cpython::collector_heap::kPlain << pages.page.heap_shift | 2U << 16U);  // and two blocks
+  put_word(entry + 24, kBlock << 32U);
+  for (const auto& [at, type] : {std::pair{kPage, kDictType}, {kPage + kBlock, kListType}}) {
+    put_word(at + 8, std::uint64_t{1} << 32U | kTracked);
+    put_word(at + layout.object.type, type);
+  }
+  put_class(kDictType, "dict", 64, type_flag::kDict | type_flag::kCollected);
+  put_list(kFirst, kItems, 0);
+  put(kInterpreter + fields.interpreter.modules, kPage);
+  image.add(Address{kSegment}, segment);
+  // THEN the list is found
+  const Snapshot heap = snapshot();
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  EXPECT_FALSE(taken.value().is_cut);
+  ASSERT_EQ(heap.object_count, 6U);
+  EXPECT_EQ(heap.address[5], kPage + kBlock);
+  EXPECT_EQ(heap.type_name(5), "list");
 }
 
 // An array of NumPy's: as many bytes an element as its description says, in the places of NumPy 1 or 2.

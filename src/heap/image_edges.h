@@ -25,17 +25,18 @@ class ImageEdges {
     switch (type.shape) {
       case ImageShape::kLeaf: return;
       case ImageShape::kTuple:
-        return elements(offset_by(object, view_.fields().tuple_items), view_.item_count(object), EdgeKind::kElement);
+        return elements(view_.place_in(object, view_.fields().tuple_items), view_.item_count(object),
+                        EdgeKind::kElement);
       case ImageShape::kList:
-        return elements(view_.pointer(object, field::kListItems), view_.item_count(object), EdgeKind::kElement);
+        return elements(view_.pointer_in(object, field::kListItems), view_.item_count(object), EdgeKind::kElement);
       case ImageShape::kDict: return items(object);
       case ImageShape::kCode: return code(object);
       case ImageShape::kClass: return class_object(object, type);
       case ImageShape::kTupleLike:
-        elements(offset_by(object, view_.fields().tuple_items), view_.item_count(object), EdgeKind::kReference);
+        elements(view_.place_in(object, view_.fields().tuple_items), view_.item_count(object), EdgeKind::kReference);
         break;
       case ImageShape::kListLike:
-        elements(view_.pointer(object, field::kListItems), view_.item_count(object), EdgeKind::kReference);
+        elements(view_.pointer_in(object, field::kListItems), view_.item_count(object), EdgeKind::kReference);
         break;
       case ImageShape::kOrderedDict:
         ordered_keys(object);
@@ -82,7 +83,7 @@ class ImageEdges {
     });
   }
   [[nodiscard]] bool is_text(Address object) const {
-    return (view_.word(view_.type_of(object), cpython::type_field::kFlags) & cpython::type_flag::kText) != 0;
+    return (view_.word_in(view_.type_of(object), cpython::type_field::kFlags) & cpython::type_flag::kText) != 0;
   }
 
   void items(Address dict) {
@@ -99,17 +100,18 @@ class ImageEdges {
   void set_items(Address set) {
     namespace field = cpython::container_field;
     constexpr std::uint64_t kDummy = ~std::uint64_t{0};  // the hash of what was taken out
-    view_.each_row<2>(view_.pointer(set, field::kSetTable), view_.word(set, field::kSetMask) + 1, [&](const auto& row) {
-      if (row[0] != 0 && row[1] != kDummy) edge(Address{row[0]});
-    });
+    view_.each_row<2>(view_.pointer_in(set, field::kSetTable), view_.word_in(set, field::kSetMask) + 1,
+                      [&](const auto& row) {
+                        if (row[0] != 0 && row[1] != kDummy) edge(Address{row[0]});
+                      });
   }
 
   // Blocks of 64 items, between pointers to the block before and the next.
   void deque_items(Address deque) {
     namespace field = cpython::container_field;
     constexpr std::uint64_t kItems = 64, kNext = 8 * (kItems + 1);
-    Address block = view_.pointer(deque, field::kDequeLeftBlock);
-    std::uint64_t index = view_.word(deque, field::kDequeLeftIndex);
+    Address block = view_.pointer_in(deque, field::kDequeLeftBlock);
+    std::uint64_t index = view_.word_in(deque, field::kDequeLeftIndex);
     std::uint64_t left = view_.item_count(deque);
     while (left > 0 && index < kItems && view_.spend(1) && !is_null(block)) {
       const std::uint64_t here = std::min(left, kItems - index);
@@ -124,29 +126,29 @@ class ImageEdges {
   void ordered_keys(Address dict) {
     namespace field = cpython::container_field;
     constexpr std::uint64_t kNext = 16;
-    Address node = view_.pointer(dict, field::kOrderedFirst);
-    std::uint64_t left = view_.word(dict, field::kDictUsed);
+    Address node = view_.pointer_in(dict, field::kOrderedFirst);
+    std::uint64_t left = view_.word_in(dict, field::kDictUsed);
     for (; left > 0 && !is_null(node) && view_.spend(1); --left, node = view_.pointer(node, kNext))
       edge(view_.pointer(node, 0));
   }
 
   void referent(Address reference) {
-    const Address held = view_.pointer(reference, cpython::container_field::kWeakReferent);
+    const Address held = view_.pointer_in(reference, cpython::container_field::kWeakReferent);
     if (!is_null(held)) sink_.weak(held);
-    edge(view_.pointer(reference, cpython::container_field::kWeakCallback));
+    edge(view_.pointer_in(reference, cpython::container_field::kWeakCallback));
   }
 
   void module(Address module) {
     namespace field = cpython::container_field;
     const auto& fields = view_.fields().module;
-    constexpr std::uint64_t kDict = 16, kSizeInDefinition = 56, kLargestState = 1U << 16U;
-    sink_.name_space(view_.pointer(module, kDict));
+    constexpr std::uint64_t kSizeInDefinition = 56, kLargestState = 1U << 16U;
+    sink_.name_space(view_.pointer_in(module, field::kModuleDict));
     std::uint64_t size = 0;
     if (fields.definition == cpython::kNoField)
-      size = view_.word(module, fields.state_size);
-    else if (const Address definition = view_.pointer(module, fields.definition); !is_null(definition))
-      size = view_.word(definition, kSizeInDefinition);
-    const Address state = view_.pointer(module, fields.state);
+      size = view_.word_in(module, fields.state_size);
+    else if (const Address definition = view_.pointer_in(module, fields.definition); !is_null(definition))
+      size = view_.word_in(definition, kSizeInDefinition);
+    const Address state = view_.pointer_in(module, fields.state);
     if (!is_null(state) && size <= kLargestState) guess_row(state, size / 8);
   }
   void guess_row(Address at, std::uint64_t count) {
@@ -156,73 +158,80 @@ class ImageEdges {
   void code(Address code) {
     const auto& fields = view_.fields().code;
     const auto& layout = view_.layout().code;
-    const auto show = [&](const char* name, Address base, std::uint32_t offset) {
-      if (offset != cpython::kNoField) named(view_.pointer(base, offset), name);
+    const auto show = [&](const char* name, std::uint32_t field) {
+      if (field != cpython::kNoField) named(view_.pointer_in(code, field), name);
     };
-    show("co_consts", code, fields.consts);
-    show("co_names", code, fields.names);
-    show("co_filename", code, layout.filename);
-    show("co_name", code, layout.name);
-    show("co_qualname", code, layout.qualname);
-    show(view_.layout().version.minor >= 10 ? "co_linetable" : "co_lnotab", code, layout.line_table);
-    show("co_exceptiontable", code, fields.exception_table);
-    show("co_localsplusnames", code, fields.variable_names);
-    show("co_localspluskinds", code, fields.variable_kinds);
-    show("co_code", code, fields.bytecode);
-    show("co_varnames", code, fields.varnames);
-    show("co_freevars", code, fields.freevars);
-    show("co_cellvars", code, fields.cellvars);
-    const Address cached = fields.cached != cpython::kNoField ? view_.pointer(code, fields.cached) : Address{};
+    const auto show_published = [&](const char* name, std::uint32_t offset) {
+      if (offset != cpython::kNoField) named(view_.pointer(code, offset), name);
+    };
+    show("co_consts", fields.consts);
+    show("co_names", fields.names);
+    show_published("co_filename", layout.filename);
+    show_published("co_name", layout.name);
+    show_published("co_qualname", layout.qualname);
+    show_published(view_.layout().version.minor >= 10 ? "co_linetable" : "co_lnotab", layout.line_table);
+    show("co_exceptiontable", fields.exception_table);
+    show("co_localsplusnames", fields.variable_names);
+    show("co_localspluskinds", fields.variable_kinds);
+    show("co_code", fields.bytecode);
+    show("co_varnames", fields.varnames);
+    show("co_freevars", fields.freevars);
+    show("co_cellvars", fields.cellvars);
+    if (fields.cached == cpython::kNoField) return;
+    const Address cached = view_.pointer_in(code, fields.cached);
     if (is_null(cached)) return;
-    show("co_code", cached, 0);
-    show("co_varnames", cached, 8);
-    show("co_cellvars", cached, 16);
-    show("co_freevars", cached, 24);
+    named(view_.pointer(cached, 0), "co_code");
+    named(view_.pointer(cached, 8), "co_varnames");
+    named(view_.pointer(cached, 16), "co_cellvars");
+    named(view_.pointer(cached, 24), "co_freevars");
   }
 
   void class_object(Address object, const ImageType& meta) {
     namespace field = cpython::type_field;
     const auto& heap_type = view_.fields().heap_type;
     const Address dict = type_dict(view_, kept_, object);
-    const std::uint64_t flags = view_.word(object, field::kFlags);
+    const std::uint64_t flags = view_.word_in(object, field::kFlags);
     if (!is_null(dict)) sink_.name_space(dict);
     if ((flags & cpython::type_flag::kHeapType) == 0) {
       named(dict, "__dict__");
-      named(view_.pointer(object, field::kMro), "__mro__");
-      named(view_.pointer(object, field::kBases), "__bases__");
-      return named(view_.pointer(object, field::kBase), "__base__");
+      named(view_.pointer_in(object, field::kMro), "__mro__");
+      named(view_.pointer_in(object, field::kBases), "__bases__");
+      return named(view_.pointer_in(object, field::kBase), "__base__");
     }
     if (view_.fields().values_style != cpython::ValuesStyle::kNone) {
-      const KeyTable keys = key_table(view_, view_.pointer(object, heap_type.shared_keys));
+      const KeyTable keys = key_table(view_, view_.pointer_in(object, heap_type.shared_keys));
       if (keys.is_sound && keys.is_shared)
         view_.each_row<2>(keys.entries, keys.count, [&](const auto& row) { edge(Address{row[0]}); });
     }
-    const Address name = view_.pointer(object, heap_type.name), qualified = view_.pointer(object, heap_type.qualname);
+    const Address name = view_.pointer_in(object, heap_type.name),
+                  qualified = view_.pointer_in(object, heap_type.qualname);
     named(name, "__name__");
     if (qualified != name) named(qualified, "__qualname__");
-    named(view_.pointer(object, heap_type.slots), "__slots__");
-    named(view_.pointer(object, field::kSubclasses), "__subclasses__");
+    named(view_.pointer_in(object, heap_type.slots), "__slots__");
+    named(view_.pointer_in(object, field::kSubclasses), "__subclasses__");
     for (const std::uint32_t offset : {field::kCache, field::kMro, field::kBases, field::kBase, heap_type.module})
-      if (!is_member(meta, offset)) edge(view_.pointer(object, offset));
+      if (!is_member(meta, offset)) edge(view_.pointer_in(object, offset));
     tell(object, meta);
   }
-  static bool is_member(const ImageType& type, std::uint32_t offset) {
+  [[nodiscard]] bool is_member(const ImageType& type, std::uint32_t field) const {
+    const std::uint32_t offset = field + view_.head_shift();
     return std::any_of(type.members.begin(), type.members.end(), [&](const auto& m) { return m.offset == offset; });
   }
 
   void generator(Address object, const ImageType& type) {
     const auto& fields = view_.fields().generator;
     if (fields.frame == cpython::kNoField) return;
-    if (type.c_name == "async_generator") sink_.guess(view_.pointer(object, fields.finalizer));
-    if (view_.number<std::int8_t>(object, fields.state) < fields.cleared) frame(offset_by(object, fields.frame));
+    if (type.c_name == "async_generator") sink_.guess(view_.pointer_in(object, fields.finalizer));
+    if (view_.number_in<std::int8_t>(object, fields.state) < fields.cleared)
+      frame(view_.place_in(object, fields.frame));
   }
 
   void frame_object(Address object) {
     const auto& fields = view_.fields().frame_object;
     if (fields.frame == cpython::kNoField) return old_frame_object(object);
     // It holds what its frame holds if the frame has been moved into it.
-    const Address inner = view_.pointer(object, fields.frame);
-    if (inner == offset_by(object, fields.data)) frame(inner);
+    const Address inner = view_.pointer_in(object, fields.frame);
+    if (inner == view_.place_in(object, fields.data)) frame(inner);
   }
 
   // Up to 3.10: variables and cells as its code says, then its stack as far as it is in use.
@@ -270,7 +279,7 @@ class ImageEdges {
     if (type.has_attributes) attributes(object, type);
     for (const ImageMember& member : type.members) named(view_.pointer(object, member.offset), member.name.c_str());
     for (const std::uint32_t offset : type.words) sink_.guess(view_.pointer(object, offset));
-    const HiddenElements hidden = hidden_elements(type.own_memory, view_, object, 0);
+    const HiddenElements hidden = hidden_elements(type.own_memory, view_, object, view_.head_shift());
     elements(hidden.first, hidden.count, EdgeKind::kElement);
     if (type.is(cpython::type_flag::kHeapType) && type.is(cpython::type_flag::kCollected)) sink_.type(type.address);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpython/collector_lists.h"
+#include "cpython/collector_pages.h"
 #include "cpython/walk.h"
 
 namespace plimsoll::heap {
@@ -93,7 +94,7 @@ class InterpreterRoots {
     add(Address{view_.word(frame, fields.function) & ~kTag}, "function");
     add(view_.pointer(frame, fields.locals), "locals");
     add(view_.pointer(frame, fields.object), "frame");
-    add_variables(root, frame, view_.pointer(code, view_.fields().code.variable_names));
+    add_variables(root, frame, view_.pointer_in(code, view_.fields().code.variable_names));
     roots_[thread].children.push_back(roots_.size());
     roots_.push_back(std::move(root));
   }
@@ -101,7 +102,7 @@ class InterpreterRoots {
   void add_variables(ImageRoot& root, Address frame, Address names) {
     constexpr std::uint64_t kTag = 3, kMost = 1U << 20U;
     const std::uint64_t count = std::min(view_.item_count(names), kMost);
-    Address at = offset_by(names, view_.fields().tuple_items);
+    Address at = view_.place_in(names, view_.fields().tuple_items);
     view_.each_row<1>(offset_by(frame, view_.fields().frame.variables), count, [&](const auto& row) {
       const Address name = view_.pointer(at, 0);
       at = offset_by(at, 8);
@@ -141,8 +142,11 @@ std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, cons
   return roots;
 }
 
-bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
-                  const std::function<void(std::size_t, Address)>& visit) {
+namespace {
+
+using Visit = std::function<void(std::size_t, Address)>;
+
+bool each_on_lists(const ImageView& view, ImageTypes& types, Address interpreter, const Visit& visit) {
   const auto is_tracked = [&](Address object) {
     const ImageType* type = types.of_object(object);
     return type != nullptr && type->is(cpython::type_flag::kCollected);
@@ -153,6 +157,30 @@ bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
     visit(list, object);
     return true;
   });
+}
+
+bool each_in_pages(const ImageView& view, std::span<const Address> interpreters, const Visit& visit) {
+  std::vector<Address> known;
+  for (const Address interpreter : interpreters)
+    for (const std::uint32_t field : {view.fields().interpreter.modules, view.fields().interpreter.builtins})
+      known.push_back(view.pointer(interpreter, field));
+  cpython::CollectorPages pages(view, known);
+  bool is_whole = pages.is_found();
+  if (pages.is_found())
+    view.image().each_copied(cpython::page_size::kSegment, [&](Address segment) {
+      is_whole = pages.each_in(segment, [&](Address object) { visit(kNoList, object); }) && is_whole;
+    });
+  return is_whole;
+}
+
+}  // namespace
+
+bool each_tracked(const ImageView& view, ImageTypes& types, std::span<const Address> interpreters, const Visit& visit) {
+  if (view.layout().version.threading == cpython::Version::Threading::kFree)
+    return each_in_pages(view, interpreters, visit);
+  bool is_whole = true;
+  for (const Address interpreter : interpreters) is_whole = each_on_lists(view, types, interpreter, visit) && is_whole;
+  return is_whole;
 }
 
 }  // namespace plimsoll::heap

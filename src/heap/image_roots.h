@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,12 @@ std::vector<Address> interpreters_of(const ImageView& view, Address runtime);
 // itself.
 std::vector<ImageRoot> find_roots(const ImageView& view, ImageTypes& types, const ImageRuntime& runtime);
 
-// visit(list, object) for each object on the lists of an interpreter's garbage collector. Where the lists begin is
-// found by what they are: the only pairs of links in an interpreter's state that lead to objects and come back. Also
-// while a collection runs, which puts other things into the links backwards. `list` is 0 for the youngest generation to
-// 2, and 3 for what gc.freeze() has set aside. False if a list is broken.
-bool each_tracked(const ImageView& view, ImageTypes& types, Address interpreter,
+// visit(list, object) for each object that the garbage collectors of the interpreters know: of builds with a GIL, those
+// on their lists (cpython/collector_lists.h). `list` is 0 for the youngest generation to 2, and 3 for what gc.freeze()
+// has set aside. Of free-threaded builds, which have neither lists nor generations, all that the allocator has
+// (cpython/collector_pages.h), and `list` is kNoList. False if there may be more.
+inline constexpr std::size_t kNoList = ~std::size_t{0};
+bool each_tracked(const ImageView& view, ImageTypes& types, std::span<const Address> interpreters,
                   const std::function<void(std::size_t, Address)>& visit);
 
 }  // namespace plimsoll::heap

@@ -11,7 +11,6 @@ namespace field = cpython::type_field;
 namespace flag = cpython::type_flag;
 using cpython::kNoField;
 
-constexpr std::uint64_t kHead = 16;  // PyObject_HEAD
 constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 20U;
 constexpr int kLongestChain = 256;  // of base classes
 
@@ -99,16 +98,36 @@ bool ImageTypes::is_count(std::uint64_t count) const {
   return (count & 0xffffffffU) != 0 && ((count >> 32U) & (has_flags ? 0xffffU : 0xffffffffU)) == 0;
 }
 
+const ImageType* ImageTypes::of_divided(Address object) {
+  std::array<std::uint64_t, 4> head;  // its thread; flags, a lock, the collector's bits and the thread's count; ...
+  if (!view_.image().read(object, head.data(), sizeof head) || !is_count(head[1], head[2])) return nullptr;
+  return of(Address{head[3]});
+}
+
+// Both are 0 of an object that has been freed. Four pointers side by side, the last to a class, are not rare: what is
+// no object has other bits set where flags are, or shows a count that there cannot be.
+bool ImageTypes::is_count(std::uint64_t word, std::uint64_t shared) const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 32U, kDeferred = (std::int64_t{1} << 60U) - 1;
+  constexpr unsigned kSharedFlags = 2, kLock = 16, kLockBits = 2, kLockSize = 8, kOwn = 32;
+  const std::int64_t count = static_cast<std::int64_t>(shared) >> kSharedFlags;
+  const bool has_flags = view_.layout().version.minor >= 14;
+  if (!has_flags && (word & 0xffffU) != 0) return false;
+  if (((word >> kLock) & ((1U << kLockSize) - 1)) >> kLockBits != 0) return false;
+  const auto is_near = [&](std::int64_t middle) { return count > middle - kMost && count < middle + kMost; };
+  return (word >> kOwn != 0 || count != 0) && (is_near(0) || is_near(kDeferred));
+}
+
 // The first word of a freed block is a link to the next; that is where an object has its count, or its link to the next
 // one on the collector's list, whose link back then leads elsewhere.
 bool ImageTypes::is_likely(Address object, const ImageType& type) const {
   constexpr std::uint32_t kMany = 1U << 24U, kImmortal = 1U << 31U;
   constexpr std::uint64_t kLinks = 16, kFlags = 3;
+  if (view_.head_shift() != 0) return true;  // whose counts are not where that link is
   const auto count = view_.number<std::uint32_t>(object, 0);
   if (count >= kMany && (count < kImmortal || view_.layout().version.minor < 12)) return false;
   if (!type.is(flag::kCollected)) return true;
   const bool is_class = type.is(flag::kType);
-  if (is_class && (view_.word(object, field::kFlags) & flag::kHeapType) == 0) return true;  // which has no links
+  if (is_class && (view_.word_in(object, field::kFlags) & flag::kHeapType) == 0) return true;  // which has no links
   const Address links{raw(object) - kLinks};
   const Address next{view_.word(links, 0) & ~kFlags};
   return is_null(next) || (view_.word(next, 8) & ~kFlags) == raw(links);
@@ -116,6 +135,7 @@ bool ImageTypes::is_likely(Address object, const ImageType& type) const {
 
 std::uint32_t ImageTypes::reference_count(Address object) const {
   constexpr std::uint32_t kImmortal = 1U << 29U;  // the least that any version takes for it
+  if (view_.head_shift() != 0) return 0;
   const auto count = view_.number<std::uint32_t>(object, 0);
   return count >= kImmortal ? 0 : count;
 }
@@ -132,13 +152,14 @@ const ImageType* ImageTypes::add(Address type) {
   by_address_.emplace(raw(type), &added);
   added.address = type;
   added.number = static_cast<std::uint32_t>(types_.size() - 1);
-  added.flags = view_.word(type, field::kFlags);
-  added.basic_size = view_.word(type, field::kBasicSize);
-  added.item_size = view_.word(type, field::kItemSize);
-  added.dict_offset = view_.number<std::int64_t>(type, field::kDictOffset);
+  added.flags = view_.word_in(type, field::kFlags);
+  added.basic_size = view_.word_in(type, field::kBasicSize);
+  added.item_size = view_.word_in(type, field::kItemSize);
+  added.dict_offset = view_.number_in<std::int64_t>(type, field::kDictOffset);
   const cpython::ObjectFields& fields = view_.fields();
   added.has_attributes = added.dict_offset != 0 || added.is(fields.managed_dict_flag);
-  added.header = (added.is(flag::kCollected) ? 16 : 0) + (added.is(fields.pre_header_flags) ? 16 : 0);
+  const bool has_links = added.is(flag::kCollected) && view_.head_shift() == 0;
+  added.header = (has_links ? 16 : 0) + (added.is(fields.pre_header_flags) ? 16 : 0);
   added.sentinel = added.is(flag::kHeapType) || type == type_type_ ? added.item_size : 0;
   set_members(added);
   set_shape(added, solid_base(type));
@@ -147,10 +168,10 @@ const ImageType* ImageTypes::add(Address type) {
 }
 
 bool ImageTypes::is_of_python(Address type) const {
-  if ((view_.word(type, field::kFlags) & flag::kHeapType) == 0) return false;
+  if ((view_.word_in(type, field::kFlags) & flag::kHeapType) == 0) return false;
   // The text of such a class's name is that of the str it has for it.
-  const Address name = view_.pointer(type, view_.fields().heap_type.name);
-  const Address text = view_.pointer(type, field::kName);
+  const Address name = view_.pointer_in(type, view_.fields().heap_type.name);
+  const Address text = view_.pointer_in(type, field::kName);
   const auto& unicode = view_.layout().unicode;
   if (is_null(name) || is_null(text)) return false;
   constexpr std::uint32_t kLengthAndPointer = 8;  // utf8_length stands before utf8
@@ -160,7 +181,7 @@ bool ImageTypes::is_of_python(Address type) const {
 
 Address ImageTypes::solid_base(Address type) const {
   for (int i = 0; i < kLongestChain && is_of_python(type) && view_.spend(4); ++i) {
-    const Address base = view_.pointer(type, field::kBase);
+    const Address base = view_.pointer_in(type, field::kBase);
     if (is_null(base)) break;
     type = base;
   }
@@ -172,8 +193,8 @@ void ImageTypes::set_members(ImageType& type) const {
   constexpr std::size_t kMostMembers = 4096;
   Address base = type.address;
   for (int i = 0; i < kLongestChain && !is_null(base) && view_.spend(2);
-       ++i, base = view_.pointer(base, field::kBase)) {
-    Address at = view_.pointer(base, field::kMembers);
+       ++i, base = view_.pointer_in(base, field::kBase)) {
+    Address at = view_.pointer_in(base, field::kMembers);
     for (; !is_null(at) && type.members.size() < kMostMembers; at = offset_by(at, member::kSize)) {
       const Address name = view_.pointer(at, member::kName);
       if (is_null(name) || !view_.spend(member::kSize / 8)) break;
@@ -181,7 +202,7 @@ void ImageTypes::set_members(ImageType& type) const {
       const std::uint64_t offset = view_.word(at, member::kOffset);
       const bool is_reference = kind == member::kObject || kind == member::kObjectEx;
       const bool is_dict = type.dict_offset > 0 && offset == static_cast<std::uint64_t>(type.dict_offset);
-      if (!is_reference || is_dict || offset < kHead || offset > kLargestObject || offset + 8 > type.basic_size)
+      if (!is_reference || is_dict || offset < head() || offset > kLargestObject || offset + 8 > type.basic_size)
         continue;
       const auto is_it = [&](const ImageMember& known) { return known.offset == offset; };
       if (std::none_of(type.members.begin(), type.members.end(), is_it))
@@ -248,37 +269,40 @@ ImageShape of_subclass(ImageShape shape) {
 
 // A class in C may add fields to one that is known, the root.
 void ImageTypes::set_shape(ImageType& type, Address solid) const {
-  type.c_name = c_text(view_, view_.pointer(solid, field::kName));
+  type.c_name = c_text(view_, view_.pointer_in(solid, field::kName));
   std::string name = type.c_name;
   Address root = solid;
-  type.shape = shape_by_name(name, view_.word(solid, field::kFlags));
+  type.shape = shape_by_name(name, view_.word_in(solid, field::kFlags));
   Address base = solid;
   for (int i = 0; i < kLongestChain && !is_exact(type.shape, name); ++i) {
-    base = view_.pointer(base, field::kBase);
+    base = view_.pointer_in(base, field::kBase);
     if (is_null(base)) break;
-    const std::string name_of_base = c_text(view_, view_.pointer(base, field::kName));
+    const std::string name_of_base = c_text(view_, view_.pointer_in(base, field::kName));
     if (name_of_base == "object") break;
-    const ImageShape of_base = shape_by_name(name_of_base, view_.word(base, field::kFlags));
+    const ImageShape of_base = shape_by_name(name_of_base, view_.word_in(base, field::kFlags));
     if (of_base == ImageShape::kWords) continue;
     type.shape = of_base;
     root = base;
     name = name_of_base;
   }
   if (root != type.address) type.shape = of_subclass(type.shape);
-  type.own_memory = kind_of_memory(type, view_.word(solid, field::kBasicSize));
-  for (const HiddenField& hidden : hidden_fields(type.own_memory)) type.members.push_back({hidden.offset, hidden.name});
+  type.own_memory = kind_of_memory(type, view_.word_in(solid, field::kBasicSize) - view_.head_shift());
+  for (const HiddenField& hidden : hidden_fields(type.own_memory))
+    type.members.push_back({hidden.offset + view_.head_shift(), hidden.name});
   const cpython::ObjectFields& fields = view_.fields();
-  std::uint64_t from = view_.word(root, field::kBasicSize), end = view_.word(solid, field::kBasicSize);
+  const std::uint64_t shift = view_.head_shift();
+  std::uint64_t from = view_.word_in(root, field::kBasicSize), end = view_.word_in(solid, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
                       type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame;
-  if (is_own) from = kHead;
+  if (is_own) from = head();
   // What follows is set in coroutines and async generators only.
-  if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField) end = fields.generator.exception + 8;
-  if (type.shape == ImageShape::kFrame) end = fields.frame_object.data;
+  if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField)
+    end = shift + fields.generator.exception + 8;
+  if (type.shape == ImageShape::kFrame) end = shift + fields.frame_object.data;
   // What stands before is told of above, or is not Python's.
-  if (type.own_memory == OwnMemory::kNumPy) from = cpython::numpy_field::kLater;
+  if (type.own_memory == OwnMemory::kNumPy) from = shift + cpython::numpy_field::kLater;
   // What follows its weak references is borrowed: a placeholder (3.14).
-  if (type.c_name == "functools.partial") end = view_.word(solid, field::kWeakListOffset);
+  if (type.c_name == "functools.partial") end = view_.word_in(solid, field::kWeakListOffset);
   set_words(type, solid, from, end);
   const bool is_known = has(kOwners, type.c_name) || type.is(flag::kException) || (is_own && root == solid);
   type.is_guessed =
@@ -293,15 +317,16 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
 
 // Fields of C classes that are not told of otherwise.
 void ImageTypes::set_words(ImageType& type, Address solid, std::uint64_t from, std::uint64_t end) const {
-  const std::uint64_t weak_list = view_.word(solid, field::kWeakListOffset);
+  const std::uint64_t weak_list = view_.word_in(solid, field::kWeakListOffset);
+  const std::uint64_t shift = view_.head_shift();
   const cpython::ObjectFields& fields = view_.fields();
   const auto is_told = [&](std::uint64_t offset) {
     const bool is_count = type.item_size != 0 && offset == view_.layout().object.var_size &&
                           type.shape != ImageShape::kGenerator;  // which has no count, but says it had
     const bool is_dict = type.dict_offset > 0 && offset == static_cast<std::uint64_t>(type.dict_offset);
-    const bool is_definition = type.shape == ImageShape::kModule && offset == fields.module.definition;
+    const bool is_definition = type.shape == ImageShape::kModule && offset == fields.module.definition + shift;
     const bool is_frames = type.shape == ImageShape::kFrame &&
-                           (offset == fields.frame_object.frame || offset == fields.frame_object.generator);
+                           (offset == fields.frame_object.frame + shift || offset == fields.frame_object.generator);
     const auto is_it = [&](const ImageMember& member) { return member.offset == offset; };
     return is_count || is_dict || is_definition || is_frames || offset == weak_list ||
            std::any_of(type.members.begin(), type.members.end(), is_it);
@@ -313,7 +338,7 @@ void ImageTypes::set_words(ImageType& type, Address solid, std::uint64_t from, s
 void ImageTypes::check_size(const ImageType& type) {
   const auto& sizes = view_.fields().size;
   const bool is_built_in = !type.is(flag::kHeapType);
-  const std::string name = c_text(view_, view_.pointer(type.address, field::kName));
+  const std::string name = c_text(view_, view_.pointer_in(type.address, field::kName));
   std::uint64_t expected = 0;
   if (name == "type") expected = sizes.type;
   if (name == "code") expected = sizes.code;
@@ -323,13 +348,15 @@ void ImageTypes::check_size(const ImageType& type) {
   if (name == "dict") expected = 48;
   if (name == "list") expected = 40;
   if (name == "set") expected = 200;
-  if (!is_built_in || expected == 0 || type.basic_size == expected || !problem_.empty()) return;
+  if (!is_built_in || expected == 0 || !problem_.empty()) return;
+  expected += view_.head_shift();
+  if (type.basic_size == expected) return;
   problem_ = "objects of class " + name + " have " + std::to_string(type.basic_size) + " bytes, and " +
              std::to_string(expected) + " in Python " + view_.layout().version.text();
 }
 
 Address type_dict(const ImageView& view, const KeptDicts& kept, Address type) {
-  const Address dict = view.pointer(type, field::kDict);
+  const Address dict = view.pointer_in(type, field::kDict);
   if (!is_null(dict)) return dict;
   const auto found = kept.find(raw(type));
   return found != kept.end() ? found->second : Address{};
@@ -345,7 +372,8 @@ KeptDicts find_kept_dicts(const ImageView& view, ImageTypes& types, Address inte
     row[0] = view.word(interpreter, offset);
     if (row[0] == 0 || (row[0] & 7U) != 0 || view.type_of(Address{row[0]}) != types.type_type()) continue;
     const ImageType* type = types.of(Address{row[0]});
-    if (type == nullptr || type->is(flag::kHeapType) || !is_null(view.pointer(type->address, field::kDict))) continue;
+    if (type == nullptr || type->is(flag::kHeapType) || !is_null(view.pointer_in(type->address, field::kDict)))
+      continue;
     for (std::uint64_t i = 2; i <= kFarthest; ++i) {
       const Address dict = view.pointer(interpreter, offset + i * 8);
       const ImageType* of_dict = types.of_object(dict);

@@ -77,6 +77,7 @@ class ImageTypes {
   // The class of an object; null if there is no object at the address: one that has been freed is none.
   const ImageType* of_object(Address object) {
     if ((raw(object) & 7U) != 0 || is_null(object)) return nullptr;
+    if (view_.head_shift() != 0) return of_divided(object);
     std::array<std::uint64_t, 2> head;
     if (!view_.image().read(object, head.data(), sizeof head) || !is_count(head[0])) return nullptr;
     return of(Address{head[1]});
@@ -86,7 +87,8 @@ class ImageTypes {
     const ImageType* type = of_object(object);
     return type != nullptr && is_likely(object, *type) ? type : nullptr;
   }
-  // What the count of references says; 0 where it is not known: immortal objects.
+  // What the count of references says; 0 where it is not known: immortal objects, and all of free-threaded builds,
+  // which defer or divide the counts.
   [[nodiscard]] std::uint32_t reference_count(Address object) const;
 
   [[nodiscard]] const std::deque<ImageType>& all() const { return types_; }
@@ -106,8 +108,13 @@ class ImageTypes {
  private:
   // Whether this can be ob_refcnt of an object that lives.
   [[nodiscard]] bool is_count(std::uint64_t count) const;
+  // The same in free-threaded builds, where the count is divided: one part is its thread's, the other one everybody's.
+  const ImageType* of_divided(Address object);
+  [[nodiscard]] bool is_count(std::uint64_t word, std::uint64_t shared) const;
   [[nodiscard]] bool is_likely(Address object, const ImageType& type) const;
   const ImageType* add(Address type);
+  // Bytes of PyObject_HEAD.
+  [[nodiscard]] std::uint64_t head() const { return 16 + view_.head_shift(); }
   // Whether it was made by a class statement, so that all it adds are slots.
   [[nodiscard]] bool is_of_python(Address type) const;
   // Calls take(class) for the class and for all that it is derived from, in the order in which attributes are looked
@@ -115,10 +122,10 @@ class ImageTypes {
   template <typename Take>
   void each_base(Address type, Take take) const {
     constexpr std::uint64_t kMostBases = 1024;
-    const Address order = view_.pointer(type, cpython::type_field::kMro);
+    const Address order = view_.pointer_in(type, cpython::type_field::kMro);
     const std::uint64_t count = is_null(order) ? 0 : std::min(view_.item_count(order), kMostBases);
     if (count == 0) take(type);
-    view_.each_row<1>(offset_by(order, view_.fields().tuple_items), count,
+    view_.each_row<1>(view_.place_in(order, view_.fields().tuple_items), count,
                       [&](const auto& row) { take(Address{row[0]}); });
   }
   // The class in C on which it is built.

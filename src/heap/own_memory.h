@@ -100,7 +100,12 @@ NativeExtent own_extent(OwnMemory kind, const Memory& memory, Address object, st
   switch (kind) {
     case OwnMemory::kNone:
     case OwnMemory::kBytesIO: return {};
-    case OwnMemory::kList: found = {word(field::kListItems), bytes}; break;
+    case OwnMemory::kList: {
+      // In front of the items, free-threaded builds have how many there is room for.
+      const std::uint64_t in_front = shift == 0 ? 0 : 8;
+      found = {word(field::kListItems) - in_front, bytes};
+      break;
+    }
     case OwnMemory::kDict:
       // Values of its own beside shared keys are another block.
       if (word(field::kDictValues) != 0) return {};

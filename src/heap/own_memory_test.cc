@@ -48,7 +48,9 @@ TEST(OwnMemory, LiesWhereTheObjectSays) {
                                      {OwnMemory::kArray, field::kArrayItems}}) {
     EXPECT_EQ(drawn(offset).extent(kind, 4096).start, kBlock);
     EXPECT_EQ(drawn(offset).extent(kind, 4096).size, 4096U);
-    EXPECT_EQ(drawn(offset + 16).extent(kind, 4096, 16).start, kBlock) << "without a GIL heads are longer";
+    // Without a GIL heads are longer, and the block of a list has a word in front of the items.
+    const std::uint64_t in_front = kind == OwnMemory::kList ? 8 : 0;
+    EXPECT_EQ(drawn(offset + 16).extent(kind, 4096, 16).start, kBlock - in_front);
   }
 }
 

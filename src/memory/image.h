@@ -70,6 +70,13 @@ class Image {
   }
   // Whether bytes were copied; what only a file has does not count.
   [[nodiscard]] bool has_copy(Address at, std::size_t size) const { return find(raw(at), size) != nullptr; }
+  // visit(address) for each multiple of `step` at which a byte was copied.
+  template <typename Visit>
+  void each_copied(std::uint64_t step, Visit visit) const {
+    for (const Piece& piece : pieces_)
+      for (std::uint64_t at = (piece.start + step - 1) / step * step; at - piece.start < piece.size; at += step)
+        visit(Address{at});
+  }
   // How many bytes were copied.
   [[nodiscard]] std::uint64_t copied_bytes() const { return copied_bytes_; }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <vector>
 
 namespace plimsoll::memory {
 namespace {
@@ -32,6 +33,20 @@ TEST(Image, ReadsPiecesWhereTheyStood) {
   EXPECT_EQ(read(image, 0x5000, 1), "unreadable");
   EXPECT_EQ(read(image, 0x9004, 1), "unreadable");
   EXPECT_EQ(image.copied_bytes(), 8U);
+}
+
+TEST(Image, TellsWhichMultiplesWereCopied) {
+  // GIVEN pieces that begin and end at multiples of 4096, before and behind them, one with zeros beside it, and one at
+  // the end of all addresses
+  Image image;
+  for (const std::uint64_t at : {0x1000ULL, 0x1ffcULL, 0x2ffeULL, 0x5004ULL, ~0ULL - 4})
+    image.add(Address{at}, bytes_of("abcd"));
+  image.add_zeros(Address{0x4000}, 0x10);
+  image.seal();
+  std::vector<std::uint64_t> found;
+  image.each_copied(0x1000, [&](Address at) { found.push_back(raw(at)); });
+  // THEN those are told at which a byte is
+  EXPECT_EQ(found, (std::vector<std::uint64_t>{0x1000, 0x3000}));
 }
 
 TEST(Image, ReadsAcrossPiecesThatTouch) {

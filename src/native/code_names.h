@@ -14,6 +14,7 @@
 
 namespace plimsoll::native {
 
+// The names that are known, by where their code is.
 class CodeNames {
  public:
   static constexpr std::size_t kMostNames = 1'000'000;

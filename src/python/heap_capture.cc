@@ -130,7 +130,8 @@ class Capture {
     AddressSet ours;
     TypePlans our_plans({});
     Finder our_finder(our_plans, ours, &found_);
-    for (PyObject* object : hidden_) our_finder.follow(object);
+    for (PyObject* object : hidden_)
+      if (object != tracked_) our_finder.follow(object);  // which holds everybody's
     our_finder.run();
     const auto add = [&](PyObject* object) {
       if (!ours.contains(address_of(object))) finder.add(object);

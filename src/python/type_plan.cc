@@ -71,6 +71,9 @@ SizeMethod size_method_of(PyTypeObject* type) {
 // How much longer an object's head is than with a GIL, where all offsets of heap/own_memory.h are from.
 constexpr std::size_t kHeadShift = sizeof(PyObject) - 16;
 
+// In front of the items of a list, in their block: how many there is room for.
+constexpr std::size_t kListHead = kIsFreeThreaded ? 8 : 0;
+
 std::size_t block_of(std::size_t bytes) {
   return heap::block_of(bytes, kIsFreeThreaded ? heap::Allocator::kMimalloc : heap::Allocator::kPymalloc);
 }
@@ -125,8 +128,10 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
   const auto basic = static_cast<std::size_t>(plan.type->tp_basicsize);
   switch (plan.size_rule) {
     case SizeRule::kBasic: return {basic + items_of(object, plan), 0};
-    case SizeRule::kList:
-      return {basic, static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated) * 8};
+    case SizeRule::kList: {
+      const auto allocated = static_cast<std::size_t>(reinterpret_cast<PyListObject*>(object)->allocated);
+      return {basic, allocated == 0 ? 0 : kListHead + allocated * 8};
+    }
     case SizeRule::kText: return text_blocks(object, basic);
     case SizeRule::kMethod: break;
   }
@@ -168,7 +173,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   for (const heap::HiddenField& field : heap::hidden_fields(plan.own_memory))
     plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
-  if (type == &PyList_Type) plan.size_rule = SizeRule::kList;
+  if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
   const bool has_extras =
       plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;

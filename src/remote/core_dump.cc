@@ -160,7 +160,7 @@ class CoreDumper {
 }  // namespace
 
 Result<Dump> take_core_dump(const CoreFile& core, const DumpOptions& options) {
-  const Result<cpython::ObjectFields> fields = cpython::value_fields(core.layout.version);
+  const Result<cpython::ObjectFields> fields = cpython::object_fields(core.layout.version);
   if (!fields.ok()) return fields.error();
   return CoreDumper(core, fields.value(), options).run();
 }

@@ -53,7 +53,7 @@ TaskDump read_all(const CoreFile& core, const cpython::TaskLayout& layout, const
 
 Result<TaskDump> take_core_task_dump(const CoreFile& core, const OpenNamedFile& open) {
   PLIMSOLL_TRY(cpython::knows_awaiters(core.layout.version));
-  const Result<cpython::ObjectFields> fields = cpython::value_fields(core.layout.version);
+  const Result<cpython::ObjectFields> fields = cpython::object_fields(core.layout.version);
   if (!fields.ok()) return fields.error();
   const Result<std::optional<cpython::TaskLayout>> layout = locate_tasks(
       core.image, core.layout, core.code_type, core.runtime, [&] { return find_asyncio_debug(core, open); });

@@ -22,7 +22,7 @@ class LocalVariables {
 
   // Before the first thread. An error if it is not known where this version keeps objects.
   Status begin(Address code_type, StackReader& reader) {
-    const Result<cpython::ObjectFields> fields = cpython::value_fields(layout_.version);
+    const Result<cpython::ObjectFields> fields = cpython::object_fields(layout_.version);
     if (!fields.ok()) return fields.error();
     fields_ = fields.value();
     code_type_ = code_type;

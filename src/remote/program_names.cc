@@ -7,7 +7,7 @@ namespace plimsoll::remote {
 
 std::map<std::uint64_t, std::string> program_names(const Target& target, Address interpreter) {
   constexpr std::uint64_t kWords = 1U << 16U;  // that one reading may cost
-  const Result<cpython::ObjectFields> fields = cpython::value_fields(target.layout.version);
+  const Result<cpython::ObjectFields> fields = cpython::object_fields(target.layout.version);
   if (!fields.ok() || is_null(target.code_type)) return {};
   const memory::RemoteReader memory = target.memory();
   memory::PagedReader pages(memory);

@@ -163,7 +163,6 @@ def test_local_variables_of_all_threads_are_roots(take: Any) -> None:
         assert any("waiter().only_here" in path for path in paths), paths
 
 
-@pytest.mark.skipif(FREE_THREADED, reason="free-threaded builds do not tell how many references there are")
 def test_garbage_is_told_from_what_native_code_holds(take: Any) -> None:
     # GIVEN a cycle that nobody holds
     first, second = Held(), Held()

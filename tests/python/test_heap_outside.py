@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import importlib.util
 import json
@@ -16,13 +15,15 @@ from typing import Any, Iterator, Sequence
 import pytest
 
 import harness
+from heap_outside import CONTAINERS, Graph, ask, both, take
 
 pytestmark = [
     pytest.mark.skipif(not harness.may_look_at_others(),
                        reason="kernel.yama.ptrace_scope forbids looking at other processes; root may"),
 ]
-with_gil = pytest.mark.skipif(harness.FREE_THREADED, reason="free-threaded heaps are not read from outside")
 
+#: How much larger a block of some hundred kilobytes is than what was asked for, at most: mimalloc gives whole pages.
+ROUNDED = 4096 if harness.FREE_THREADED else 0
 USAGE = 2
 FAILED = 1
 
@@ -31,15 +32,6 @@ FAILED = 1
 def known_heap(*words: "harness.Word") -> "Iterator[tuple[harness.Running, dict[str, Any]]]":
     with harness.Running([sys.executable, harness.TARGETS / "known_heap.py", *words]) as running:
         yield running, json.loads(running.line())
-
-
-def take(pid: int, path: pathlib.Path, *options: str) -> "harness.Finished":
-    return harness.plimsoll_command("heap", str(pid), "-o", path, *options).expect()
-
-
-def ask(path: pathlib.Path, statement: str) -> "list[list[Any]]":
-    answer = harness.plimsoll_command("heap", "query", path, statement, "--json", "--limit", "0").expect()
-    return list(json.loads(answer.out)["rows"])
 
 
 def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[Any]]":
@@ -51,38 +43,6 @@ def buffers_of(path: pathlib.Path, owners: "Sequence[int]") -> "dict[int, list[A
     return {row[0]: row[1:] for row in json.loads(answer.out)["rows"]}
 
 
-class Graph:
-    """A snapshot's objects by their addresses, and what each holds."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        rows = ask(path, "select id, type, size, address from objects where address is not null")
-        address = {row[0]: row[3] for row in rows}
-        self.objects = {row[3]: (row[1], row[2]) for row in rows}
-        self.edges: "dict[int, collections.Counter[Any]]" = collections.defaultdict(collections.Counter)
-        for holder, held, kind, name in ask(path, "select holder, held, kind, name from edges"):
-            if holder in address and held in address:
-                label = name if kind in ("attribute", "element") else ""
-                self.edges[address[holder]][(address[held], kind, label)] += 1
-
-    def reached_from(self, start: int, inside: "set[str]") -> "set[int]":
-        """What is reached by objects of the classes `inside` alone."""
-        reached, open_ = {start}, [start]
-        while open_:
-            for held, kind, _ in self.edges[open_.pop()]:
-                if held not in reached and kind != "class" and self.objects[held][0] in inside:
-                    reached.add(held)
-                    open_.append(held)
-        return reached
-
-
-CONTAINERS = {
-    "dict", "list", "tuple", "set", "frozenset", "collections.OrderedDict", "collections.defaultdict", "cell",
-    "functools.partial", "str", "bytes", "int", "float", "bytearray", "array.array", "builtin_function_or_method",
-    "ValueError",
-}
-
-
-@with_gil
 def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that knows how many objects it has of its classes
     with known_heap() as (_, truth):
@@ -94,7 +54,6 @@ def test_counts_what_the_program_counts(tmp_path: pathlib.Path) -> None:
     assert rows["generator"] >= truth["generators"]
 
 
-@with_gil
 def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that has taken a snapshot of itself, and has not gone on since
     with known_heap(tmp_path / "inside.heap") as (_, truth):
@@ -136,7 +95,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with objects that rules are for, and a snapshot that it has taken by these rules
     with harness.Running([sys.executable, "-c", RULED, tmp_path / "inside.heap"]) as running:
@@ -152,7 +110,8 @@ def test_rules_say_from_outside_what_they_say_inside(tmp_path: pathlib.Path) -> 
     assert [outside[at] for at in truth["kept"]] == [inside[at] for at in truth["kept"]]
     assert [outside[at][0] for at in truth["kept"]][:4] == ["ann", None, "has a dict", "-7"]
     sizes = [outside[at][1] for at in truth["kept"]]
-    assert 500_000 < sizes[4] < 501_000 and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 and 200_000 < sizes[7] < 300_000
+    assert 500_000 < sizes[4] < 501_000 + ROUNDED and sizes[5] < 1000 and 1_000_000 < sizes[6] < 1_001_000 + ROUNDED
+    assert 200_000 < sizes[7] < 300_000
     # AND it is at the same places
     buffers = [buffers_of(tmp_path / name, truth["kept"]) for name in ("inside.heap", "outside.heap")]
     assert buffers[0] == buffers[1] and len(buffers[0]) == 3
@@ -174,16 +133,6 @@ sys.stdin.readline()
 """
 
 
-def both(program: str, tmp_path: pathlib.Path) -> "tuple[dict[str, Any], list[pathlib.Path]]":
-    """What a program says, and its snapshots from inside and from outside."""
-    paths = [tmp_path / "inside.heap", tmp_path / "outside.heap"]
-    with harness.Running([sys.executable, "-c", program, paths[0]]) as running:
-        truth = json.loads(running.line())
-        take(running.process.pid, paths[1])
-    return truth, paths
-
-
-@with_gil
 def test_blocks_of_built_in_objects_have_nodes(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with large and small containers, and snapshots from inside and from outside
     truth, paths = both(OWNERS, tmp_path)
@@ -195,7 +144,7 @@ def test_blocks_of_built_in_objects_have_nodes(tmp_path: pathlib.Path) -> None:
             assert size == pytest.approx(buffers[at][1], rel=0.01)  # but for pages
         # AND without that view it is the object's
         sizes = dict(ask(path, "select address, size from objects where address is not null"))
-        assert all(size < sizes[at] < size + 300 for at, size in zip(truth["kept"], truth["sizes"]))
+        assert all(size < sizes[at] < size + 300 + ROUNDED for at, size in zip(truth["kept"], truth["sizes"]))
     assert buffers_of(paths[0], truth["kept"]) == buffers_of(paths[1], truth["kept"])
 
 
@@ -223,7 +172,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 @pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
 def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with arrays of several kinds, views of them, and files that are mapped as arrays
@@ -236,7 +184,7 @@ def test_arrays_of_numpy_own_their_elements(tmp_path: pathlib.Path) -> None:
         assert sorted(buffers) == sorted([*owners, truth["base"]])
         # AND in sizes they are counted once, with their owners
         sizes = dict(ask(path, "select address, size from objects where address is not null"))
-        assert all(nbytes < sizes[at] < nbytes + 1000 for at, nbytes in owners.items())
+        assert all(nbytes < sizes[at] < nbytes + 1000 + ROUNDED for at, nbytes in owners.items())
         assert all(sizes[at] < 1000 for at in truth["others"].values())
         # AND a view holds what it is a view of
         held = ask(path, f"""select h.address from edges e join objects o on o.id = e.holder join objects h on h.id = e.held
@@ -272,7 +220,6 @@ sys.stdin.readline()
 """
 
 
-@with_gil
 @pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="NumPy is not installed")
 def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with objects that only arrays hold, which do not show them to the collector
@@ -290,7 +237,6 @@ def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> Non
         assert retained[truth["part"]] > retained[truth["table"]] > 600 * retained[truth["cell"]]
 
 
-@with_gil
 def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that waits in a system call
     with known_heap() as (running, truth):
@@ -303,7 +249,6 @@ def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     assert int(dict(ask(tmp_path / "outside.heap", "select name, value from meta"))["stop_ns"]) > 0
 
 
-@with_gil
 @pytest.mark.any_version
 def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with a secret in a local variable
@@ -318,7 +263,6 @@ def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) 
         ["'it is a secret that nobody records'"], ["8675309"]]
 
 
-@with_gil
 @pytest.mark.any_version
 def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with more than a megabyte
@@ -338,7 +282,6 @@ def leaves_core_files_here() -> bool:
     return "/" not in pattern and not pattern.startswith("|")
 
 
-@with_gil
 @pytest.mark.skipif(not leaves_core_files_here(), reason="kernel.core_pattern sends core files elsewhere")
 def test_a_core_file_has_what_the_process_had(tmp_path: pathlib.Path) -> None:
     # GIVEN a program of which a snapshot has been taken
@@ -365,11 +308,3 @@ def test_says_what_it_needs(tmp_path: pathlib.Path) -> None:
                         (("1234", "--core", "core", "-o", tmp_path / "x"), "Leave one of them out")]:
         finished = harness.plimsoll_command("heap", *words)
         assert finished.code == USAGE and told in finished.err
-
-
-@pytest.mark.skipif(not harness.FREE_THREADED, reason="of free-threaded builds")
-def test_free_threaded_programs_are_refused_in_words(tmp_path: pathlib.Path) -> None:
-    # GIVEN a free-threaded program THEN it is said what to do instead
-    with known_heap() as (_, truth):
-        told = harness.plimsoll_command("heap", str(truth["pid"]), "-o", tmp_path / "x.heap")
-    assert told.code == FAILED and "plimsoll.heap.snapshot()" in told.err
