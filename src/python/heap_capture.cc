@@ -122,7 +122,6 @@ class Capture {
     for (PyObject* object : hidden_) found_.erase(address_of(object));
     found_.seal();
     statistics_.objects = found_.size();
-    statistics_.index_bytes = found_.footprint();
   }
 
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
