@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cerrno>
 #include <csignal>
@@ -22,6 +21,7 @@
 #include "heap/snapshot_writer.h"
 #include "memory/local.h"
 #include "os/process.h"
+#include "python/fetch_queue.h"
 #include "python/heap_recorder.h"
 #include "python/heap_roots.h"
 #include "python/interpreter.h"
@@ -44,10 +44,9 @@ class Finder {
       : plans_(plans), found_(found), known_(known), edges_(plans, *this), open_(found) {}
 
   void add(PyObject* object) {
-    if (object == nullptr || (known_ != nullptr && known_->contains(address_of(object)))) return;
-    if (!found_.insert(address_of(object))) return;
-    __builtin_prefetch(object);
-    open_.push(address_of(object));
+    if (object == nullptr) return;
+    found_.prefetch(address_of(object));
+    if (PyObject* shown = shown_.pass(object); shown != nullptr) enter(shown);
   }
   // Follows the edges of an object that is not itself to be found.
   void follow(PyObject* object) { visit(object); }
@@ -55,8 +54,8 @@ class Finder {
   void run() {
     do {
       for (; types_ < plans_.all().size(); ++types_) add(reinterpret_cast<PyObject*>(plans_.all()[types_].type));
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): a set of addresses
-      for (Address object{}; open_.pop(object);) visit(reinterpret_cast<PyObject*>(raw(object)));
+      while (go_on()) {
+      }
     } while (types_ < plans_.all().size());
   }
 
@@ -68,12 +67,31 @@ class Finder {
   void type() {}
   void weak(PyObject*) {}
   void name_space(PyObject* dict) {
-    add(dict);
-    if (dict != nullptr) found_.mark(address_of(dict));
+    if (dict == nullptr) return;
+    enter(dict);
+    found_.mark(address_of(dict));
   }
   static bool has_names(PyObject*) { return false; }
 
  private:
+  void enter(PyObject* object) {
+    if (known_ != nullptr && known_->contains(address_of(object))) return;
+    if (found_.insert(address_of(object))) open_.push(address_of(object));
+  }
+  // A step towards the next object to be looked at. False if none is left.
+  bool go_on() {
+    Address object{};
+    if (open_.pop(object) || !fetching_.is_empty()) {
+      auto* next = reinterpret_cast<PyObject*>(raw(object));  // NOLINT(performance-no-int-to-ptr): a set of addresses
+      __builtin_prefetch(next);
+      if (PyObject* fetched = fetching_.pass(next); fetched != nullptr) visit(fetched);
+      return true;
+    }
+    const bool is_more = !shown_.is_empty();
+    while (!shown_.is_empty())
+      if (PyObject* shown = shown_.pass(nullptr); shown != nullptr) enter(shown);
+    return is_more;
+  }
   void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
 
   TypePlans& plans_;
@@ -81,6 +99,8 @@ class Finder {
   const AddressSet* known_;
   ObjectEdges<Finder> edges_;
   heap::OpenObjects open_;
+  FetchQueue<8> shown_;      // by others, and nobody knows yet whether they are found
+  FetchQueue<16> fetching_;  // found
   std::size_t types_ = 0;
 };
 
@@ -132,7 +152,7 @@ class Capture {
     for (PyObject* object : hidden_) our_finder.follow(object);
     our_finder.run();
     const auto add = [&](PyObject* object) {
-      if (!ours.contains(address_of(object))) finder.add(object);
+      if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
     lists_.visit([&](std::size_t list, PyObject* object) {
       add(object);
@@ -157,17 +177,17 @@ class Capture {
         asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
       recorder.object(object, plan);
     };
-    // Objects wait, in a ring, until their memory has been fetched.
-    std::array<PyObject*, 16> ring{};
-    std::size_t next = 0;
+    FetchQueue<16> fetching;
+    const auto pass = [&](PyObject* object) {
+      if (PyObject* fetched = fetching.pass(object); fetched != nullptr) record(fetched);
+    };
     found_.for_each([&](Address address) {
       auto* object =
           reinterpret_cast<PyObject*>(raw(address));  // NOLINT(performance-no-int-to-ptr): a set of addresses
       __builtin_prefetch(reinterpret_cast<const char*>(object) - kCollectorHeader);
-      if (PyObject* fetched = std::exchange(ring[next++ % ring.size()], object); fetched != nullptr) record(fetched);
+      pass(object);
     });
-    for (std::size_t i = 0; i < ring.size(); ++i)
-      if (PyObject* fetched = ring[next++ % ring.size()]; fetched != nullptr) record(fetched);
+    while (!fetching.is_empty()) pass(nullptr);
     writer.end_objects();
     const Node first_root = writer.node_count();
     for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);
