@@ -32,6 +32,7 @@ class FrameCompressor {
   std::string frame(std::string_view piece);
 
  private:
+  // zstd's own.
   struct FreeContext {
     void operator()(ZSTD_CCtx_s* context) const;
   };
