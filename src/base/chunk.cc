@@ -4,7 +4,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace plimsoll {
 namespace {
@@ -23,28 +22,15 @@ std::uint32_t crc32_of(std::string_view head, std::span<const std::string_view> 
   return static_cast<std::uint32_t>(crc);
 }
 
-struct FreeContext {
-  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-};
-
-// Writes them compressed to `out`, which has room for as many bytes. Returns how many they are now; 0 if not fewer.
-std::size_t compress(std::span<const std::string_view> pieces, std::size_t size, int level, char* out) {
-  const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
-  if (!context || ZSTD_isError(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level)) != 0) return 0;
-  if (pieces.size() == 1) {  // needs no buffers
-    const std::size_t made = ZSTD_compress2(context.get(), out, size, pieces[0].data(), pieces[0].size());
-    return ZSTD_isError(made) == 0 && made < size ? made : 0;
-  }
-  if (ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context.get(), size)) != 0) return 0;
-  ZSTD_outBuffer to{out, size, 0};
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const bool is_last = i + 1 == pieces.size();
-    ZSTD_inBuffer from{pieces[i].data(), pieces[i].size(), 0};
-    const std::size_t left = ZSTD_compressStream2(context.get(), &to, &from, is_last ? ZSTD_e_end : ZSTD_e_continue);
-    const bool is_taken = ZSTD_isError(left) == 0 && from.pos == from.size && (!is_last || left == 0);
-    if (!is_taken) return 0;  // there is no room for it
-  }
-  return to.pos < size ? to.pos : 0;
+std::string head_of(std::uint32_t codec, std::size_t raw_size, std::span<const std::string_view> stored) {
+  std::size_t stored_size = 0;
+  for (const std::string_view part : stored) stored_size += part.size();
+  std::string head;
+  put_u32(head, codec);
+  put_u32(head, static_cast<std::uint32_t>(raw_size));
+  put_u32(head, static_cast<std::uint32_t>(stored_size));
+  put_u32(head, crc32_of(head, stored));
+  return head;
 }
 
 }  // namespace
@@ -64,25 +50,37 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-std::string make_chunk(std::string_view raw, int level) { return make_chunk(std::span(&raw, 1), level); }
-
-std::string make_chunk(std::span<const std::string_view> pieces, int level) {
-  std::size_t raw_size = 0;
-  for (const std::string_view piece : pieces) raw_size += piece.size();
-  // Not filled with zeros first: pages that are not written take no memory.
-  const std::unique_ptr<char[]> room = std::make_unique_for_overwrite<char[]>(raw_size);
-  const std::size_t compressed_size = compress(pieces, raw_size, level, room.get());
-  const std::string_view compressed(room.get(), compressed_size);
-  const std::span<const std::string_view> stored = compressed_size != 0 ? std::span(&compressed, 1) : pieces;
-  const std::size_t stored_size = compressed_size != 0 ? compressed_size : raw_size;
-  std::string chunk;
-  chunk.reserve(kChunkHeaderSize + stored_size);
-  put_u32(chunk, compressed_size != 0 ? kStoredZstd : kStoredRaw);
-  put_u32(chunk, static_cast<std::uint32_t>(raw_size));
-  put_u32(chunk, static_cast<std::uint32_t>(stored_size));
-  put_u32(chunk, crc32_of(chunk, stored));
-  for (const std::string_view piece : stored) chunk += piece;
+std::string make_chunk(std::string_view raw, int level) {
+  const std::string frame = FrameCompressor(level, 0).frame(raw);
+  const bool is_less = !frame.empty() && frame.size() < raw.size();
+  const std::string_view stored = is_less ? std::string_view(frame) : raw;
+  std::string chunk = head_of(is_less ? kStoredZstd : kStoredRaw, raw.size(), std::span(&stored, 1));
+  chunk += stored;
   return chunk;
+}
+
+FrameCompressor::FrameCompressor(int level, int shortest_match) : context_(ZSTD_createCCtx()) {
+  if (!context_) return;
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_minMatch, shortest_match);
+}
+
+void FrameCompressor::FreeContext::operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+
+std::string FrameCompressor::frame(std::string_view piece) {
+  const std::size_t most = ZSTD_compressBound(piece.size());
+  if (room_size_ < most) {
+    // Not filled with zeros first: pages that are not written take no memory.
+    room_ = std::make_unique_for_overwrite<char[]>(most);
+    room_size_ = most;
+  }
+  if (!context_) return {};
+  const std::size_t made = ZSTD_compress2(context_.get(), room_.get(), most, piece.data(), piece.size());
+  return ZSTD_isError(made) == 0 ? std::string(room_.get(), made) : std::string{};
+}
+
+std::string chunk_head(std::uint32_t raw_size, std::span<const std::string_view> frames) {
+  return head_of(kStoredZstd, raw_size, frames);
 }
 
 bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw) {

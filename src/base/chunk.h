@@ -4,22 +4,44 @@
 // the stored bytes. Numbers are little endian. docs/format.md and docs/heap-format.md are the specifications.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+struct ZSTD_CCtx_s;
 
 namespace plimsoll {
 
 // The header and bytes of a chunk, compressed at zstd's `level` if that makes them fewer.
 std::string make_chunk(std::string_view raw, int level);
-// The same of raw bytes that are in pieces, at most 2^32 - 1 in all.
-std::string make_chunk(std::span<const std::string_view> pieces, int level);
 // The raw bytes of the chunk at the front of `bytes`, which is moved behind it. False at the end, at a cut and at
 // damage, and if the chunk has more than `most` raw bytes: reading stops there and keeps what came before.
 bool next_chunk(std::string_view& bytes, std::uint64_t most, std::string& raw);
 // How many raw bytes the chunks say that they have, `most` at most. Nothing is unpacked or checked: they may be others.
 std::uint64_t raw_bytes_of(std::string_view chunks, std::uint64_t most);
+
+// Compresses bytes that come piece by piece, so that they need not be together for a chunk.
+class FrameCompressor {
+ public:
+  // Of bytes that are the same as earlier ones, from `shortest_match` on are not stored again; 0: as the level has it.
+  FrameCompressor(int level, int shortest_match);
+  // The piece as a zstd frame, which may be a few bytes longer than it; empty if there is no memory for that.
+  std::string frame(std::string_view piece);
+
+ private:
+  // zstd's own.
+  struct FreeContext {
+    void operator()(ZSTD_CCtx_s* context) const;
+  };
+  std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
+  std::unique_ptr<char[]> room_;
+  std::size_t room_size_ = 0;
+};
+// What stands in front of a chunk of such frames, one after the other; they have `raw_size` bytes.
+std::string chunk_head(std::uint32_t raw_size, std::span<const std::string_view> frames);
 
 void put_u16(std::string& out, std::uint16_t value);
 void put_u32(std::string& out, std::uint32_t value);

@@ -1,54 +1,59 @@
 #include "heap/address_set.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace plimsoll::heap {
 
-AddressSet::Chunk* AddressSet::make_chunk(std::uint64_t address) {
-  auto& branch = branches_[address >> (kChunkBits + kBranchBits)];
-  if (!branch) branch = std::make_unique<Branch>();
-  auto& chunk = (*branch)[(address >> kChunkBits) & ((1U << kBranchBits) - 1)];
-  chunk = std::make_unique<Chunk>();
-  chunk->start = address >> kChunkBits << kChunkBits;
-  return chunk.get();
+AddressSet::Region* AddressSet::make_region(std::uint64_t address) {
+  auto made = std::make_unique<Region>();
+  made->start = address >> kRegionBits << kRegionBits;
+  made->bits = Bits::zeros();
+  Region* region = made.get();
+  by_address_[address >> kRegionBits] = region;
+  const auto is_before = [](const std::unique_ptr<Region>& a, const std::unique_ptr<Region>& b) {
+    return a->start < b->start;
+  };
+  regions_.insert(std::upper_bound(regions_.begin(), regions_.end(), made, is_before), std::move(made));
+  return region;
+}
+
+void AddressSet::put_aside(Address address) {
+  Region* region = find(raw(address));
+  if (region == nullptr) return;
+  const std::size_t granule = granule_of(raw(address));
+  const std::size_t span = granule / kSpanGranules;
+  if (!std::exchange(region->has_aside[span], true)) have_aside_.emplace_back(region, span);
+  set(region->aside, granule);
 }
 
 bool AddressSet::take_put_aside(std::vector<Address>& out) {
   if (have_aside_.empty()) return false;
-  Chunk& chunk = *have_aside_.back();
+  const auto [region, span] = have_aside_.back();
   have_aside_.pop_back();
-  const std::unique_ptr<Bits> bits = std::move(chunk.aside);
+  region->has_aside[span] = false;
   const auto append = [&](Address address) { out.push_back(address); };
-  visit_chunk(chunk, *bits, append);
+  visit_span(*region, region->aside, span, append);
+  std::fill_n(&region->aside[span * kSpanWords], kSpanWords, 0);
   return true;
 }
 
 void AddressSet::seal() {
   Node rank = 0;
-  for (const auto& branch : branches_) {
-    if (!branch) continue;
-    for (const auto& chunk : *branch) {
-      if (!chunk) continue;
-      chunk->first_rank = rank;
+  for (const auto& region : regions_) {
+    region->aside = {};
+    region->before = decltype(region->before)::zeros();
+    for (std::size_t span = 0; span < kSpans; ++span) {
+      if (!region->is_used[span]) continue;
+      region->first_rank[span] = rank;
       std::uint32_t before = 0;
-      for (std::size_t word = 0; word < chunk->bits.size(); ++word) {
-        chunk->before[word] = static_cast<std::uint16_t>(before);
-        before += count_of_ones(chunk->bits[word]);
+      for (std::size_t word = span * kSpanWords; word < (span + 1) * kSpanWords; ++word) {
+        region->before[word] = static_cast<std::uint16_t>(before);
+        before += count_of_ones(region->bits[word]);
       }
       rank += before;
     }
   }
-}
-
-std::size_t AddressSet::footprint() const {
-  std::size_t bytes = sizeof *this;
-  for (const auto& branch : branches_) {
-    if (!branch) continue;
-    bytes += sizeof(Branch);
-    for (const auto& chunk : *branch)
-      if (chunk) bytes += sizeof(Chunk) + (chunk->upper_half ? sizeof(Bits) : 0) + (chunk->marks ? sizeof(Bits) : 0);
-  }
-  return bytes;
 }
 
 }  // namespace plimsoll::heap

@@ -8,10 +8,10 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/sparse_array.h"
 #include "heap/graph.h"
 
 namespace plimsoll::heap {
@@ -22,92 +22,96 @@ class AddressSet {
   // False if it is there already, or cannot be the address of an object.
   bool insert(Address address) {
     if (!can_be(raw(address))) return false;
-    Chunk* chunk = find(raw(address));
-    if (chunk == nullptr) chunk = make_chunk(raw(address));
+    Region* region = find(raw(address));
+    if (region == nullptr) region = make_region(raw(address));
     const std::size_t granule = granule_of(raw(address));
-    std::uint64_t& word = chunk->bits[granule / 64];
+    std::uint64_t& word = region->bits[granule / 64];
     const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
     if ((word & bit) != 0) return false;
+    if (word == 0) region->is_used[granule / kSpanGranules] = true;
     word |= bit;
     ++size_;
-    if ((raw(address) & 8U) != 0) set(chunk->upper_half, granule);
+    if ((raw(address) & 8U) != 0) {
+      set(region->upper_half, granule);
+      region->has_upper[granule / kSpanGranules] = true;
+    }
     return true;
   }
+  // For whoever will insert it soon.
+  void prefetch(Address address) const {
+    if (const Region* region = find(raw(address)); region != nullptr)
+      __builtin_prefetch(&region->bits[granule_of(raw(address)) / 64]);
+  }
   void erase(Address address) {
-    Chunk* chunk = find(raw(address));
-    if (chunk == nullptr || !holds(*chunk, raw(address))) return;
+    Region* region = find(raw(address));
+    if (region == nullptr || !holds(*region, raw(address))) return;
     const std::size_t granule = granule_of(raw(address));
     const std::uint64_t others = ~(std::uint64_t{1} << (granule % 64));
-    chunk->bits[granule / 64] &= others;
-    if (chunk->upper_half) (*chunk->upper_half)[granule / 64] &= others;
+    region->bits[granule / 64] &= others;
+    if (region->upper_half.is_there()) region->upper_half[granule / 64] &= others;
     --size_;
   }
   [[nodiscard]] bool contains(Address address) const {
-    const Chunk* chunk = find(raw(address));
-    return chunk != nullptr && holds(*chunk, raw(address));
+    const Region* region = find(raw(address));
+    return region != nullptr && holds(*region, raw(address));
   }
 
   // A mark of the caller's on some of the addresses.
   void mark(Address address) {
-    if (Chunk* chunk = find(raw(address)); chunk != nullptr) set(chunk->marks, granule_of(raw(address)));
+    if (Region* region = find(raw(address)); region != nullptr) set(region->marks, granule_of(raw(address)));
   }
   [[nodiscard]] bool is_marked(Address address) const {
-    const Chunk* chunk = find(raw(address));
-    return chunk != nullptr && is_set(chunk->marks, granule_of(raw(address)));
+    const Region* region = find(raw(address));
+    return region != nullptr && is_set(region->marks, granule_of(raw(address)));
   }
 
-  // Some of the addresses for later.
-  void put_aside(Address address) {
-    Chunk* chunk = find(raw(address));
-    if (chunk == nullptr) return;
-    if (!chunk->aside) have_aside_.push_back(chunk);
-    set(chunk->aside, granule_of(raw(address)));
-  }
-  // Appends those of one chunk, which are at most 65,536 and are not aside any more. False if there are none.
+  // Some of the addresses for later; before the set is sealed.
+  void put_aside(Address address);
+  // Appends those of one MiB, which are at most 65,536 and are not aside any more. False if there are none.
   bool take_put_aside(std::vector<Address>& out);
 
   // Makes the ranks; nothing can be inserted or erased after.
   void seal();
   // kNoNode if the address is not in the set.
   [[nodiscard]] Node rank(Address address) const {
-    const Chunk* chunk = find(raw(address));
-    if (chunk == nullptr || !holds(*chunk, raw(address))) return kNoNode;
+    const Region* region = find(raw(address));
+    if (region == nullptr || !holds(*region, raw(address))) return kNoNode;
     const std::size_t granule = granule_of(raw(address));
-    const std::uint64_t below = chunk->bits[granule / 64] & ((std::uint64_t{1} << (granule % 64)) - 1);
-    return chunk->first_rank + chunk->before[granule / 64] + count_of_ones(below);
+    const std::uint64_t below = region->bits[granule / 64] & ((std::uint64_t{1} << (granule % 64)) - 1);
+    return region->first_rank[granule / kSpanGranules] + region->before[granule / 64] + count_of_ones(below);
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Bytes of memory it takes.
-  [[nodiscard]] std::size_t footprint() const;
 
   // visit(Address) for each address from the lowest on.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (const auto& branch : branches_) {
-      if (!branch) continue;
-      for (const auto& chunk : *branch)
-        if (chunk) visit_chunk(*chunk, chunk->bits, visit);
-    }
+    for (const auto& region : regions_)
+      for (std::size_t span = 0; span < kSpans; ++span)
+        if (region->is_used[span]) visit_span(*region, region->bits, span, visit);
   }
 
  private:
-  // A chunk is 1 MiB of address space, a branch 16 GiB, all of them the 48 bits that a process can have.
-  static constexpr unsigned kChunkBits = 20, kBranchBits = 14, kAddressBits = 48;
-  static constexpr std::size_t kGranules = std::size_t{1} << (kChunkBits - 4);
-  using Bits = std::array<std::uint64_t, kGranules / 64>;
+  // A region is a GiB of address space, all of them the 48 bits that a process can have. A span is a MiB thereof.
+  static constexpr unsigned kRegionBits = 30, kSpanBits = 20, kAddressBits = 48;
+  static constexpr std::size_t kSpanGranules = std::size_t{1} << (kSpanBits - 4);
+  static constexpr std::size_t kSpans = std::size_t{1} << (kRegionBits - kSpanBits);
+  static constexpr std::size_t kSpanWords = kSpanGranules / 64;
+  static constexpr std::size_t kWords = kSpans * kSpanWords;
+  using Bits = SparseArray<std::uint64_t, kWords>;
 
-  // A MiB of address space in which there are objects.
-  struct Chunk {
+  // Where there are objects. Its arrays take memory for half a MiB of addresses at a time.
+  struct Region {
     std::uint64_t start = 0;
-    Node first_rank = 0;
-    std::unique_ptr<Bits> upper_half;  // of the objects that begin 8 bytes into their 16; few do
-    std::unique_ptr<Bits> marks;
-    std::unique_ptr<Bits> aside;
-    Bits bits{};
-    std::array<std::uint16_t, kGranules / 64> before{};  // objects in the chunk before the word
+    Bits bits;
+    Bits upper_half;  // of the objects that begin 8 bytes into their 16; few do
+    Bits marks;
+    Bits aside;
+    SparseArray<std::uint16_t, kWords> before;  // objects in the span before the word
+    std::array<Node, kSpans> first_rank{};
+    std::array<bool, kSpans> is_used{};  // has objects, or had
+    std::array<bool, kSpans> has_upper{}, has_aside{};
   };
-  using Branch = std::array<std::unique_ptr<Chunk>, std::size_t{1} << kBranchBits>;
 
   // std::popcount calls a function that looks bytes up, unless it is compiled for newer CPUs than all that we run on.
   static Node count_of_ones(std::uint64_t word) {
@@ -116,41 +120,44 @@ class AddressSet {
     word = (word + (word >> 4U)) & 0x0f0f0f0f0f0f0f0fU;
     return static_cast<Node>(word * 0x0101010101010101U >> 56U);
   }
-  static std::size_t granule_of(std::uint64_t address) { return (address >> 4U) & (kGranules - 1); }
-  static void set(std::unique_ptr<Bits>& bits, std::size_t granule) {
-    if (!bits) bits = std::make_unique<Bits>();
-    (*bits)[granule / 64] |= std::uint64_t{1} << (granule % 64);
+  static std::size_t granule_of(std::uint64_t address) { return (address >> 4U) & (kWords * 64 - 1); }
+  static void set(Bits& bits, std::size_t granule) {
+    if (!bits.is_there()) bits = Bits::zeros();
+    bits[granule / 64] |= std::uint64_t{1} << (granule % 64);
   }
-  static bool is_set(const std::unique_ptr<Bits>& bits, std::size_t granule) {
-    return bits && ((*bits)[granule / 64] >> (granule % 64) & 1U) != 0;
+  static bool is_set(const Bits& bits, std::size_t granule) {
+    return bits.is_there() && (bits[granule / 64] >> (granule % 64) & 1U) != 0;
   }
   static bool can_be(std::uint64_t address) {
     return address >> kAddressBits == 0 && (address & 7U) == 0 && address != 0;
   }
-  static bool holds(const Chunk& chunk, std::uint64_t address) {
+  static bool holds(const Region& region, std::uint64_t address) {
     const std::size_t granule = granule_of(address);
-    return (chunk.bits[granule / 64] >> (granule % 64) & 1U) != 0 &&
-           is_set(chunk.upper_half, granule) == ((address & 8U) != 0);
+    return (region.bits[granule / 64] >> (granule % 64) & 1U) != 0 &&
+           is_upper(region, granule) == ((address & 8U) != 0);
   }
-  [[nodiscard]] Chunk* find(std::uint64_t address) const {
-    if (address >> kAddressBits != 0) return nullptr;
-    const auto& branch = branches_[address >> (kChunkBits + kBranchBits)];
-    return branch ? (*branch)[(address >> kChunkBits) & ((1U << kBranchBits) - 1)].get() : nullptr;
+  static bool is_upper(const Region& region, std::size_t granule) {
+    return region.has_upper[granule / kSpanGranules] && is_set(region.upper_half, granule);
   }
-  Chunk* make_chunk(std::uint64_t address);
+  [[nodiscard]] Region* find(std::uint64_t address) const {
+    return address >> kAddressBits == 0 ? by_address_[address >> kRegionBits] : nullptr;
+  }
+  Region* make_region(std::uint64_t address);
 
-  // visit(Address) for those of the chunk's addresses whose bits are set.
+  // visit(Address) for those of a span's addresses whose bits are set.
   template <typename Visit>
-  static void visit_chunk(const Chunk& chunk, const Bits& bits, Visit& visit) {
-    for (std::size_t word = 0; word < bits.size(); ++word)
+  static void visit_span(const Region& region, const Bits& bits, std::size_t span, Visit& visit) {
+    for (std::size_t word = span * kSpanWords; word < (span + 1) * kSpanWords; ++word)
       for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
         const std::size_t granule = word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-        visit(Address{chunk.start + granule * 16 + (is_set(chunk.upper_half, granule) ? 8 : 0)});
+        visit(Address{region.start + granule * 16 + (is_upper(region, granule) ? 8 : 0)});
       }
   }
 
-  std::array<std::unique_ptr<Branch>, std::size_t{1} << (kAddressBits - kChunkBits - kBranchBits)> branches_;
-  std::vector<Chunk*> have_aside_;
+  using RegionTable = SparseArray<Region*, std::size_t{1} << (kAddressBits - kRegionBits)>;
+  RegionTable by_address_ = RegionTable::zeros();
+  std::vector<std::unique_ptr<Region>> regions_;  // by address
+  std::vector<std::pair<Region*, std::size_t>> have_aside_;
   std::size_t size_ = 0;
 };
 

@@ -1,69 +1,89 @@
 #include "heap/snapshot_block.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/varint.h"
 
 namespace plimsoll::heap {
+namespace {
+
 using file::Section;
+
+// Of a full piece. There are about twenty of them at most: one for each column, and those that wait to be compressed.
+// Of half the size they would take 1.5 MB less, and the file is 7 % larger, for each is compressed by itself.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 17U;
+
+}  // namespace
+
+void ColumnBytes::flush() {
+  if (piece_.size == 0) return;
+  gone_ += piece_.size;
+  sink_->take(column_, piece_);
+}
+
+void ColumnBytes::make_room(std::size_t more) {
+  flush();
+  if (piece_.room >= more) return;
+  const std::size_t room = std::max(more, kPieceBytes);
+  piece_ = {std::make_unique_for_overwrite<char[]>(room), room, 0};
+}
 
 void put_section(std::string& out, Section kind, std::string_view payload) {
   put_varint(out, static_cast<std::uint64_t>(kind));
   put_bytes(out, payload);
 }
 
-void SectionPieces::add(Section kind, std::string_view payload) {
-  std::string head;
-  put_varint(head, static_cast<std::uint64_t>(kind));
-  put_varint(head, payload.size());
-  put_head(std::move(head));
-  pieces_.push_back(payload);
+// What is not wanted has no length.
+std::size_t SnapshotBlock::size_of(Column column) const {
+  return column == kGenerations && !has_generations ? 0 : columns[column].size();
 }
 
-void SectionPieces::add(Section kind, std::initializer_list<std::uint64_t> numbers,
-                        std::span<const std::string_view> columns) {
-  std::vector<std::string> heads(columns.size());
-  for (const std::uint64_t number : numbers) put_varint(heads[0], number);
+void SnapshotBlock::add_columns(std::vector<ChunkPart>& out, Section kind, std::initializer_list<std::uint64_t> numbers,
+                                std::span<const Column> which) const {
+  std::vector<ChunkPart> parts(which.size());
+  for (const std::uint64_t number : numbers) put_varint(parts[0].bytes, number);
   std::size_t size = 0;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    put_varint(heads[i], columns[i].size());
-    size += heads[i].size() + columns[i].size();
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    put_varint(parts[i].bytes, size_of(which[i]));
+    if (size_of(which[i]) != 0) parts[i].column = which[i];
+    size += parts[i].bytes.size() + size_of(which[i]);
   }
   std::string head;
   put_varint(head, static_cast<std::uint64_t>(kind));
   put_varint(head, size);
-  heads[0].insert(0, head);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    put_head(std::move(heads[i]));
-    pieces_.push_back(columns[i]);
-  }
+  parts[0].bytes.insert(0, head);
+  std::move(parts.begin(), parts.end(), std::back_inserter(out));
 }
 
-SectionPieces SnapshotBlock::sections() const {
-  SectionPieces out;
-  if (!new_types.empty()) out.add(Section::kTypes, new_types);
-  if (!new_names.empty()) out.add(Section::kNames, new_names);
+std::vector<ChunkPart> SnapshotBlock::sections() const {
+  std::vector<ChunkPart> out;
+  std::string new_words;
+  if (!new_types.empty()) put_section(new_words, Section::kTypes, new_types);
+  if (!new_names.empty()) put_section(new_words, Section::kNames, new_names);
+  if (!new_words.empty()) out.push_back({std::move(new_words), ChunkPart::kNoColumn});
   if (rows > 0) {
-    std::array<std::string_view, kColumnCount> views;
-    std::transform(columns.begin(), columns.end(), views.begin(), [](const ColumnBytes& each) { return each.view(); });
+    constexpr std::array kRows{kTypes, kSizes, kRefcounts, kAddresses, kDegrees, kKinds, kTargets, kNames, kTexts};
     if (are_objects)
-      out.add(Section::kObjects, {rows}, views);
+      add_columns(out, Section::kObjects, {rows}, kRows);
     else
-      out.add(Section::kNodes, {first_row, rows}, views);
-    const std::string_view all_generations = has_generations ? generations.view() : std::string_view{};
-    if (has_generations || !hashes.empty())
-      out.add(Section::kDetails, {first_row}, std::array{all_generations, hashed.view(), hashes.view()});
-    if (!allocated_by.empty())
-      out.add(Section::kAllocations, {first_row}, std::array{allocated_rows.view(), allocated_by.view()});
+      add_columns(out, Section::kNodes, {first_row, rows}, kRows);
+    if (has_generations || !columns[kHashes].empty())
+      add_columns(out, Section::kDetails, {first_row}, std::array{kGenerations, kHashed, kHashes});
+    if (!columns[kAllocatedBy].empty())
+      add_columns(out, Section::kAllocations, {first_row}, std::array{kAllocatedRows, kAllocatedBy});
   }
-  if (!buffers.empty()) out.add(Section::kBuffers, buffers);
+  if (!buffers.empty()) {
+    std::string section;
+    put_section(section, Section::kBuffers, buffers);
+    out.push_back({std::move(section), ChunkPart::kNoColumn});
+  }
   return out;
 }
 
 void SnapshotBlock::clear() {
   for (std::string* text : {&new_types, &new_names, &buffers}) text->clear();
-  for (ColumnBytes& column : columns) column.clear();
-  for (ColumnBytes* column : {&generations, &hashed, &hashes, &allocated_rows, &allocated_by}) column->clear();
+  for (ColumnBytes& column : columns) column.begin_anew();
   has_generations = false;
   rows = 0;
 }

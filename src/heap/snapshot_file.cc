@@ -10,6 +10,12 @@
 #include "os/own_thread.h"
 
 namespace plimsoll::heap {
+namespace {
+
+// Pieces that wait for the thread.
+constexpr std::size_t kMostTasks = 4;
+
+}  // namespace
 
 int write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -29,31 +35,52 @@ void SnapshotFile::write_beside() {
   has_thread_ = os::start_own_thread(thread_, "plimsoll-heap", body, this) == 0;
 }
 
-void SnapshotFile::put(SnapshotBlock& block) {
+void SnapshotFile::take(std::size_t column, ColumnPiece& piece) {
   if (!has_thread_) {
-    write_chunk(block.sections().all());
-    block.clear();
+    compress(piece.view(), columns_[column]);
+    piece.size = 0;
     return;
   }
   std::unique_lock lock(mutex_);
-  has_changed_.wait(lock, [this] { return !is_handed_; });
-  std::swap(block, other_);
-  is_handed_ = true;
+  has_changed_.wait(lock, [this] { return tasks_.size() < kMostTasks; });
+  tasks_.push_back({column, std::move(piece), {}});
+  piece = {};
+  if (!spare_.empty()) {
+    piece = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  // To wake the thread takes as long as to fill the better part of a piece.
+  const bool is_worth_it = tasks_.size() >= kMostTasks / 2;
   lock.unlock();
+  if (is_worth_it) has_changed_.notify_all();
+}
+
+void SnapshotFile::put(std::vector<ChunkPart> parts) {
+  if (!has_thread_) return write_chunk(parts);
+  {
+    const std::lock_guard guard(mutex_);
+    tasks_.push_back({0, {}, std::move(parts)});
+  }
   has_changed_.notify_all();
 }
 
 void SnapshotFile::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    has_changed_.wait(lock, [this] { return is_handed_ || is_over_; });
-    if (!is_handed_) return;
+    has_changed_.wait(lock, [this] { return !tasks_.empty() || is_over_; });
+    if (tasks_.empty()) return;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    const bool may_go_on = tasks_.size() == kMostTasks / 2;
     lock.unlock();
-    write_chunk(other_.sections().all());
-    other_.clear();
+    if (may_go_on) has_changed_.notify_all();
+    if (task.piece.bytes)
+      compress(task.piece.view(), columns_[task.column]);
+    else
+      write_chunk(task.parts);
     lock.lock();
-    is_handed_ = false;
-    has_changed_.notify_all();
+    task.piece.size = 0;
+    if (task.piece.bytes) spare_.push_back(std::move(task.piece));
   }
 }
 
@@ -69,16 +96,42 @@ void SnapshotFile::join() {
 
 int SnapshotFile::finish(std::string_view sections) {
   join();
-  write_chunk(std::span(&sections, 1));
+  write(make_chunk(sections, file::kCompressionLevel));
   return error_;
 }
 
-void SnapshotFile::write_chunk(std::span<const std::string_view> pieces) {
-  std::size_t size = 0;
-  for (const std::string_view piece : pieces) size += piece.size();
-  if (size == 0) return;
-  if (size <= file::kLargestChunk) return write(make_chunk(pieces, file::kCompressionLevel));
-  if (error_ == 0) error_ = EFBIG;  // one object with tens of millions of references
+void SnapshotFile::compress(std::string_view piece, Frames& out) {
+  out.raw_bytes += piece.size();
+  std::string frame = compressor_.frame(piece);
+  if (frame.empty() && error_ == 0) error_ = ENOMEM;
+  out.frames.push_back(std::move(frame));
+}
+
+void SnapshotFile::write_chunk(std::span<const ChunkPart> parts) {
+  std::vector<Frames> between(parts.size());
+  std::vector<const Frames*> all;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    compress(parts[i].bytes, between[i]);
+    all.push_back(&between[i]);
+    if (parts[i].column != ChunkPart::kNoColumn) all.push_back(&columns_[parts[i].column]);
+  }
+  if (!all.empty()) write_frames(all);
+  for (Frames& column : columns_) column = {};
+}
+
+void SnapshotFile::write_frames(std::span<const Frames* const> all) {
+  std::vector<std::string_view> frames;
+  std::size_t raw_bytes = 0;
+  for (const Frames* each : all) {
+    frames.insert(frames.end(), each->frames.begin(), each->frames.end());
+    raw_bytes += each->raw_bytes;
+  }
+  if (raw_bytes > file::kLargestChunk) {  // one object with tens of millions of references
+    if (error_ == 0) error_ = EFBIG;
+    return;
+  }
+  write(chunk_head(static_cast<std::uint32_t>(raw_bytes), frames));
+  for (const std::string_view frame : frames) write(frame);
 }
 
 void SnapshotFile::write(std::string_view bytes) {

@@ -3,14 +3,18 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/chunk.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "heap/snapshot_block.h"
@@ -21,23 +25,26 @@ namespace plimsoll::heap {
 int write_all(int descriptor, std::string_view bytes);
 
 // Compresses chunks and writes them; on request in a thread of its own, so that who makes them, while a program stands
-// still, need not. Used by one thread.
-class SnapshotFile {
+// still, need not. What a chunk has is compressed as it comes: of a list of ten million there is never all of it. Used
+// by one thread.
+class SnapshotFile : public ColumnSink {
  public:
   // The bytes are kept instead, for tests.
   SnapshotFile() = default;
   explicit SnapshotFile(UniqueFd fd) : fd_(std::move(fd)) {}
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
-  ~SnapshotFile() { join(); }
+  ~SnapshotFile() override { join(); }
 
-  // From now on blocks are written by a thread of its own, which is none of the program's (os/own_thread.h). If the
-  // system gives none, all goes on without.
+  // From now on all is compressed and written by a thread of its own, which is none of the program's
+  // (os/own_thread.h). If the system gives none, all goes on without.
   void write_beside();
   // As they are. Before the first chunk.
   void put(std::string_view bytes) { write(bytes); }
-  // Takes what is in the block, which is empty then. Waits until the one before is written.
-  void put(SnapshotBlock& block);
+  // Of the chunk that `put` will end. Waits while too many pieces do.
+  void take(std::size_t column, ColumnPiece& piece) override;
+  // A chunk of these parts and of the columns taken since the one before; what no part names is left out.
+  void put(std::vector<ChunkPart> parts);
   // The last chunk. All is written then. Returns the errno of the first write that failed, or 0.
   int finish(std::string_view sections);
 
@@ -47,22 +54,38 @@ class SnapshotFile {
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
+  // What the thread is to do: compress a piece, or end a chunk, if there is none.
+  struct Task {
+    std::size_t column = 0;
+    ColumnPiece piece;
+    std::vector<ChunkPart> parts;
+  };
+  // A column of the chunk, compressed, a piece after the other.
+  struct Frames {
+    std::vector<std::string> frames;
+    std::size_t raw_bytes = 0;
+  };
+
   void join();
   void run();
-  void write_chunk(std::span<const std::string_view> pieces);
+  void compress(std::string_view piece, Frames& out);
+  void write_chunk(std::span<const ChunkPart> parts);
+  void write_frames(std::span<const Frames* const> all);
   void write(std::string_view bytes);
 
   UniqueFd fd_;
   std::string bytes_;
   std::uint64_t size_ = 0;
   int error_ = 0;  // errno of the first write that failed
+  FrameCompressor compressor_{file::kCompressionLevel, file::kShortestMatch};
+  std::array<Frames, SnapshotBlock::kColumnCount> columns_;
 
   bool has_thread_ = false;
   pthread_t thread_{};
   std::mutex mutex_;  // guards what follows
   std::condition_variable has_changed_;
-  SnapshotBlock other_;     // the one that the caller does not fill
-  bool is_handed_ = false;  // the thread has it; else it is empty
+  std::deque<Task> tasks_;
+  std::vector<ColumnPiece> spare_;  // empty
   bool is_over_ = false;
 };
 

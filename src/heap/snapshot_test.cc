@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/chunk.h"
@@ -233,6 +234,41 @@ TEST(Snapshot, AThreadBesideWritesTheSameFile) {
   full.write_beside();
   write_many(full);
   EXPECT_EQ(full.finish().error().kind, ErrorKind::kSystem);
+}
+
+// Of this process's memory.
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Snapshot, OfALongListThereIsNeverAllInMemory) {
+  // GIVEN a list of five million, which takes 15 MB of columns, between two other objects
+  constexpr Node kLength = 5'000'000;
+  SnapshotWriter writer;
+  const auto list = writer.add_type("list");
+  const auto item = writer.add_type("object");
+  const std::size_t before = resident_bytes();
+  for (const Node node : {0U, 1U, 2U}) {
+    writer.begin_node(node == 1 ? list : item, 32, 1, Address{0x1000 + std::uint64_t{node} * 0x100});
+    for (Node i = 0; i < (node == 1 ? kLength : 1); ++i) writer.edge(EdgeKind::kElement, i == kLength / 2 ? 2 : 0);
+    // WHEN it is written THEN it takes a few pieces
+    EXPECT_LT(resident_bytes(), before + (std::size_t{3} << 20U));
+    writer.end_node();
+  }
+  writer.end_objects();
+  ASSERT_TRUE(writer.finish().ok());
+  // AND is read as it was
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  ASSERT_TRUE(snapshot.complete);
+  const std::uint64_t first = snapshot.graph.first[1];
+  ASSERT_EQ(snapshot.graph.first[2] - first, kLength);
+  EXPECT_EQ(snapshot.graph.targets[first + kLength / 2 - 1], 0U);
+  EXPECT_EQ(snapshot.graph.targets[first + kLength / 2], 2U);
+  EXPECT_EQ(snapshot.graph.targets[first + kLength / 2 + 1], 0U);
 }
 
 TEST(Snapshot, KeepsWhatIsKnownOfRowsAndOfMemory) {

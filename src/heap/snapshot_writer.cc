@@ -41,6 +41,7 @@ SnapshotWriter::SnapshotWriter(UniqueFd fd) : file_(std::make_unique<SnapshotFil
   put_u16(header, file::kMajorVersion);
   put_u16(header, file::kMinorVersion);
   file_->put(header);
+  for (std::size_t i = 0; i < block_.columns.size(); ++i) block_.columns[i].flow_to(*file_, i);
 }
 
 std::uint32_t SnapshotWriter::add_type(std::string_view name) {
@@ -81,14 +82,14 @@ void SnapshotWriter::text(std::string_view text) {
 }
 
 void SnapshotWriter::content_hash(std::uint64_t hash) {
-  block_.hashed.number(block_.rows - hashed_row_);
-  block_.hashes.word(hash);
+  column(Column::kHashed).number(block_.rows - hashed_row_);
+  column(Column::kHashes).word(hash);
   hashed_row_ = block_.rows + 1;
 }
 
 void SnapshotWriter::allocated_by(std::uint32_t stack) {
-  block_.allocated_rows.number(block_.rows - allocated_row_);
-  block_.allocated_by.number(stack);
+  column(Column::kAllocatedRows).number(block_.rows - allocated_row_);
+  column(Column::kAllocatedBy).number(stack);
   allocated_row_ = block_.rows + 1;
 }
 
@@ -101,7 +102,7 @@ void SnapshotWriter::buffer(std::uint64_t start, std::uint64_t size) {
 
 void SnapshotWriter::end_node() {
   column(Column::kDegrees).number(degree_);
-  block_.generations.byte(static_cast<std::uint8_t>(generation_));
+  column(Column::kGenerations).byte(static_cast<std::uint8_t>(generation_));
   block_.has_generations = block_.has_generations || generation_ != Generation::kUnknown;
   generation_ = Generation::kUnknown;
   ++node_;
@@ -119,7 +120,9 @@ void SnapshotWriter::end_objects() {
 void SnapshotWriter::end_block() {
   block_.first_row = node_ - static_cast<Node>(block_.rows);
   block_.are_objects = objects_ == kNoNode;
-  file_->put(block_);
+  for (ColumnBytes& column : block_.columns) column.flush();
+  file_->put(block_.sections());
+  block_.clear();
   text_row_ = hashed_row_ = allocated_row_ = 0;
   address_ = 0;
 }

@@ -144,7 +144,6 @@ nb::dict as_dict(const CaptureStatistics& taken) {
   result["file_bytes"] = taken.file_bytes;
   result["stop_ns"] = taken.stop_ns;
   result["mark_ns"] = taken.mark_ns;
-  result["index_bytes"] = taken.index_bytes;
   return result;
 }
 

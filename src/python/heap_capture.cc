@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cerrno>
 #include <csignal>
@@ -17,72 +16,22 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "heap/open_objects.h"
 #include "heap/pools.h"
 #include "heap/snapshot_writer.h"
 #include "memory/local.h"
 #include "os/process.h"
+#include "python/fetch_queue.h"
+#include "python/heap_finder.h"
 #include "python/heap_recorder.h"
 #include "python/heap_roots.h"
 #include "python/interpreter.h"
-#include "python/object_edges.h"
 #include "python/recording.h"
 
 namespace plimsoll::python {
 namespace {
 
 using heap::AddressSet;
-using heap::EdgeKind;
 using heap::Node;
-
-// Finds all objects that can be reached. A sink for ObjectEdges.
-class Finder {
- public:
-  static constexpr bool kTellsNames = false;
-
-  Finder(TypePlans& plans, AddressSet& found, const AddressSet* known = nullptr)
-      : plans_(plans), found_(found), known_(known), edges_(plans, *this), open_(found) {}
-
-  void add(PyObject* object) {
-    if (object == nullptr || (known_ != nullptr && known_->contains(address_of(object)))) return;
-    if (!found_.insert(address_of(object))) return;
-    __builtin_prefetch(object);
-    open_.push(address_of(object));
-  }
-  // Follows the edges of an object that is not itself to be found.
-  void follow(PyObject* object) { visit(object); }
-  // Follows all edges from what was added.
-  void run() {
-    do {
-      for (; types_ < plans_.all().size(); ++types_) add(reinterpret_cast<PyObject*>(plans_.all()[types_].type));
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): a set of addresses
-      for (Address object{}; open_.pop(object);) visit(reinterpret_cast<PyObject*>(raw(object)));
-    } while (types_ < plans_.all().size());
-  }
-
-  void edge(EdgeKind, PyObject* held) { add(held); }
-  template <typename Name>
-  void named(PyObject* held, Name) {
-    add(held);
-  }
-  void type() {}
-  void weak(PyObject*) {}
-  void name_space(PyObject* dict) {
-    add(dict);
-    if (dict != nullptr) found_.mark(address_of(dict));
-  }
-  static bool has_names(PyObject*) { return false; }
-
- private:
-  void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
-
-  TypePlans& plans_;
-  AddressSet& found_;
-  const AddressSet* known_;
-  ObjectEdges<Finder> edges_;
-  heap::OpenObjects open_;
-  std::size_t types_ = 0;
-};
 
 // Both passes over the heap, while nothing else may change it.
 class Capture {
@@ -122,7 +71,6 @@ class Capture {
     for (PyObject* object : hidden_) found_.erase(address_of(object));
     found_.seal();
     statistics_.objects = found_.size();
-    statistics_.index_bytes = found_.footprint();
   }
 
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
@@ -134,7 +82,7 @@ class Capture {
       if (object != tracked_) our_finder.follow(object);  // which holds everybody's
     our_finder.run();
     const auto add = [&](PyObject* object) {
-      if (!ours.contains(address_of(object))) finder.add(object);
+      if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
     lists_.visit([&](std::size_t list, PyObject* object) {
       add(object);
@@ -159,17 +107,17 @@ class Capture {
         asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
       recorder.object(object, plan);
     };
-    // Objects wait, in a ring, until their memory has been fetched.
-    std::array<PyObject*, 16> ring{};
-    std::size_t next = 0;
+    FetchQueue<16> fetching;
+    const auto pass = [&](PyObject* object) {
+      if (PyObject* fetched = fetching.pass(object); fetched != nullptr) record(fetched);
+    };
     found_.for_each([&](Address address) {
       auto* object =
           reinterpret_cast<PyObject*>(raw(address));  // NOLINT(performance-no-int-to-ptr): a set of addresses
       __builtin_prefetch(reinterpret_cast<const char*>(object) - kCollectorHeader);
-      if (PyObject* fetched = std::exchange(ring[next++ % ring.size()], object); fetched != nullptr) record(fetched);
+      pass(object);
     });
-    for (std::size_t i = 0; i < ring.size(); ++i)
-      if (PyObject* fetched = ring[next++ % ring.size()]; fetched != nullptr) record(fetched);
+    while (!fetching.is_empty()) pass(nullptr);
     writer.end_objects();
     const Node first_root = writer.node_count();
     for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);

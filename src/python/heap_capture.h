@@ -34,9 +34,8 @@ struct Asked {
 struct CaptureStatistics {
   std::uint64_t objects = 0, edges = 0, lost_edges = 0;
   std::uint64_t file_bytes = 0;
-  std::int64_t stop_ns = 0;       // for which no Python code ran
-  std::int64_t mark_ns = 0;       // thereof to find the objects
-  std::uint64_t index_bytes = 0;  // memory to number them
+  std::int64_t stop_ns = 0;  // for which no Python code ran
+  std::int64_t mark_ns = 0;  // thereof to find the objects
 };
 
 // What the caller wants.

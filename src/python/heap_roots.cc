@@ -144,9 +144,15 @@ TrackedObjects::Link* TrackedObjects::after(const Link* link) {
   return reinterpret_cast<Link*>(link->next & ~Link::kFlags);
 }
 
-bool TrackedObjects::is_linked(const Link* link) {
-  return (after(link)->previous & ~Link::kFlags) == reinterpret_cast<std::uintptr_t>(link);
+TrackedObjects::Link* TrackedObjects::before(const Link* link) {
+  return reinterpret_cast<Link*>(link->previous & ~Link::kFlags);
 }
+
+PyObject* TrackedObjects::object_of(const Link* link) {
+  return reinterpret_cast<PyObject*>(reinterpret_cast<std::uintptr_t>(link + 1));
+}
+
+bool TrackedObjects::is_linked(const Link* link) { return before(after(link)) == link; }
 
 // The head of the youngest generation's list: the one link on it that is not in front of an object but inside the
 // interpreter's state.
@@ -188,9 +194,17 @@ bool TrackedObjects::find(const std::vector<int>& thresholds) {
 }
 
 void TrackedObjects::visit(const std::function<void(std::size_t, PyObject*)>& visit_one) const {
-  for (std::size_t i = 0; i < lists_.size(); ++i)
-    for (Link* at = after(lists_[i]); at != lists_[i]; at = after(at))
-      visit_one(i, reinterpret_cast<PyObject*>(at + 1));
+  // From both ends at once: where the next link is cannot be known before this one is there, but of two chains one can
+  // be fetched while the other is waited for.
+  for (std::size_t i = 0; i < lists_.size(); ++i) {
+    const Link* first = after(lists_[i]);
+    const Link* last = before(lists_[i]);
+    for (; first != last && after(last) != first; first = after(first), last = before(last)) {
+      visit_one(i, object_of(first));
+      visit_one(i, object_of(last));
+    }
+    if (first == last && first != lists_[i]) visit_one(i, object_of(first));
+  }
 }
 
 }  // namespace plimsoll::python

@@ -44,6 +44,8 @@ class TrackedObjects {
   struct Link;
   struct Generation;
   static Link* after(const Link* link);
+  static Link* before(const Link* link);
+  static PyObject* object_of(const Link* link);
   static bool is_linked(const Link* link);
   static Link* find_head(Link* probe);
 

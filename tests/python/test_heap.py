@@ -181,6 +181,25 @@ def test_garbage_is_told_from_what_native_code_holds(take: Any) -> None:
         assert str(holders[1]) == "[garbage]"
 
 
+def test_garbage_is_found_however_much_there_is(take: Any) -> None:
+    # GIVEN one to six cycles that nobody holds, on a list of the collector's that is read from both its ends
+    class Lost:
+        pass
+
+    for count in range(1, 7):
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(count):
+                lost = Lost()
+                lost.itself = lost  # type: ignore[attr-defined]
+                del lost
+            # WHEN / THEN each is found once
+            assert [number for name, number in counts(take()).items() if name.endswith("Lost")] == [count]
+        finally:
+            gc.enable()
+
+
 def test_weak_references_keep_nothing_alive(take: Any) -> None:
     # GIVEN
     held = Held()

@@ -1,0 +1,85 @@
+// python/heap_finder.h: pass 1 of a snapshot from inside: from roots to all objects that they lead to.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+
+#include "heap/address_set.h"
+#include "heap/open_objects.h"
+#include "python/fetch_queue.h"
+#include "python/object_edges.h"
+#include "python/type_plan.h"
+
+namespace plimsoll::python {
+
+// Finds all objects that can be reached. A sink for ObjectEdges.
+class Finder {
+ public:
+  static constexpr bool kTellsNames = false;
+
+  Finder(TypePlans& plans, heap::AddressSet& found, const heap::AddressSet* known = nullptr)
+      : plans_(plans), found_(found), known_(known), edges_(plans, *this), open_(found) {}
+
+  void add(PyObject* object) {
+    if (object == nullptr) return;
+    found_.prefetch(address_of(object));
+    if (PyObject* shown = shown_.pass(object); shown != nullptr) enter(shown);
+  }
+  // Follows the edges of an object that is not itself to be found.
+  void follow(PyObject* object) { visit(object); }
+  // Follows all edges from what was added.
+  void run() {
+    do {
+      for (; types_ < plans_.all().size(); ++types_) add(reinterpret_cast<PyObject*>(plans_.all()[types_].type));
+      while (go_on()) {
+      }
+    } while (types_ < plans_.all().size());
+  }
+
+  void edge(heap::EdgeKind, PyObject* held) { add(held); }
+  template <typename Name>
+  void named(PyObject* held, Name) {
+    add(held);
+  }
+  void type() {}
+  void weak(PyObject*) {}
+  void name_space(PyObject* dict) {
+    if (dict == nullptr) return;
+    enter(dict);
+    found_.mark(address_of(dict));
+  }
+  static bool has_names(PyObject*) { return false; }
+
+ private:
+  void enter(PyObject* object) {
+    if (known_ != nullptr && known_->contains(address_of(object))) return;
+    if (found_.insert(address_of(object))) open_.push(address_of(object));
+  }
+  // A step towards the next object to be looked at. False if none is left.
+  bool go_on() {
+    Address object{};
+    if (open_.pop(object) || !fetching_.is_empty()) {
+      auto* next = reinterpret_cast<PyObject*>(raw(object));  // NOLINT(performance-no-int-to-ptr): a set of addresses
+      __builtin_prefetch(next);
+      if (PyObject* fetched = fetching_.pass(next); fetched != nullptr) visit(fetched);
+      return true;
+    }
+    const bool is_more = !shown_.is_empty();
+    while (!shown_.is_empty())
+      if (PyObject* shown = shown_.pass(nullptr); shown != nullptr) enter(shown);
+    return is_more;
+  }
+  void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
+
+  TypePlans& plans_;
+  heap::AddressSet& found_;
+  const heap::AddressSet* known_;
+  ObjectEdges<Finder> edges_;
+  heap::OpenObjects open_;
+  FetchQueue<8> shown_;      // by others, and nobody knows yet whether they are found
+  FetchQueue<16> fetching_;  // found
+  std::size_t types_ = 0;
+};
+
+}  // namespace plimsoll::python
