@@ -478,26 +478,39 @@ TEST(Plim, KeepsSumsOfWeightsRightToOneUnit) {
   EXPECT_LT(std::abs(sums[1]), 10'000);
 }
 
-TEST(Plim, NeedsAboutTwoBytesForASampleAtOneKilohertz) {
-  // GIVEN a minute of one thread between three stacks, with the jitter of a real tick
+// A minute of one thread between three stacks, with the jitter of a real tick, written once a second.
+std::size_t bytes_of_a_minute(std::int64_t rate_hz) {
   Profile profile;
-  profile.threads.resize(1);
   Function function;
   function.name = profile.strings.intern("f");
   StackId stacks[3];
   for (std::uint32_t i = 0; i < 3; ++i)
     stacks[i] =
         profile.stacks.intern({StackId{}, profile.frames.intern({profile.functions.intern(function), i + 1, 0})});
+  PlimEncoder encoder(time_unit_for(static_cast<double>(rate_hz)));
+  const std::int64_t period = 1'000'000'000 / rate_hz;
+  std::size_t bytes = 0;
   std::uint64_t random = 12345;
   std::int64_t time = 0;
-  for (int i = 0; i < 60'000; ++i) {
-    random = random * 6364136223846793005U + 1442695040888963407U;
-    const auto noise = static_cast<std::int64_t>(random >> 50U) - 8'192;  // +- 8 microseconds
-    time += 1'000'000 + noise;
-    profile.samples.push_back(time, ThreadId{0}, stacks[(random >> 40U) % 3], 1'000'000 + noise / 2);
+  for (int second = 0; second < 60; ++second) {
+    for (std::int64_t i = 0; i < rate_hz; ++i) {
+      random = random * 6364136223846793005U + 1442695040888963407U;
+      const std::int64_t noise = (static_cast<std::int64_t>(random >> 50U) - 8'192) * (1'000 / rate_hz);
+      time += period + noise;  // +- 8 microseconds at 1 kHz
+      profile.samples.push_back(time, ThreadId{0}, stacks[(random >> 40U) % 3], period + noise / 2);
+    }
+    profile.end_ns = time;
+    profile.counters = {
+        {ProcessId{}, "rss", "bytes", {time - 5'000'000, time - 7'000}, {second * 4096, second * 8192}}};
+    bytes += encoder.encode(profile, {{0, {{}, 42, "main", true, 0, time, time}}}).size();
+    profile.samples.clear();
   }
-  PlimEncoder encoder(time_unit_for(1000));
-  EXPECT_LT(encoder.encode(profile).size(), 60'000 * 2U);
+  return bytes;
+}
+
+TEST(Plim, NeedsAboutAByteForASampleHoweverFewThereAreInASecond) {
+  EXPECT_LT(bytes_of_a_minute(1000), 60 * 1000U * 3 / 4);
+  EXPECT_LT(bytes_of_a_minute(100), 60 * 100U * 5 / 4);
 }
 
 TEST(Plim, ChoosesAUnitThatDividesThePeriodFinely) {
