@@ -158,7 +158,7 @@ def show_file(directory: Path) -> None:
         return out.stat().st_size, json.loads(told)["session"]["samples"]
 
     for name, code in FILE_PROGRAMS.items():
-        program = directory / f"{name}.py"
+        program = directory / f"{name}_program.py"  # not the name of the module that it imports
         program.write_text(code)
         for rate, seconds in ((1000, (20, 60)), (100, (60, 180))):
             (size, samples), (more_size, more_samples) = [size_and_samples(rate, program, length) for length in seconds]

@@ -66,6 +66,13 @@ struct ColumnRun {
   }
 };
 
+// Adds to a number of the reader's; false if it does not fit.
+inline bool add_step(std::int64_t& to, std::int64_t step) { return !__builtin_add_overflow(to, step, &to); }
+
+// A time in units of so many nanoseconds, rounded.
+inline std::int64_t to_units(std::int64_t ns, std::int64_t unit_ns) {
+  return ns >= 0 ? (ns + unit_ns / 2) / unit_ns : -((-ns + unit_ns / 2) / unit_ns);
+}
 // Nanoseconds of a number of units of so many each; false if it does not fit.
 inline bool to_nanoseconds(std::int64_t count, std::int64_t unit_ns, std::int64_t& ns) {
   return !__builtin_mul_overflow(count, unit_ns, &ns);

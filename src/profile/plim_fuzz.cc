@@ -1,4 +1,5 @@
 // Any bytes are either a profile, up to where they stop making sense, or an error; and a profile can be used.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,13 +13,18 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace plimsoll::profile;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  // Once as a file, and once as the raw bytes of a chunk, which random changes would not get past the checksum with.
-  for (const std::string& file : {std::string(bytes), plim_file_with_chunk(bytes)}) {
+  // Once as a file, and as what is in a chunk, which random changes would not get past the checksum with: sections of
+  // version 2, and of this one, with rows behind them, which begin where the first byte says.
+  const std::size_t sections = size == 0 ? 0 : std::min<std::size_t>(data[0], size - 1);
+  const std::string_view rest = bytes.substr(std::min<std::size_t>(size, 1));
+  for (const std::string& file : {std::string(bytes), old_plim_file_with_chunk(bytes),
+                                  plim_file_with_chunk(rest.substr(0, sections), rest.substr(sections))}) {
     const auto profile = read_plim(file);
     if (!profile.ok()) continue;
     (void)tree(profile.value(), Granularity::kLine);
     (void)flat(profile.value());
     (void)lines(profile.value());
+    (void)read_plim(PlimEncoder::file_header() + PlimEncoder(1000).encode(profile.value()));
     if (!profile.value().has_allocations()) continue;
     for (const MemoryView view :
          {MemoryView::kAllocated, MemoryView::kLive, MemoryView::kPeak, MemoryView::kLeaks, MemoryView::kTemporary}) {

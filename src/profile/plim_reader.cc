@@ -4,13 +4,16 @@
 #include <utility>
 
 #include "base/chunk.h"
+#include "base/chunk_stream.h"
 #include "base/file_bytes.h"
+#include "base/symbols.h"
 #include "base/varint.h"
 #include "profile/plim_allocations.h"
-#include "profile/plim_columns.h"
 #include "profile/plim_format.h"
+#include "profile/plim_markers.h"
 #include "profile/plim_samples.h"
 #include "profile/plim_tables.h"
+#include "profile/plim_threads.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -21,7 +24,12 @@ using plim::Section;
 class Decoder {
  public:
   explicit Decoder(Profile& profile)
-      : profile_(profile), tables_(profile), samples_(profile, tables_), allocations_(profile, tables_) {}
+      : profile_(profile),
+        tables_(profile),
+        threads_(profile),
+        samples_(profile, tables_),
+        markers_(profile, tables_),
+        allocations_(profile, tables_) {}
 
   // After the last chunk.
   void finish() {
@@ -29,22 +37,37 @@ class Decoder {
     samples_.finish();
   }
 
-  // False if a section makes no sense; the profile then holds what came before it. `begin`, `end`: of this chunk, as
-  // parts of the file.
-  bool chunk(std::string_view raw, double begin, double end) {
+  // False if a section makes no sense; the profile then holds what came before it. `packed`: the rows that are behind
+  // the sections. `begin`, `end`: of this chunk, as parts of the file.
+  bool chunk(std::string_view raw, std::string_view packed, double begin, double end) {
     profile_.complete = false;  // unless this chunk ends the recording, too: an exec that failed is followed by more
     VarintCursor cursor(raw);
+    SymbolReader rows(packed);
     while (!cursor.at_end()) {
       const std::uint64_t kind = cursor.varint();
       const std::string_view payload = cursor.bytes();
       const double part =
           end - (end - begin) * static_cast<double>(cursor.remaining()) / static_cast<double>(raw.size());
-      if (cursor.failed() || !section(kind, payload, part)) return false;
+      if (cursor.failed()) return false;
+      const bool makes_sense =
+          kind == static_cast<std::uint64_t>(Section::kRows) ? read_rows(rows, part) : section(kind, payload, part);
+      if (!makes_sense) return false;
     }
-    return true;
+    return packed.empty() || rows.is_over();
+  }
+
+  // All rows so far.
+  [[nodiscard]] std::uint64_t rows() const {
+    return std::uint64_t{profile_.samples.size()} + profile_.markers.size() + profile_.threads.size() +
+           profile_.stacks.size();
   }
 
  private:
+  bool read_rows(SymbolReader& rows, double part) {
+    return tables_.stacks(rows) && threads_.read(rows) && samples_.read(rows, part) && markers_.read(rows) &&
+           markers_.read_counters(rows) && markers_.read_progress(rows) && !rows.failed();
+  }
+
   // `part`: of the file that has been read.
   bool section(std::uint64_t kind, std::string_view payload, double part) {
     VarintCursor cursor(payload);
@@ -54,27 +77,32 @@ class Decoder {
       case Section::kStrings: return tables_.strings(cursor);
       case Section::kFunctions: return tables_.functions(cursor);
       case Section::kFrames: return tables_.frames(cursor);
-      case Section::kStacks: return tables_.stacks(cursor);
+      case Section::kOldStacks: return tables_.old_stacks(cursor);
       case Section::kProcesses: return tables_.processes(cursor);
-      case Section::kThreads: return tables_.threads(cursor);
-      case Section::kSamples: return samples_.read(cursor, unit_ns_, part);
+      case Section::kOldThreads: return tables_.old_threads(cursor);
+      case Section::kThreadNames: return threads_.patterns(cursor);
+      case Section::kOldSamples: return samples_.read_columns(cursor, part);
       case Section::kAllocations: return allocations_.samples(cursor);
       case Section::kReleases: return allocations_.releases(cursor);
       case Section::kExactAllocations: return allocations_.exact(cursor);
       case Section::kAllocationSites: return allocations_.sites(cursor);
       case Section::kAllocationEvents: return allocations_.events(cursor);
       case Section::kAllocationTypes: return allocations_.types(cursor);
-      case Section::kCounter: return counter(cursor);
-      case Section::kMarkers: return markers(cursor);
+      case Section::kOldCounter: return markers_.old_counter(cursor);
+      case Section::kOldMarkers: return markers_.old_markers(cursor);
+      case Section::kOldProgress: return markers_.old_progress(cursor);
+      case Section::kMarkerShapes: return markers_.shapes(cursor);
+      case Section::kMarkerTexts: return markers_.texts(cursor);
+      case Section::kCounterNames: return markers_.counter_names(cursor);
       case Section::kDrops: return drops(cursor);
       case Section::kSource: return source(cursor);
       case Section::kAttachment: return attachment(cursor);
-      case Section::kProgress: return progress(cursor);
       case Section::kTraces: return tables_.traces(cursor);
       case Section::kAddresses: return tables_.addresses(cursor);
       case Section::kModules: return modules(cursor);
       case Section::kTagSets: return tables_.tag_sets(cursor);
       case Section::kEnd: profile_.complete = true; return true;
+      case Section::kRows: break;  // not here
     }
     return true;  // a section of a newer minor version
   }
@@ -83,9 +111,13 @@ class Decoder {
     constexpr std::int64_t kLargestUnit = 1'000'000'000;
     profile_.start_monotonic_ns = cursor.signed_varint();
     profile_.start_realtime_ns = cursor.signed_varint();
-    unit_ns_ = cursor.signed_varint();
-    allocations_.set_unit(unit_ns_);
-    return !cursor.failed() && unit_ns_ > 0 && unit_ns_ <= kLargestUnit;
+    const std::int64_t unit_ns = cursor.signed_varint();
+    if (cursor.failed() || unit_ns <= 0 || unit_ns > kLargestUnit) return false;
+    threads_.set_unit(unit_ns);
+    samples_.set_unit(unit_ns);
+    markers_.set_unit(unit_ns);
+    allocations_.set_unit(unit_ns);
+    return true;
   }
 
   bool meta(VarintCursor& cursor) {
@@ -105,50 +137,6 @@ class Decoder {
       module.build_id = cursor.bytes();
       if (cursor.failed()) return false;
       profile_.modules.push_back(std::move(module));
-    }
-    return true;
-  }
-
-  bool counter(VarintCursor& cursor) {
-    ProcessId process;
-    if (!tables_.process_reference(cursor, process)) return false;
-    const std::string_view name = cursor.bytes();
-    const std::string_view unit = cursor.bytes();
-    const std::size_t count = cursor.count();
-    if (cursor.failed()) return false;
-    auto found = std::find_if(profile_.counters.begin(), profile_.counters.end(),
-                              [&](const Counter& known) { return known.process == process && known.name == name; });
-    if (found == profile_.counters.end())
-      found = profile_.counters.insert(found, Counter{process, std::string(name), std::string(unit), {}, {}});
-    std::int64_t time = 0;
-    std::int64_t value = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      std::int64_t time_ns = 0;
-      if (__builtin_add_overflow(time, cursor.signed_varint(), &time) ||
-          __builtin_add_overflow(value, cursor.signed_varint(), &value) || !to_nanoseconds(time, unit_ns_, time_ns) ||
-          cursor.failed())
-        return false;
-      found->time_ns.push_back(time_ns);
-      found->value.push_back(value);
-    }
-    return true;
-  }
-
-  bool markers(VarintCursor& cursor) {
-    while (!cursor.at_end()) {
-      Marker marker;
-      marker.time_ns = cursor.signed_varint();
-      marker.duration_ns = cursor.signed_varint();
-      if (!tables_.thread_reference(cursor, marker.thread)) return false;
-      marker.name = cursor.bytes();
-      const std::size_t fields = cursor.count();
-      for (std::size_t i = 0; i < fields && !cursor.failed(); ++i) {
-        const std::string_view name = cursor.bytes();
-        const std::string_view value = cursor.bytes();
-        marker.fields.emplace_back(name, value);
-      }
-      if (cursor.failed()) return false;
-      profile_.markers.push_back(std::move(marker));
     }
     return true;
   }
@@ -189,17 +177,12 @@ class Decoder {
     return true;
   }
 
-  bool progress(VarintCursor& cursor) {
-    profile_.end_ns = cursor.signed_varint();
-    profile_.process_cpu_ns = cursor.signed_varint();
-    return !cursor.failed();
-  }
-
   Profile& profile_;
   TableDecoder tables_;
+  ThreadDecoder threads_;
   SampleDecoder samples_;
+  MarkerDecoder markers_;
   AllocationDecoder allocations_;
-  std::int64_t unit_ns_ = 1;
 };
 
 }  // namespace
@@ -208,21 +191,31 @@ Result<Profile> read_plim(std::string_view bytes) {
   if (bytes.size() < plim::kFileHeaderSize || bytes.substr(0, plim::kMagic.size()) != plim::kMagic)
     return Error{ErrorKind::kBadInput, "not a .plim profile"};
   const std::uint32_t version = u32_at(bytes, plim::kMagic.size());
-  if ((version & 0xffffU) != plim::kMajorVersion)
-    return Error{ErrorKind::kBadInput, "a .plim profile of version " + std::to_string(version & 0xffffU) +
-                                           ": this Plimsoll reads version " + std::to_string(plim::kMajorVersion)};
+  const std::uint32_t major = version & 0xffffU;
+  if (major != plim::kMajorVersion && major != plim::kOldMajorVersion)
+    return Error{ErrorKind::kBadInput, "a .plim profile of version " + std::to_string(major) +
+                                           ": this Plimsoll reads versions " + std::to_string(plim::kOldMajorVersion) +
+                                           " and " + std::to_string(plim::kMajorVersion)};
   bytes.remove_prefix(plim::kFileHeaderSize);
   Profile profile;
   Decoder decoder(profile);
+  ChunkStreamReader chunks;
   std::string raw;
+  std::string_view packed;
+  const auto next = [&] {
+    return major == plim::kMajorVersion ? chunks.next(bytes, plim::kLargestChunk, raw, packed)
+                                        : next_chunk(bytes, plim::kLargestChunk, raw);
+  };
+  constexpr std::uint64_t kRowBytes = 3;  // a row would have at least
   std::uint64_t total = 0;
   const auto all = static_cast<double>(bytes.size());
   double begin = 0;
-  while (next_chunk(bytes, plim::kLargestChunk, raw)) {
+  while (next()) {
     total += raw.size();
-    if (total > plim::kLargestProfile) return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
+    if (total + decoder.rows() * kRowBytes > plim::kLargestProfile)
+      return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
     const double end = 1 - static_cast<double>(bytes.size()) / all;
-    if (!decoder.chunk(raw, std::exchange(begin, end), end)) break;
+    if (!decoder.chunk(raw, packed, std::exchange(begin, end), end)) break;
   }
   decoder.finish();
   if (!bytes.empty()) profile.complete = false;

@@ -14,7 +14,24 @@ bool reference(VarintCursor& cursor, std::size_t size, Id& id) {
   return !cursor.failed();
 }
 
+// What is said of a stack's frame: these, or 4 and the slot that it is in.
+enum FrameSymbol : std::uint64_t {
+  kFollowsLast = 0,
+  kFollowsBefore = 1,
+  kNewFrame = 2,
+  kOlderFrame = 3,
+  kFrameInSlot = 4
+};
+
 }  // namespace
+
+void StackModels::Followers::meet(std::uint32_t frame) {
+  if (frame != last) before = std::exchange(last, frame);
+}
+
+StackModels::Followers& StackModels::followers_of(std::uint64_t below) {
+  return followers[static_cast<std::size_t>(below % kFollowers)];
+}
 
 // ---- written ----
 
@@ -74,15 +91,43 @@ std::string TableEncoder::addresses(const Profile& profile) {
   return out;
 }
 
-std::string TableEncoder::stacks(const Profile& profile) {
-  std::string out;
-  for (std::size_t& row = stacks_.now; row < profile.stacks.size() && out.size() < kFullSection; ++row) {
+void TableEncoder::stacks(const Profile& profile, std::size_t most, SymbolWriter& out) {
+  const std::size_t first = stacks_.now;
+  stacks_.now = std::min(first + most, profile.stacks.size());
+  chains_.begin(stacks_.before + first);
+  out.put(stack_models_.counts, stacks_.now - first);
+  for (std::size_t row = first; row < stacks_.now; ++row) {
     const StackNode& node = profile.stacks[StackId{row}];
     // Mostly the node just before: its distance is small and never 0.
-    put_varint(out, node.parent.is_none() ? 0 : row - node.parent.index());
-    put_varint(out, frames_.before + node.frame.index());
+    const std::uint64_t up = node.parent.is_none() ? 0 : row - node.parent.index();
+    out.put(stack_models_.parents[stack_models_.last_up == 1 ? 1 : 0], up);
+    stack_models_.last_up = up;
+    const std::uint64_t below = up == 0 ? 0 : frames_.before + profile.stacks[node.parent].frame.index() + 1;
+    put_frame(frames_.before + node.frame.index(), below, stack_models_.frames[up == 1 ? 1 : 0], out);
+    chains_.add(up == 1);
   }
-  return out;
+}
+
+void TableEncoder::put_frame(std::uint64_t frame, std::uint64_t below, SymbolModel& model, SymbolWriter& out) {
+  StackModels& models = stack_models_;
+  const auto number = static_cast<std::uint32_t>(frame);
+  StackModels::Followers& expected = models.followers_of(below);
+  const bool is_new = frame == models.next_frame;
+  models.next_frame = std::max(models.next_frame, frame + 1);
+  if (number == expected.last) {
+    out.put(model, kFollowsLast);
+  } else if (number == expected.before) {
+    out.put(model, kFollowsBefore);
+  } else if (is_new) {
+    frame_slots_.add(number);
+    out.put(model, kNewFrame);
+  } else if (const std::optional<unsigned> slot = frame_slots_.meet(number)) {
+    out.put(model, kFrameInSlot + *slot);
+  } else {
+    out.put(model, kOlderFrame);
+    out.put(models.older, frames_.before + frames_.now - 1 - frame);
+  }
+  expected.meet(number);
 }
 
 std::string TableEncoder::tag_sets(const Profile& profile) {
@@ -105,22 +150,6 @@ std::string TableEncoder::processes(const Profile& profile) {
     put_signed(out, process.pid);
     put_signed(out, process.parent_pid);
     put_bytes(out, process.name);
-  }
-  return out;
-}
-
-std::string TableEncoder::threads(const ThreadRows& rows, ThreadRows::const_iterator& next) {
-  std::string out;
-  for (; next != rows.end() && out.size() < kFullSection; ++next) {
-    const auto& [index, thread] = *next;
-    put_varint(out, index);
-    put_varint(out, optional_id(thread.process));
-    put_signed(out, thread.os_tid);
-    put_bytes(out, thread.name);
-    put_varint(out, thread.is_main ? 1 : 0);
-    put_signed(out, thread.start_ns);
-    put_signed(out, thread.end_ns);
-    put_signed(out, thread.cpu_ns);
   }
   return out;
 }
@@ -196,13 +225,56 @@ bool TableDecoder::addresses(VarintCursor& cursor) {
   return true;
 }
 
-bool TableDecoder::stacks(VarintCursor& cursor) {
+bool TableDecoder::stacks(SymbolReader& rows) {
+  const std::uint64_t count = rows.get(stack_models_.counts);
+  if (rows.failed() || count > kRowsInSection) return false;
+  chains_.begin(stack_ids_.size());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t up = rows.get(stack_models_.parents[stack_models_.last_up == 1 ? 1 : 0]);
+    stack_models_.last_up = up;
+    if (rows.failed() || up > stack_ids_.size()) return false;
+    const std::size_t parent = stack_ids_.size() - up;
+    std::uint64_t frame = 0;
+    const std::uint64_t below = up == 0 ? 0 : std::uint64_t{stack_frames_[parent]} + 1;
+    if (!read_frame(rows, below, stack_models_.frames[up == 1 ? 1 : 0], frame)) return false;
+    stack_ids_.push_back(
+        profile_.stacks.intern(StackNode{up == 0 ? StackId{} : stack_ids_[parent], frame_ids_[frame]}));
+    stack_frames_.push_back(static_cast<std::uint32_t>(frame));
+    chains_.add(up == 1);
+  }
+  return true;
+}
+
+bool TableDecoder::read_frame(SymbolReader& rows, std::uint64_t below, SymbolModel& model, std::uint64_t& frame) {
+  StackModels& models = stack_models_;
+  StackModels::Followers& expected = models.followers_of(below);
+  const std::uint64_t symbol = rows.get(model);
+  switch (symbol) {
+    case kFollowsLast: frame = expected.last; break;
+    case kFollowsBefore: frame = expected.before; break;
+    case kNewFrame: frame = models.next_frame; break;
+    case kOlderFrame: frame = frame_ids_.size() - 1 - rows.get(models.older); break;
+    default:
+      if (symbol - kFrameInSlot >= RecentSlots::kCount) return false;
+      frame = frame_slots_[static_cast<unsigned>(symbol - kFrameInSlot)];
+  }
+  if (rows.failed() || frame >= frame_ids_.size()) return false;
+  const auto number = static_cast<std::uint32_t>(frame);
+  if (symbol == kNewFrame || symbol == kOlderFrame) frame_slots_.add(number);
+  if (symbol >= kFrameInSlot) frame_slots_.touch(static_cast<unsigned>(symbol - kFrameInSlot));
+  models.next_frame = std::max(models.next_frame, frame + 1);
+  expected.meet(number);
+  return true;
+}
+
+bool TableDecoder::old_stacks(VarintCursor& cursor) {
   while (!cursor.at_end()) {
     const std::uint64_t up = cursor.bounded(stack_ids_.size());
     const std::uint64_t frame = cursor.varint();
     if (cursor.failed() || frame >= frame_ids_.size()) return false;
     const StackId parent = up == 0 ? StackId{} : stack_ids_[stack_ids_.size() - up];
     stack_ids_.push_back(profile_.stacks.intern(StackNode{parent, frame_ids_[frame]}));
+    stack_frames_.push_back(static_cast<std::uint32_t>(frame));
   }
   return true;
 }
@@ -230,7 +302,7 @@ bool TableDecoder::processes(VarintCursor& cursor) {
   return true;
 }
 
-bool TableDecoder::threads(VarintCursor& cursor) {
+bool TableDecoder::old_threads(VarintCursor& cursor) {
   while (!cursor.at_end()) {
     const std::uint64_t index = cursor.varint();
     Thread thread;

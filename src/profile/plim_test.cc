@@ -108,6 +108,160 @@ TEST(Plim, GivesBackWhatWasWrittenAtOnce) {
   expect_equal(read.value(), growing.profile);
 }
 
+TEST(Plim, OfVersionTwoIsReadAsItWas) {
+  // GIVEN what GivesBackWhatWasWrittenInManyChunks draws, in a file that was written when version 2.0 was the format
+  const auto read = read_plim_file(std::string(PLIMSOLL_TEST_DATA) + "/plim/version-2.0.plim");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  Growing whole;
+  for (int round = 0; round < 5; ++round) whole.add(round);
+  whole.profile.complete = true;
+  // THEN it is all there
+  expect_equal(read.value(), whole.profile);
+  EXPECT_EQ(read.value().counters[0].value.size(), 10U);
+  EXPECT_EQ(read.value().counters[0].value[9], 8192 * 4);
+  EXPECT_EQ(read.value().markers[4].duration_ns, 77);
+  EXPECT_EQ(read.value().drops[0].count, 4U);
+  EXPECT_EQ(read.value().tag_sets.size(), 5U);
+}
+
+TEST(Plim, GivesBackMarkersWhateverTheirFieldsAre) {
+  // GIVEN markers of several kinds, with numbers, what looks like one, and texts, in two chunks
+  Growing growing;
+  const auto field = [](const char* name, const std::string& value) { return std::pair{std::string(name), value}; };
+  std::vector<Marker> all;
+  for (int i = 0; i < 40; ++i) {
+    const std::string number = std::to_string(i * i * 1'000'003 - 500);
+    const std::string odd = std::vector<std::string>{"007", "-0", "", "+1", "9223372036854775807", "x"}[i % 6];
+    all.push_back({i * 1000, i * 77, ThreadId{0}, "GC", {field("generation", "2"), field("collected", number)}});
+    all.push_back({i * 1000 - 5, 0, {}, "GC", {field("generation", odd)}});
+    all.push_back({i * 999, 1, {}, "note", {}});
+    all.push_back({i, 1, {}, "many", std::vector<std::pair<std::string, std::string>>(9, field("text", odd))});
+  }
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  growing.add(0);
+  for (const std::size_t half : {0U, 1U}) {
+    growing.clear_rows();
+    growing.profile.markers.assign(all.begin() + half * 80, all.begin() + half * 80 + 80);
+    bytes += encoder.encode(growing.profile);
+  }
+  // WHEN / THEN
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read.value().markers.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(read.value().markers[i].time_ns, all[i].time_ns);
+    EXPECT_EQ(read.value().markers[i].duration_ns, all[i].duration_ns);
+    EXPECT_EQ(read.value().markers[i].thread, all[i].thread);
+    EXPECT_EQ(read.value().markers[i].name, all[i].name);
+    EXPECT_EQ(read.value().markers[i].fields, all[i].fields);
+  }
+}
+
+TEST(Plim, KeepsTheSumOfShortDurations) {
+  // GIVEN collections that are over long before a unit of the file's is
+  Profile profile;
+  for (int i = 0; i < 1000; ++i) profile.markers.push_back({i * 1'000'000, 7'000, {}, "GC", {}});
+  PlimEncoder encoder(200'000);
+  const auto read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  // THEN together they took as long
+  std::int64_t sum = 0;
+  for (const Marker& marker : read.value().markers) sum += marker.duration_ns;
+  EXPECT_NEAR(static_cast<double>(sum), 7'000'000, 50'000);
+}
+
+TEST(Plim, GivesBackThreadsByWhatTheyAreCalled) {
+  // GIVEN threads whose names have numbers, nearly have, or have not, told of again as they go on
+  const std::vector<std::string> names{"main",
+                                       "Thread-1 (work)",
+                                       "Thread-2 (work)",
+                                       "Thread-10 (f2)",
+                                       "",
+                                       "pool-0_3",
+                                       "pool-0_4",
+                                       "007",
+                                       "Thread-3 (work)",
+                                       "12345678901234567890",
+                                       "a1b22c333",
+                                       "Thread-1 (work)"};
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  Profile profile;
+  profile.processes.push_back({42, 1, "python app.py"});
+  std::vector<Thread> last;
+  for (int round = 0; round < 3; ++round) {
+    ThreadRows rows;
+    last.clear();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      last.push_back({i % 3 == 0 ? ProcessId{} : ProcessId{0}, static_cast<std::int64_t>(5000 + i * i), names[i],
+                      i == 0, static_cast<std::int64_t>(i * 10), round * 1000 + 700 - static_cast<std::int64_t>(i),
+                      static_cast<std::int64_t>(round * 100 + i)});
+    if (round == 2) last[4].name = "now it has one";
+    for (std::size_t i = 0; i < last.size(); ++i)
+      if (round != 1 || i % 2 == 0) rows.emplace(static_cast<std::uint32_t>(i), last[i]);
+    bytes += encoder.encode(profile, rows);
+  }
+  // WHEN / THEN
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().threads, last);
+}
+
+TEST(Plim, GivesBackStacksThatWereMetBeforeInWhateverOrder) {
+  // GIVEN more stacks than there are slots for, with ever new ones on top of old ones, of two threads
+  Profile whole;
+  Profile part;
+  whole.threads.resize(2);
+  part.threads.resize(2);
+  std::mt19937 random(5);
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header();
+  for (int chunk = 0; chunk < 6; ++chunk) {
+    for (int i = 0; i < 2000; ++i) {
+      const auto number = static_cast<std::uint32_t>(std::min(random() % 1000, random() % 1000) << (chunk % 2));
+      StackId in_whole, in_part;
+      for (std::uint32_t frame = number; frame != 0; frame /= 3) {
+        in_whole = whole.stacks.intern({in_whole, whole.frames.intern({whole.functions.intern({}), frame, 0})});
+        in_part = part.stacks.intern({in_part, part.frames.intern({part.functions.intern({}), frame, 0})});
+      }
+      const ThreadId thread{random() % 2};
+      whole.samples.push_back(chunk * 2000 + i, thread, in_whole, 1);
+      part.samples.push_back(chunk * 2000 + i, thread, in_part, 1);
+    }
+    bytes += encoder.encode(part);
+    part.samples.clear();
+    if (chunk == 3) {  // the tables are begun anew
+      encoder.forget_tables();
+      part.strings = {};
+      part.functions = {};
+      part.frames = {};
+      part.stacks = {};
+    }
+  }
+  // WHEN / THEN
+  const auto read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().samples.stack, whole.samples.stack);
+  EXPECT_EQ(read.value().samples.thread, whole.samples.thread);
+  EXPECT_EQ(read.value().stacks.rows(), whole.stacks.rows());
+}
+
+TEST(Plim, RefusesRowsThatAreNotThere) {
+  // GIVEN a chunk that says that there are rows behind its sections, and has none, or some that make no sense
+  std::string raw;
+  put_varint(raw, static_cast<std::uint64_t>(plim::Section::kRows));
+  put_bytes(raw, {});
+  std::mt19937 random(9);
+  for (int i = 0; i < 200; ++i) {
+    std::string packed(i, '\0');
+    for (char& letter : packed) letter = static_cast<char>(random());
+    const auto read = read_plim(plim_file_with_chunk(raw, packed));
+    // THEN it is a profile of what came before
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read.value().samples.size(), 0U);
+  }
+}
+
 TEST(Plim, GivesBackTheTracesOfFrames) {
   // GIVEN a function that was interpreted at first, then ran as two pieces of machine code, in two chunks
   Profile profile;
@@ -262,7 +416,7 @@ TEST(Plim, SkipsSectionsOfNewerMinorVersionsAndRefusesOtherMajorOnes) {
   const auto read = read_plim(file);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value().meta_value("a"), "b");
-  for (const int other : {plim::kMajorVersion - 1, plim::kMajorVersion + 1}) {
+  for (const int other : {plim::kOldMajorVersion - 1, plim::kMajorVersion + 1}) {
     file[plim::kMagic.size()] = static_cast<char>(other);
     const auto refused = read_plim(file);
     ASSERT_FALSE(refused.ok());
@@ -271,7 +425,7 @@ TEST(Plim, SkipsSectionsOfNewerMinorVersionsAndRefusesOtherMajorOnes) {
   }
 }
 
-// A file with one tag set of one tag, and one sample with what `tags` says, as the tags' column.
+// A file of version 2 with one tag set of one tag, and one sample with what `tags` says, as the tags' column.
 Result<Profile> with_tags_column(std::string_view tags) {
   std::string raw;
   const auto section = [&](plim::Section kind, const std::string& payload) {
@@ -281,14 +435,14 @@ Result<Profile> with_tags_column(std::string_view tags) {
   std::string set, samples;
   for (const std::uint64_t number : {1, 0, 0}) put_varint(set, number);
   section(plim::Section::kTagSets, set);
-  section(plim::Section::kThreads, std::string("\0\0\0\0\0\0\0\0", 8));
+  section(plim::Section::kOldThreads, std::string("\0\0\0\0\0\0\0\0", 8));
   put_varint(samples, 1);
   for (const std::string_view column :
        {std::string_view("\0\1", 2), std::string_view("\0", 1), std::string_view("\0", 1), std::string_view("\0", 1),
         std::string_view("\0\1", 2), tags})
     put_bytes(samples, column);
-  section(plim::Section::kSamples, samples);
-  return read_plim(plim_file_with_chunk(raw));
+  section(plim::Section::kOldSamples, samples);
+  return read_plim(old_plim_file_with_chunk(raw));
 }
 
 TEST(Plim, RefusesTagsThatAreNotThere) {
@@ -324,26 +478,39 @@ TEST(Plim, KeepsSumsOfWeightsRightToOneUnit) {
   EXPECT_LT(std::abs(sums[1]), 10'000);
 }
 
-TEST(Plim, NeedsAboutTwoBytesForASampleAtOneKilohertz) {
-  // GIVEN a minute of one thread between three stacks, with the jitter of a real tick
+// A minute of one thread between three stacks, with the jitter of a real tick, written once a second.
+std::size_t bytes_of_a_minute(std::int64_t rate_hz) {
   Profile profile;
-  profile.threads.resize(1);
   Function function;
   function.name = profile.strings.intern("f");
   StackId stacks[3];
   for (std::uint32_t i = 0; i < 3; ++i)
     stacks[i] =
         profile.stacks.intern({StackId{}, profile.frames.intern({profile.functions.intern(function), i + 1, 0})});
+  PlimEncoder encoder(time_unit_for(static_cast<double>(rate_hz)));
+  const std::int64_t period = 1'000'000'000 / rate_hz;
+  std::size_t bytes = 0;
   std::uint64_t random = 12345;
   std::int64_t time = 0;
-  for (int i = 0; i < 60'000; ++i) {
-    random = random * 6364136223846793005U + 1442695040888963407U;
-    const auto noise = static_cast<std::int64_t>(random >> 50U) - 8'192;  // +- 8 microseconds
-    time += 1'000'000 + noise;
-    profile.samples.push_back(time, ThreadId{0}, stacks[(random >> 40U) % 3], 1'000'000 + noise / 2);
+  for (int second = 0; second < 60; ++second) {
+    for (std::int64_t i = 0; i < rate_hz; ++i) {
+      random = random * 6364136223846793005U + 1442695040888963407U;
+      const std::int64_t noise = (static_cast<std::int64_t>(random >> 50U) - 8'192) * (1'000 / rate_hz);
+      time += period + noise;  // +- 8 microseconds at 1 kHz
+      profile.samples.push_back(time, ThreadId{0}, stacks[(random >> 40U) % 3], period + noise / 2);
+    }
+    profile.end_ns = time;
+    profile.counters = {
+        {ProcessId{}, "rss", "bytes", {time - 5'000'000, time - 7'000}, {second * 4096, second * 8192}}};
+    bytes += encoder.encode(profile, {{0, {{}, 42, "main", true, 0, time, time}}}).size();
+    profile.samples.clear();
   }
-  PlimEncoder encoder(time_unit_for(1000));
-  EXPECT_LT(encoder.encode(profile).size(), 60'000 * 2U);
+  return bytes;
+}
+
+TEST(Plim, NeedsAboutAByteForASampleHoweverFewThereAreInASecond) {
+  EXPECT_LT(bytes_of_a_minute(1000), 60 * 1000U * 3 / 4);
+  EXPECT_LT(bytes_of_a_minute(100), 60 * 100U * 5 / 4);
 }
 
 TEST(Plim, ChoosesAUnitThatDividesThePeriodFinely) {

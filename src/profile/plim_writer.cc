@@ -1,5 +1,8 @@
 #include "profile/plim_writer.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/chunk.h"
 #include "base/varint.h"
 #include "profile/plim_columns.h"
@@ -7,17 +10,21 @@
 #include "profile/plim_format.h"
 
 namespace plimsoll::profile {
-namespace {
 
 using plim::Section;
 
 // Collects sections into chunks.
 class ChunkWriter {
  public:
+  explicit ChunkWriter(ChunkStreamWriter& stream) : stream_(stream) {}
+
   void add(Section kind, const std::string& payload) {
     put_varint(raw_, static_cast<std::uint64_t>(kind));
     put_bytes(raw_, payload);
     if (raw_.size() >= kFullChunk) close_chunk();
+  }
+  void add_unless_empty(Section kind, const std::string& payload) {
+    if (!payload.empty()) add(kind, payload);
   }
   // Sections of one kind, as long as `next` has payload for them.
   template <typename Next>
@@ -30,19 +37,29 @@ class ChunkWriter {
     std::size_t row = 0;
     add_all(kind, [&] { return next(row); });
   }
+  // Rows that are packed already: of one section in a chunk.
+  void add_packed(std::string packed) {
+    if (!packed_.empty()) close_chunk();
+    packed_ = std::move(packed);
+    add(Section::kRows, {});
+  }
   std::string take() {
     if (!raw_.empty()) close_chunk();
-    return std::move(chunks_);
+    return std::move(out_);
   }
 
  private:
   void close_chunk() {
-    chunks_ += make_chunk(raw_, plim::kCompressionLevel);
+    out_ += stream_.add(raw_, packed_);
     raw_.clear();
+    packed_.clear();
   }
-  std::string raw_;
-  std::string chunks_;
+  ChunkStreamWriter& stream_;
+  std::string raw_, packed_;
+  std::string out_;
 };
+
+namespace {
 
 void add_drops(ChunkWriter& out, const std::vector<Drop>& all) {
   std::string drops;
@@ -114,7 +131,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
 }
 
 std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) {
-  ChunkWriter out;
+  ChunkWriter out(chunks_);
   out.add_all(Section::kSession, [&] { return session(profile); });
   out.add_all(Section::kMeta, [&] { return meta(profile); });
   out.add_all(Section::kStrings, [&] { return tables_.strings(profile); });
@@ -123,23 +140,45 @@ std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) 
   out.add_all(Section::kTraces, [&] { return tables_.traces(profile); });
   out.add_all(Section::kAddresses, [&] { return tables_.addresses(profile); });
   out.add_all(Section::kModules, [&] { return modules(profile); });
-  out.add_all(Section::kStacks, [&] { return tables_.stacks(profile); });
   out.add_all(Section::kTagSets, [&] { return tables_.tag_sets(profile); });
   out.add_all(Section::kProcesses, [&] { return tables_.processes(profile); });
-  out.add_all(Section::kThreads, [&, next = rows.begin()]() mutable { return TableEncoder::threads(rows, next); });
-  out.add_rows(Section::kSamples, [&](std::size_t& row) { return samples_.next(profile, row); });
+  add_rows(out, profile, rows);
   add_allocations(out, profile, allocations_);
-  for (const Counter& one : profile.counters)
-    if (!one.value.empty()) out.add(Section::kCounter, counter(one));
-  out.add_rows(Section::kMarkers, [&](std::size_t& row) { return markers(profile, row); });
   add_drops(out, profile.drops);
   add_texts(out, profile);
-  std::string progress;
-  put_signed(progress, profile.end_ns);
-  put_signed(progress, profile.process_cpu_ns);
-  out.add(Section::kProgress, progress);
   if (profile.complete) out.add(Section::kEnd, {});
   return out.take();
+}
+
+// What is left of each kind, so much at a time that a chunk does not become too large.
+void PlimEncoder::add_rows(ChunkWriter& out, const Profile& profile, const ThreadRows& threads) {
+  Rows next{threads.begin(), 0, 0};
+  for (bool is_first = true; is_first || !is_over(profile, threads, next); is_first = false) {
+    const auto thread_end =
+        std::next(next.thread, std::min<std::ptrdiff_t>(kRowsInSection, std::distance(next.thread, threads.end())));
+    std::size_t marker_end = next.marker;
+    for (std::size_t bytes = 0; marker_end < profile.markers.size() && bytes < kFullSection; ++marker_end)
+      for (const auto& field : profile.markers[marker_end].fields) bytes += sizeof field + field.second.size();
+    out.add_unless_empty(Section::kThreadNames, threads_.patterns(next.thread, thread_end));
+    out.add_unless_empty(Section::kMarkerShapes, markers_.shapes(profile, next.marker, marker_end));
+    out.add_unless_empty(Section::kMarkerTexts, MarkerEncoder::texts(profile, next.marker, marker_end));
+    out.add_unless_empty(Section::kCounterNames, markers_.counter_names(profile));
+    SymbolWriter rows;
+    tables_.stacks(profile, kRowsInSection, rows);
+    threads_.put(next.thread, thread_end, rows);
+    samples_.put(profile, next.sample, tables_.has_all_stacks(profile) ? kRowsInSection : 0, rows);
+    markers_.put(profile, next.marker, marker_end, rows);
+    markers_.put_counters(profile, is_first, rows);
+    markers_.put_progress(profile, rows);
+    next.thread = thread_end;
+    next.marker = marker_end;
+    out.add_packed(rows.take());
+  }
+}
+
+bool PlimEncoder::is_over(const Profile& profile, const ThreadRows& threads, const Rows& next) const {
+  return tables_.has_all_stacks(profile) && next.thread == threads.end() && next.sample == profile.samples.size() &&
+         next.marker == profile.markers.size();
 }
 
 std::string PlimEncoder::session(const Profile& profile) {
@@ -147,7 +186,7 @@ std::string PlimEncoder::session(const Profile& profile) {
   std::string out;
   put_signed(out, profile.start_monotonic_ns);
   put_signed(out, profile.start_realtime_ns);
-  put_signed(out, samples_.unit_ns());
+  put_signed(out, unit_ns_);
   return out;
 }
 
@@ -167,39 +206,6 @@ std::string PlimEncoder::modules(const Profile& profile) {
   for (; modules_ < profile.modules.size() && out.size() < kFullSection; ++modules_) {
     put_bytes(out, profile.modules[modules_].file);
     put_bytes(out, profile.modules[modules_].build_id);
-  }
-  return out;
-}
-
-std::string PlimEncoder::counter(const Counter& counter) const {
-  std::string out;
-  put_varint(out, optional_id(counter.process));
-  put_bytes(out, counter.name);
-  put_bytes(out, counter.unit);
-  put_varint(out, counter.value.size());
-  std::int64_t time = 0;
-  std::int64_t value = 0;
-  for (std::size_t i = 0; i < counter.value.size(); ++i) {
-    const std::int64_t now = samples_.units(counter.time_ns[i]);
-    put_signed(out, now - std::exchange(time, now));
-    put_signed(out, counter.value[i] - std::exchange(value, counter.value[i]));
-  }
-  return out;
-}
-
-std::string PlimEncoder::markers(const Profile& profile, std::size_t& next) const {
-  std::string out;
-  for (; next < profile.markers.size() && out.size() < kFullSection; ++next) {
-    const Marker& marker = profile.markers[next];
-    put_signed(out, marker.time_ns);
-    put_signed(out, marker.duration_ns);
-    put_varint(out, optional_id(marker.thread));
-    put_bytes(out, marker.name);
-    put_varint(out, marker.fields.size());
-    for (const auto& [name, value] : marker.fields) {
-      put_bytes(out, name);
-      put_bytes(out, value);
-    }
   }
   return out;
 }
