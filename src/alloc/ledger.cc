@@ -117,10 +117,21 @@ void Ledger::count_end(Site& site, Token token, bool at_once, std::uint64_t byte
     site.at_once += at_once ? 1 : 0;
     return;
   }
-  Sum& sum = freed_later_[std::uint64_t{token} << 1U | (at_once ? 1U : 0U)];
+  Sum& sum = freed_later(token, at_once);
   ++sum.blocks;
   sum.bytes += static_cast<std::int64_t>(bytes);
   --site.before;
+}
+
+Ledger::Sum& Ledger::freed_later(Token token, bool at_once) {
+  const std::uint64_t key = std::uint64_t{token} << 1U | (at_once ? 1U : 0U);
+  std::uint32_t& last = last_freed_later_[key * 0x9e3779b97f4a7c15U >> 56U];
+  if (last < freed_later_.size() && freed_later_[last].key == key) return freed_later_[last].sum;
+  if (freed_later_.size() == freed_later_.capacity()) freed_later_.reserve(2 * freed_later_.size() + 64);
+  const auto [found, is_new] = freed_later_of_key_.try_emplace(key, static_cast<std::uint32_t>(freed_later_.size()));
+  if (is_new) freed_later_.push_back({key, {}});
+  last = found->second;
+  return freed_later_[last].sum;
 }
 
 BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
@@ -188,6 +199,7 @@ std::vector<LedgerRow> Ledger::close_epoch() {
     rows.push_back({kind, site.domain, epoch_of(token), site.stack, sum.blocks, sum.bytes});
   }
   freed_later_.clear();
+  freed_later_of_key_.clear();
   put_peak(rows);
   if (epoch_ != kLastEpoch) ++epoch_;
   epoch_stamp_ = ++stamp_;

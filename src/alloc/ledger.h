@@ -6,6 +6,7 @@
 // it has changed is told in rows, each of a number of blocks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
@@ -135,6 +136,7 @@ class Ledger final : public BlockBooks {
   void ended_large(Site& site, Token token, std::size_t size, bool at_once);
   // A block of the site is no more.
   void count_end(Site& site, Token token, bool at_once, std::uint64_t bytes);
+  Sum& freed_later(Token token, bool at_once);
   [[nodiscard]] Sum peak_of(const Site& site) const;
   void put_site(std::vector<LedgerRow>& rows, Site& site);
   void put_peak(std::vector<LedgerRow>& rows);
@@ -147,8 +149,14 @@ class Ledger final : public BlockBooks {
   boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
   std::vector<std::uint32_t> changed_;                                    // sites, in this epoch
   // Freed in this epoch, of earlier ones: by token, and whether at once.
-  boost::unordered_flat_map<std::uint64_t, Sum> freed_later_;
-  std::vector<Sum> told_peak_;  // by site
+  struct FreedLater {
+    std::uint64_t key = 0;
+    Sum sum;
+  };
+  std::vector<FreedLater> freed_later_;
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> freed_later_of_key_;
+  std::array<std::uint32_t, 256> last_freed_later_{};  // what was found last of those that share a place
+  std::vector<Sum> told_peak_;                         // by site
   std::uint64_t live_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
   // Numbers of moments: one for each peak, and each beginning of an epoch.
