@@ -6,6 +6,7 @@
 // is in a table of its own.)
 #pragma once
 
+#include <bit>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -28,35 +29,35 @@ class BlockMap {
   Status prepare();
   // False if there is no place for it: the address is no multiple of 8, or memory is at its end.
   bool set(const void* block, Word word) {
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
-    if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
-      return set_between(at, word);
-    Word* leaf = tables_[at >> kLeafShift];
+    const std::uintptr_t step = step_of(block);
+    if (step >= kSteps) [[unlikely]]
+      return set_between(reinterpret_cast<std::uintptr_t>(block), word);
+    Word* leaf = tables_[step / kLeafWords];
     if (leaf == nullptr) [[unlikely]] {
-      leaf = make_leaf(at >> kLeafShift);
+      leaf = make_leaf(step / kLeafWords);
       if (leaf == nullptr) return false;
     }
-    leaf[place_of(at)] = word;
+    leaf[step % kLeafWords] = word;
     return true;
   }
   // The block's word, which is 0 from now on.
   Word take(const void* block) {
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
-    if ((at & (kStep - 1)) != 0 || at >= kEnd) [[unlikely]]
-      return take_between(at);
-    Word* leaf = tables_[at >> kLeafShift];
+    const std::uintptr_t step = step_of(block);
+    if (step >= kSteps) [[unlikely]]
+      return take_between(reinterpret_cast<std::uintptr_t>(block));
+    Word* leaf = tables_[step / kLeafWords];
     if (leaf == nullptr) return 0;
-    const Word word = leaf[place_of(at)];
-    if (word != 0) leaf[place_of(at)] = 0;
+    const Word word = leaf[step % kLeafWords];
+    if (word != 0) leaf[step % kLeafWords] = 0;
     return word;
   }
   // The block's word.
   [[nodiscard]] Word get(const void* block) const {
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block);
-    if ((at & (kStep - 1)) != 0 || at >= kEnd) return get_between(at);
+    const std::uintptr_t step = step_of(block);
+    if (step >= kSteps) return get_between(reinterpret_cast<std::uintptr_t>(block));
     if (tables_ == nullptr) return 0;
-    const Word* leaf = tables_[at >> kLeafShift];
-    return leaf != nullptr ? leaf[place_of(at)] : 0;
+    const Word* leaf = tables_[step / kLeafWords];
+    return leaf != nullptr ? leaf[step % kLeafWords] : 0;
   }
   // visit(const void* block, Word) for all that have one.
   template <typename Visit>
@@ -79,7 +80,11 @@ class BlockMap {
   static constexpr unsigned kLeafShift = 22;
   static constexpr std::size_t kLeaves = kEnd >> kLeafShift;
   static constexpr std::size_t kLeafWords = (std::size_t{1} << kLeafShift) / kStep;
-  static std::size_t place_of(std::uintptr_t at) { return (at & ((std::uintptr_t{1} << kLeafShift) - 1)) / kStep; }
+  static constexpr std::uintptr_t kSteps = kEnd / kStep;
+  // Which multiple of kStep an address is; more than kSteps if it is none, or too high: one comparison says so.
+  static std::uintptr_t step_of(const void* block) {
+    return std::rotr(reinterpret_cast<std::uintptr_t>(block), std::countr_zero(kStep));
+  }
   Word* make_leaf(std::size_t number);
   // Of addresses that are multiples of 8 only, or of no block.
   bool set_between(std::uintptr_t at, Word word);

@@ -37,6 +37,7 @@ struct Exact {
   bool is_patched = false;                  // malloc is
   bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
   std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
+  std::atomic<Ledger*> quick{nullptr};      // the books, if they may be written in without looking at the rest first
   std::mutex mutex;                         // guards what follows if so; else the GIL does
   int pauses = 0;
   std::uint32_t recording = 0;  // which one this is
@@ -90,6 +91,22 @@ class Books {
 Allocator& original(Domain domain) { return exact->original[static_cast<std::size_t>(domain)]; }
 
 ExactTaker* taker_now() { return exact->taker.load(std::memory_order_relaxed); }
+
+// After whatever it depends on has changed.
+void find_quick_way() {
+  const bool is_quick = taker_now() != nullptr && !exact->is_locked.load() && exact->pauses == 0;
+  exact->quick.store(is_quick ? exact->ledger.get() : nullptr, std::memory_order_relaxed);
+}
+
+void set_taker(ExactTaker* taker) {
+  exact->taker.store(taker);
+  find_quick_way();
+}
+
+void set_locked(bool is_locked) {
+  exact->is_locked.store(is_locked);
+  find_quick_way();
+}
 
 void book_raw(std::uint32_t stack, void* at, std::size_t size) {
   const BlockBooks::Token token = exact->books->allocated(stack, Domain::kRaw, at, size);
@@ -185,8 +202,8 @@ void book_ended(BlockBooks::Token token, const void* at, Fate fate) {
     exact->log->ended(token, at, fate);
 }
 
-// With the books held. The one that is called with every block, and so small.
-[[gnu::always_inline]] inline void book_held(Domain domain, void* at, std::size_t size) noexcept {
+// With the books held.
+void book_held(Domain domain, void* at, std::size_t size) noexcept {
   ExactTaker* taker = taker_now();
   try {
     if (!begin(taker) || exact->pauses > 0) return;
@@ -200,18 +217,30 @@ void book_ended(BlockBooks::Token token, const void* at, Fate fate) {
   }
 }
 
-[[gnu::noinline]] void book_locked(Domain domain, void* at, std::size_t size) noexcept {
-  const Books books;
-  book_held(domain, at, size);
-}
-
-void book(Domain domain, void* at, std::size_t size) noexcept {
-  if (exact->is_locked.load(std::memory_order_relaxed)) [[unlikely]]
-    book_locked(domain, at, size);
-  else
+[[gnu::noinline]] void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
+  {
+    const Books books;
     book_held(domain, at, size);
+  }
   if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
     wait_for_room();
+}
+
+// Called with every block, and so written out where it is: what is not as usual, is.
+[[gnu::always_inline]] inline void book(Domain domain, void* at, std::size_t size) noexcept {
+  Ledger* const ledger = exact->quick.load(std::memory_order_relaxed);
+  ExactTaker* const taker = taker_now();
+  if (ledger == nullptr || taker->attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return book_carefully(domain, at, size);
+  try {
+    const BlockBooks::Token token = ledger->allocated(taker->stack(), domain, at, size);
+    if (exact->blocks.set(at, token)) [[likely]]
+      return;
+    ledger->ended(token, at, Fate::kMoved);
+    taker->lost();
+  } catch (const std::bad_alloc&) {
+    taker->lost();
+  }
 }
 
 void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
@@ -222,22 +251,22 @@ void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
   }
 }
 
-// The block is about to be freed.
-[[gnu::always_inline]] inline void book_end_held(void* at) noexcept {
+[[gnu::noinline]] void book_end_carefully(void* at) noexcept {
+  const Books books;
   if (taker_now() == nullptr) return;
   if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at, Fate::kFreed);
 }
 
-[[gnu::noinline]] void book_end_locked(void* at) noexcept {
-  const Books books;
-  book_end_held(at);
-}
-
-void book_end(void* at) noexcept {
-  if (exact->is_locked.load(std::memory_order_relaxed)) [[unlikely]]
-    book_end_locked(at);
-  else
-    book_end_held(at);
+// The block is about to be freed. Written out as book() is.
+[[gnu::always_inline]] inline void book_end(void* at) noexcept {
+  Ledger* const ledger = exact->quick.load(std::memory_order_relaxed);
+  if (ledger == nullptr) [[unlikely]]
+    return book_end_carefully(at);
+  try {
+    if (const BlockMap::Word token = exact->blocks.take(at); token != 0) ledger->ended(token, at, Fate::kFreed);
+  } catch (const std::bad_alloc&) {
+    taker_now()->lost();
+  }
 }
 
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.
@@ -279,7 +308,7 @@ template <Domain domain>
 void* exact_calloc(void*, std::size_t count, std::size_t item) {
   Allocator& from = original(domain);
   void* at = inside([&] { return from.calloc(from.context, count, item); });
-  if (at != nullptr) book(domain, at, count * item);
+  if (at != nullptr) book_carefully(domain, at, count * item);
   return at;
 }
 
@@ -300,7 +329,7 @@ void* exact_realloc(void*, void* at, std::size_t size) {
   const Lifted lifted = lift(at);
   void* moved = inside([&] { return from.realloc(from.context, at, size); });
   if (lifted.token != 0) settle(lifted, moved == nullptr ? at : nullptr);
-  if (moved != nullptr) book(domain, moved, size);
+  if (moved != nullptr) book_carefully(domain, moved, size);
   return moved;
 }
 
@@ -407,11 +436,11 @@ struct ExactBooks {
 
   static bool is_due(std::size_t) { return !is_inside && exact->taker.load(std::memory_order_relaxed) != nullptr; }
   static bool may_know(const void* at) { return at != nullptr && is_due(0); }
-  static void note(Domain domain, void* at, std::size_t size) noexcept { book(domain, at, size); }
+  static void note(Domain domain, void* at, std::size_t size) noexcept { book_carefully(domain, at, size); }
   static void not_given(std::size_t) {}
   static Kept take(void* at, NativeEnd what) noexcept {
     if (what == NativeEnd::kMoved) return lift(at);
-    book_end(at);
+    book_end_carefully(at);
     return {};
   }
   static void put_back(void* at, const Kept& kept) noexcept {
@@ -480,7 +509,7 @@ void remove() {
 // With the books held.
 void forget_all() {
   exact->is_active = false;
-  exact->taker.store(nullptr);
+  set_taker(nullptr);
   exact->books = nullptr;
   exact->ledger.reset();
   exact->log.reset();
@@ -494,7 +523,7 @@ void take_out() {
   if (std::exchange(exact->is_patched, false)) restore_malloc();
   {
     const Books books;
-    exact->taker.store(nullptr);
+    set_taker(nullptr);
   }
   remove();
   while (exact->raw_callers.load() != 0) ::sched_yield();
@@ -519,7 +548,7 @@ void make_exact() {
       [] {
         exact->mutex.unlock();
         is_forking = false;
-        exact->taker.store(nullptr);  // whose locks others may have held who do not exist here
+        set_taker(nullptr);  // whose locks others may have held who do not exist here
       });
 }
 
@@ -531,7 +560,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
   exact->was_patched = exact->was_patched || scope == ExactScope::kNative;
-  exact->is_locked.store(interpreters == Interpreters::kAtOnce || exact->was_patched);
+  set_locked(interpreters == Interpreters::kAtOnce || exact->was_patched);
   {
     // Threads that were late to leave the hooks of the last recording may be in these books already.
     const Books books;
@@ -546,7 +575,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
     exact->waiting_words.store(0);
     exact->pauses = 0;
     exact->is_active = true;
-    exact->taker.store(&taker);
+    set_taker(&taker);
   }
   install();
   if (scope == ExactScope::kPython) return Ok{};
@@ -575,7 +604,7 @@ Stopped stop_exact() {
     if (is_whole)
       exact->blocks.for_each(
           [&](const void* at, BlockMap::Word token) { taker.alive(at, token, known.facts_of(token, at)); });
-    exact->taker.store(nullptr);
+    set_taker(nullptr);
   }
   take_out();
   return is_whole ? Stopped::kWhole : Stopped::kCutShort;
@@ -603,7 +632,7 @@ void close_exact_epoch() {
 }
 
 void lock_exact() {
-  if (exact_is_made) exact->is_locked.store(true);
+  if (exact_is_made) set_locked(true);
 }
 
 std::uint32_t stack_at(const void* block) {
@@ -618,12 +647,14 @@ void pause_exact() {
   if (!exact_is_made) return;
   const Books books;
   ++exact->pauses;
+  find_quick_way();
 }
 
 void resume_exact() {
   if (!exact_is_made) return;
   const Books books;
   exact->pauses = std::max(0, exact->pauses - 1);
+  find_quick_way();
 }
 
 }  // namespace plimsoll::alloc

@@ -31,6 +31,32 @@ void Ledger::add_site(std::uint32_t stack, Domain domain, std::size_t size) {
   sites_.push_back(site);
 }
 
+BlockBooks::Token Ledger::allocated_slowly(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
+  const std::uint32_t number = find_site(stack, domain, size);
+  Site& site = sites_[number];
+  if (site.stamp != stamp_) touch(site);
+  if (site.size == kManySizes) add_large(site, at, size);
+  ++site.born;
+  site.last = mark_of(at);
+  live_bytes_ += size;
+  return token_of(number, epoch_);
+}
+
+Ledger::Site& Ledger::about_to_end(Token token) {
+  if (live_bytes_ > peak_bytes_) note_peak();
+  Site& site = sites_[number_of(token)];
+  if (site.stamp != stamp_) touch(site);
+  return site;
+}
+
+void Ledger::ended_slowly(Token token, const void* at, Fate fate) {
+  Site& site = about_to_end(token);
+  const bool at_once = site.last == mark_of(at) && fate == Fate::kFreed;
+  if (site.size == kManySizes) return ended_large(site, token, take_large(at), at_once);
+  count_end(site, token, at_once, site.size);
+  live_bytes_ -= site.size;
+}
+
 void Ledger::touch(Site& site) {
   if (site.stamp < peak_stamp_) {
     site.at_peak = site.live();
@@ -78,22 +104,39 @@ void Ledger::ended_large(Site& site, Token token, std::size_t size, bool at_once
   LargeBytes& bytes = large_bytes_[site.large];
   const auto signed_size = static_cast<std::int64_t>(size);
   bytes.live -= signed_size;
-  if (token >> kSiteBits == epoch_) {
+  if (epoch_of(token) == epoch_) {
     bytes.freed += signed_size;
     bytes.at_once += at_once ? signed_size : 0;
   }
   live_bytes_ -= size;
 }
 
-void Ledger::count_later_end(Token token, bool at_once, std::uint64_t bytes) {
-  Sum& sum = freed_later_[std::uint64_t{token} << 1U | (at_once ? 1U : 0U)];
+void Ledger::count_end(Site& site, Token token, bool at_once, std::uint64_t bytes) {
+  if (epoch_of(token) == epoch_) {
+    ++site.freed;
+    site.at_once += at_once ? 1 : 0;
+    return;
+  }
+  Sum& sum = freed_later(token, at_once);
   ++sum.blocks;
   sum.bytes += static_cast<std::int64_t>(bytes);
+  --site.before;
+}
+
+Ledger::Sum& Ledger::freed_later(Token token, bool at_once) {
+  const std::uint64_t key = std::uint64_t{token} << 1U | (at_once ? 1U : 0U);
+  std::uint32_t& last = last_freed_later_[key * 0x9e3779b97f4a7c15U >> 56U];
+  if (last < freed_later_.size() && freed_later_[last].key == key) return freed_later_[last].sum;
+  if (freed_later_.size() == freed_later_.capacity()) freed_later_.reserve(2 * freed_later_.size() + 64);
+  const auto [found, is_new] = freed_later_of_key_.try_emplace(key, static_cast<std::uint32_t>(freed_later_.size()));
+  if (is_new) freed_later_.push_back({key, {}});
+  last = found->second;
+  return freed_later_[last].sum;
 }
 
 BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
   const Site& site = sites_[number_of(token)];
-  Facts facts{site.stack, site.domain, static_cast<std::uint8_t>(token >> kSiteBits), site.size};
+  Facts facts{site.stack, site.domain, epoch_of(token), site.size};
   if (site.size != kManySizes) return facts;
   facts.size = 0;
   const auto found = large_sizes_.find(reinterpret_cast<std::uintptr_t>(at));
@@ -153,10 +196,10 @@ std::vector<LedgerRow> Ledger::close_epoch() {
     const auto token = static_cast<Token>(key >> 1U);
     const Site& site = sites_[number_of(token)];
     const auto kind = (key & 1U) != 0 ? LedgerRow::Kind::kFreedAtOnce : LedgerRow::Kind::kFreed;
-    rows.push_back(
-        {kind, site.domain, static_cast<std::uint8_t>(token >> kSiteBits), site.stack, sum.blocks, sum.bytes});
+    rows.push_back({kind, site.domain, epoch_of(token), site.stack, sum.blocks, sum.bytes});
   }
   freed_later_.clear();
+  freed_later_of_key_.clear();
   put_peak(rows);
   if (epoch_ != kLastEpoch) ++epoch_;
   epoch_stamp_ = ++stamp_;

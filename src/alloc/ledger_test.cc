@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "alloc/block_map.h"
 
@@ -73,6 +75,31 @@ TEST_F(LedgerTest, ABlockKeepsTheEpochThatItWasBornIn) {
   EXPECT_EQ((sums[{Kind::kFreedAtOnce, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{2, 1024}));
   EXPECT_FALSE(sums.contains({Kind::kBorn, 1, 2}));
   EXPECT_TRUE(close().empty());  // nothing has changed since
+}
+
+TEST_F(LedgerTest, WhatIsFreedLaterIsToldByEpochAndStackHoweverManyThereAre) {
+  // GIVEN many stacks, with as many blocks from each of two epochs as their number is
+  constexpr std::uint32_t kStacks = 300;
+  std::vector<Block> blocks;
+  for (int epoch = 1; epoch <= 2; ++epoch) {
+    for (std::uint32_t round = 1; round <= kStacks; ++round)
+      for (std::uint32_t stack = round; stack <= kStacks; ++stack) blocks.push_back(allocate(stack, 16));
+    close();
+  }
+  // WHEN half of them are freed in the third, and half in the fourth, in turn
+  std::array<Sums, 2> told;
+  for (std::size_t half = 0; half < 2; ++half) {
+    for (std::size_t i = half; i < blocks.size(); i += 2) free(blocks[i], Fate::kMoved);
+    told[half] = close();
+  }
+  // THEN the two make all of each
+  for (std::uint32_t stack = 1; stack <= kStacks; ++stack)
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+      const auto one = told[0][{Kind::kFreed, stack, epoch}];
+      const auto other = told[1][{Kind::kFreed, stack, epoch}];
+      EXPECT_EQ(one.first + other.first, stack) << epoch;
+      EXPECT_EQ(one.second + other.second, 16 * std::int64_t{stack}) << epoch;
+    }
 }
 
 TEST_F(LedgerTest, ABlockIsTemporaryIfItsSiteHadNoOtherMeanwhile) {

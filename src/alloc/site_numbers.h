@@ -22,12 +22,15 @@ class SiteNumbers {
     return static_cast<std::uint16_t>((static_cast<std::uint32_t>(domain) + 1) << 12U |
                                       (size > BlockBooks::kLargestSmall ? 0xfffU : size));
   }
-  // The number of a site, if it is the one that the stack was at last; else 0.
+  // The number of a site, if it is the one that the stack was at last, or was looked up lately; else 0.
   [[nodiscard]] std::uint32_t find_last(std::uint32_t stack, std::uint16_t kind) const {
     if (stack >= last_sites_.size()) [[unlikely]]
       return 0;
     const LastSite& last = last_sites_[stack];
-    return last.kind == kind ? last.site : 0;
+    if (last.kind == kind) return last.site;
+    const std::uint64_t key = key_of(stack, kind);
+    const CachedSite& cached = cache_[cache_row(key)];
+    return cached.key == key ? cached.site : 0;
   }
   // The number of a site; 0 if there is none left. `add(number)` is called with that of a new one, and may throw: then
   // there is no such site.

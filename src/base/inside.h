@@ -1,8 +1,6 @@
 // base/inside.h: whether what the calling thread allocates is accounted for elsewhere, or nobody's business.
 #pragma once
 
-#include <utility>
-
 namespace plimsoll {
 
 // The thread is inside an allocator that may turn to the one below it, whose part in it is booked already; or it is a
@@ -12,9 +10,11 @@ namespace plimsoll {
 // The allocator below, called.
 template <typename Call>
 auto inside(Call call) {
-  const bool before = std::exchange(is_inside, true);
+  if (is_inside) [[unlikely]]
+    return call();
+  is_inside = true;
   const auto result = call();
-  is_inside = before;
+  is_inside = false;
   return result;
 }
 

@@ -26,7 +26,8 @@ CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilt
     : interpreter_(interpreter),
       max_depth_(max_depth),
       session_(last_tree.fetch_add(1, std::memory_order_relaxed) + 1),
-      is_narrow_(interpreter.layout.position_style != cpython::PositionStyle::kInstruction),
+      positions_(interpreter.layout.position_style == cpython::PositionStyle::kInstruction ? Positions::kWide
+                                                                                           : Positions::kNarrow),
       modules_(modules),
       sampler_(sampler),
       seen_(seen) {}
@@ -54,47 +55,61 @@ inline bool CallTree::load_previous(Address frame, Address& previous) const {
          memory::load_address(kMemory, offset_by(frame, interpreter_.layout.frame.previous), previous);
 }
 
+namespace {
+
+// The position of a frame, as wide as it is.
+template <typename Word>
+bool load_position(Address frame, std::uint64_t position_at, std::uint64_t& position) {
+  Word word = 0;
+  if (!kMemory.load_at(frame, position_at, word)) return false;
+  position = word;
+  return true;
+}
+
+}  // namespace
+
+template <CallTree::Positions positions>
 inline bool CallTree::load_words(Address frame, FrameWords& words) const {
-  const auto& layout = interpreter_.layout;
-  const Address at = offset_by(frame, layout.frame.position);
-  if (!is_narrow_) {
-    if (!kMemory.load(at, words.position)) return false;
-  } else {
-    std::uint32_t narrow = 0;
-    if (!kMemory.load(at, narrow)) return false;
-    words.position = narrow;
-  }
-  return kMemory.load(offset_by(frame, layout.frame.executable), words.executable);
+  using Word = std::conditional_t<positions == Positions::kWide, std::uint64_t, std::uint32_t>;
+  return load_position<Word>(frame, interpreter_.layout.frame.position, words.position) &&
+         kMemory.load_at(frame, interpreter_.layout.frame.executable, words.executable);
+}
+
+inline bool CallTree::load_any_words(Address frame, FrameWords& words) const {
+  return positions_ == Positions::kWide ? load_words<Positions::kWide>(frame, words)
+                                        : load_words<Positions::kNarrow>(frame, words);
 }
 
 inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
   return seen_.deaths_at(Address{words.executable & ~interpreter_.layout.executable_tag_mask});
 }
 
-inline std::size_t CallTree::count_same(const Chain& chain, std::size_t count) const {
+template <CallTree::Positions positions>
+inline const CallTree::Link* CallTree::find_other(const Link* begin, const Link* end) const {
   const std::uint64_t previous_at = interpreter_.layout.frame.previous;
   const std::uint64_t position_at = interpreter_.layout.frame.position;
   const std::uint64_t executable_at = interpreter_.layout.frame.executable;
-  const bool is_narrow = is_narrow_;
-  const Link* const links = chain.links.data();
-  Address around{};
-  for (std::size_t i = 0; i < count; ++i) {
-    const Link& link = links[i];
-    Address previous{};
-    if (!memory::load_address(kMemory, offset_by(link.frame, previous_at), previous) || previous != around) return i;
-    if (!is_narrow) {
-      std::uint64_t position = 0;
-      if (!kMemory.load(offset_by(link.frame, position_at), position) || position != link.position) return i;
+  std::uint64_t around = 0;
+  for (const Link* at = begin; at != end; ++at) {
+    // (All of the link is read before a guarded load, which the compiler takes for one that may write.)
+    const Address frame = at->frame;
+    FrameWords known{at->position, at->executable, 0};
+    FrameWords found;
+    std::uint64_t previous = 0;
+    if constexpr (positions == Positions::kWide) {
+      if (!kMemory.load_at(frame, previous_at, previous) || previous != around ||
+          !kMemory.load_at(frame, position_at, found.position) || found.position != known.position)
+        return at;
     } else {
       std::uint32_t position = 0;
-      std::uint64_t executable = 0;
-      if (!kMemory.load(offset_by(link.frame, position_at), position) || position != link.position ||
-          !kMemory.load(offset_by(link.frame, executable_at), executable) || executable != link.executable)
-        return i;
+      if (!kMemory.load_at(frame, previous_at, previous) || previous != around ||
+          !kMemory.load_at(frame, position_at, position) || position != known.position ||
+          !kMemory.load_at(frame, executable_at, found.executable) || found.executable != known.executable)
+        return at;
     }
-    around = link.frame;
+    around = raw(frame);
   }
-  return count;
+  return end;
 }
 
 inline void CallTree::push(Chain& chain, const Link& link) {
@@ -104,41 +119,67 @@ inline void CallTree::push(Chain& chain, const Link& link) {
   chain.links[chain.depth++] = link;
 }
 
-inline CallNode CallTree::find_nearby(Chain& chain, Address frame) {
+template <CallTree::Positions positions>
+inline CallNode CallTree::node_at(Chain& chain, Address frame) {
   const std::size_t index = chain.index_of_frame[frame_row(frame)];
-  if (index >= chain.depth || chain.links[index].frame != frame || count_same(chain, index) != index) return 0;
-  Link& link = chain.links[index];
-  const Address around = index == 0 ? Address{} : chain.links[index - 1].frame;
-  Address previous{};
+  Link* const links = chain.links.data();
+  if (index >= chain.depth || links[index].frame != frame) return walk(chain, frame);
+  Link& link = links[index];
+  if (find_other<positions>(links, &link) != &link) return walk(chain, frame);
+  const Address around = index == 0 ? Address{} : links[index - 1].frame;
+  std::uint64_t previous = 0;
   FrameWords words;
-  if (!load_previous(frame, previous) || previous != around || !load_words(frame, words)) return 0;
-  if (words.position != link.position || words.executable != link.executable) {
-    words.deaths = deaths_of(words);
-    const FrameNodes::Place found = chain.nodes.find(index == 0 ? 0 : chain.links[index - 1].place, words);
-    if (found == 0) return 0;
-    link.position = words.position;
-    link.executable = words.executable;
-    link.place = found;
-    link.node = chain.nodes.number(found);
-  }
+  if (!kMemory.load_at(frame, interpreter_.layout.frame.previous, previous) || previous != raw(around) ||
+      !load_words<positions>(frame, words))
+    return walk(chain, frame);
   chain.depth = index + 1;
-  return link.node;
+  if (words.position == link.position && words.executable == link.executable) return link.node;
+  const FrameNodes::Place below = index == 0 ? 0 : links[index - 1].place;
+  const FrameNodes::Guess& guess = chain.nodes.guess(below, words.position);
+  if (!guess.is(below, chain.deaths, words)) [[unlikely]]
+    return unguessed(chain, words.position, words.executable);
+  return link.become(guess);
+}
+
+CallNode CallTree::unguessed(Chain& chain, std::uint64_t position, std::uint64_t executable) {
+  Link& link = chain.links[chain.depth - 1];
+  const FrameNodes::Place below = chain.depth == 1 ? 0 : chain.links[chain.depth - 2].place;
+  FrameWords words{position, executable, 0};
+  FrameNodes::Guess& guess = chain.nodes.guess(below, position);
+  return find_on_top(chain, below, words, guess) ? link.become(guess) : walk(chain, link.frame);
+}
+
+bool CallTree::find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& words, FrameNodes::Guess& guess) {
+  words.deaths = deaths_of(words);
+  const FrameNodes::Place found = chain.nodes.find(below, words);
+  if (found == 0) return false;
+  guess = {words.position, words.executable, below, chain.deaths, found, chain.nodes.number(found)};
+  return true;
 }
 
 CallNode CallTree::stack_of_caller() {
-  Chain& chain = chain_of_caller();
-  if (modules_ != nullptr) return mixed_stack_of_caller(chain);
   const Address state = interpreter_.thread_state_of_caller().address;
+  Chain& chain = chain_of_caller();
+  if (modules_ != nullptr) [[unlikely]]
+    return mixed_stack_of_caller(chain);
   Address frame{};
-  if (is_null(state)) return native_root(chain);
-  if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame))
+  if (is_null(state)) [[unlikely]]
+    return native_root(chain);
+  if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame)) [[unlikely]]
     return unproven(chain, cpython::WalkStop::kUnreadable);
   if (chain.deaths != seen_.deaths()) [[unlikely]] {
     chain.depth = 0;
     chain.deaths = seen_.deaths();
   }
-  const CallNode nearby = find_nearby(chain, frame);
-  return nearby != 0 ? nearby : walk(chain, frame);
+  return positions_ == Positions::kWide ? node_at<Positions::kWide>(chain, frame)
+                                        : node_at<Positions::kNarrow>(chain, frame);
+}
+
+inline std::size_t CallTree::count_same(const Chain& chain, std::size_t count) const {
+  const Link* const links = chain.links.data();
+  const Link* const other = positions_ == Positions::kWide ? find_other<Positions::kWide>(links, links + count)
+                                                           : find_other<Positions::kNarrow>(links, links + count);
+  return static_cast<std::size_t>(other - links);
 }
 
 CallNode CallTree::walk(Chain& chain, Address frame) {
@@ -171,10 +212,11 @@ CallNode CallTree::extend(Chain& chain, std::size_t kept) {
   for (std::size_t i = chain.fresh.size(); i > 0; --i) {
     const Address frame = chain.fresh[i - 1];
     FrameWords words;
-    if (!load_words(frame, words)) return unproven(chain, cpython::WalkStop::kUnreadable);
-    words.deaths = deaths_of(words);
-    FrameNodes::Place found = chain.nodes.find(place, words);
-    if (found == 0) [[unlikely]] {
+    if (!load_any_words(frame, words)) return unproven(chain, cpython::WalkStop::kUnreadable);
+    FrameNodes::Guess& guess = chain.nodes.guess(place, words.position);
+    const bool is_known = guess.is(place, chain.deaths, words) || find_on_top(chain, place, words, guess);
+    FrameNodes::Place found = is_known ? guess.at : 0;
+    if (!is_known) [[unlikely]] {
       auto stop = cpython::WalkStop::kComplete;
       found = prove(chain, frame, words, place, stop);
       // The innermost may be between two states, and is left out.

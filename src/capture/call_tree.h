@@ -67,6 +67,8 @@ class CallTree {
   void take_new(std::vector<CallNodeInfo>& out);
 
  private:
+  // Narrow ones are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
+  enum class Positions : std::uint8_t { kNarrow, kWide };
   // A frame, and what makes it the frame that it is.
   struct Link {
     Address frame{};
@@ -74,6 +76,12 @@ class CallTree {
     std::uint64_t executable = 0;  // likewise
     FrameNodes::Place place = 0;   // of the stack up to here
     CallNode node = 0;             // likewise
+    CallNode become(const FrameNodes::Guess& found) {
+      position = found.position;
+      executable = found.executable;
+      place = found.at;
+      return node = found.number;
+    }
   };
   // A frame of either kind.
   struct MixedLink {
@@ -132,14 +140,25 @@ class CallTree {
   Chain& new_chain();
   // How many of the first `count` links are what they were, one around the other.
   [[nodiscard]] std::size_t count_same(const Chain& chain, std::size_t count) const;
+  // The first link that is not what it was, or not around the one before; `end` if all are.
+  template <Positions positions>
+  [[nodiscard]] const Link* find_other(const Link* begin, const Link* end) const;
   [[nodiscard]] bool load_previous(Address frame, Address& previous) const;
   // Reads them, but for the number of deaths.
+  template <Positions positions>
   [[nodiscard]] bool load_words(Address frame, FrameWords& words) const;
+  [[nodiscard]] bool load_any_words(Address frame, FrameWords& words) const;
   [[nodiscard]] std::uint16_t deaths_of(const FrameWords& words) const;
   // Puts a frame on top of the links that there are.
   void push(Chain& chain, const Link& link);
-  // The node of a chain that differs from what it was in the innermost frame's position only, if at all; else 0.
-  CallNode find_nearby(Chain& chain, Address frame);
+  // The node of a chain, by its innermost frame. (This and what it is made of is run with every allocation. What is not
+  // as usual is left to another function as a whole: so nothing need be kept for after a call.)
+  template <Positions positions>
+  CallNode node_at(Chain& chain, Address frame);
+  // Of a chain that differs from what it was in the innermost frame's position only.
+  CallNode unguessed(Chain& chain, std::uint64_t position, std::uint64_t executable);
+  // Finds what was met on top of the stack at `below`, and notes it. Sets the number of deaths, in any case.
+  bool find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& words, FrameNodes::Guess& guess);
   // Reads the chain from `frame` outwards as far as it differs, finds its node.
   CallNode walk(Chain& chain, Address frame);
   // Puts what is in `fresh` on top of the first `kept` links.
@@ -168,8 +187,7 @@ class CallTree {
   const Interpreter interpreter_;
   const std::size_t max_depth_;
   const std::uint32_t session_;
-  // Positions are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
-  const bool is_narrow_;
+  const Positions positions_;
   const native::Modules* const modules_;
   CpuSampler& sampler_;
   SeenFilter& seen_;

@@ -1,9 +1,7 @@
 #include "capture/exact_recorder.h"
 
 #include <algorithm>
-#include <boost/container_hash/hash.hpp>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,24 +17,6 @@ constexpr std::int64_t kEpochShare = 16;
 // and this many times as long as it took to tell of the last one, where there are very many stacks.
 constexpr std::int64_t kCostShare = 100;
 
-// Rows of one kind are one row: they came from several sites, whose blocks differ in size.
-std::vector<ExactRow> merged(const std::vector<ExactRow>& rows) {
-  using Key = std::tuple<int, int, int, CallNode, std::uint32_t>;
-  boost::unordered_flat_map<Key, std::size_t, boost::hash<Key>> place;
-  std::vector<ExactRow> result;
-  for (const ExactRow& row : rows) {
-    const Key key{static_cast<int>(row.change), static_cast<int>(row.domain), row.epoch, row.stack, row.type};
-    const auto [found, is_new] = place.try_emplace(key, result.size());
-    if (is_new) {
-      result.push_back(row);
-      continue;
-    }
-    result[found->second].blocks += row.blocks;
-    result[found->second].bytes += row.bytes;
-  }
-  return result;
-}
-
 }  // namespace
 
 ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen,
@@ -45,7 +25,10 @@ ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler
       stacks_(interpreter, sampler, seen, max_depth, modules),
       clock_ns_(monotonic_ns()),
       nodes_(1),
-      epoch_ends_(256) {}
+      frames_(1),
+      epoch_ends_(256) {
+  nodes_[0].kind = CallNodeInfo::Kind::kThread;
+}
 
 void ExactRecorder::add(ExactBatch batch) {
   if (is_closed_.load()) return;
@@ -99,41 +82,72 @@ void ExactRecorder::pass_on(Resolver& resolver, SampleSink& sink) {
 void ExactRecorder::resolve_new(Resolver& resolver) {
   stacks_.take_new(new_);
   for (const CallNodeInfo& info : new_) {
-    ResolvedNode& node = nodes_.emplace_back();
+    ResolvedNode node;
     node.parent = info.parent;
     node.kind = info.kind;
     node.thread = info.parent == 0 ? info.thread : nodes_[info.parent].thread;
-    node.is_known = true;
-    if (info.kind == CallNodeInfo::Kind::kMachineCode)
-      node.frame = resolver.resolve_machine_code(info.frame.code, info.time_ns);
-    if (info.kind != CallNodeInfo::Kind::kFrame) continue;
-    node.is_known = resolver.resolve_frame(info.frame, info.time_ns, node.frame, node.code);
-    if (!node.is_known) sampler_.count_drop(DropReason::kUnknownCode, 0);
+    if (!is_root(info.kind)) {
+      node.frame = resolve(info, resolver);
+      node.is_known = node.frame != 0 && nodes_[info.parent].is_known;
+      if (node.frame == 0) sampler_.count_drop(DropReason::kUnknownCode, 0);
+    }
+    nodes_.push_back(node);
   }
 }
 
-bool ExactRecorder::find_stack(CallNode number, Sample& sample, Resolver& resolver) {
-  frames_.clear();
-  bool is_known = true;
-  CallNode at = number < nodes_.size() ? number : 0;
-  for (; at != 0 && !is_root(nodes_[at].kind); at = nodes_[at].parent) {
-    const ResolvedNode& node = nodes_[at];
-    const bool is_python = node.kind == CallNodeInfo::Kind::kFrame;
-    is_known = is_known && node.is_known;
-    if (!is_known || (is_python && node.code == nullptr)) continue;
-    if (is_python)
-      resolver.announce(node.frame.code, *node.code);
-    else
-      resolver.announce_machine_code(node.frame.code);
-    frames_.push_back(node.frame);
+std::uint32_t ExactRecorder::resolve(const CallNodeInfo& info, Resolver& resolver) {
+  const cpython::PyFrame& frame = info.frame;
+  const std::uint64_t hash = (raw(frame.code) + static_cast<std::uint32_t>(frame.position)) * 0x9e3779b97f4a7c15U;
+  LastResolved& last = last_resolved_[hash >> 54U];
+  if (last.frame != 0 && last.code == frame.code && last.position == frame.position && last.time_ns == info.time_ns &&
+      last.kind == info.kind)
+    return last.frame;
+  ResolvedFrame found;
+  if (info.kind == CallNodeInfo::Kind::kMachineCode)
+    found.frame = resolver.resolve_machine_code(frame.code, info.time_ns);
+  else if (!resolver.resolve_frame(frame, info.time_ns, found.frame, found.code))
+    return 0;
+  frames_.push_back(std::move(found));
+  last = {frame.code, info.time_ns, frame.position, info.kind, static_cast<std::uint32_t>(frames_.size() - 1)};
+  return last.frame;
+}
+
+ExactStack ExactRecorder::stack_of(CallNode number, Resolver& resolver) const {
+  using Kind = ExactStack::Kind;
+  const ResolvedNode& node = nodes_[number];
+  const ResolvedFrame& frame = frames_[node.frame];
+  ExactStack stack{number, node.parent, Kind::kFrame, frame.frame};
+  if (node.kind == CallNodeInfo::Kind::kTruncated) {
+    stack.kind = Kind::kTruncated;
+  } else if (is_root(node.kind) || !node.is_known) {
+    // (Of a stack of which not all is known it is only told whose it is.)
+    CallNode root = number;
+    while (!is_root(nodes_[root].kind)) root = nodes_[root].parent;
+    stack.kind = nodes_[root].kind == CallNodeInfo::Kind::kNative ? Kind::kNative : Kind::kNoPython;
+  } else if (node.kind == CallNodeInfo::Kind::kMachineCode) {
+    resolver.announce_machine_code(frame.frame.code);
+  } else if (frame.code == nullptr) {
+    stack.kind = Kind::kHidden;
+  } else {
+    resolver.announce(frame.frame.code, *frame.code);
   }
-  if (!is_known) frames_.clear();
-  std::reverse(frames_.begin(), frames_.end());
-  const bool has_root = at != 0;
-  sample.is_truncated = has_root && nodes_[at].kind == CallNodeInfo::Kind::kTruncated;
-  sample.has_python = !has_root || nodes_[at].kind != CallNodeInfo::Kind::kNative;
-  sample.frames = frames_;
-  return is_known;
+  return stack;
+}
+
+CallNode ExactRecorder::tell_stack(CallNode number, Resolver& resolver, SampleSink& sink) {
+  if (number >= nodes_.size()) number = 0;
+  untold_.clear();
+  for (CallNode at = number; !sink.knows_stack(at); at = nodes_[at].parent) {
+    untold_.push_back(at);
+    if (is_root(nodes_[at].kind)) break;
+  }
+  for (; !untold_.empty(); untold_.pop_back()) sink.exact_stack(stack_of(untold_.back(), resolver));
+  return number;
+}
+
+ThreadSerial ExactRecorder::thread_of(CallNode number) const {
+  const ThreadSerial thread = nodes_[number].thread;
+  return thread.is_none() ? ThreadSerial{0} : thread;
 }
 
 bool ExactRecorder::find_names(CallNode number, std::vector<NamedFrame>& frames) const {
@@ -142,22 +156,17 @@ bool ExactRecorder::find_names(CallNode number, std::vector<NamedFrame>& frames)
   for (CallNode at = number; at != 0 && nodes_[at].kind == CallNodeInfo::Kind::kFrame; at = nodes_[at].parent) {
     const ResolvedNode& node = nodes_[at];
     if (!node.is_known) return false;
-    if (node.code != nullptr) frames.push_back({node.code, node.frame.at.line});
+    const ResolvedFrame& frame = frames_[node.frame];
+    if (frame.code != nullptr) frames.push_back({frame.code, frame.frame.at.line});
   }
   return true;
-}
-
-void ExactRecorder::describe(CallNode number, Sample& sample, Resolver& resolver, const SampleSink& sink) {
-  if (number < nodes_.size()) sample.thread = nodes_[number].thread;
-  if (sample.thread.is_none()) sample.thread = ThreadSerial{0};
-  if (!sink.knows_stack(number)) find_stack(number, sample, resolver);
 }
 
 void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink) {
   for (const EventBatch::Site& site : batch.sites) {
     AllocationSite out;
-    out.stack_number = site.stack;
-    describe(site.stack, out.stack, resolver, sink);
+    out.stack = tell_stack(site.stack, resolver, sink);
+    out.thread = thread_of(out.stack);
     out.domain = site.domain;
     out.size = site.size;
     sink.allocation_site(out);
@@ -167,12 +176,36 @@ void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleS
   for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
 }
 
+std::vector<ExactRow> ExactRecorder::merged(const std::vector<ExactRow>& rows) {
+  std::vector<ExactRow> result;
+  std::vector<std::uint32_t> next;  // row of the same stack; like those of row_of_stack_, 1 + its number
+  for (const ExactRow& row : rows) {
+    if (row.stack >= row_of_stack_.size()) row_of_stack_.resize(std::size_t{row.stack} * 2 + 64);
+    std::uint32_t& first = row_of_stack_[row.stack];
+    const auto is_same = [&](const ExactRow& other) {
+      return row.change == other.change && row.domain == other.domain && row.epoch == other.epoch &&
+             row.type == other.type;
+    };
+    std::uint32_t found = first;
+    while (found != 0 && !is_same(result[found - 1])) found = next[found - 1];
+    if (found != 0) {
+      result[found - 1].blocks += row.blocks;
+      result[found - 1].bytes += row.bytes;
+      continue;
+    }
+    result.push_back(row);
+    next.push_back(std::exchange(first, static_cast<std::uint32_t>(result.size())));
+  }
+  for (const ExactRow& row : result) row_of_stack_[row.stack] = 0;
+  return result;
+}
+
 void ExactRecorder::pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
   epoch_ends_[batch.epoch] = batch.time_ns;
   for (const ExactRow& row : merged(batch.rows)) {
     ExactAllocation out;
-    out.stack_number = row.stack;
-    describe(row.stack, out.stack, resolver, sink);
+    out.stack = tell_stack(row.stack, resolver, sink);
+    out.thread = thread_of(out.stack);
     out.change = row.change;
     out.domain = row.domain;
     out.born_ns = row.change == ExactChange::kPeak ? batch.peak_ns : epoch_ends_[row.epoch];

@@ -4,6 +4,7 @@
 // comes here, as rows. The drain thread names the stacks, and passes the rows on.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -91,23 +92,41 @@ class ExactRecorder {
   void keep_time(std::int64_t now_ns, std::int64_t start_ns);
 
  private:
-  // A node with its name and line.
+  // A frame with its name and line. Very many nodes have the same.
+  struct ResolvedFrame {
+    SampleFrame frame;
+    std::shared_ptr<const cpython::CodeInfo> code;  // null: machine code, or not to be shown
+  };
+  // A node, with its frame's number.
   struct ResolvedNode {
     CallNode parent = 0;
-    CallNodeInfo::Kind kind{};
+    std::uint32_t frame = 0;
     ThreadSerial thread;
-    bool is_known = false;
-    SampleFrame frame;
-    std::shared_ptr<const cpython::CodeInfo> code;  // null: the frame is not to be shown
+    CallNodeInfo::Kind kind{};
+    bool is_known = true;  // it, and all below
+  };
+  // What was resolved last of those that share a place.
+  struct LastResolved {
+    Address code{};
+    std::int64_t time_ns = 0;
+    std::int32_t position = 0;
+    CallNodeInfo::Kind kind{};
+    std::uint32_t frame = 0;  // 0: nothing
   };
   void resolve_new(Resolver& resolver);
+  // The number of the frame that a node adds; 0 if it is not known.
+  std::uint32_t resolve(const CallNodeInfo& info, Resolver& resolver);
   void pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink);
   void note_words_done(std::size_t words);
   void pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink);
-  // Says which thread a stack is of, and if the sink does not know it yet, what its frames are.
-  void describe(CallNode number, Sample& sample, Resolver& resolver, const SampleSink& sink);
-  // Fills frames_, and what a sample says of the rest. False if a frame is not known: then there are none.
-  bool find_stack(CallNode node, Sample& sample, Resolver& resolver);
+  // Tells the sink of a stack, and those below it, as far as it does not know them. Returns the number that it has
+  // there: 0 if it is not known here, either.
+  CallNode tell_stack(CallNode number, Resolver& resolver, SampleSink& sink);
+  // What it is, on top of the one below. Describes its code.
+  ExactStack stack_of(CallNode number, Resolver& resolver) const;
+  [[nodiscard]] ThreadSerial thread_of(CallNode number) const;
+  // Rows of one kind are one row: they came from several sites, whose blocks differ in size.
+  std::vector<ExactRow> merged(const std::vector<ExactRow>& rows);
 
   CpuSampler& sampler_;
   CallTree stacks_;
@@ -121,10 +140,13 @@ class ExactRecorder {
   std::vector<ExactBatch> collected_;
   std::vector<EventBatch> collected_events_;
   std::int64_t next_epoch_ns_ = 0;
-  std::int64_t pass_on_ns_ = 0;      // how long the last epochs took to tell of
-  std::vector<ResolvedNode> nodes_;  // by CallNode; the first is none
-  std::vector<CallNodeInfo> new_;    // kept to save allocations
-  std::vector<SampleFrame> frames_;  // likewise
+  std::int64_t pass_on_ns_ = 0;        // how long the last epochs took to tell of
+  std::vector<ResolvedNode> nodes_;    // by CallNode; the first is none
+  std::vector<ResolvedFrame> frames_;  // the first is none
+  std::array<LastResolved, 1024> last_resolved_{};
+  std::vector<CallNodeInfo> new_;            // kept to save allocations
+  std::vector<CallNode> untold_;             // likewise
+  std::vector<std::uint32_t> row_of_stack_;  // likewise
   std::vector<std::int64_t> epoch_ends_;
 };
 

@@ -33,17 +33,29 @@ class FrameNodes {
   FrameNodes() { rows_.push_back({}); }
 
   // The frame with these words on top of the stack at `below`; 0 if it was not met there.
-  [[nodiscard]] Place find(Place below, const FrameWords& words) {
+  [[nodiscard]] Place find(Place below, const FrameWords& words) const {
     const Row* const rows = rows_.data();
-    Guess& guess = guesses_[guess_row(below, words)];
-    if (guess.below == below && rows[guess.at].is(words)) [[likely]]
-      return guess.at;
     const Row& under = rows[below];
     Place at = under.first;
     while (at != 0 && !rows[at].is(words)) at = rows[at].next;
     if (at == 0 && under.count > kListed) at = find_unlisted(below, words);
-    if (at != 0) guess = {below, at};
     return at;
+  }
+  // What was found of a frame, by words that hold as long as no code object has died.
+  struct Guess {
+    std::uint64_t position = 0, executable = 0;
+    Place below = 0;
+    std::uint32_t all_deaths = 0;  // of code objects, until then
+    Place at = 0;                  // 0: nothing
+    std::uint32_t number = 0;
+    [[nodiscard]] bool is(Place stack, std::uint32_t deaths, const FrameWords& words) const {
+      return position == words.position && executable == words.executable && below == stack && all_deaths == deaths;
+    }
+  };
+  static_assert(sizeof(Guess) == 32, "two to a cache line");
+  // What was found last of those that share a place here.
+  [[nodiscard]] Guess& guess(Place below, std::uint64_t position) {
+    return guesses_[static_cast<std::size_t>((position + below) * 0x9e3779b97f4a7c15U >> (64U - kGuessBits))];
   }
   // Adds it; `number` is what is known of it from now on.
   Place add(Place below, const FrameWords& words, std::uint32_t number) {
@@ -83,14 +95,7 @@ class FrameNodes {
     }
   };
   static_assert(sizeof(Row) == 32, "two to a cache line");
-  // What was found last of those that share a place here.
-  struct Guess {
-    Place below = 0, at = 0;
-  };
-  static constexpr unsigned kGuessBits = 10;
-  static std::size_t guess_row(Place below, const FrameWords& words) {
-    return static_cast<std::size_t>((words.position + below) * 0x9e3779b97f4a7c15U >> (64U - kGuessBits));
-  }
+  static constexpr unsigned kGuessBits = 8;
   // What those that are in no list are found by.
   struct Key {
     Place below = 0;

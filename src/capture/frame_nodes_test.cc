@@ -31,5 +31,21 @@ TEST(FrameNodes, FindsWhatIsOnTopOfAStackHoweverMuchThatIs) {
   EXPECT_EQ(nodes.find(0, {2, 1, 0}), other);
 }
 
+TEST(FrameNodes, AGuessIsOfOneFrameOnOneStackAndHoldsUntilACodeObjectDies) {
+  // GIVEN what was found of a frame
+  FrameNodes nodes;
+  const FrameWords words{5, 6, 0};
+  nodes.guess(1, words.position) = {words.position, words.executable, 1, 7, 2, 3};
+  const auto holds = [&](FrameNodes::Place below, std::uint32_t deaths, const FrameWords& wanted) {
+    return nodes.guess(below, wanted.position).is(below, deaths, wanted);
+  };
+  EXPECT_TRUE(holds(1, 7, words));
+  // WHEN anything is different THEN it does not hold
+  EXPECT_FALSE(holds(2, 7, words));
+  EXPECT_FALSE(holds(1, 8, words));
+  EXPECT_FALSE(holds(1, 7, {4, 6, 0}));
+  EXPECT_FALSE(holds(1, 7, {5, 4, 0}));
+}
+
 }  // namespace
 }  // namespace plimsoll::capture

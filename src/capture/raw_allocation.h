@@ -54,10 +54,26 @@ enum class ExactChange : std::uint8_t {
   kPeak,         // so many more, or fewer, were alive at the peak than at the peak known before
 };
 
+// A stack of an exact recording: a frame on top of another stack, or where stacks begin.
+struct ExactStack {
+  // What it is.
+  enum class Kind : std::uint8_t {
+    kFrame,
+    kHidden,     // a frame that is not to be shown
+    kNoPython,   // a thread's, which runs no Python code at the moment
+    kNative,     // a thread's that Python does not know
+    kTruncated,  // outer frames are missing
+  };
+  std::uint32_t number = 0;  // never another's in a recording
+  std::uint32_t below = 0;   // the number of the other stack
+  Kind kind{};
+  SampleFrame frame;
+};
+
 // Blocks of one stack, counted: not sampled.
 struct ExactAllocation {
-  std::uint32_t stack_number = 0;  // of a stack; never another's in a recording
-  Sample stack;                    // `thread`; and `frames`, but of a stack that the sink knows by its number
+  std::uint32_t stack = 0;  // ExactStack::number
+  ThreadSerial thread;
   ExactChange change{};
   AllocationDomain domain{};
   std::int64_t born_ns = 0;  // CLOCK_MONOTONIC; the end of the epoch that they were allocated in; the time of the peak
@@ -69,8 +85,8 @@ struct ExactAllocation {
 
 // Where blocks come from that a log of events tells of by a number.
 struct AllocationSite {
-  std::uint32_t stack_number = 0;  // as above; 0 = none
-  Sample stack;                    // likewise
+  std::uint32_t stack = 0;  // as above; 0 = none
+  ThreadSerial thread;
   AllocationDomain domain{};
   std::uint32_t size = 0;  // of each block; 0: of many sizes
 };

@@ -59,8 +59,11 @@ class SampleSink {
   virtual void allocation(const Allocation& allocation) = 0;
   // Of an allocation that was passed before, or that has been lost.
   virtual void release(std::int64_t time_ns, const RawRelease& release) = 0;
-  // Of an exact recording; kFreed, kFreedAtOnce and kType of blocks that kBorn was told of.
+  // Of an exact recording: a stack, before its number is used, and after the one below it; of stacks that are known by
+  // their numbers it is not told again.
   [[nodiscard]] virtual bool knows_stack(std::uint32_t number) const = 0;
+  virtual void exact_stack(const ExactStack&) {}
+  // kFreed, kFreedAtOnce and kType of blocks that kBorn was told of.
   virtual void exact_allocation(const ExactAllocation& allocation) = 0;
   // Of an exact recording that tells each event: sites, numbered from 0 on as they come; events of those that were told
   // (base/allocation_words.h); and at the end, types of living blocks, by their slots.

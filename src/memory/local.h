@@ -31,9 +31,18 @@
                     : "memory"                                        \
                     : fault);                                         \
   asm volatile("")
+#define PLIMSOLL_GUARDED_LOAD_AT(mnemonic, from, offset, to)             \
+  asm volatile goto("1: " mnemonic " (%1,%2), %0\n\t" PLIMSOLL_FAULT_ROW \
+                    : "=r"(to)                                           \
+                    : "r"(from), "r"(offset)                             \
+                    : "memory"                                           \
+                    : fault);                                            \
+  asm volatile("")
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("movb", "=q", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("movl", "=r", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("movq", "=r", from, to)
+#define PLIMSOLL_LOAD_AT_32(from, offset, to) PLIMSOLL_GUARDED_LOAD_AT("movl", from, offset, to)
+#define PLIMSOLL_LOAD_AT_64(from, offset, to) PLIMSOLL_GUARDED_LOAD_AT("movq", from, offset, to)
 #elif defined(__aarch64__)
 #define PLIMSOLL_GUARDED_LOAD(mnemonic, from, to)                                                              \
   asm volatile goto("1: " mnemonic ", [%1]\n\t" PLIMSOLL_FAULT_ROW : "=r"(to) : "r"(from) : "memory" : fault); \
@@ -41,6 +50,8 @@
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("ldrb %w0", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("ldr %w0", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("ldr %x0", from, to)
+#define PLIMSOLL_LOAD_AT_32(from, offset, to) PLIMSOLL_LOAD_32((from) + (offset), to)
+#define PLIMSOLL_LOAD_AT_64(from, offset, to) PLIMSOLL_LOAD_64((from) + (offset), to)
 #else
 #error "write the guarded loads for this architecture"
 #endif
@@ -70,6 +81,23 @@ class LocalReader {
   [[nodiscard]] bool load(Address at, std::uint64_t& out) const {
     std::uint64_t value;
     PLIMSOLL_LOAD_64(raw(at), value);
+    out = value;
+    return true;
+  fault:
+    return false;
+  }
+  // Where a register more spares an addition, which counts in a loop.
+  [[nodiscard]] bool load_at(Address base, std::uint64_t offset, std::uint32_t& out) const {
+    std::uint32_t value;
+    PLIMSOLL_LOAD_AT_32(raw(base), offset, value);
+    out = value;
+    return true;
+  fault:
+    return false;
+  }
+  [[nodiscard]] bool load_at(Address base, std::uint64_t offset, std::uint64_t& out) const {
+    std::uint64_t value;
+    PLIMSOLL_LOAD_AT_64(raw(base), offset, value);
     out = value;
     return true;
   fault:

@@ -47,6 +47,12 @@ TEST(LocalReader, ReadsWhatIsThere) {
   EXPECT_TRUE(LocalReader{}.load(at, as64));
   EXPECT_TRUE(LocalReader{}.load(at, as32));
   EXPECT_TRUE(LocalReader{}.load(offset_by(at, 7), as8));
+  std::uint64_t at64 = 0;
+  std::uint32_t at32 = 0;
+  EXPECT_TRUE(LocalReader{}.load_at(Address{raw(at) - 24}, 24, at64));
+  EXPECT_TRUE(LocalReader{}.load_at(Address{raw(at) - 24}, 24, at32));
+  EXPECT_EQ(at64, as64);
+  EXPECT_EQ(at32, as32);
   EXPECT_EQ(as64, word);
   EXPECT_EQ(as32, 0x55667788U);
   EXPECT_EQ(as8, 0x11U);
@@ -98,6 +104,9 @@ TEST(LocalReader, SurvivesEveryKindOfBadAddress) {
   EXPECT_FALSE(LocalReader{}.load(Address{8}, word));
   EXPECT_FALSE(LocalReader{}.load(Address{0xdead'beef'dead'beefU}, word)) << "not canonical";
   EXPECT_FALSE(LocalReader{}.load(mapping.at(4096), word)) << "PROT_NONE";
+  std::uint32_t half = 0;
+  EXPECT_FALSE(LocalReader{}.load_at(mapping.at(0), 4096, word)) << "PROT_NONE, with an offset";
+  EXPECT_FALSE(LocalReader{}.load_at(mapping.at(0), 4096, half)) << "likewise";
   EXPECT_FALSE(LocalReader{}.load(mapping.at(4092), word)) << "straddles the end of readable memory";
 }
 

@@ -151,14 +151,24 @@ void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release)
   profile_.releases.push_back(row);
 }
 
-StackId Recorder::exact_stack(std::uint32_t number, const capture::Sample& stack) {
-  if (number >= exact_stacks_.size()) exact_stacks_.resize(std::size_t{number} * 2 + 64);
-  if (!exact_stacks_[number].is_known) exact_stacks_[number] = {stacks_.of(stack), true};
-  return exact_stacks_[number].stack;
+void Recorder::exact_stack(const capture::ExactStack& stack) {
+  using Kind = capture::ExactStack::Kind;
+  if (std::max(stack.number, stack.below) >= exact_stacks_.size())
+    exact_stacks_.resize(std::size_t{std::max(stack.number, stack.below)} * 2 + 64);
+  KnownStack made = exact_stacks_[stack.below];
+  switch (stack.kind) {
+    case Kind::kFrame: made.base = made.stack = stacks_.on_top(made.base, stack.frame); break;
+    case Kind::kHidden: break;
+    case Kind::kNoPython: made = {stacks_.without_python(), StackId{}}; break;
+    case Kind::kNative: made = {stacks_.native_thread(), StackId{}}; break;
+    case Kind::kTruncated: made = {stacks_.without_python(), stacks_.too_deep()}; break;
+  }
+  made.is_known = true;
+  exact_stacks_[stack.number] = made;
 }
 
 void Recorder::allocation_site(const capture::AllocationSite& site) {
-  profile_.events.sites.push_back({ThreadId{site.stack.thread.index()}, exact_stack(site.stack_number, site.stack),
+  profile_.events.sites.push_back({ThreadId{site.thread.index()}, exact_stacks_[site.stack].stack,
                                    static_cast<std::uint8_t>(site.domain), site.size});
 }
 
@@ -174,8 +184,8 @@ void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
   AllocationChange row;
   row.change = static_cast<std::uint8_t>(allocation.change);
   row.domain = static_cast<std::uint8_t>(allocation.domain);
-  row.thread = ThreadId{allocation.stack.thread.index()};
-  row.stack = exact_stack(allocation.stack_number, allocation.stack);
+  row.thread = ThreadId{allocation.thread.index()};
+  row.stack = exact_stacks_[allocation.stack].stack;
   row.born_ns = since_start(allocation.born_ns);
   row.at_ns = since_start(allocation.at_ns);
   if (!allocation.type.empty()) row.type = profile_.strings.intern(allocation.type);

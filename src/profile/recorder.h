@@ -52,6 +52,7 @@ class Recorder final : public capture::SampleSink {
   [[nodiscard]] bool knows_stack(std::uint32_t number) const override {
     return number < exact_stacks_.size() && exact_stacks_[number].is_known;
   }
+  void exact_stack(const capture::ExactStack& stack) override;
   void exact_allocation(const capture::ExactAllocation& allocation) override;
   void allocation_site(const capture::AllocationSite& site) override;
   void allocation_events(std::vector<std::uint32_t> words) override;
@@ -67,7 +68,6 @@ class Recorder final : public capture::SampleSink {
  private:
   Recorder(RecorderSettings settings, PlimFile file);
   TagSetId tag_set_of(const capture::Sample& sample);
-  StackId exact_stack(std::uint32_t number, const capture::Sample& stack);
   void want_source(std::string_view file);
   void read_wanted_sources();
   [[nodiscard]] std::size_t table_memory() const;
@@ -99,12 +99,13 @@ class Recorder final : public capture::SampleSink {
   boost::unordered_flat_map<std::uint32_t, LiveThread> threads_;  // by ThreadSerial
   ThreadRows changed_threads_;                                    // since the last flush
   std::uint32_t thread_count_ = 0;                                // numbered so far
-  // By the stack_number of ExactAllocation and AllocationSite.
-  struct ExactStack {
+  // What a stack of an exact recording is in the tables.
+  struct KnownStack {
     StackId stack;
+    StackId base;  // what frames on top of it are put upon: not that it has none
     bool is_known = false;
   };
-  std::vector<ExactStack> exact_stacks_;
+  std::vector<KnownStack> exact_stacks_;  // by ExactStack::number
   std::uint32_t code_epoch_ = 1;
   boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
   std::vector<std::string> wanted_sources_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 
 #include "base/clock.h"
 #include "profile/plim_reader.h"
@@ -14,9 +15,10 @@ namespace {
 
 class ManyThreads : public ::testing::Test {
  protected:
-  ManyThreads() {
+  explicit ManyThreads(bool is_exact = false) {
     RecorderSettings settings;
     settings.path = path_;
+    settings.is_exact = is_exact;
     recorder_ = Recorder::create(std::move(settings)).take();
     cpython::CodeInfo code;
     code.name = "burn";
@@ -108,6 +110,57 @@ TEST_F(ManyThreads, HaveNumbersWithoutGapsEvenIfOneWasNeverTold) {
   EXPECT_EQ(profile.threads[1].name, "");
   EXPECT_EQ(profile.threads[2].name, "worker 2");
   EXPECT_EQ(profile.samples.thread[0], ThreadId{2});
+}
+
+// Stacks of an exact recording.
+class ExactStacks : public ManyThreads {
+ protected:
+  ExactStacks() : ManyThreads(true) {}
+
+  using Kind = capture::ExactStack::Kind;
+  // A stack on top of another, and as many blocks of it as its number is.
+  void tell_stack(std::uint32_t number, std::uint32_t below, Kind kind) {
+    EXPECT_FALSE(recorder_->knows_stack(number));
+    recorder_->exact_stack({number, below, kind, kFrame});
+    EXPECT_TRUE(recorder_->knows_stack(number));
+    capture::ExactAllocation blocks;
+    blocks.stack = number;
+    blocks.thread = capture::ThreadSerial{0};
+    blocks.blocks = number;
+    blocks.bytes = 16 * std::int64_t{number};
+    blocks.born_ns = blocks.at_ns = start_ns_ + 1'000'000'000 * std::int64_t{number};  // so each is a row
+    recorder_->exact_allocation(blocks);
+  }
+  // What the file says of each number.
+  std::map<std::int64_t, std::string> stacks() {
+    const Profile profile = read();
+    std::map<std::int64_t, std::string> found;
+    for (const AllocationRow& row : profile.allocations)
+      for (const FrameId frame : frames_of(profile.stacks, row.stack))
+        found[static_cast<std::int64_t>(row.blocks)] +=
+            std::string(profile.strings[profile.functions[profile.frames[frame].function].name]) + ";";
+    return found;
+  }
+};
+
+TEST_F(ExactStacks, AreMadeOfTheStacksBelowThem) {
+  tell(0);
+  // GIVEN   thread 1 <- burn 2 <- burn 3 <- hidden 4 <- burn 5     truncated 6 <- burn 7     native 8
+  tell_stack(1, 0, Kind::kNoPython);
+  tell_stack(2, 1, Kind::kFrame);
+  tell_stack(3, 2, Kind::kFrame);
+  tell_stack(4, 3, Kind::kHidden);
+  tell_stack(5, 4, Kind::kFrame);
+  tell_stack(6, 0, Kind::kTruncated);
+  tell_stack(7, 6, Kind::kFrame);
+  tell_stack(8, 0, Kind::kNative);
+  // THEN each has the frames that are to be shown, and the beginnings have what stands for none
+  const std::map<std::int64_t, std::string> expected{
+      {1, "[no Python frame];"}, {2, "burn;"},
+      {3, "burn;burn;"},         {4, "burn;burn;"},
+      {5, "burn;burn;burn;"},    {6, "[no Python frame];"},
+      {8, "[native thread];"},   {7, "[stack too deep: outer frames missing];burn;"}};
+  EXPECT_EQ(stacks(), expected);
 }
 
 }  // namespace

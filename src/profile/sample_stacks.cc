@@ -47,9 +47,9 @@ StackId SampleStacks::synthetic_root(const char* name) {
 }
 
 StackId SampleStacks::of(const capture::Sample& sample) {
-  if (!sample.has_python && sample.frames.empty()) return synthetic_root("[native thread]");
-  if (sample.frames.empty()) return synthetic_root("[no Python frame]");
-  const StackId root = sample.is_truncated ? synthetic_root("[stack too deep: outer frames missing]") : StackId{};
+  if (!sample.has_python && sample.frames.empty()) return native_thread();
+  if (sample.frames.empty()) return without_python();
+  const StackId root = sample.is_truncated ? too_deep() : StackId{};
   Last& last = last_[sample.thread.index()];
   std::size_t common = 0;
   if (last.root == root)
@@ -60,7 +60,7 @@ StackId SampleStacks::of(const capture::Sample& sample) {
   last.stacks.resize(sample.frames.size());
   StackId stack = common == 0 ? root : last.stacks[common - 1];
   for (std::size_t i = common; i < sample.frames.size(); ++i) {
-    stack = profile_.stacks.intern(StackNode{stack, frame_of(sample.frames[i])});
+    stack = on_top(stack, sample.frames[i]);
     last.stacks[i] = stack;
   }
   return stack;

@@ -22,6 +22,14 @@ class SampleStacks {
   // Its frames will not occur again, unless it is described again.
   void forget_code(capture::CodeId id) { codes_.forget(id); }
   StackId of(const capture::Sample& sample);
+  // A frame on top of a stack; none: it is the outermost.
+  StackId on_top(StackId stack, const capture::SampleFrame& frame) {
+    return profile_.stacks.intern(StackNode{stack, frame_of(frame)});
+  }
+  // What stands for frames that there are not, or that are not known.
+  StackId without_python() { return synthetic_root("[no Python frame]"); }
+  StackId native_thread() { return synthetic_root("[native thread]"); }
+  StackId too_deep() { return synthetic_root("[stack too deep: outer frames missing]"); }
   // No sample of that thread will come.
   void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
   // Those whose previous sample is known.
