@@ -124,7 +124,7 @@ ExactStack ExactRecorder::stack_of(CallNode number, Resolver& resolver) const {
     CallNode root = number;
     while (!is_root(nodes_[root].kind)) root = nodes_[root].parent;
     stack.kind = nodes_[root].kind == CallNodeInfo::Kind::kNative ? Kind::kNative : Kind::kNoPython;
-  } else if (node.kind == CallNodeInfo::Kind::kMachineCode) {
+  } else if (node.kind == CallNodeInfo::Kind::kMachineCode && !frame.frame.code.is_none()) {
     resolver.announce_machine_code(frame.frame.code);
   } else if (frame.code == nullptr) {
     stack.kind = Kind::kHidden;
