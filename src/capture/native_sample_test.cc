@@ -93,7 +93,7 @@ TEST_F(NativeSampleTest, HasPythonAndMachineCodeInTheOrderOfTheirCalls) {
       continue;
     }
     const std::string& name =
-        resolver.function(resolver.frame_at(native.frames[item.index].instruction, raw.time_ns).code).name;
+        resolver.function(resolver.frame_at(native.frames[item.index].instruction, raw.time_ns)->code).name;
     for (const char* known : {"Machine::take", "between(", "around("})
       if (name.find(known) != std::string::npos && name.find("run<") == std::string::npos)
         order += std::string(" ") + known;
@@ -175,7 +175,7 @@ TEST_F(NativeSampleTest, BeginsWhereALibraryWasCalledFrom) {
 TEST_F(NativeSampleTest, NamesCodeOfNoFile) {
   CodeRegistry registry(testing::fake_layout());
   NativeResolver resolver(machine_.modules, registry);
-  const CodeId id = resolver.frame_at(Address{0x1000}, monotonic_ns()).code;
+  const CodeId id = resolver.frame_at(Address{0x1000}, monotonic_ns())->code;
   EXPECT_EQ(resolver.function(id).name, "machine code of no file");
   EXPECT_EQ(resolver.function(id).file, "");
 }

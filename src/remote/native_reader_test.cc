@@ -92,7 +92,7 @@ class Looker {
     capture::NativeResolver names(reader_->modules(), registry);
     std::string text;
     for (const native::NativeFrame& frame : stack.frames.first(std::min(count, stack.frames.size()))) {
-      const std::string& name = names.function(names.frame_at(frame.instruction, monotonic_ns()).code).name;
+      const std::string& name = names.function(names.frame_at(frame.instruction, monotonic_ns())->code).name;
       text += name.substr(name.rfind(':') + 1) + " ";
     }
     return text + native::text(stack.head.stop);
