@@ -72,7 +72,7 @@ def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def test_a_disk_that_fills_up(small_disk: pathlib.Path, program: Write) -> None:
     # GIVEN a disk with room for the first chunks only, and a program with endlessly many different stacks
-    (small_disk / "ballast").write_bytes(b"x" * 88_000)
+    (small_disk / "ballast").write_bytes(b"x" * 100_000)
     script = program("""
 import random, sys, time
 def make(i): exec(f"def f_{i}_{'x' * 200}(g): g()", globals())
