@@ -159,6 +159,8 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _wrap_exec(now)
+    if now.recording.has_reader:
+        _wrap_fault_handlers(now)
     _mark_collections(now)
     if now.options.alloc_bytes or now.options.has_all_allocations:
         _wrap_loading(now)
@@ -229,6 +231,13 @@ def _wrap_loading(now: _Active) -> None:
         _wrap(now, _imp, name, _core.Loader)
     for loaded, name in (("_ctypes", "dlopen"), ("ctypes", "_dlopen")):  # else when _ctypes is loaded
         _wrap(now, sys.modules.get(loaded), name, _core.Loader)
+
+
+def _wrap_fault_handlers(now: _Active) -> None:
+    """While faulthandler puts its handler over ours, no thread of ours reads memory that may be gone."""
+    import faulthandler
+
+    _wrap(now, faulthandler, "enable", _core.FaultHandlerSetter)
 
 
 def _wrap(now: _Active, module: Any, name: str, standin: Callable[[Any], Any]) -> None:

@@ -74,6 +74,15 @@ class Session {
   void hold_for_fork();
   void release_after_fork();
 
+  // Whether a thread of ours reads what others keep in memory; while this is held it does not.
+  [[nodiscard]] bool has_reader() const { return reader_ != nullptr; }
+  void hold_reader() {
+    if (reader_ != nullptr) reader_->hold();
+  }
+  void release_reader() {
+    if (reader_ != nullptr) reader_->release();
+  }
+
   // Writes out all samples taken before the call; returns when they are in the file. Waits at most two seconds.
   void flush() { flush_as(SampleSink::Ending::kOpen); }
   // Modules may have been loaded, in whose code allocations are to be recorded exactly: unlike a sample's, their stacks

@@ -179,6 +179,7 @@ class Recording {
     return *session_;
   }
   [[nodiscard]] bool is_active() const { return session_ != nullptr && !is_stopped_; }
+  [[nodiscard]] bool has_reader() const { return session_ != nullptr && session_->has_reader(); }
   capture::SessionStats stats() { return is_stopped_ ? final_ : session_->stats(); }
 
  private:
@@ -233,6 +234,7 @@ void bind_session(nb::module_& module) {
       .def("stop", &Recording::stop)
       .def("abandon", &Recording::abandon)
       .def_prop_ro("is_active", &Recording::is_active)
+      .def_prop_ro("has_reader", &Recording::has_reader)
       .def("stats", [](Recording& self) { return stats_dict(self.stats()); })
       .def("pause",
            [](Recording& self) {

@@ -191,6 +191,35 @@ class ExecCaller : public Standin {
   }
 };
 
+// For faulthandler.enable, which puts its handler over ours. A thread of ours that reads what has gone must not meet
+// it: faulthandler would look at all threads while they run, and may fault itself. At its next look that thread puts
+// our handler in front again.
+class FaultHandlerSetter : public Standin {
+ public:
+  using Standin::Standin;
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    const Held held(current_recording());
+    return original_(*args, **kwargs);
+  }
+
+ private:
+  // Keeps the reader of a recording, if there is one, from reading.
+  class Held {
+   public:
+    explicit Held(capture::Session* session) : session_(session) {
+      if (session_ != nullptr) session_->hold_reader();
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() {
+      if (session_ != nullptr) session_->release_reader();
+    }
+
+   private:
+    capture::Session* const session_;
+  };
+};
+
 template <typename T>
 void bind_standin(nb::module_& module, const char* name, const char* what) {
   nb::class_<T>(module, name, what)
@@ -210,6 +239,7 @@ void bind_threads(nb::module_& module) {
   bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
   bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
+  bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())
       .def("__call__", &CollectionMarker::call);

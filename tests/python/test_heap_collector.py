@@ -119,5 +119,7 @@ def test_threads_may_be_stopped_anywhere(tmp_path: pathlib.Path) -> None:
         found = Graph(tmp_path / f"{number}.heap")
         reached = found.reached_from(truth["kept"], {"list", "__main__.Kept", "dict", "int", "str"})
         counts = collections.Counter(found.objects[at][0] for at in reached)
-        assert (counts["__main__.Kept"], counts["dict"], counts["list"]) == (2000, 2000, 2001)
+        # (Up to 3.10 the attributes of an instance are in a dict, too.)
+        dicts = 2000 if sys.version_info >= (3, 11) else 4000
+        assert (counts["__main__.Kept"], counts["dict"], counts["list"]) == (2000, dicts, 2001)
         assert sum(of == "__main__.Kept" for of, _ in found.objects.values()) == 2000
