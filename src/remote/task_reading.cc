@@ -96,6 +96,8 @@ class Reading {
       ++out_.unreadable;
       return;
     }
+    // (Where asyncio has a list, such a task is not in it any more. A set has it as long as somebody keeps it.)
+    if (places_.tasks.callbacks && record.chain.end == AwaitEnd::kEnded) return;
     ReadTask read{record.task,
                   record.loop,
                   std::move(record.name),

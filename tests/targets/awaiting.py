@@ -100,7 +100,8 @@ async def main():
     if HAS_GROUPS:
         children.append(make(group(), name="group"))
     orphan = make(in_turn(), name="ørphan ▲")
-    announce_when_settled([orphan])
+    over = make(asyncio.sleep(0), name="over")  # soon, and is none that awaits or is awaited
+    announce_when_settled([orphan, over])
     await asyncio.gather(*children)
 
 
@@ -183,7 +184,7 @@ tell("one", line_of(waits_for, 1))
 tell("guard", line_of(guards, 1))
 tell("left", line_of(meets, 1))
 tell("blocks", line_of(stand_still, 1), line_of(blocks, 1))
-tell("main", line_of(main, 17))
+tell("main", line_of(main, 18))
 
 other = threading.Thread(target=run_other_loop, daemon=True)
 other.start()
