@@ -31,8 +31,10 @@ std::optional<SampleFrame> NativeResolver::frame_at(Address instruction, std::in
 
 std::optional<SampleFrame> NativeResolver::frame_made(Address instruction) {
   constexpr std::string_view kTrampoline = "py::";
-  const std::optional<os::Pid> process = modules_.process();
-  const auto* known = process ? made_.find(*process, modules_.current(), instruction, monotonic_ns()) : nullptr;
+  // (What is in no mapping that is known is of a file that was loaded a moment ago, most likely.)
+  const native::CodeRange* range = code() != nullptr ? code()->find(raw(instruction)) : nullptr;
+  const std::optional<os::Pid> process = range != nullptr ? modules_.process() : std::nullopt;
+  const auto* known = process ? made_.find(*process, instruction, monotonic_ns()) : nullptr;
   if (known == nullptr) {
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
     return SampleFrame{unknown_, {}};

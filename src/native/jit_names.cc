@@ -8,7 +8,7 @@
 namespace plimsoll::native {
 namespace {
 
-constexpr std::int64_t kBetweenLooks = 10'000'000, kBetweenOpens = 1'000'000'000;
+constexpr std::int64_t kBetweenLooks = 10'000'000, kBetweenOpens = 100'000'000;
 // More than this of a file is not read, and no line or record is longer than a piece.
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30U;
 constexpr std::size_t kPiece = std::size_t{4} << 20U;
@@ -21,22 +21,27 @@ bool is_jitdump(std::string_view path) {
 
 }  // namespace
 
-void JitNames::open_new(os::Pid process, const ModuleMap* modules) {
+void JitNames::open_new(os::Pid process) {
   if (!has_map_)
     if (UniqueFd map = os::open_perf_map(process); map.is_open()) {
       has_map_ = true;
       sources_.push_back({std::move(map), false, false, 0, 0});
     }
-  if (modules == nullptr) return;
-  for (const CodeRange& range : modules->ranges()) {
-    if (range.module == nullptr || !is_jitdump(range.module->first.path)) continue;
-    const std::uint64_t inode = range.module->first.inode;
-    const bool is_known = std::any_of(sources_.begin(), sources_.end(),
-                                      [&](const Source& source) { return source.is_dump && source.inode == inode; });
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(process);
+  if (!mappings.ok()) return;
+  for (const os::Mapping& mapping : mappings.value()) {
+    if (!mapping.is_executable || !is_jitdump(mapping.path)) continue;
+    const bool is_known = std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
+      return source.is_dump && source.inode == mapping.inode;
+    });
     if (is_known) continue;
-    if (UniqueFd dump = os::open_mapped_file(process, range.module->first); dump.is_open())
-      sources_.push_back({std::move(dump), true, false, inode, 0});
+    if (UniqueFd dump = os::open_mapped_file(process, mapping); dump.is_open())
+      sources_.push_back({std::move(dump), true, false, mapping.inode, 0});
   }
+}
+
+void JitNames::read_on() {
+  for (Source& source : sources_) read_on(source);
 }
 
 void JitNames::read_on(Source& source) {
@@ -53,20 +58,20 @@ void JitNames::read_on(Source& source) {
   }
 }
 
-const std::pair<const std::uint64_t, CodeNames::Function>* JitNames::find(os::Pid process, const ModuleMap* modules,
-                                                                          Address address, std::int64_t now_ns) {
-  // After a fork it is another process, with another file.
+const std::pair<const std::uint64_t, CodeNames::Function>* JitNames::find(os::Pid process, Address address,
+                                                                          std::int64_t now_ns) {
+  // After a fork it is another process, with other files.
   if (process != process_) *this = JitNames();
   process_ = process;
   if (now_ns >= next_look_ns_) {
     next_look_ns_ = now_ns + kBetweenLooks;
-    if (now_ns >= next_open_ns_ || modules != opened_of_) {
-      next_open_ns_ = now_ns + kBetweenOpens;
-      opened_of_ = modules;
-      open_new(process, modules);
-    }
-    for (Source& source : sources_) read_on(source);
+    read_on();
   }
+  const auto* found = names_.find(raw(address));
+  if (found != nullptr || now_ns < next_open_ns_) return found;
+  next_open_ns_ = now_ns + kBetweenOpens;
+  open_new(process);
+  read_on();
   return names_.find(raw(address));
 }
 

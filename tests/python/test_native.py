@@ -154,7 +154,11 @@ def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pa
               if any(frame.function.name == "burn" for frame in stack.frames)]
     names = [[frame.function.name for frame in stack.frames] for stack in inside]
     assert len(names) > 100
-    assert all(stack.index("main") < stack.index("made at run time") < stack.index("burn") for stack in names)
+    for stack in names:
+        # (A name that was written down a moment ago may not have been read yet.)
+        (made,) = [at for at, name in enumerate(stack) if name in ("made at run time", "machine code of no file")]
+        assert stack.index("main") < made < stack.index("burn")
+    assert sum("made at run time" in stack for stack in names) > len(names) / 2
     assert {frame.function.file for stack in inside for frame in stack.frames
             if frame.function.name == "made at run time"} == {"[jit]"}
     assert whole(inside) >= 0.99
