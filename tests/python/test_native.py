@@ -148,20 +148,19 @@ def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -
 @pytest.mark.parametrize("where", ["map", "dump"])
 def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pathlib.Path, where: str) -> None:
     # GIVEN a program that makes machine code without an unwind table, which calls it back, and tells its name
-    recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "0.3", options=["--native"], cwd=tmp_path)
-    # WHEN it is recorded THEN the code is where it was called, by its name, and nothing is missing around it
-    inside = [stack for stack in harness.stacks(recorded.profile)
+    recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "0.6", options=["--native"], cwd=tmp_path)
+    stacks = [stack for stack in harness.stacks(recorded.profile)
               if any(frame.function.name == "burn" for frame in stack.frames)]
-    names = [[frame.function.name for frame in stack.frames] for stack in inside]
-    assert len(names) > 100
-    for stack in names:
-        # (A name that was written down a moment ago may not have been read yet.)
-        (made,) = [at for at, name in enumerate(stack) if name in ("made at run time", "machine code of no file")]
-        assert stack.index("main") < made < stack.index("burn")
-    assert sum("made at run time" in stack for stack in names) > len(names) / 2
-    assert {frame.function.file for stack in inside for frame in stack.frames
-            if frame.function.name == "made at run time"} == {"[jit]"}
-    assert whole(inside) >= 0.99
+    # WHEN it is recorded THEN the code has its name (but for the moment until its memory and its name have been noticed)
+    named = [stack for stack in stacks if any(frame.function.name == "made at run time" for frame in stack.frames)]
+    assert len(named) > max(100, len(stacks) / 2)
+    # AND is where it was called, and nothing is missing around it
+    for stack in named:
+        names = [frame.function.name for frame in stack.frames]
+        made = names.index("made at run time")
+        assert names.index("main") < made < names.index("burn")
+        assert stack.frames[made].function.file == "[jit]"
+    assert whole(named) >= 0.99
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12) or harness.FREE_THREADED, reason="CPython has trampolines for perf since 3.12")
