@@ -53,8 +53,9 @@ bool take_down_wide(Bytes<M>& code, TakenDown& down) {
   if ((operation != kAddByte && operation != kAdd) || operands != kToStackPointer) return false;
   constexpr std::int32_t kMost = 1 << 20;
   const std::int32_t size = code.next_number(operation == kAddByte ? 1 : 4);
+  if (size < 0 || size > kMost) return false;
   down.offset += size;
-  return size >= 0 && size <= kMost;
+  return true;
 }
 
 template <memory::Reader M>
