@@ -55,14 +55,12 @@ SampleRing::Slot AllocationRecorder::reserve(std::size_t size, IfFull if_full) {
 
 SampleRing::Slot AllocationRecorder::wait_for_room(std::size_t size) {
   const int error = errno;
-  waiters_.fetch_add(1, std::memory_order_relaxed);
   const DrainGate::Ajar ajar(gate_);
   SampleRing::Slot room;
   std::uint64_t taken = ring_.taken();
   std::int64_t deadline = monotonic_ns() + kLongestWait;
   while (room.bytes.empty() && monotonic_ns() < deadline) {
-    // Again each time: it may have been on its way to sleep when it was woken.
-    gate_.wake.notify_all();
+    gate_.bell.ring();
     std::this_thread::sleep_for(kPoll);
     if (const std::uint64_t now = ring_.taken(); now != taken) {
       taken = now;
@@ -71,7 +69,6 @@ SampleRing::Slot AllocationRecorder::wait_for_room(std::size_t size) {
     room = ring_.reserve(size);
   }
   if (room.bytes.empty()) is_stuck_.store(true, std::memory_order_relaxed);
-  waiters_.fetch_sub(1, std::memory_order_relaxed);
   errno = error;
   return room;
 }
@@ -119,7 +116,8 @@ NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::b
                                            max_depth_ + awaiting_slots(interpreter_)};
   const WrittenStack stack = walk_into(sample, interpreter_, state, frames, seen_, cpython::NoEntries{});
   mark_frames(frames.first(sample.frame_count), seen_);
-  return {stack.used * sizeof(cpython::PyFrame), stack.touched * sizeof(cpython::PyFrame), sample.stop, stack.tasks};
+  return {stack.used * sizeof(cpython::PyFrame), stack.touched * sizeof(cpython::PyFrame),
+          native::UnwindStop::kComplete, sample.stop, stack.tasks};
 }
 
 void AllocationRecorder::released(const RawRelease& release) {

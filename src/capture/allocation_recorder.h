@@ -22,7 +22,7 @@ namespace plimsoll::capture {
 class AllocationRecorder {
  public:
   // `modules` is the machine code that stacks are to be of, too; null: Python frames only. The drain thread is
-  // woken through `gate`, and looks at needs_room() then.
+  // woken through `gate` where a thread waits until the ring is emptied.
   AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring, SeenFilter& seen,
                      std::size_t max_depth, const native::Modules* modules, DrainGate& gate);
   AllocationRecorder(const AllocationRecorder&) = delete;
@@ -36,8 +36,6 @@ class AllocationRecorder {
   void released(const RawRelease& release);
   // At the end: waits until all of them are in the ring. What the drain thread makes no room for is lost.
   void flush_releases();
-  // A thread waits until the ring is emptied.
-  [[nodiscard]] bool needs_room() const { return waiters_.load(std::memory_order_relaxed) != 0; }
   // From some time on, allocations were not sampled: another tool has taken out the hooks.
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   // So many bytes have been allocated, sampled or not.
@@ -71,7 +69,6 @@ class AllocationRecorder {
   SampleRing& ring_;
   SeenFilter& seen_;
   DrainGate& gate_;
-  std::atomic<int> waiters_{0};
   std::atomic<bool> is_stuck_{false};  // nobody has made room in all the time that one may wait for it
   std::atomic<std::uint64_t> next_number_{0};
   std::atomic<std::uint64_t> allocated_bytes_{0};

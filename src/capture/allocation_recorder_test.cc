@@ -36,12 +36,8 @@ class Recording {
   std::size_t drained_during(Work work) {
     std::atomic<bool> is_done{false};
     std::jthread drain([&] {
-      std::mutex mutex;
-      std::unique_lock lock(mutex);
       while (!is_done.load()) {
-        gate_.wake.wait_for(lock, std::chrono::milliseconds(1),
-                            [&] { return is_done.load() || recorder_.needs_room(); });
-        if (!recorder_.needs_room()) continue;
+        if (!gate_.bell.wait_for(1'000'000)) continue;
         const std::lock_guard working(gate_.work);
         drain_now();
       }

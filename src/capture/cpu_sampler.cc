@@ -78,6 +78,7 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
       by_reader_(settings.by_reader),
       measures_itself_(settings.measures_itself),
       modules_(settings.modules),
+      bell_(settings.bell),
       clock_(clock),
       signals_(signals),
       ring_(ring),

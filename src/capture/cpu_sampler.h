@@ -31,6 +31,7 @@
 #include "cpython/awaiting.h"
 #include "cpython/layout.h"
 #include "native/modules.h"
+#include "os/doorbell.h"
 
 namespace plimsoll::capture {
 
@@ -76,6 +77,8 @@ struct TickSettings {
   bool by_reader = false;
   // Whose code is unwound, too, and put into the samples of ticks; null: Python frames only.
   const native::Modules* modules = nullptr;
+  // With `modules`, wakes who keeps them and empties the ring.
+  os::Doorbell* bell = nullptr;
 };
 
 // The engine. At most one is active in a process. All members are thread-safe unless they say otherwise; none but
@@ -206,6 +209,8 @@ class CpuSampler {
   const bool by_reader_;
   const bool measures_itself_;
   const native::Modules* const modules_;
+  os::Doorbell* const bell_;
+  std::atomic<const native::ModuleMap*> rang_for_{nullptr};  // the map in which unknown code was met
   std::atomic<std::int64_t> handler_ns_{0};
   TickCosts tick_costs_;
   const os::TickClock clock_;

@@ -35,6 +35,37 @@ class DeepStack {
 
 class CpuSamplerWith : public testing::WithEachClock {};
 
+// ---- native code ----
+
+TEST(CpuSamplerNative, RingsOnceForCodeThatIsNotKnown) {
+  if (!native::kCanUnwind) GTEST_SKIP() << "machine code is not unwound here";
+  ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
+  // GIVEN a sampler for which no code is known
+  const memory::Image nothing;
+  native::Modules modules(nothing, {}, [](const os::Mapping&) { return UniqueFd(); });
+  ASSERT_TRUE(modules.refresh(1).ok());
+  os::Doorbell bell;
+  TickSettings settings{.rate_hz = 1, .clock = os::TickClock::kThreadCpu};
+  settings.modules = &modules;
+  settings.bell = &bell;
+  Sampling sampling(settings);
+  sampling->start({});
+  siginfo_t info{};
+  info.si_code = SI_TIMER;  // of the first slot, which is this thread's
+  ucontext_t context;
+  ASSERT_EQ(::getcontext(&context), 0);
+  const auto rings_at_tick = [&] {
+    burn(kMillisecond);
+    sampling->tick(info, &context);
+    return bell.wait_for(0);
+  };
+  // WHEN it ticks THEN whoever keeps what is known is woken, once, as that has not changed
+  EXPECT_TRUE(rings_at_tick());
+  EXPECT_FALSE(rings_at_tick());
+  EXPECT_FALSE(rings_at_tick());
+  sampling->stop();
+}
+
 // ---- time ----
 
 TEST_P(CpuSamplerWith, WeightsAndDropsAddUpToTheThreadsOwnClocks) {

@@ -122,17 +122,23 @@ void CpuSampler::take_sample(ThreadSlot& slot, std::int64_t now_ns, const uconte
 
 void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
                                     const ucontext_t& context) noexcept {
-  const SampleRing::Slot room = ring_.reserve(most_native_bytes(interpreter_, max_depth_));
+  const SampleRing::Slot room = ring_.reserve(most_native_bytes(interpreter_, max_depth_, most_copied(ring_)));
   if (room.bytes.empty()) return count_drop(DropReason::kRingFull, weight);
   RawSample head;
   head.time_ns = monotonic_ns();
   head.weight_ns = weight;
   head.thread = slot.serial;
-  const NativeSample taken = write_native_sample(room.bytes, head, *modules_->current(), context, interpreter_,
-                                                 thread_state, max_depth_, seen_);
+  const native::ModuleMap& modules = *modules_->current();
+  const NativeSample taken =
+      write_native_sample(room.bytes, head, modules, context, interpreter_, thread_state, max_depth_, seen_);
   if (!cpython::is_proven(taken.stop)) count_drop(reason_of(taken.stop), weight);
   count_tasks(taken.tasks);
   ring_.commit(room, taken.used, taken.written);
+  // A file was loaded a moment ago, and until its table is compiled each sample takes a copy of its stack; or there is
+  // code of no file, and then a look is enough until something changes.
+  const bool is_news = taken.native_stop == native::UnwindStop::kNoModule &&
+                       rang_for_.exchange(&modules, std::memory_order_relaxed) != &modules;
+  if (is_news || ring_.backlog() > ring_.capacity() / 2) bell_->ring();
 }
 
 bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept {

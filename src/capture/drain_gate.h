@@ -1,4 +1,4 @@
-// capture/drain_gate.h: the lock that the drain thread works under, and what wakes that thread.
+// capture/drain_gate.h: the lock that the drain thread works under, and what wakes it and those who wait for it.
 //
 // Around a fork, the thread that forks keeps the drain thread out, so that the child finds nothing half done. Code of
 // the program runs meanwhile: other fork handlers, which allocate. If the ring is full then, the thread would wait for
@@ -10,6 +10,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include "os/doorbell.h"
 
 namespace plimsoll::capture {
 
@@ -46,8 +48,9 @@ class DrainGate {
     const bool was_shut_;
   };
 
-  std::timed_mutex work;  // held by the drain thread while it works
-  std::condition_variable wake;
+  std::timed_mutex work;         // held by the drain thread while it works
+  os::Doorbell bell;             // ends its rest
+  std::condition_variable done;  // it has worked
 
  private:
   [[nodiscard]] bool is_kept_by_caller() const {

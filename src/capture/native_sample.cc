@@ -72,17 +72,17 @@ NativeSample write_native_stack(std::span<std::byte> room, RawSample& sample, co
     native->leaf = find_leaf(memory::LocalReader{}, modules,
                              {reinterpret_cast<const native::NativeFrame*>(at), unwound.count}, leaf);
   at += unwound.count * sizeof(native::NativeFrame);
+  const std::size_t most_slots = 2 * max_depth + awaiting_slots(interpreter);
   if (unwound.stop == native::UnwindStop::kNoModule) {
-    const std::size_t left = (max_depth - unwound.count) * sizeof(native::NativeFrame);
-    at += copy_stack(place, leaf, {at, left + sizeof(RawStack)});
+    const auto left = static_cast<std::size_t>(room.data() + room.size() - at);
+    at += copy_stack(place, leaf, {at, left - most_slots * sizeof(cpython::PyFrame)});
   }
-  const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at),
-                                          2 * max_depth + awaiting_slots(interpreter)};
+  const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at), most_slots};
   const WrittenStack stack = walk_into(sample, interpreter, thread_state, slots, seen, cpython::EntryMarks{});
   mark_frames(slots.first(sample.frame_count), seen);
   const auto before = static_cast<std::size_t>(at - room.data());
   return {before + stack.used * sizeof(cpython::PyFrame), before + stack.touched * sizeof(cpython::PyFrame),
-          sample.stop, stack.tasks};
+          unwound.stop, sample.stop, stack.tasks};
 }
 
 NativeSample write_native_sample(std::span<std::byte> room, const RawSample& head, const native::ModuleMap& modules,

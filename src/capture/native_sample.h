@@ -1,11 +1,13 @@
 // capture/native_sample.h: a sample with the machine code of its thread, too.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
 #include <ucontext.h>
 
+#include "base/sample_ring.h"
 #include "capture/awaiting_tasks.h"
 #include "capture/interleave.h"
 
@@ -21,10 +23,21 @@ struct RawStack {
   std::uint64_t bytes = 0;
 };
 
+// The most that is copied: importing nests deeply, in C more than in Python.
+inline constexpr std::size_t kMostCopied = std::size_t{256} << 10U;
+
+// As much of it as leaves room for others. A ring that gets full has copies of fewer bytes, which may be too few to
+// find a deep stack's end, but the samples are there.
+inline std::size_t most_copied(const SampleRing& ring) {
+  constexpr std::size_t kPart = 16;
+  return std::min(kMostCopied, (ring.capacity() - std::min(ring.backlog(), ring.capacity())) / kPart);
+}
+
 // The most that such a sample takes in the ring, if `max_depth` frames of each kind are kept. There can be as many
 // entries into Python as Python frames.
-inline std::size_t most_native_bytes(const Interpreter& interpreter, std::size_t max_depth) {
-  return sizeof(RawSample) + sizeof(RawNative) + max_depth * sizeof(native::NativeFrame) + sizeof(RawStack) +
+inline std::size_t most_native_bytes(const Interpreter& interpreter, std::size_t max_depth,
+                                     std::size_t copied = kMostCopied) {
+  return sizeof(RawSample) + sizeof(RawNative) + max_depth * sizeof(native::NativeFrame) + sizeof(RawStack) + copied +
          (2 * max_depth + awaiting_slots(interpreter)) * sizeof(cpython::PyFrame);
 }
 
@@ -39,6 +52,7 @@ NativeStack unwind_copy(std::span<const std::byte> rest, const native::ModuleMap
 struct NativeSample {
   std::size_t used = 0;
   std::size_t written = 0;
+  native::UnwindStop native_stop = native::UnwindStop::kComplete;
   cpython::WalkStop stop = cpython::WalkStop::kComplete;
   cpython::AwaitingStack::Outcome tasks = cpython::AwaitingStack::Outcome::kNoStep;
 };
@@ -59,8 +73,8 @@ NativeSample write_native_stack(std::span<std::byte> room, RawSample& sample, co
                                 const NativePlace& place, const Interpreter& interpreter, Address thread_state,
                                 std::size_t max_depth, SeenFilter& seen) noexcept;
 
-// Writes a sample into `room`, which has most_native_bytes: `head`, what of the calling thread was interrupted at
-// `context`, and its Python frames. Async-signal-safe.
+// Writes a sample into `room`, which has most_native_bytes, of which the copy has what the rest leaves: `head`, what of
+// the calling thread was interrupted at `context`, and its Python frames. Async-signal-safe.
 NativeSample write_native_sample(std::span<std::byte> room, const RawSample& head, const native::ModuleMap& modules,
                                  const ucontext_t& context, const Interpreter& interpreter, Address thread_state,
                                  std::size_t max_depth, SeenFilter& seen) noexcept;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,18 +115,35 @@ TEST_F(NativeSampleTest, IsOfMachineCodeAloneWherePythonIsUnknown) {
   EXPECT_GT(native_stack_of(std::span<const std::byte>(machine_.record).subspan(sizeof raw)).head.count, 2U);
 }
 
-TEST_F(NativeSampleTest, CanBeUnwoundLaterIfItsCodeWasNotKnownYet) {
-  // GIVEN a sample in code of which nothing is known: it was loaded a moment ago
+// Calls `then` with so many more frames of a kilobyte each on the stack.
+template <typename Then>
+[[gnu::noinline]] void from_deep_inside(int frames, const Then& then) {
+  std::array<char, 1024> part;
+  asm volatile("" ::"r"(part.data()) : "memory");
+  frames == 0 ? then() : from_deep_inside(frames - 1, then);
+  asm volatile("" ::"r"(part.data()) : "memory");
+}
+
+class UnknownCode : public NativeSampleTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(UnknownCode, CanBeUnwoundLaterWhenItIsKnown) {
+  // GIVEN a sample in code of which nothing is known: it was loaded a moment ago; perhaps deep in imports
   constexpr std::size_t kDepth = 2048;
   const native::RulePool pool;
-  // Not on the stack, of which 32 KiB are copied.
-  const auto nothing = std::make_unique<native::ModuleMap>(std::vector<native::CodeRange>(), pool);
+  const native::ModuleMap nothing(std::vector<native::CodeRange>(), pool);
   std::vector<std::byte> record(most_native_bytes({}, kDepth));
   const Interpreter interpreter{testing::fake_layout(), address_of(&testing::kFakeCodeType), {}, nullptr, {}};
   ucontext_t context;
-  ASSERT_EQ(::getcontext(&context), 0);
-  const NativeSample taken =
-      write_native_sample(record, {}, *nothing, context, interpreter, Address{}, kDepth, machine_.seen);
+  NativeSample taken;
+  std::vector<native::NativeFrame> expected(kDepth);
+  native::Unwind direct;
+  from_deep_inside(GetParam(), [&] {
+    ASSERT_EQ(::getcontext(&context), 0);
+    taken = write_native_sample(record, {}, nothing, context, interpreter, Address{}, kDepth, machine_.seen);
+    direct =
+        native::unwind(memory::LocalReader{}, *machine_.modules.current(), native::registers_of(context), expected);
+  });
+  EXPECT_EQ(taken.native_stop, native::UnwindStop::kNoModule);
   const std::span<const std::byte> rest = std::span<const std::byte>(record).subspan(sizeof(RawSample));
   const NativeStack first = native_stack_of(rest);
   ASSERT_EQ(first.head.stop, native::UnwindStop::kNoModule);
@@ -135,14 +154,31 @@ TEST_F(NativeSampleTest, CanBeUnwoundLaterIfItsCodeWasNotKnownYet) {
   std::vector<native::NativeFrame> frames;
   const NativeStack later = unwind_copy(copy, *machine_.modules.current(), kDepth, frames);
   EXPECT_EQ(later.head.stop, native::UnwindStop::kComplete);
-  std::vector<native::NativeFrame> expected(kDepth);
-  const native::Unwind direct =
-      native::unwind(memory::LocalReader{}, *machine_.modules.current(), native::registers_of(context), expected);
   ASSERT_EQ(later.frames.size(), direct.count);
   for (std::size_t i = 0; i < direct.count; ++i) {
     EXPECT_EQ(later.frames[i].instruction, expected[i].instruction);
     EXPECT_EQ(later.frames[i].cfa, expected[i].cfa);
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(FromFewAndManyFrames, UnknownCode, ::testing::Values(0, 200));
+
+TEST(NativeSampleRoom, OfARingThatGetsFullLeavesRoomForOthers) {
+  // GIVEN a ring to which samples come that take as much as they may, and nobody who empties it
+  constexpr std::size_t kDepth = 2048;
+  SampleRing ring = SampleRing::create(std::size_t{4} << 20U).take();
+  std::size_t samples = 0, whole = 0;
+  while (true) {
+    const std::size_t copied = most_copied(ring);
+    const SampleRing::Slot room = ring.reserve(most_native_bytes({}, kDepth, copied));
+    if (room.bytes.empty()) break;
+    ring.commit(room, copied, copied);
+    ++samples;
+    if (copied == kMostCopied) ++whole;
+  }
+  // THEN the first ones have all they may, and as it gets full there is room for more, with less
+  EXPECT_GT(whole, 0U);
+  EXPECT_GT(samples, 24U);
 }
 
 TEST_F(NativeSampleTest, BeginsWhereALibraryWasCalledFrom) {

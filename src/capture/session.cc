@@ -109,6 +109,7 @@ Status Session::begin_native(const Interpreter& interpreter, TickSettings& tick)
                                               ", and this build does not say where that is"};
   resolver_.use_modules(*modules_);
   tick.modules = modules_.get();
+  tick.bell = &gate_.bell;
   // What of the machine code is Python itself.
   const std::shared_ptr<const native::Module> python = modules_->module_around(interpreter.code_type);
   sink_->fact("native", python != nullptr ? python->first.path : "");
@@ -143,13 +144,12 @@ void Session::run() {
     lock.lock();
     flushes_done_ = flushes;
     looks_done_ = looks;
-    gate_.wake.notify_all();
+    gate_.done.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
-    if (!is_crowded)
-      gate_.wake.wait_for(lock, std::chrono::nanoseconds(interval), [this] {
-        return stop_requested_ || flushes_requested_ != flushes_done_ || looks_requested_ != looks_done_ ||
-               allocations_->needs_room();
-      });
+    if (is_crowded || stop_requested_) continue;
+    lock.unlock();
+    gate_.bell.wait_for(interval);
+    lock.lock();
   }
 }
 
@@ -387,8 +387,8 @@ void Session::flush_as(SampleSink::Ending ending) {
   if (stop_requested_ || is_complete_.load()) return;
   requested_ending_ = ending;
   const std::uint64_t wanted = ++flushes_requested_;
-  gate_.wake.notify_all();
-  gate_.wake.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
+  gate_.bell.ring();
+  gate_.done.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });
 }
 
 void Session::learn_modules(std::uint64_t loads) {
@@ -396,8 +396,8 @@ void Session::learn_modules(std::uint64_t loads) {
   std::unique_lock lock(mutex_);
   if (stop_requested_ || is_complete_.load() || std::exchange(loads_, loads) == loads) return;
   const std::uint64_t wanted = ++looks_requested_;
-  gate_.wake.notify_all();
-  gate_.wake.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
+  gate_.bell.ring();
+  gate_.done.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
 }
 
 SessionStats Session::stop() {
@@ -406,7 +406,7 @@ SessionStats Session::stop() {
     if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();
     stop_requested_ = true;
   }
-  gate_.wake.notify_all();
+  gate_.bell.ring();
   ::pthread_join(drain_thread_, nullptr);
   complete();
   return stats();
