@@ -333,9 +333,27 @@ void CpuSampler::find_new_threads(Head head) {
     if (const auto ended = ended_.find(id); ended != ended_.end() && os::thread_cpu_ns(tid) >= ended->second)
       still_ending.insert(*ended);
     else
-      adopt(tid, 0, head);
+      adopt_late(tid, head);
   }
   ended_ = std::move(still_ending);
+}
+
+void CpuSampler::adopt_late(Tid tid, Head head) {
+  // One that was started after the recording: what it has used so far is a part of what is recorded. Its first sample
+  // stands for less than a period of it.
+  const std::int64_t used_ns = head == Head::kCredited && !is_paused() ? os::thread_cpu_ns(tid) : 0;
+  const std::int64_t rest_ns = used_ns % period_ns_.load(std::memory_order_relaxed);
+  adopt(tid, rest_ns, head);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
+  if (found == by_tid_.end() || used_ns == rest_ns) return;
+  found->second->start_cpu_ns -= used_ns - rest_ns;
+  count_drop(DropReason::kMetLate, used_ns - rest_ns);
+}
+
+void CpuSampler::look_for_threads() {
+  const std::size_t count = os::count_threads();
+  const std::lock_guard guard(mutex_);
+  if (is_running_ && std::exchange(threads_at_look_, count) != count) find_new_threads(Head::kCredited);
 }
 
 int CpuSampler::signal_of(const ThreadSlot& slot) const {

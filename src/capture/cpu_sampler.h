@@ -131,6 +131,8 @@ class CpuSampler {
   // The periodic look at all threads: finds new ones, retires ended ones, and holds the ticks of threads that block
   // our signal, since a signal queue that overflows would kill the program. Costs about a microsecond a thread.
   void poll();
+  // Finds new ones, if there are more or fewer threads than at the last such look. A system call if not.
+  void look_for_threads();
 
   // Threads that are new or have changed since the last call.
   std::vector<ThreadInfo> take_thread_changes();
@@ -199,6 +201,7 @@ class CpuSampler {
   [[nodiscard]] int signal_of(const ThreadSlot& slot) const;
   void hold_ticks();
   void find_new_threads(Head head);
+  void adopt_late(Tid tid, Head head);
   void report(ThreadSlot& slot);
   [[nodiscard]] os::TickClock clock_for_next_thread() const;
 
@@ -232,6 +235,7 @@ class CpuSampler {
   std::int64_t pause_began_cpu_ns_ = 0;
   std::int64_t paused_cpu_ns_ = 0;
   std::size_t perf_ticks_ = 0;
+  std::size_t threads_at_look_ = 0;
   std::size_t next_serial_ = 0;
   boost::unordered_flat_map<std::int32_t, ThreadSlot*> by_tid_;
   boost::unordered_flat_map<std::int32_t, std::int64_t> ended_;  // threads that Python is done with: CPU ns then

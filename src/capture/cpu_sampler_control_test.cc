@@ -215,6 +215,18 @@ TEST_P(CpuSamplerControl, ThreadsThatDoNotRegisterAreFound) {
     for (const auto& taken : sampling.samples()) sampled.insert(sampling.threads()[taken.raw.thread.index()].tid);
 }
 
+TEST_P(CpuSamplerControl, ALookFindsThreadsThatHaveComeSinceTheLastOne) {
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  sampling->look_for_threads();
+  const std::size_t at_start = sampling->thread_count();
+  BusyThread later;
+  sampling->look_for_threads();
+  EXPECT_EQ(sampling->thread_count(), at_start + 1);
+  sampling->look_for_threads();
+  EXPECT_EQ(sampling->thread_count(), at_start + 1);
+}
+
 TEST_P(CpuSamplerControl, ThreadsThatEndWithoutAWordAreLetGo) {
   Sampling sampling(at(1000));
   BusyThread thread;
@@ -235,15 +247,16 @@ TEST_P(CpuSamplerControl, AThreadThatWasFoundBeforeItRegistersIsNotCountedTwice)
   std::thread thread([&] {
     burn(5 * kMillisecond);
     sampling->poll();
-    const std::int64_t before = thread_cpu_ns();
     burn(20 * kMillisecond);
     sampling->thread_started("worker");
     burn(20 * kMillisecond);
     sampling->thread_ending("worker");
-    used = thread_cpu_ns() - before;
+    used = thread_cpu_ns();
   });
   thread.join();
   sampling->stop();
+  // THEN what it used before is known to be lost
+  EXPECT_GE(sampling.dropped(DropReason::kMetLate).cpu_ns, 4 * kMillisecond);
   EXPECT_NEAR(static_cast<double>(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns()), static_cast<double>(used),
               static_cast<double>(2 * sampling.period_ns()));
 }

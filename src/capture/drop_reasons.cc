@@ -17,6 +17,7 @@ const char* text(DropReason reason) {
     case DropReason::kMoved: return "thread ran on";
     case DropReason::kSignalBlocked: return "thread blocks the signal";
     case DropReason::kThreadEnded: return "end of thread";
+    case DropReason::kMetLate: return "thread not known yet";
     case DropReason::kTooManyThreads: return "too many threads";
     case DropReason::kHooksRemoved: return "allocation hooks removed by another tool";
     case DropReason::kAllocation: return "allocation not recorded";

@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::int64_t kShortestDrainInterval = 1'000'000;
 constexpr std::int64_t kLongestDrainInterval = 50'000'000;
+// In the beginning modules are imported, whose C code starts threads and loads libraries.
+constexpr std::int64_t kBeginning = 2'000'000'000;
+constexpr std::int64_t kLongestInBeginning = 10'000'000;
+constexpr std::int64_t kThreadLookInterval = 5'000'000;
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 20'000'000;
@@ -160,7 +164,9 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
   if (modules_ != nullptr && modules_->is_restless(monotonic_ns())) return kSoon;
   if (backlog > ring_.capacity() / 8) return std::max(last / 2, kShortestDrainInterval);
   if (backlog > ring_.capacity() / 32) return last;
-  return std::min({last * 2, kLongestDrainInterval, std::max(settings_.rss_interval_ns, kShortestDrainInterval)});
+  const bool is_beginning = monotonic_ns() - start_ns_ < kBeginning;
+  return std::min({last * 2, is_beginning ? kLongestInBeginning : kLongestDrainInterval,
+                   std::max(settings_.rss_interval_ns, kShortestDrainInterval)});
 }
 
 void Session::drain_once() {
@@ -295,6 +301,10 @@ void Session::housekeeping(std::int64_t now_ns) {
     const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
     next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
     keep_to_budget();
+  }
+  if (now_ns >= next_thread_look_ns_) {
+    sampler_->look_for_threads();
+    next_thread_look_ns_ = now_ns + kThreadLookInterval;
   }
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());

@@ -164,6 +164,7 @@ class Session {
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0;
   std::int64_t next_poll_ns_ = 0;
+  std::int64_t next_thread_look_ns_ = 0;
   std::int64_t next_rss_ns_ = 0;
   std::int64_t next_flush_ns_ = 0;
   std::int64_t next_guard_ns_ = 0;

@@ -35,6 +35,9 @@ Tid current_tid();
 // Ids of all threads of this process, in no particular order. Empty if /proc is not readable.
 std::vector<Tid> list_threads();
 
+// How many there are, for one system call; 0 if that cannot be told.
+std::size_t count_threads();
+
 // The thread's name as the kernel knows it, at most 15 bytes; empty if the thread has ended.
 std::string thread_name(Tid tid);
 

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -134,6 +135,13 @@ std::vector<Tid> list_threads() {
     if (std::from_chars(entry->d_name, end, tid).ptr == end) threads.push_back(Tid{tid});
   }
   return threads;
+}
+
+std::size_t count_threads() {
+  constexpr nlink_t kOfAnyDirectory = 2;
+  struct stat tasks {};
+  if (::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink <= kOfAnyDirectory) return 0;
+  return tasks.st_nlink - kOfAnyDirectory;
 }
 
 std::string thread_name(Tid tid) {
