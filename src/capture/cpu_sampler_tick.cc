@@ -135,9 +135,10 @@ void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std:
   count_tasks(taken.tasks);
   ring_.commit(room, taken.used, taken.written);
   // A file was loaded a moment ago, and until its table is compiled each sample takes a copy of its stack; or there is
-  // code of no file, and then a look is enough until something changes.
-  const bool is_news = taken.native_stop == native::UnwindStop::kNoModule &&
-                       rang_for_.exchange(&modules, std::memory_order_relaxed) != &modules;
+  // code of no file: a look is enough until something changes.
+  const bool is_unknown =
+      taken.native_stop == native::UnwindStop::kNoModule || taken.native_stop == native::UnwindStop::kNoTable;
+  const bool is_news = is_unknown && rang_for_.exchange(&modules, std::memory_order_relaxed) != &modules;
   if (is_news || ring_.backlog() > ring_.capacity() / 2) bell_->ring();
 }
 

@@ -34,7 +34,8 @@ std::optional<SampleFrame> NativeResolver::frame_made(Address instruction) {
   // (What is in no mapping that is known is of a file that was loaded a moment ago, most likely.)
   const native::CodeRange* range = code() != nullptr ? code()->find(raw(instruction)) : nullptr;
   const std::optional<os::Pid> process = range != nullptr ? modules_.process() : std::nullopt;
-  const auto* known = process ? made_.find(*process, instruction, monotonic_ns()) : nullptr;
+  const auto* known = modules_.find_made(instruction);
+  if (known == nullptr && process) known = made_.find(*process, instruction, monotonic_ns());
   if (known == nullptr) {
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
     return SampleFrame{unknown_, {}};

@@ -36,6 +36,11 @@ class CodeNames {
   // The code has been moved.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t size);
   [[nodiscard]] std::size_t size() const { return functions_.size(); }
+  // visit(start, Function) for all of them.
+  template <typename Visit>
+  void each(Visit visit) const {
+    for (const auto& [start, function] : functions_) visit(start, function);
+  }
 
  private:
   std::map<std::uint64_t, Function> functions_;

@@ -24,10 +24,17 @@ struct Module {
   UnwindTable table;        // empty: it has none, or a damaged one
 };
 
+// How code that was made at run time is unwound; see MadeCodes.
+struct MadeTable {
+  std::uint64_t start = 0;  // that its offsets are from
+  UnwindTable table;
+};
+
 // A stretch of executable memory.
 struct CodeRange {
   std::uint64_t start = 0, end = 0;
-  std::shared_ptr<const Module> module;  // null: memory without a file
+  std::shared_ptr<const Module> module;             // null: memory without a file
+  std::shared_ptr<const MadeTable> made = nullptr;  // of that, if its maker tells
 };
 
 // Immutable but for its cache and its flag. rule_at is async-signal-safe, and for any number of threads.
@@ -82,6 +89,8 @@ class ModuleMap {
   [[nodiscard]] const std::vector<CodeRange>& ranges() const { return ranges_; }
   // Whether somebody asked for an address that is in no range, since it was asked last.
   [[nodiscard]] bool take_missed() const { return missed_.exchange(false, std::memory_order_relaxed); }
+  // Whether somebody met code of no file of which nothing is known, since it was asked last.
+  [[nodiscard]] bool take_bare() const { return bare_.exchange(false, std::memory_order_relaxed); }
 
  private:
   static constexpr unsigned kCacheBits = PlainStep::kCacheBits;
@@ -103,15 +112,22 @@ class ModuleMap {
       missed_.store(true, std::memory_order_relaxed);
       return RulePool::kNoModule;
     }
-    if (range->module == nullptr || range->module->table.empty()) return RulePool::kNoTable;
+    if (range->module == nullptr) return index_in_made(*range, pc);
+    if (range->module->table.empty()) return RulePool::kNoTable;
     return range->module->table.find(static_cast<std::uint32_t>(pc - range->module->first.start));
+  }
+
+  [[nodiscard]] RuleIndex index_in_made(const CodeRange& range, std::uint64_t pc) const {
+    if (range.made != nullptr) return range.made->table.find(static_cast<std::uint32_t>(pc - range.made->start));
+    bare_.store(true, std::memory_order_relaxed);
+    return RulePool::kNoTable;
   }
 
   const std::vector<CodeRange> ranges_;
   std::vector<std::uint64_t> ends_;  // of the ranges
   const RulePool& pool_;
   const std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
-  mutable std::atomic<bool> missed_{false};
+  mutable std::atomic<bool> missed_{false}, bare_{false};
   mutable std::array<std::atomic<std::uint64_t>, std::size_t{1} << kCacheBits> cache_{};
 };
 

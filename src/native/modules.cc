@@ -123,13 +123,21 @@ bool have_same_code(const std::vector<os::Mapping>& a, const std::vector<os::Map
 
 bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mapping.path == "[vdso]"; }
 
-// Whether a file with code in `before` has none, or is elsewhere, in `after`.
+// Whether code in `before` that was known is not there, or elsewhere, in `after`.
 bool lacks_some(const std::vector<CodeRange>& before, const std::vector<CodeRange>& after) {
   return std::any_of(before.begin(), before.end(), [&](const CodeRange& old) {
-    return old.module != nullptr && std::none_of(after.begin(), after.end(), [&](const CodeRange& now) {
-             return now.module == old.module && now.start == old.start;
+    const bool was_known = old.module != nullptr || old.made != nullptr;
+    return was_known && std::none_of(after.begin(), after.end(), [&](const CodeRange& now) {
+             return now.module == old.module && now.made == old.made && now.start == old.start;
            });
   });
+}
+
+// Whether some may have been made at run time.
+bool has_code_of_no_file(const std::vector<CodeRange>& ranges) {
+  constexpr std::uint64_t kKernel = std::uint64_t{1} << 63U;  // where [vsyscall] is
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const CodeRange& each) { return each.module == nullptr && each.start < kKernel; });
 }
 
 }  // namespace
@@ -178,16 +186,42 @@ bool Modules::has_missed(std::int64_t now_ns) {
 
 Status Modules::refresh(std::int64_t now_ns) {
   if (open_) {
-    if (newest_ == nullptr) publish(code_ranges(mappings_, {}, pool_, memory_), now_ns);
+    if (newest_ == nullptr) publish(ranges_of(mappings_), now_ns);
     return Ok{};
   }
   if (!memory_.is_own()) return refresh_other(now_ns);
-  if (!has_changed(now_ns)) return Ok{};
+  const bool has_made_code = has_made(now_ns);
+  if (!has_changed(now_ns) && !has_made_code) return Ok{};
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
   if (!mappings.ok()) return mappings.error();
-  const std::vector<CodeRange> none;
-  publish(code_ranges(mappings.value(), newest_ != nullptr ? newest_->ranges() : none, pool_, memory_), now_ns);
+  publish(ranges_of(mappings.value()), now_ns);
   return Ok{};
+}
+
+std::vector<CodeRange> Modules::ranges_of(const std::vector<os::Mapping>& mappings) {
+  const std::vector<CodeRange> none;
+  std::vector<CodeRange> ranges = code_ranges(mappings, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_);
+  // Another process may be looked at once only.
+  if (!memory_.is_own() && has_code_of_no_file(ranges)) {
+    find_descriptors(ranges);
+    made_.look(memory_, pool_);
+  }
+  return ranges;
+}
+
+void Modules::find_descriptors(const std::vector<CodeRange>& ranges) {
+  made_.find_descriptors(ranges, [this](const Module& module) {
+    return open_ ? open_(module.first) : os::open_mapped_file(memory_.pid(), module.first);
+  });
+}
+
+bool Modules::has_made(std::int64_t now_ns) {
+  if (newest_ == nullptr) return false;
+  if (now_ns >= next_bare_ns_ && newest_->take_bare()) {
+    next_bare_ns_ = now_ns + kBetweenMisses;
+    find_descriptors(newest_->ranges());
+  }
+  return made_.look(memory_, pool_);
 }
 
 Status Modules::refresh_other(std::int64_t now_ns) {
@@ -197,10 +231,10 @@ Status Modules::refresh_other(std::int64_t now_ns) {
   if (!mappings.ok()) return mappings.error();
   const bool is_news = newest_ == nullptr || !have_same_code(mappings.value(), mappings_);
   mappings_ = mappings.take();
+  const bool has_made_code = has_made(now_ns);
   next_look_ns_ = now_ns + std::max(kBetweenLooks, kLeastShare * (monotonic_ns() - start_ns));
-  if (!is_news) return Ok{};
-  const std::vector<CodeRange> none;
-  publish(code_ranges(mappings_, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_), now_ns);
+  if (!is_news && !has_made_code) return Ok{};
+  publish(ranges_of(mappings_), now_ns);
   free_retired();
   return Ok{};
 }
@@ -220,7 +254,8 @@ SymbolTable Modules::symbols_of(const Module& module) const {
   return SymbolTable::of_image(image);
 }
 
-void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
+void Modules::publish(const std::vector<CodeRange>& known, std::int64_t now_ns) {
+  std::vector<CodeRange> ranges = made_.put_into(known);
   const bool has_unloaded = newest_ != nullptr && lacks_some(newest_->ranges(), ranges);
   if (before_ != nullptr) retired_.push_back(before_);
   before_ = newest_;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "native/made_code.h"
 #include "native/module_map.h"
 #include "native/process_memory.h"
 #include "native/symbols.h"
@@ -71,6 +72,12 @@ class Modules {
   // The process, if it runs.
   [[nodiscard]] std::optional<os::Pid> process() const { return open_ ? std::nullopt : std::optional(memory_.pid()); }
 
+  // A function that was made at run time, by where it begins, and whose maker tells debuggers of it; null if it is
+  // none.
+  [[nodiscard]] const std::pair<const std::uint64_t, CodeNames::Function>* find_made(Address address) const {
+    return made_.find(raw(address));
+  }
+
   // Of another process, as of the last refresh: where the mapping ends that has an address; none if none has.
   [[nodiscard]] std::optional<std::uint64_t> end_of_mapping(Address address) const;
 
@@ -82,7 +89,11 @@ class Modules {
   [[nodiscard]] bool has_changed(std::int64_t now_ns);
   [[nodiscard]] bool has_missed(std::int64_t now_ns);
   Status refresh_other(std::int64_t now_ns);
-  void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
+  // What there is of code, but for what was made.
+  std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings);
+  void find_descriptors(const std::vector<CodeRange>& ranges);
+  bool has_made(std::int64_t now_ns);
+  void publish(const std::vector<CodeRange>& known, std::int64_t now_ns);
 
   const ProcessMemory memory_{};
   RulePool pool_;
@@ -92,8 +103,9 @@ class Modules {
   std::int64_t published_ns_ = 0;  // newest_ was
   std::vector<Map> retired_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
+  MadeCodes made_;
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
-  std::int64_t next_miss_ns_ = 0;
+  std::int64_t next_miss_ns_ = 0, next_bare_ns_ = 0;
   std::int64_t restless_until_ns_ = 0;
   // Of another process.
   std::vector<os::Mapping> mappings_;

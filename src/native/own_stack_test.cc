@@ -1,15 +1,20 @@
 // Unwinds the stack of this very program, of which the compiler knows the truth. On every machine.
 #include <dlfcn.h>
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "memory/local.h"
 #include "native/modules.h"
+#include "native/testing.h"
 #include "native/unwind.h"
 
 namespace plimsoll::native {
@@ -159,6 +164,117 @@ TEST_F(OwnStack, NoticesWhatIsLoadedLater) {
   modules_.free_retired();
   EXPECT_FALSE(modules_.has_retired());
 }
+
+#if defined(__x86_64__)
+
+// Code that is made at run time, and shown to debuggers if somebody asks for that. It calls what it is given, and
+// computes on after that, so that nothing but its table says where its caller is.
+class MadeFunction {
+ public:
+  using Callback = void (*)();
+  MadeFunction() {
+    std::memcpy(at(0), kCode.data(), kCode.size());
+    const std::string frames = section_.bytes();
+    std::memcpy(at(kFrames), frames.data(), frames.size());
+    sections_[1].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+    sections_[1].sh_addr = address();
+    sections_[1].sh_size = kCode.size();
+    sections_[2].sh_name = 1;  // of kNames
+    sections_[2].sh_addr = address() + kFrames;
+    sections_[2].sh_size = frames.size();
+    sections_[3].sh_offset = sizeof(Image::header) + sizeof(Image::sections);
+    sections_[3].sh_size = sizeof kNames;
+    std::memcpy(image_.header.e_ident, ELFMAG, SELFMAG);
+    image_.header.e_ident[EI_CLASS] = ELFCLASS64;
+    image_.header.e_ident[EI_DATA] = ELFDATA2LSB;
+    image_.header.e_shentsize = sizeof(Elf64_Shdr);
+    image_.header.e_shnum = 4;
+    image_.header.e_shstrndx = 3;
+    image_.header.e_shoff = sizeof(Image::header);
+  }
+  MadeFunction(const MadeFunction&) = delete;
+  MadeFunction& operator=(const MadeFunction&) = delete;
+  ~MadeFunction() { ::munmap(memory_, kSize); }
+
+  void call(Callback callback) const { reinterpret_cast<void (*)(Callback)>(memory_)(callback); }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(memory_); }
+  void show();
+  void hide();
+
+ private:
+  // An ELF file without bytes of its own: only what its sections are called.
+  static constexpr char kNames[] = "\0.eh_frame";
+  struct Image {
+    Elf64_Ehdr header{};
+    std::array<Elf64_Shdr, 4> sections{};
+    char names[sizeof kNames] = {};
+  };
+  // push rbx; sub rsp, 48; call rdi; xor ebx, ebx; add rsp, 48; pop rbx; ret
+  static constexpr std::array<unsigned char, 15> kCode{0x53, 0x48, 0x83, 0xec, 0x30, 0xff, 0xd7, 0x31,
+                                                       0xdb, 0x48, 0x83, 0xc4, 0x30, 0x5b, 0xc3};
+  static constexpr std::size_t kFrames = testing::Section::kAddress - testing::Section::kCode;
+  static constexpr std::size_t kSize = kFrames + 4096;
+
+  [[nodiscard]] char* at(std::size_t offset) const { return static_cast<char*>(memory_) + offset; }
+
+  void* memory_ = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const testing::Section section_ =
+      testing::Section()
+          .common("def_cfa rsp 8; offset rip -8")
+          .function(0, kCode.size(), "advance 1; cfa_offset 16; advance 4; cfa_offset 64");
+  Image image_;
+  std::array<Elf64_Shdr, 4>& sections_ = image_.sections;
+  std::array<std::uint64_t, 4> entry_{};  // struct jit_code_entry
+};
+
+}  // namespace
+}  // namespace plimsoll::native
+
+// As any program that makes code has it.
+extern "C" {
+struct JitDescriptor {
+  std::uint32_t version, action;
+  void *relevant, *first;
+};
+__attribute__((used)) JitDescriptor __jit_debug_descriptor{1, 0, nullptr, nullptr};
+}
+
+namespace plimsoll::native {
+namespace {
+
+void MadeFunction::show() {
+  std::memcpy(image_.names, kNames, sizeof kNames);
+  entry_ = {0, 0, reinterpret_cast<std::uint64_t>(&image_), sizeof image_};
+  __jit_debug_descriptor.first = __jit_debug_descriptor.relevant = entry_.data();
+}
+void MadeFunction::hide() { __jit_debug_descriptor.first = nullptr; }
+
+TEST_F(OwnStack, GoesThroughCodeThatIsMadeAtRunTimeAsLongAsItIsShownToDebuggers) {
+  // GIVEN code of no file, of which nothing is known
+  MadeFunction made;
+  std::int64_t now_ns = 1;
+  const auto look = [&] {
+    constexpr std::int64_t kLater = 1'000'000'000;
+    ASSERT_TRUE(modules_.refresh(now_ns += kLater).ok());
+    everything = modules_.current();
+    made.call(innermost);
+  };
+  look();  // that there is more memory is noticed as it is met
+  look();
+  EXPECT_EQ(truth_.found.stop, UnwindStop::kNoTable);
+  // WHEN it is shown THEN stacks lead through it
+  made.show();
+  look();
+  EXPECT_EQ(truth_.found.stop, UnwindStop::kComplete) << text(truth_.found.stop);
+  const std::uint32_t unloads = modules_.unloads();
+  // AND no more when it is not
+  made.hide();
+  look();
+  EXPECT_EQ(truth_.found.stop, UnwindStop::kNoTable);
+  EXPECT_GT(modules_.unloads(), unloads);
+}
+
+#endif
 
 }  // namespace
 }  // namespace plimsoll::native

@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <elf.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,69 +10,21 @@
 #include <limits>
 #include <memory>
 
+#include "native/elf_source.h"
+
 namespace plimsoll::native {
 namespace {
 
-constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
 constexpr std::size_t kLongestName = 4096;
-
-// An ELF file by its bytes. Not libelf's: that would be one more library to load into every recorded program, also
-// those that are recorded without native frames, as its archive cannot be part of a shared object (its thread-local
-// variable).
-class Source {
- public:
-  explicit Source(int descriptor) : descriptor_(descriptor) {}
-  explicit Source(std::string_view image) : image_(image) {}
-
-  // Exactly so many bytes; false if they are not all there. The file is not mapped: one that is cut short meanwhile
-  // must be an error, not a fault.
-  bool read(std::uint64_t offset, void* out, std::size_t size) const {
-    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return false;
-    if (descriptor_ < 0) {
-      if (offset > image_.size() || size > image_.size() - offset) return false;
-      std::memcpy(out, image_.data() + offset, size);
-      return true;
-    }
-    auto* to = static_cast<char*>(out);
-    for (std::size_t done = 0; done < size;) {
-      const ssize_t got = ::pread(descriptor_, to + done, size - done, static_cast<off_t>(offset + done));
-      if (got <= 0) return false;
-      done += static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-  // A whole section, as rows; empty if it is damaged, or larger than any that is real.
-  template <typename Row>
-  std::vector<Row> rows(std::uint64_t offset, std::uint64_t size) const {
-    if (size > kLargestSection) return {};
-    std::vector<Row> rows(size / sizeof(Row));
-    if (!read(offset, rows.data(), rows.size() * sizeof(Row))) return {};
-    return rows;
-  }
-
- private:
-  const int descriptor_ = -1;
-  const std::string_view image_;
-};
-
-std::vector<Elf64_Shdr> sections_of(const Source& source) {
-  Elf64_Ehdr header{};
-  if (!source.read(0, &header, sizeof header)) return {};
-  const bool is_ours = std::equal(header.e_ident, header.e_ident + SELFMAG, ELFMAG) &&
-                       header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
-                       header.e_shentsize == sizeof(Elf64_Shdr);
-  if (!is_ours) return {};
-  return source.rows<Elf64_Shdr>(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
-}
 
 }  // namespace
 
 // Fills a SymbolTable.
 class SymbolReader {
  public:
-  static SymbolTable read(const Source& source) {
+  static SymbolTable read(const ElfSource& source) {
     SymbolTable table;
-    const std::vector<Elf64_Shdr> sections = sections_of(source);
+    const std::vector<Elf64_Shdr> sections = source.sections();
     for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
       for (const Elf64_Shdr& section : sections)
         if (section.sh_type == type && section.sh_link < sections.size())
@@ -87,7 +38,7 @@ class SymbolReader {
   }
 
  private:
-  static std::string build_id_in(const Source& source, const Elf64_Shdr& section) {
+  static std::string build_id_in(const ElfSource& source, const Elf64_Shdr& section) {
     constexpr std::uint64_t kLargestNotes = 65536;
     if (section.sh_size > kLargestNotes) return {};
     const std::vector<char> notes = source.rows<char>(section.sh_offset, section.sh_size);
@@ -105,7 +56,7 @@ class SymbolReader {
     }
     return {};
   }
-  static void read_section(const Source& source, const Elf64_Shdr& section, const Elf64_Shdr& texts,
+  static void read_section(const ElfSource& source, const Elf64_Shdr& section, const Elf64_Shdr& texts,
                            SymbolTable& table) {
     const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
     for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
@@ -115,7 +66,7 @@ class SymbolReader {
       const char* text = names.data() + symbol.st_name;
       const std::string_view name(text, ::strnlen(text, std::min(names.size() - symbol.st_name, kLongestName)));
       if (name.empty()) continue;
-      if (table.names_.size() + name.size() >= kLargestSection) return;
+      if (table.names_.size() + name.size() >= ElfSource::kLargestSection) return;
       const auto size = std::min<std::uint64_t>(symbol.st_size, std::numeric_limits<std::uint32_t>::max());
       table.functions_.push_back({symbol.st_value, static_cast<std::uint32_t>(size),
                                   static_cast<std::uint32_t>(table.names_.size()),
@@ -145,10 +96,29 @@ class SymbolReader {
 };
 
 SymbolTable SymbolTable::of_file(int descriptor) {
-  return descriptor < 0 ? SymbolTable() : SymbolReader::read(Source(descriptor));
+  return descriptor < 0 ? SymbolTable() : SymbolReader::read(ElfSource(descriptor));
 }
 
-SymbolTable SymbolTable::of_image(std::string_view image) { return SymbolReader::read(Source(image)); }
+SymbolTable SymbolTable::of_image(std::string_view image) { return SymbolReader::read(ElfSource(image)); }
+
+std::optional<std::uint64_t> variable_in(int descriptor, std::string_view name) {
+  if (descriptor < 0) return std::nullopt;
+  const ElfSource source(descriptor);
+  const std::vector<Elf64_Shdr> sections = source.sections();
+  for (const Elf64_Shdr& section : sections) {
+    const bool is_symbols = section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM;
+    if (!is_symbols || section.sh_link >= sections.size()) continue;
+    const Elf64_Shdr& texts = sections[section.sh_link];
+    const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
+    for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
+      const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF;
+      if (!is_variable || symbol.st_name >= names.size() || names.size() - symbol.st_name <= name.size()) continue;
+      const char* text = names.data() + symbol.st_name;
+      if (std::string_view(text, name.size()) == name && text[name.size()] == '\0') return symbol.st_value;
+    }
+  }
+  return std::nullopt;
+}
 
 std::string_view SymbolTable::find(std::uint64_t address, std::uint64_t& start) const {
   const auto next = std::upper_bound(functions_.begin(), functions_.end(), address,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,9 @@ class SymbolTable {
   std::string names_;
   std::string build_id_;
 };
+
+// The address of a variable, as in an open ELF file, which may be damaged; none if it has none of this name.
+std::optional<std::uint64_t> variable_in(int descriptor, std::string_view name);
 
 // The name as its programmer wrote it, if it is one of C++ or Rust.
 std::string demangled(std::string_view name);

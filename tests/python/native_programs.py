@@ -26,6 +26,16 @@ def built(directory: pathlib.Path, source: str, *flags: str) -> pathlib.Path:
     return library
 
 
+def assembled(directory: pathlib.Path, source: str) -> pathlib.Path:
+    """An object of tests/native_ext."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    target = directory / f"{pathlib.Path(source).stem}.o"
+    subprocess.run([compiler, "-c", "-o", str(target), str(EXTENSIONS / source)], check=True)
+    return target
+
+
 #: Python that calls C that calls Python, five times over: by way of qsort, recursion, a frame of varying size and an
 #: aligned one; at the end C computes for so many milliseconds. What calls main() follows.
 CHAIN = """

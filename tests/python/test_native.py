@@ -12,7 +12,7 @@ import pytest
 
 import harness
 import plimsoll
-from native_programs import CALLS, CHAIN, built, known_frames, whole
+from native_programs import CALLS, CHAIN, assembled, built, known_frames, whole
 
 Write = Callable[..., pathlib.Path]
 
@@ -160,6 +160,24 @@ def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pa
         made = names.index("made at run time")
         assert names.index("main") < made < names.index("burn")
         assert stack.frames[made].function.file == "[jit]"
+    assert whole(named) >= 0.99
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the target's code is that of x86-64")
+def test_code_that_is_shown_to_debuggers_has_its_name_and_its_callers(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that makes code as LLVM's JITs do, which computes on after a call
+    made = [str(assembled(tmp_path, "made.s")), str(built(tmp_path, "jit.c"))]
+    recorded = harness.record(tmp_path, harness.TARGETS / "described_code.py", *made, "0.6", options=["--native"])
+    stacks = [stack for stack in harness.stacks(recorded.profile)
+              if any(frame.function.name == "burn" for frame in stack.frames)]
+    # WHEN it is recorded THEN the code has its name, and is where it was called (but for the moment until it is noticed)
+    named = [stack for stack in stacks if any(frame.function.name == "made::work(long)" for frame in stack.frames)]
+    assert len(named) > max(100, len(stacks) / 2)
+    for stack in named:
+        names = [frame.function.name for frame in stack.frames]
+        made_at = names.index("made::work(long)")
+        assert names.index("main") < made_at < names.index("burn")
+        assert stack.frames[made_at].function.file == "[jit]"
     assert whole(named) >= 0.99
 
 

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pathlib
+import platform
 import resource
 import signal
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import harness
 import plimsoll
-from native_programs import CALLS, CHAIN, built, known_frames, whole
+from native_programs import CALLS, CHAIN, assembled, built, known_frames, whole
 
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
@@ -50,8 +51,8 @@ for line in sys.stdin:
 
 
 @contextlib.contextmanager
-def running(script: pathlib.Path) -> "Iterator[harness.Running]":
-    with harness.Running([sys.executable, script]) as process:
+def running(script: pathlib.Path, *words: str) -> "Iterator[harness.Running]":
+    with harness.Running([sys.executable, script, *words]) as process:
         yield process
 
 
@@ -107,6 +108,19 @@ def test_a_process_that_hangs_in_c(tmp_path: pathlib.Path, program: Write, flag:
         assert between(calls(stopped["frames"], "libchain.so"), "<module>", "burn") == CALLS
         assert os.waitpid(process.process.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED) == (0, 0)
         process.await_stop()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the target's code is that of x86-64")
+def test_code_that_is_shown_to_debuggers(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process that has made code as LLVM's JITs do, and is in what that calls
+    made = [str(assembled(tmp_path, "made.s")), str(built(tmp_path, "jit.c"))]
+    with running(harness.TARGETS / "described_code.py", *made, "3600") as process:
+        process.line()
+        frames = await_thread_with(process.process.pid, "burn")["frames"]
+    # THEN the code has its name, and is where it was called
+    names = [frame["function"] for frame in frames]
+    assert names.index("burn") < names.index("made::work(long)") < names.index("main")
+    assert names[-1] == "_start"
 
 
 def test_threads_that_wait_are_not_disturbed(tmp_path: pathlib.Path, program: Write) -> None:
