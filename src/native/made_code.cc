@@ -58,9 +58,9 @@ void read_names(const ElfSource& source, const std::vector<Elf64_Shdr>& sections
       // (A value is from its section's beginning, as in any file that was not linked.)
       const Elf64_Shdr& within = sections[symbol.st_shndx];
       const bool is_inside = symbol.st_value < within.sh_size && symbol.st_size <= within.sh_size - symbol.st_value;
-      const std::string_view name = name_at(all, symbol.st_name);
-      if (is_code(within) && is_inside && !name.empty())
-        names.add(within.sh_addr + symbol.st_value, symbol.st_size, without_tags(demangled(name)));
+      if (!is_code(within) || !is_inside) continue;
+      const std::string name = without_tags(demangled(name_at(all, symbol.st_name)));
+      if (!name.empty()) names.add(within.sh_addr + symbol.st_value, symbol.st_size, name);
     }
   }
 }
