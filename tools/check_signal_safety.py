@@ -39,7 +39,7 @@ ALLOWED = {
         "strlen": "POSIX",
         "pthread_self": "POSIX",
         "ioctl": "a bare system call in every libc; on perf events, to change the period",
-        "syscall": "bare; gettid, at a thread's first tick",
+        "syscall": "bare; gettid, at a thread's first tick, and futex, where the drain thread is woken",
         "__errno_location": "an address in the thread's own block, which exists while the thread does",
         "PyGILState_GetThisThreadState": "pthread_getspecific, or a load of a thread-local; see python/interpreter.cc",
         "PyThreadState_GetUnchecked": "one load of a thread-local (3.13+)",

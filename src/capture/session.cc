@@ -21,6 +21,7 @@ constexpr std::int64_t kLongestDrainInterval = 50'000'000;
 constexpr std::int64_t kBeginning = 2'000'000'000;
 constexpr std::int64_t kLongestInBeginning = 10'000'000;
 constexpr std::int64_t kThreadLookInterval = 5'000'000;
+constexpr std::int64_t kThreadLookPerThread = 100'000;  // to list them costs a microsecond for each
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 20'000'000;
@@ -296,15 +297,15 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
 
 void Session::housekeeping(std::int64_t now_ns) {
   if (exact_ != nullptr) exact_->keep_time(now_ns, start_ns_);
+  const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
   if (now_ns >= next_poll_ns_) {
     sampler_->poll();
-    const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
     next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
     keep_to_budget();
   }
   if (now_ns >= next_thread_look_ns_) {
     sampler_->look_for_threads();
-    next_thread_look_ns_ = now_ns + kThreadLookInterval;
+    next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads * kThreadLookPerThread);
   }
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());
