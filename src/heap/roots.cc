@@ -1,5 +1,5 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
-#include <algorithm>
+#include <array>
 
 #include "base/long_array.h"
 #include "heap/snapshot_reader.h"
@@ -7,30 +7,42 @@
 namespace plimsoll::heap {
 namespace {
 
-// Follows edges from the nodes it is given, and remembers where it has been.
+// Follows edges from the nodes it is given, and remembers where it has been. Where a node's edges stand, and then the
+// edges, are fetched before it is that node's turn: in an old heap hardly anything lies near what leads to it.
 class Reach {
  public:
   explicit Reach(const Graph& graph) : graph_(graph), seen_(graph.size(), false) {}
   [[nodiscard]] bool has(Node node) const { return seen_[node]; }
   void from(Node start) {
-    if (seen_[start]) return;
-    seen_[start] = true;
-    open_.push_back(start);
-    while (!open_.empty()) {
-      const Node node = open_.back();
-      open_.pop_back();
-      for (const Node target : graph_.from(node)) {
-        if (seen_[target]) continue;
-        seen_[target] = true;
-        open_.push_back(target);
-      }
-    }
+    add(start);
+    while (fill())
+      for (const Node target : graph_.from(next_[first_++ % kRoom])) add(target);
   }
 
  private:
+  static constexpr std::size_t kRoom = 16;
+
+  void add(Node node) {
+    if (seen_[node]) return;
+    seen_[node] = true;
+    open_.push_back(node);
+  }
+  // False if nothing is left to be taken.
+  bool fill() {
+    for (; !open_.empty() && last_ - first_ < kRoom; open_.pop_back()) {
+      __builtin_prefetch(&graph_.first[open_.back()]);
+      next_[last_++ % kRoom] = open_.back();
+      if (last_ - first_ > kRoom / 2)
+        __builtin_prefetch(graph_.targets.data() + graph_.first[next_[(last_ - kRoom / 2 - 1) % kRoom]]);
+    }
+    return first_ != last_;
+  }
+
   const Graph& graph_;
   std::vector<bool> seen_;
   std::vector<Node> open_;
+  std::array<Node, kRoom> next_{};  // those from first_ to last_ - 1 are open, too
+  std::size_t first_ = 0, last_ = 0;
 };
 
 std::uint32_t add_type(Snapshot& snapshot, std::string name) {
