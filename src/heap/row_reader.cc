@@ -57,149 +57,46 @@ struct RowReader::ColumnsOfVersion1 {
 
 // ---- edges ----
 
-// begin_row() tells how many edges the next row has, next() gives one after the other, end_row() ends it; each but the
-// last is false if that cannot be.
-struct RowReader::Edges {
-  RowReader& reader;
-  VarintCursor shapes;
-  std::string_view kinds, low_targets, middle_targets;
-  VarintCursor high_targets;
-  std::size_t next_target = 0;
-  Pattern own;            // of the next row with a shape of its own
-  Pattern at;             // of the row
-  std::size_t types = 0;  // edges to the class that it has
-  bool is_own = false;
-
-  Edges(RowReader& owner, const Columns& columns)
-      : reader(owner),
-        shapes(columns.shapes),
-        kinds(columns.kinds),
-        low_targets(columns.low_targets.substr(0, columns.middle_targets.size())),
-        middle_targets(columns.middle_targets),
-        high_targets(columns.high_targets) {}
-
-  bool begin_row(Node node, std::uint64_t& degree) {
-    const std::uint64_t shape = shapes.varint();
-    if (shapes.failed() || shape > kinds.size() - own.kinds + 1) return false;
-    is_own = shape != 0;
-    if (is_own) own.degree = static_cast<std::uint32_t>(shape - 1);
-    at = is_own ? own : reader.rows_of_type(reader.snapshot_.type[node]).pattern;
-    degree = at.degree;
-    types = 0;
-    return true;
-  }
-  bool next(Node holder, EdgeKind& kind, Node& target, std::uint32_t& name) {
-    kind = static_cast<EdgeKind>(kinds[at.kinds++]);
-    name = 0;
-    if (kind == EdgeKind::kType) {
-      ++types;
-      target = kNoNode;  // see Decoder::resolve_edges
-      return true;
-    }
-    if (static_cast<std::uint8_t>(kind) >= kEdgeKindCount || next_target == low_targets.size()) return false;
-    const std::uint64_t high = high_targets.bounded(kMostNodes >> 15U);
-    const std::uint64_t step = static_cast<std::uint8_t>(low_targets[next_target]) |
-                               std::uint64_t{static_cast<std::uint8_t>(middle_targets[next_target])} << 8U |
-                               high << 16U;
-    ++next_target;
-    const std::int64_t sum = std::int64_t{holder} + unzigzag(step);
-    if (high_targets.failed() || sum < 0 || sum >= static_cast<std::int64_t>(kMostNodes)) return false;
-    target = static_cast<Node>(sum);
-    if (kind != EdgeKind::kNamed) return true;
-    if (at.names == reader.names_.size()) return false;
-    name = reader.names_[at.names++];
-    return true;
-  }
-  void end_row(Node node) {
-    if (!is_own) return;
-    const bool is_pattern = own.degree <= file::kLongestPattern && types <= 1;
-    reader.rows_of_type(reader.snapshot_.type[node]).pattern = is_pattern ? own : Pattern{};
-    own = {at.kinds, at.names, 0};
-  }
-  [[nodiscard]] bool at_end() const { return own.kinds == kinds.size(); }
-};
-
-struct RowReader::EdgesOfVersion1 {
-  VarintCursor degrees;
-  std::string_view kinds;
-  VarintCursor targets, names;
-  std::size_t name_count;
-
-  EdgesOfVersion1(const RowReader& reader, const ColumnsOfVersion1& columns)
-      : degrees(columns.degrees),
-        kinds(columns.kinds),
-        targets(columns.targets),
-        names(columns.names),
-        name_count(reader.snapshot_.names.size()) {}
-
-  bool begin_row(Node, std::uint64_t& degree) {
-    degree = degrees.varint();
-    return !degrees.failed() && degree <= kinds.size();
-  }
-  bool next(Node holder, EdgeKind& kind, Node& target, std::uint32_t& name) {
-    kind = static_cast<EdgeKind>(kinds.front());
-    kinds.remove_prefix(1);
-    target = kNoNode;
-    name = 0;
-    if (static_cast<std::uint8_t>(kind) >= kEdgeKindCount) return false;
-    if (kind != EdgeKind::kType) {
-      std::int64_t sum = 0;
-      if (__builtin_add_overflow(std::int64_t{holder}, targets.signed_varint(), &sum) || targets.failed() || sum < 0 ||
-          sum >= static_cast<std::int64_t>(kMostNodes))
-        return false;
-      target = static_cast<Node>(sum);
-    }
-    if (kind != EdgeKind::kNamed) return true;
-    const std::uint64_t number = names.varint();
-    name = static_cast<std::uint32_t>(number);
-    return !names.failed() && number < name_count;
-  }
-  void end_row(Node) {}
-  [[nodiscard]] bool at_end() const { return kinds.empty(); }
-};
-
 // Those of `rows` rows from `first` on; how many there were before one whose edges cannot be.
-template <typename EdgeColumns>
-std::size_t RowReader::edges(EdgeColumns& columns, Node first, std::size_t rows, std::size_t most_edges) {
+template <typename FromColumns>
+std::size_t RowReader::edges(FromColumns& columns, Node first, std::size_t rows, std::size_t most_edges) {
   Graph& graph = snapshot_.graph;
   const std::size_t before = graph.targets.size();
   resize_edges(before + most_edges);
   make_room(graph.first, rows);
-  Node* const targets = graph.targets.data();
-  EdgeKind* const kinds = snapshot_.kind.data();
-  std::uint32_t* const names = snapshot_.name.data();
   std::size_t row = 0;
   auto end = static_cast<std::uint32_t>(before);  // of the edges of good rows
   for (; row < rows; ++row) {
     const Node holder = first + static_cast<Node>(row);
     const std::size_t weak = snapshot_.weak.size();
+    EdgePattern& pattern = rows_of_type(snapshot_.type[holder]).pattern;
     std::uint64_t degree = 0;
-    if (!columns.begin_row(holder, degree) || degree > before + most_edges - end) break;
-    std::uint32_t edge = end;
+    if (!columns.begin_row(pattern, degree) || degree > before + most_edges - end) break;
+    std::uint32_t place = end;
     bool is_good = true;
     for (std::uint64_t i = 0; i < degree && is_good; ++i) {
-      EdgeKind kind{};
-      Node target = 0;
-      std::uint32_t name = 0;
-      is_good = columns.next(holder, kind, target, name);
-      if (kind == EdgeKind::kWeak) {
-        snapshot_.weak.emplace_back(holder, target);
-        continue;
-      }
-      targets[edge] = target;
-      kinds[edge] = kind;
-      names[edge++] = name;
+      RowEdge edge;
+      is_good = columns.next(holder, edge);
+      if (edge.kind == EdgeKind::kWeak)
+        snapshot_.weak.emplace_back(holder, edge.target);
+      else
+        put_edge(place++, edge);
     }
     if (!is_good) {
       snapshot_.weak.resize(weak);
       break;
     }
-    columns.end_row(holder);
-    end = edge;
-    graph.first.push_back(end);
+    columns.end_row(pattern);
+    graph.first.push_back(end = place);
   }
   resize_edges(end);
   return row;
+}
+
+void RowReader::put_edge(std::uint32_t place, const RowEdge& edge) {
+  snapshot_.graph.targets[place] = edge.target;
+  snapshot_.kind[place] = edge.kind;
+  snapshot_.name[place] = edge.name;
 }
 
 void RowReader::resize_edges(std::size_t count) {
@@ -221,8 +118,7 @@ bool RowReader::rows(VarintCursor& cursor) {
   if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
       snapshot_.kind.size() + most_edges > kMostEdges)
     return false;
-  ++block_;
-  by_type_.resize(snapshot_.types.size());
+  begin_block();
   const auto first = static_cast<Node>(snapshot_.type.size());
   std::size_t good = types(columns.types, columns.rows);  // rows before the first with a number that cannot be
   good = append(snapshot_.size, columns.sizes, good, [&](std::uint64_t& size) {
@@ -234,13 +130,9 @@ bool RowReader::rows(VarintCursor& cursor) {
   good = addresses(columns.addresses, good);
   good = refcounts(columns.refcounts, good);
   good = details(columns.details, columns.hashes, first, good);
-  names_.clear();
-  while (!columns.names.at_end()) {
-    const std::uint64_t name = columns.names.varint();
-    if (columns.names.failed() || name >= snapshot_.names.size()) break;
-    names_.push_back(static_cast<std::uint32_t>(name));
-  }
-  Edges read(*this, columns);
+  names(columns.names);
+  EdgeColumns read{columns.shapes,         columns.kinds,        columns.low_targets,
+                   columns.middle_targets, columns.high_targets, names_};
   good = edges(read, first, good, most_edges);
   cut(first + good);
   return good == columns.rows && read.at_end() && texts(columns.texts, first);
@@ -251,15 +143,21 @@ bool RowReader::rows_of_version_1(VarintCursor& cursor) {
   if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
       snapshot_.kind.size() + columns.kinds.size() > kMostEdges)
     return false;
+  begin_block();
   const auto first = static_cast<Node>(snapshot_.type.size());
   std::size_t good = types(columns.types, columns.rows);
   good = append(snapshot_.size, columns.sizes, good, [](std::uint64_t& size) { return size <= kLargestObject; });
   good = addresses(columns.addresses, good);
   good = refcounts(columns.refcounts, good);
-  EdgesOfVersion1 read(*this, columns);
+  EdgeColumnsOfVersion1 read{columns.degrees, columns.kinds, columns.targets, columns.names, snapshot_.names.size()};
   good = edges(read, first, good, columns.kinds.size());
   cut(first + good);
   return good == columns.rows && read.at_end() && texts(columns.texts, first);
+}
+
+void RowReader::begin_block() {
+  ++block_;
+  by_type_.resize(snapshot_.types.size());
 }
 
 // Columns of one length, also after damage.
@@ -297,6 +195,16 @@ std::size_t RowReader::refcounts(VarintCursor numbers, std::size_t rows) {
     out = static_cast<std::uint32_t>(count);
     return count <= UINT32_MAX;
   });
+}
+
+// Up to one that there is not.
+void RowReader::names(VarintCursor numbers) {
+  names_.clear();
+  while (!numbers.at_end()) {
+    const std::uint64_t name = numbers.varint();
+    if (numbers.failed() || name >= snapshot_.names.size()) return;
+    names_.push_back(static_cast<std::uint32_t>(name));
+  }
 }
 
 std::size_t RowReader::details(std::string_view details, VarintCursor hashes, Node first, std::size_t rows) {

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "base/varint.h"
+#include "heap/edge_columns.h"
 #include "heap/snapshot.h"
 #include "heap/snapshot_format.h"
 
 namespace plimsoll::heap {
 
-// Numbers stay below the two that Graph and Node need for themselves and the nodes that add_roots adds.
-inline constexpr std::uint64_t kMostNodes = kNoNode - 16;
 inline constexpr std::uint64_t kMostEdges = 0xffff0000U;
 
 // Appends rows to a Snapshot, from bytes that may be hostile. Columns of nodes and of edges have one length each after
@@ -35,38 +34,32 @@ class RowReader {
   bool details_of_version_1(VarintCursor& cursor);
 
  private:
-  // How the edges of a row are: where in the columns of the block their kinds and names begin. (Chunks are shorter than
-  // 4 GiB.)
-  struct Pattern {
-    std::uint32_t kinds = 0, names = 0;
-    std::uint32_t degree = 0;
-  };
   // What the next row of a type is most likely to have.
   struct TypeRows {
     std::uint64_t size = 0;
     std::uint32_t block = 0;  // of which all else is
-    Pattern pattern;
+    EdgePattern pattern;
     std::uint8_t details = file::kNoDetails;
   };
   // The columns of a block.
   struct Columns;
   struct ColumnsOfVersion1;
-  // What is left of those of edges.
-  struct Edges;
-  struct EdgesOfVersion1;
 
   TypeRows& rows_of_type(std::uint32_t type) {
     TypeRows& rows = by_type_[type];
     if (rows.block != block_) rows = {0, block_, {}, file::kNoDetails};
     return rows;
   }
+  void begin_block();
   void cut(std::size_t nodes);
   std::size_t types(VarintCursor numbers, std::size_t rows);
   std::size_t addresses(VarintCursor numbers, std::size_t rows);
   std::size_t refcounts(VarintCursor numbers, std::size_t rows);
   std::size_t details(std::string_view details, VarintCursor hashes, Node first, std::size_t rows);
-  template <typename EdgeColumns>
-  std::size_t edges(EdgeColumns& columns, Node first, std::size_t rows, std::size_t most_edges);
+  void names(VarintCursor numbers);
+  template <typename FromColumns>
+  std::size_t edges(FromColumns& columns, Node first, std::size_t rows, std::size_t most_edges);
+  void put_edge(std::uint32_t place, const RowEdge& edge);
   bool texts(VarintCursor& cursor, Node first);
   bool put_hash(Node node, VarintCursor& hashes);
   void put_generation(Node node, Generation generation);
