@@ -1,5 +1,5 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
-#include <array>
+#include <bit>
 
 #include "base/long_array.h"
 #include "heap/snapshot_reader.h"
@@ -7,42 +7,71 @@
 namespace plimsoll::heap {
 namespace {
 
-// Follows edges from the nodes it is given, and remembers where it has been. Where a node's edges stand, and then the
-// edges, are fetched before it is that node's turn: in an old heap hardly anything lies near what leads to it.
+// Follows edges from the nodes it is given, and remembers where it has been.
+//
+// In an old heap hardly anything lies near what leads to it. So nodes are taken in the order of their numbers, in which
+// their edges lie in memory: a few rounds see nearly all of a heap. What is left then, like lists that lead backwards,
+// is followed one by one.
 class Reach {
  public:
-  explicit Reach(const Graph& graph) : graph_(graph), seen_(graph.size(), false) {}
-  [[nodiscard]] bool has(Node node) const { return seen_[node]; }
+  explicit Reach(const Graph& graph)
+      : graph_(graph), seen_(graph.size() / kBits + 1, 0), open_(graph.size() / kBits + 1, 0) {}
+  [[nodiscard]] bool has(Node node) const { return (seen_[node / kBits] & bit(node)) != 0; }
+  void from(const std::vector<Node>& starts) {
+    for (const Node node : starts) add(node);
+    for (int rounds = 0; rounds < kRounds && round() != 0; ++rounds) {
+    }
+    for (std::size_t word = 0; word < open_.size(); ++word)
+      while (open_[word] != 0) stack_.push_back(take(word));
+    finish();
+  }
   void from(Node start) {
-    add(start);
-    while (fill())
-      for (const Node target : graph_.from(next_[first_++ % kRoom])) add(target);
+    if (has(start)) return;
+    seen_[start / kBits] |= bit(start);
+    stack_.push_back(start);
+    finish();
   }
 
  private:
-  static constexpr std::size_t kRoom = 16;
+  static constexpr std::size_t kBits = 64;
+  static constexpr int kRounds = 32;  // the last of which cost next to nothing
+  static std::uint64_t bit(Node node) { return std::uint64_t{1} << (node % kBits); }
 
   void add(Node node) {
-    if (seen_[node]) return;
-    seen_[node] = true;
-    open_.push_back(node);
+    const std::uint64_t is_new = bit(node) & ~seen_[node / kBits];
+    seen_[node / kBits] |= is_new;
+    open_[node / kBits] |= is_new;
   }
-  // False if nothing is left to be taken.
-  bool fill() {
-    for (; !open_.empty() && last_ - first_ < kRoom; open_.pop_back()) {
-      __builtin_prefetch(&graph_.first[open_.back()]);
-      next_[last_++ % kRoom] = open_.back();
-      if (last_ - first_ > kRoom / 2)
-        __builtin_prefetch(graph_.targets.data() + graph_.first[next_[(last_ - kRoom / 2 - 1) % kRoom]]);
+  // The first that is open of those in a word.
+  Node take(std::size_t word) {
+    const auto node = static_cast<Node>(word * kBits + static_cast<std::size_t>(std::countr_zero(open_[word])));
+    open_[word] &= open_[word] - 1;
+    return node;
+  }
+  // Follows all that are open, and those after them that this leads to. How many it were.
+  std::size_t round() {
+    std::size_t count = 0;
+    for (std::size_t word = 0; word < open_.size(); ++word)
+      for (; open_[word] != 0; ++count)
+        for (const Node target : graph_.from(take(word))) add(target);
+    return count;
+  }
+  void finish() {
+    while (!stack_.empty()) {
+      const Node node = stack_.back();
+      stack_.pop_back();
+      for (const Node target : graph_.from(node)) from_stack(target);
     }
-    return first_ != last_;
+  }
+  void from_stack(Node node) {
+    if (has(node)) return;
+    seen_[node / kBits] |= bit(node);
+    stack_.push_back(node);
   }
 
   const Graph& graph_;
-  std::vector<bool> seen_;
-  std::vector<Node> open_;
-  std::array<Node, kRoom> next_{};  // those from first_ to last_ - 1 are open, too
-  std::size_t first_ = 0, last_ = 0;
+  std::vector<std::uint64_t> seen_, open_;  // bits by node
+  std::vector<Node> stack_;
 };
 
 std::uint32_t add_type(Snapshot& snapshot, std::string name) {
@@ -73,7 +102,7 @@ void add_roots(Snapshot& snapshot) {
   for (auto node = static_cast<Node>(snapshot.object_count); node < count; ++node)
     if (held_by[node] == 0) top.push_back(node);
   Reach reach(snapshot.graph);
-  for (const Node node : top) reach.from(node);
+  reach.from(top);
 
   // Whoever has more references than we have found is held by what we do not see: C code. Where references are not
   // counted (0), that is taken to be so if nobody is seen to hold it.
@@ -83,7 +112,7 @@ void add_roots(Snapshot& snapshot) {
     const bool has_more = references == 0 ? held_by[node] == 0 : references > held_by[node];
     if (has_more && !reach.has(node)) native.push_back(node);
   }
-  for (const Node node : native) reach.from(node);
+  reach.from(native);
   std::vector<Node> garbage;
   // (Of a damaged file also kinds of roots that hold one another.)
   for (Node node = 0; node < count; ++node) {

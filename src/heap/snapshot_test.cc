@@ -392,5 +392,31 @@ TEST(Snapshot, WhatIsHeldFromOutsideIsToldFromGarbage) {
   EXPECT_EQ(tree.order.size(), snapshot.type.size()) << "the root reaches everything";
 }
 
+TEST(Snapshot, WhatARootHoldsIsNoGarbageHoweverManyReferencesAwayItIs) {
+  // GIVEN a list of objects each of which holds the one before, a cycle that nobody holds, and a module with the last
+  constexpr Node kLength = 1000;
+  SnapshotWriter writer;
+  const auto type = writer.add_type("app.Node");
+  for (Node node = 0; node < kLength + 2; ++node) {
+    writer.begin_node(type, 16, 1, Address{0x1000 + 0x10 * std::uint64_t{node}});
+    if (node > 0 && node < kLength) writer.edge(EdgeKind::kReference, node - 1);
+    if (node >= kLength) writer.edge(EdgeKind::kReference, 2 * kLength + 1 - node);
+    writer.end_node();
+  }
+  writer.end_objects();
+  writer.begin_node(writer.add_type("[modules]"), 0, 0, Address{});
+  writer.edge(EdgeKind::kReference, kLength - 1);
+  writer.end_node();
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN the cycle alone is garbage
+  const Node garbage = snapshot.root() - 1;
+  ASSERT_EQ(snapshot.type_name(garbage), "[garbage]");
+  const auto held = snapshot.graph.from(garbage);
+  EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), std::vector<Node>{kLength});
+  EXPECT_TRUE(snapshot.graph.from(garbage - 1).empty()) << "held by native code";
+}
+
 }  // namespace
 }  // namespace plimsoll::heap
