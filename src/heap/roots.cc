@@ -1,7 +1,6 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
 #include <bit>
 
-#include "base/long_array.h"
 #include "heap/snapshot_reader.h"
 
 namespace plimsoll::heap {
@@ -17,6 +16,32 @@ class Reach {
   explicit Reach(const Graph& graph)
       : graph_(graph), seen_(graph.size() / kBits + 1, 0), open_(graph.size() / kBits + 1, 0) {}
   [[nodiscard]] bool has(Node node) const { return (seen_[node / kBits] & bit(node)) != 0; }
+  // Where it has not been.
+  [[nodiscard]] std::vector<Node> rest() const {
+    std::vector<Node> nodes;
+    for (std::size_t word = 0; word < seen_.size(); ++word)
+      for (std::uint64_t unseen = ~seen_[word]; unseen != 0; unseen &= unseen - 1) {
+        const auto node = static_cast<Node>(word * kBits + static_cast<std::size_t>(std::countr_zero(unseen)));
+        if (node < graph_.size()) nodes.push_back(node);
+      }
+    return nodes;
+  }
+  // How many edges lead to each of these, which only hold one another.
+  [[nodiscard]] std::vector<std::uint32_t> holders_of(const std::vector<Node>& rest) const {
+    std::vector<std::uint32_t> before;  // of them, by word
+    std::uint32_t sum = 0;
+    for (const std::uint64_t word : seen_) {
+      before.push_back(sum);
+      sum += static_cast<std::uint32_t>(std::popcount(~word));
+    }
+    std::vector<std::uint32_t> holders(rest.size(), 0);
+    for (const Node node : rest)
+      for (const Node target : graph_.from(node)) {
+        const std::uint64_t unseen_before = ~seen_[target / kBits] & (bit(target) - 1);
+        if (!has(target)) ++holders[before[target / kBits] + static_cast<std::uint32_t>(std::popcount(unseen_before))];
+      }
+    return holders;
+  }
   void from(const std::vector<Node>& starts) {
     for (const Node node : starts) add(node);
     for (int rounds = 0; rounds < kRounds && round() != 0; ++rounds) {
@@ -94,28 +119,29 @@ void add_node(Snapshot& snapshot, std::uint32_t type, const std::vector<Node>& h
 
 void add_roots(Snapshot& snapshot) {
   const auto count = static_cast<Node>(snapshot.type.size());
-  LongArray<std::uint32_t> held_by(count, 0);
-  for (const Node target : snapshot.graph.targets) ++held_by[target];
-
   // The recorded kinds of roots are those nodes that are no objects and that nobody holds.
+  std::vector<bool> is_held(count - snapshot.object_count, false);
+  for (const Node target : snapshot.graph.targets)
+    if (target >= snapshot.object_count) is_held[target - snapshot.object_count] = true;
   std::vector<Node> top;
   for (auto node = static_cast<Node>(snapshot.object_count); node < count; ++node)
-    if (held_by[node] == 0) top.push_back(node);
+    if (!is_held[node - snapshot.object_count]) top.push_back(node);
   Reach reach(snapshot.graph);
   reach.from(top);
 
   // Whoever has more references than we have found is held by what we do not see: C code. Where references are not
   // counted (0), that is taken to be so if nobody is seen to hold it.
+  const std::vector<Node> rest = reach.rest();
+  const std::vector<std::uint32_t> held_by = reach.holders_of(rest);
   std::vector<Node> native;
-  for (Node node = 0; node < snapshot.object_count; ++node) {
-    const std::uint32_t references = snapshot.refcount[node];
-    const bool has_more = references == 0 ? held_by[node] == 0 : references > held_by[node];
-    if (has_more && !reach.has(node)) native.push_back(node);
+  for (std::size_t i = 0; i < rest.size() && snapshot.is_object(rest[i]); ++i) {
+    const std::uint32_t references = snapshot.refcount[rest[i]];
+    if (references == 0 ? held_by[i] == 0 : references > held_by[i]) native.push_back(rest[i]);
   }
   reach.from(native);
   std::vector<Node> garbage;
   // (Of a damaged file also kinds of roots that hold one another.)
-  for (Node node = 0; node < count; ++node) {
+  for (const Node node : rest) {
     if (reach.has(node)) continue;
     garbage.push_back(node);
     reach.from(node);
