@@ -14,10 +14,10 @@ inline constexpr std::uint16_t kMajorVersion = 2;   // a newer major version can
 inline constexpr std::uint16_t kMinorVersion = 0;   // newer minor versions add sections that older readers skip
 inline constexpr std::size_t kFileHeaderSize = 12;  // magic, major, minor; little endian
 
-// Measured on 5 million objects: level 3 makes the file 6 % smaller and a snapshot, while the program waits, a third
-// longer.
+// Measured on 5 million objects: with the shortest match below, level 1 makes a fresh heap's file 2 % smaller than
+// level 3 without, in two thirds of the time, and an old one's likewise.
 inline constexpr int kCompressionLevel = 1;
-inline constexpr int kShortestMatch = 4;  // most numbers are of 1 to 3 bytes; 3 % smaller than as the level has it
+inline constexpr int kShortestMatch = 4;  // most numbers are of 1 to 3 bytes; 2 to 6 % smaller than as the level has it
 inline constexpr std::uint32_t kLargestChunk = std::uint32_t{1} << 30U;  // raw bytes: an object with 150 million edges
 // A file may unpack to so many times its size, and 64 MiB more: real ones stay below 20, bombs reach thousands.
 inline constexpr std::uint64_t kLargestRatio = 100;
