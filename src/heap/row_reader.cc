@@ -113,8 +113,9 @@ void RowReader::resize_edges(std::size_t count) {
 
 bool RowReader::rows(VarintCursor& cursor) {
   Columns columns(cursor);
-  // Each edge but those to classes has a target, and each row has one of those at most, or else kinds of its own.
-  const std::size_t most_edges = columns.low_targets.size() + columns.kinds.size() + columns.rows;
+  // All edges but those to classes have a target. Of these a row has one at most, or else kinds of its own.
+  const auto to_class = std::count(columns.kinds.begin(), columns.kinds.end(), static_cast<char>(EdgeKind::kType));
+  const std::size_t most_edges = columns.low_targets.size() + static_cast<std::size_t>(to_class) + columns.rows;
   if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
       snapshot_.kind.size() + most_edges > kMostEdges)
     return false;
