@@ -8,14 +8,15 @@ namespace plimsoll::heap {
 namespace {
 
 // Nodes are renamed to their place in a depth-first order: then "earlier" is "smaller", and the arrays below are walked
-// through in nearly the order in which they lie in memory.
+// through in nearly the order in which they lie in memory. The graph itself is in the order of addresses, which in a
+// heap that is old is none: so each of its edges is looked at once, and what will be looked at next is fetched.
 //
 // Half of a heap's objects hold nothing and are held once: numbers, texts. Whoever holds such a leaf dominates it, and
 // it dominates nobody; leaves have no places.
 class SemiNca {
  public:
   SemiNca(const Graph& graph, Node root) : graph_(graph) {
-    find_shared();
+    find_leaves();
     search(root);
     collect_predecessors();
   }
@@ -27,77 +28,87 @@ class SemiNca {
   }
 
  private:
-  static constexpr Node kLeaf = kNoNode - 1;  // in the place of a place
+  // In the place of a place, of what has not been met.
+  static constexpr Node kUnseen = kNoNode, kUnseenLeaf = kNoNode - 1;
 
-  // What more than one edge leads to.
-  void find_shared() {
+  // Arrays are filled here only: their whole length is known, or at most that of the graph.
+  using Places = LongArray<Node>;
+  static Places with_room(std::size_t count) {
+    Places array;
+    array.reserve(count);
+    return array;
+  }
+
+  void find_leaves() {
     std::vector<bool> is_held(graph_.size(), false);
-    is_shared_.resize(graph_.size(), false);
+    std::vector<bool> is_shared(graph_.size(), false);  // what more than one edge leads to
     for (const Node target : graph_.targets) {
-      if (is_held[target]) is_shared_[target] = true;
+      if (is_held[target]) is_shared[target] = true;
       is_held[target] = true;
     }
-  }
-  [[nodiscard]] bool is_leaf(Node node) const {
-    return graph_.first[node] == graph_.first[node + 1] && !is_shared_[node];
+    is_leaf_.resize(graph_.size());
+    place_.resize(graph_.size());
+    for (Node node = 0; node < graph_.size(); ++node) {
+      is_leaf_[node] = graph_.first[node] == graph_.first[node + 1] && !is_shared[node];
+      place_[node] = is_leaf_[node] ? kUnseenLeaf : kUnseen;
+    }
   }
 
   void search(Node root) {
-    const std::size_t count = graph_.size();
-    place_ = Places(count, kNoNode);
-    order_.reserve(count);
-    parent_ = with_room(count);
-    leaf_holder_ = with_room(count);
-    is_leaf_.reserve(count);
-    std::vector<std::pair<Node, std::uint32_t>> open;  // node, next edge
-    const auto enter = [&](Node node, Node parent) {
-      place_[node] = static_cast<Node>(parent_.size());
-      order_.push_back(node);
-      is_leaf_.push_back(false);
-      parent_.push_back(parent);
-      open.emplace_back(node, graph_.first[node]);
-    };
+    order_.reserve(graph_.size());
+    parent_ = with_room(graph_.size());
+    edges_.reserve(graph_.targets.size());
+    is_leaf_[root] = false;
     enter(root, 0);
-    while (!open.empty()) {
-      auto& [node, edge] = open.back();
-      if (edge == graph_.first[node + 1]) {
-        open.pop_back();
+    while (!open_.empty()) {
+      Open& last = open_.back();
+      if (last.edge == last.end) {
+        open_.pop_back();
         continue;
       }
-      const Node target = graph_.targets[edge++];
-      if (place_[target] != kNoNode) continue;
-      if (!is_leaf(target)) {
-        enter(target, place_[node]);  // moves `open`: the references are not used after
-        continue;
-      }
-      place_[target] = kLeaf;
-      order_.push_back(target);
-      is_leaf_.push_back(true);
-      leaf_holder_.push_back(place_[node]);
+      fetch_target(last.edge + kAhead, last.end);
+      fetch_edges(last.edge + 2, last.end);
+      const Node target = graph_.targets[last.edge++];
+      const Node to = place_[target];
+      if (to == kUnseenLeaf)
+        place_[target] = last.node;  // which is its dominator: nobody else asks for it
+      else if (to == kUnseen)
+        enter(target, last.place);
+      else if (to != 0 && parent_[to] != last.place)
+        edges_.push_back({last.place, to});
     }
-    is_shared_ = std::vector<bool>();
+    open_ = std::vector<Open>();
+  }
+  void enter(Node node, Node parent) {
+    const auto place = static_cast<Node>(parent_.size());
+    place_[node] = place;
+    order_.push_back(node);
+    parent_.push_back(parent);
+    open_.push_back({node, place, graph_.first[node], graph_.first[node + 1]});
+    for (std::uint32_t i = 0; i < kAhead; ++i) fetch_target(open_.back().edge + i, open_.back().end);
+  }
+  // What will be asked of where an edge leads to; and then where that leads to. Of edges before `end`. (If they were
+  // not inlined at once, GCC 12 would find that they do nothing, and leave them out.)
+  [[gnu::always_inline]] void fetch_target(std::uint32_t edge, std::uint32_t end) const {
+    if (edge >= end) return;
+    __builtin_prefetch(&place_[graph_.targets[edge]], 1);
+    __builtin_prefetch(&graph_.first[graph_.targets[edge]]);
+  }
+  [[gnu::always_inline]] void fetch_edges(std::uint32_t edge, std::uint32_t end) const {
+    if (edge >= end) return;
+    const Node target = graph_.targets[edge];
+    if (place_[target] == kUnseen) __builtin_prefetch(graph_.targets.data() + graph_.first[target]);
   }
 
-  // The edges that end at each place, but those of the depth-first tree: `parent_` has them.
+  // By the place that they end at.
   void collect_predecessors() {
     first_ = Places(parent_.size() + 2, 0);
-    const auto each = [&](auto visit) {
-      Node place = 0;
-      for (std::size_t i = 0; i < order_.size(); ++i) {
-        if (is_leaf_[i]) continue;
-        for (const Node target : graph_.from(order_[i])) {
-          const Node to = place_[target];
-          if (to != kLeaf && to != 0 && parent_[to] != place) visit(place, to);
-        }
-        ++place;
-      }
-    };
-    each([&](Node, Node to) { ++first_[to + 2]; });
+    for (const Edge& edge : edges_) ++first_[edge.to + 2];
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     predecessor_ = Places(first_.back(), 0);
-    each([&](Node place, Node to) { predecessor_[first_[to + 1]++] = place; });
+    for (const Edge& edge : edges_) predecessor_[first_[edge.to + 1]++] = edge.from;
     first_.pop_back();
-    place_ = Places();
+    edges_ = LongArray<Edge>();
   }
 
   // The smallest label on the path from `node` to, but without, the root of its tree in the forest of places that are
@@ -142,35 +153,40 @@ class SemiNca {
     first_ = Places();
   }
 
-  // From places to nodes.
+  // From places to nodes. Leaves have their dominators already, and follow all others in the order.
   DominatorTree finish() {
-    Places node_at = with_room(parent_.size());
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      if (!is_leaf_[i]) node_at.push_back(order_[i]);
-    DominatorTree tree;
-    tree.parent.assign(graph_.size(), kNoNode);
-    for (Node place = 1; place < node_at.size(); ++place) tree.parent[node_at[place]] = node_at[parent_[place]];
-    auto holder = leaf_holder_.begin();
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      if (is_leaf_[i]) tree.parent[order_[i]] = node_at[*holder++];
-    tree.order = std::move(order_);
-    return tree;
+    for (std::size_t place = 0; place < parent_.size(); ++place) {
+      if (place + kAhead < parent_.size()) __builtin_prefetch(&place_[order_[place + kAhead]], 1);
+      place_[order_[place]] = order_[parent_[place]];
+    }
+    place_[order_.front()] = kNoNode;
+    for (Node node = 0; node < graph_.size(); ++node) {
+      if (!is_leaf_[node]) continue;
+      if (place_[node] == kUnseenLeaf)
+        place_[node] = kNoNode;
+      else
+        order_.push_back(node);
+    }
+    return {std::move(place_), std::move(order_)};
   }
 
-  // Arrays are filled here only: their whole length is known, or at most that of the graph.
-  using Places = LongArray<Node>;
-  static Places with_room(std::size_t count) {
-    Places array;
-    array.reserve(count);
-    return array;
-  }
+  // A node whose edges from `edge` on are still to be followed.
+  struct Open {
+    Node node, place;
+    std::uint32_t edge, end;
+  };
+  // An edge, by the places of its ends.
+  struct Edge {
+    Node from, to;
+  };
+  static constexpr std::uint32_t kAhead = 8;  // so far ahead is fetched
 
   const Graph& graph_;
-  std::vector<bool> is_shared_;  // by node
-  Places place_;                 // likewise
-  std::vector<Node> order_;      // of all nodes, leaves among them
-  std::vector<bool> is_leaf_;    // as order_
-  Places leaf_holder_;           // of the leaves, in that order
+  std::vector<bool> is_leaf_;  // by node
+  std::vector<Node> place_;    // likewise; of leaves their dominator
+  std::vector<Node> order_;    // nodes, by place
+  std::vector<Open> open_;     // from the root on
+  LongArray<Edge> edges_;      // but those of the depth-first tree: `parent_` has them
   // All below by place. Predecessors of place i are predecessor_[first_[i]] to predecessor_[first_[i + 1] - 1].
   Places parent_, ancestor_, label_, first_, predecessor_;
   Places path_;
@@ -196,11 +212,19 @@ Graph tree_edges(const DominatorTree& tree) {
 }
 
 std::vector<std::uint64_t> retained_sizes(const DominatorTree& tree, const WideColumn& sizes) {
-  std::vector<std::uint64_t> retained(sizes.size(), 0);
-  for (std::size_t i = tree.order.size(); i-- > 0;) {
+  constexpr std::size_t kAhead = 16;  // so far ahead is fetched: the order may be none in memory
+  std::vector<std::uint64_t> retained = sizes.values();
+  if (tree.order.size() != retained.size())
+    for (Node node = 0; node < retained.size(); ++node)
+      if (tree.parent[node] == kNoNode && node != tree.order.front()) retained[node] = 0;
+  for (std::size_t i = tree.order.size(); i-- > 1;) {
+    if (i > 2 * kAhead) {
+      __builtin_prefetch(&tree.parent[tree.order[i - 2 * kAhead]]);
+      __builtin_prefetch(&retained[tree.order[i - 2 * kAhead]]);
+      __builtin_prefetch(&retained[tree.parent[tree.order[i - kAhead]]], 1);
+    }
     const Node node = tree.order[i];
-    retained[node] += sizes[node];
-    if (i != 0) retained[tree.parent[node]] += retained[node];
+    retained[tree.parent[node]] += retained[node];
   }
   return retained;
 }

@@ -27,19 +27,20 @@ struct ChunkPart {
 // What SnapshotWriter collects before it goes to the file: rows of objects or of other nodes, in columns, and the types
 // and names that are new with them.
 struct SnapshotBlock {
-  // Those of the rows, in the order of the file, and those of what only some rows have.
+  // Those of the rows, in the order of the file, and those of the rows whose allocation is known.
   enum Column : std::size_t {
     kTypes,
     kSizes,
     kRefcounts,
     kAddresses,
-    kDegrees,
+    kShapes,
     kKinds,
-    kTargets,
+    kLowTargets,
+    kMiddleTargets,
+    kHighTargets,
     kNames,
     kTexts,
-    kGenerations,
-    kHashed,
+    kDetails,
     kHashes,
     kAllocatedRows,
     kAllocatedBy,
@@ -49,7 +50,6 @@ struct SnapshotBlock {
   std::string new_types, new_names, buffers;
   std::array<ColumnBytes, kColumnCount> columns;
   bool are_objects = true;
-  bool has_generations = false;  // a row has one
   Node first_row = 0;
   std::size_t rows = 0;
 
@@ -61,7 +61,6 @@ struct SnapshotBlock {
   // A section of a few numbers, and columns with their lengths.
   void add_columns(std::vector<ChunkPart>& out, file::Section kind, std::initializer_list<std::uint64_t> numbers,
                    std::span<const Column> which) const;
-  [[nodiscard]] std::size_t size_of(Column column) const;
 };
 
 }  // namespace plimsoll::heap

@@ -7,6 +7,7 @@
 #include "base/chunk.h"
 #include "base/file_bytes.h"
 #include "base/varint.h"
+#include "heap/row_reader.h"
 #include "heap/snapshot_format.h"
 
 namespace plimsoll::heap {
@@ -14,43 +15,21 @@ namespace {
 
 using file::Section;
 
-// Numbers stay below the two that Graph and Node need for themselves and the nodes that add_roots adds.
-constexpr std::uint64_t kMostNodes = kNoNode - 16;
-constexpr std::uint64_t kMostEdges = 0xffff0000U;
 // Of addresses, and of stretches of memory: sums of two do not overflow.
 constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 63U;
-constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 48U;  // bytes
-constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;    // bytes, and blocks
-
-// The columns of a block of rows.
-struct Columns {
-  std::size_t rows;
-  VarintCursor types, sizes, refcounts, addresses, degrees;
-  std::string_view kinds;
-  VarintCursor targets, names, texts;
-
-  explicit Columns(VarintCursor& cursor)
-      : rows(cursor.count()),
-        types(cursor.bytes()),
-        sizes(cursor.bytes()),
-        refcounts(cursor.bytes()),
-        addresses(cursor.bytes()),
-        degrees(cursor.bytes()),
-        kinds(cursor.bytes()),
-        targets(cursor.bytes()),
-        names(cursor.bytes()),
-        texts(cursor.bytes()) {}
-};
+constexpr std::uint64_t kMostSaid = std::uint64_t{1} << 48U;     // bytes of an object
+constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;  // bytes, and blocks
 
 // Reads sections into a Snapshot. Targets of edges are checked at the end: they may lead to later nodes.
 class Decoder {
  public:
   // `raw_bytes`: as many as all chunks will have, more or less.
-  Decoder(Snapshot& snapshot, std::uint64_t raw_bytes) : snapshot_(snapshot), raw_expected_(raw_bytes) {}
+  Decoder(Snapshot& snapshot, std::uint64_t raw_bytes)
+      : snapshot_(snapshot), rows_(snapshot), raw_expected_(raw_bytes) {}
 
   bool chunk(std::string_view raw) {
     raw_read_ += raw.size();
-    raw_expected_ = std::max(raw_expected_, raw_read_);
+    rows_.progress(raw_read_, raw_expected_ = std::max(raw_expected_, raw_read_));
     VarintCursor cursor(raw);
     while (!cursor.at_end()) {
       const std::uint64_t kind = cursor.varint();
@@ -83,11 +62,13 @@ class Decoder {
       case Section::kMeta: return meta(cursor);
       case Section::kTypes: return types(cursor);
       case Section::kNames: return names(cursor);
-      case Section::kObjects: return !has_nodes_ && rows(cursor);
-      case Section::kNodes: return nodes(cursor);
+      case Section::kObjects: return !has_nodes_ && rows_.rows_of_version_1(cursor);
+      case Section::kNodes: return begin_nodes(cursor) && rows_.rows_of_version_1(cursor);
+      case Section::kObjectRows: return !has_nodes_ && rows_.rows(cursor);
+      case Section::kNodeRows: return begin_nodes(cursor) && rows_.rows(cursor);
       case Section::kClasses: return classes(cursor);
       case Section::kEnd: return end(cursor);
-      case Section::kDetails: return details(cursor);
+      case Section::kDetails: return rows_.details_of_version_1(cursor);
       case Section::kPools: return pools(cursor);
       case Section::kRegions: return regions(cursor);
       case Section::kAllocations: return allocations(cursor);
@@ -126,170 +107,11 @@ class Decoder {
     return true;
   }
 
-  bool nodes(VarintCursor& cursor) {
+  bool begin_nodes(VarintCursor& cursor) {
     const std::uint64_t first = cursor.varint();
     if (cursor.failed() || first != snapshot_.type.size()) return false;
     if (!has_nodes_) snapshot_.object_count = snapshot_.type.size();
     has_nodes_ = true;
-    return rows(cursor);
-  }
-
-  bool rows(VarintCursor& cursor) {
-    Columns columns(cursor);
-    if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
-        snapshot_.kind.size() + columns.kinds.size() > kMostEdges)
-      return false;
-    const auto first = static_cast<Node>(snapshot_.type.size());
-    std::uint64_t address = 0;
-    // One column after the other, which is quicker than row by row.
-    std::size_t good = columns.rows;  // rows before the first with a number that cannot be
-    good = append(snapshot_.type, columns.types, good, [&](std::uint64_t type, std::uint32_t& out) {
-      out = static_cast<std::uint32_t>(type);
-      return type < snapshot_.types.size();
-    });
-    good = append(snapshot_.size, columns.sizes, good, [](std::uint64_t& size) { return size <= kLargestObject; });
-    good = append(snapshot_.address, columns.addresses, good, [&](std::uint64_t& step) {
-      step = address += step * 8;
-      return true;
-    });
-    good = append(snapshot_.refcount, columns.refcounts, good, [](std::uint64_t count, std::uint32_t& out) {
-      out = static_cast<std::uint32_t>(count);
-      return count <= UINT32_MAX;
-    });
-    good = edges(columns, first, good);
-    // Columns of one length, also after damage.
-    snapshot_.type.resize(first + good);
-    snapshot_.size.resize(first + good);
-    snapshot_.address.resize(first + good);
-    snapshot_.refcount.resize(first + good);
-    return good == columns.rows && columns.kinds.empty() && texts(columns.texts, first);
-  }
-
-  // Appends up to `rows` numbers to a column, as `convert` makes them into its values; how many there were before one
-  // that it does not take.
-  template <typename T, typename Convert>
-  std::size_t append(std::vector<T>& column, VarintCursor numbers, std::size_t rows, Convert convert) {
-    make_room(column, rows);
-    const std::size_t before = column.size();
-    column.resize(before + rows);
-    T* out = column.data() + before;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const std::uint64_t number = numbers.varint();
-      if (numbers.failed() || !convert(number, out[row])) return row;
-    }
-    return rows;
-  }
-
-  // Likewise; `convert` changes them.
-  template <typename Convert>
-  std::size_t append(WideColumn& column, VarintCursor numbers, std::size_t rows, Convert convert) {
-    make_room(column, rows);
-    for (std::size_t row = 0; row < rows; ++row) {
-      std::uint64_t number = numbers.varint();
-      if (numbers.failed() || !convert(number)) return row;
-      column.push_back(number);
-    }
-    return rows;
-  }
-
-  // Reads what edges have; see Columns.
-  struct EdgeReader {
-    VarintCursor targets, names;
-    std::size_t name_count;
-
-    bool read(EdgeKind kind, Node holder, Node& target, std::uint32_t& name) {
-      target = kNoNode;  // the class: see resolve_edges
-      name = 0;
-      if (kind != EdgeKind::kType) {
-        std::int64_t sum = 0;
-        if (__builtin_add_overflow(std::int64_t{holder}, targets.signed_varint(), &sum) || targets.failed() ||
-            sum < 0 || sum >= static_cast<std::int64_t>(kMostNodes))
-          return false;
-        target = static_cast<Node>(sum);
-      }
-      if (kind != EdgeKind::kNamed) return true;
-      const std::uint64_t number = names.varint();
-      name = static_cast<std::uint32_t>(number);
-      return !names.failed() && number < name_count;
-    }
-  };
-
-  // Those of `rows` rows from `first` on; how many there were before one whose edges cannot be. What is left of the
-  // kinds belongs to no row.
-  std::size_t edges(Columns& columns, Node first, std::size_t rows) {
-    Graph& graph = snapshot_.graph;
-    const std::size_t before = graph.targets.size();
-    resize_edges(before + columns.kinds.size());
-    make_room(graph.first, rows);
-    VarintCursor degrees = columns.degrees;
-    EdgeReader reader{columns.targets, columns.names, snapshot_.names.size()};
-    std::size_t row = 0;
-    auto end = static_cast<std::uint32_t>(before);  // of the edges of good rows
-    for (; row < rows; ++row) {
-      const Node holder = first + static_cast<Node>(row);
-      const std::size_t weak = snapshot_.weak.size();
-      const std::uint64_t degree = degrees.varint();
-      if (degrees.failed() || degree > columns.kinds.size()) break;
-      std::uint32_t edge = end;
-      bool is_good = true;
-      for (std::uint64_t i = 0; i < degree && is_good; ++i) {
-        const auto number = static_cast<std::uint8_t>(columns.kinds[i]);
-        const auto kind = static_cast<EdgeKind>(number);
-        is_good = number < kEdgeKindCount && reader.read(kind, holder, graph.targets[edge], snapshot_.name[edge]);
-        if (kind == EdgeKind::kWeak)
-          snapshot_.weak.emplace_back(holder, graph.targets[edge]);
-        else
-          snapshot_.kind[edge++] = kind;
-      }
-      if (!is_good) {
-        snapshot_.weak.resize(weak);
-        break;
-      }
-      columns.kinds.remove_prefix(degree);
-      end = edge;
-      graph.first.push_back(end);
-    }
-    resize_edges(end);
-    return row;
-  }
-
-  void resize_edges(std::size_t count) {
-    const auto resize = [&](auto& column) {
-      if (count > column.size()) make_room(column, count - column.size());
-      column.resize(count);
-    };
-    resize(snapshot_.graph.targets);
-    resize(snapshot_.kind);
-    resize(snapshot_.name);
-  }
-
-  // Room for more of a column, and for as much as the rest of the file will have if it is like what has been read: a
-  // column that is copied touches its pages twice, and that takes longer than decoding it. Pages that nothing is
-  // written to are no memory.
-  template <typename Column>
-  void make_room(Column& column, std::size_t more) {
-    const std::size_t needed = column.size() + more;
-    if (needed <= column.capacity()) return;
-    constexpr double kSlack = 1.5;
-    const double part_read = static_cast<double>(raw_read_) / static_cast<double>(raw_expected_);
-    const double expected = kSlack * static_cast<double>(needed) / part_read;
-    // Nothing takes less than a byte.
-    const double most = static_cast<double>(raw_expected_);
-    column.reserve(std::max(needed + needed / 4, static_cast<std::size_t>(std::min(expected, most))));
-  }
-
-  bool texts(VarintCursor& cursor, Node first) {
-    std::uint64_t node = first;
-    while (!cursor.at_end()) {
-      node += cursor.bounded(kMostNodes);
-      const std::string_view text = cursor.bytes();
-      if (cursor.failed() || node >= snapshot_.type.size() || snapshot_.texts.size() + text.size() > UINT32_MAX)
-        return false;
-      snapshot_.texts += text;
-      snapshot_.text_node.push_back(static_cast<Node>(node));
-      snapshot_.text_end.push_back(static_cast<std::uint32_t>(snapshot_.texts.size()));
-      ++node;
-    }
     return true;
   }
 
@@ -304,38 +126,6 @@ class Decoder {
   }
 
   // Of rows that have been read: they stand behind them in the same chunk.
-  bool details(VarintCursor& cursor) {
-    const std::uint64_t first = cursor.varint();
-    const std::string_view generations = cursor.bytes();
-    VarintCursor skipped(cursor.bytes());
-    VarintCursor hashes(cursor.bytes());
-    const std::size_t rows = snapshot_.type.size();
-    if (cursor.failed() || first > rows || generations.size() > rows - first) return false;
-    if (!generations.empty()) {
-      make_room(snapshot_.generation, rows - snapshot_.generation.size());
-      snapshot_.generation.resize(rows, Generation::kUnknown);
-    }
-    for (std::size_t i = 0; i < generations.size(); ++i) {
-      const auto number = static_cast<std::uint8_t>(generations[i]);
-      if (number >= kGenerationCount) return false;
-      snapshot_.generation[first + i] = static_cast<Generation>(number);
-    }
-    make_room(snapshot_.hashed, hashes.remaining() / sizeof(std::uint64_t));
-    make_room(snapshot_.hash, hashes.remaining() / sizeof(std::uint64_t));
-    std::uint64_t node = first;
-    if (!snapshot_.hashed.empty() && snapshot_.hashed.back() >= first) return false;
-    while (!skipped.at_end()) {
-      node += skipped.bounded(kMostNodes);
-      const std::string_view bytes = hashes.take(sizeof(std::uint64_t));
-      if (skipped.failed() || hashes.failed() || node >= rows) return false;
-      snapshot_.hashed.push_back(static_cast<Node>(node));
-      snapshot_.hash.push_back(u32_at(bytes, 0) | std::uint64_t{u32_at(bytes, 4)} << 32U);
-      ++node;
-    }
-    return true;
-  }
-
-  // Likewise.
   bool allocations(VarintCursor& cursor) {
     std::uint64_t node = cursor.varint();
     VarintCursor skipped(cursor.bytes());
@@ -410,7 +200,7 @@ class Decoder {
       const std::uint64_t step = cursor.bounded(kMostNodes);
       if (step == 0 && !texts.empty()) return false;
       node += step;
-      const std::uint64_t bytes = cursor.bounded(kLargestObject);
+      const std::uint64_t bytes = cursor.bounded(kMostSaid);
       const std::string_view text = cursor.bytes();
       if (cursor.failed() || node >= snapshot_.type.size()) return false;
       if (bytes != 0) said_bytes_.emplace_back(static_cast<Node>(node), bytes);
@@ -494,6 +284,7 @@ class Decoder {
   }
 
   Snapshot& snapshot_;
+  RowReader rows_;
   std::vector<std::pair<Node, std::uint32_t>> allocated_;   // and the numbers of their stacks
   std::vector<std::uint32_t> stack_of_;                     // by number
   std::vector<std::pair<Node, std::uint64_t>> said_bytes_;  // that objects have more
@@ -507,8 +298,9 @@ Result<Snapshot> read_snapshot(std::string_view bytes) {
   if (!bytes.starts_with(file::kMagic) || bytes.size() < file::kFileHeaderSize)
     return Error{ErrorKind::kBadInput, "not a heap snapshot of Plimsoll"};
   const auto major = static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
-  if (major != file::kMajorVersion)
-    return Error{ErrorKind::kBadInput, "format version " + std::to_string(major) + "; this Plimsoll reads version " +
+  if (major == 0 || major > file::kMajorVersion)
+    return Error{ErrorKind::kBadInput, "format version " + std::to_string(major) +
+                                           "; this Plimsoll reads versions up to " +
                                            std::to_string(file::kMajorVersion)};
   std::uint64_t budget = file::kRatioFree + file::kLargestRatio * bytes.size();
   bytes.remove_prefix(file::kFileHeaderSize);

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/chunk.h"
-#include "base/varint.h"
 #include "heap/content_hash.h"
 #include "heap/dominators.h"
 #include "heap/snapshot_format.h"
@@ -99,66 +98,43 @@ TEST(Snapshot, WithAnyByteChangedIsStillSound) {
   }
 }
 
-// A file with one block of three rows, as these columns say: types, sizes, references, addresses, degrees, kinds,
-// targets, names, texts. Numbers below 128.
-std::string file_of_rows(const std::vector<std::string>& columns) {
-  std::string types;
-  put_bytes(types, "list");
-  std::string rows;
-  put_varint(rows, 3);
-  for (const std::string& column : columns) put_bytes(rows, column);
-  std::string raw;
-  put_varint(raw, static_cast<std::uint64_t>(file::Section::kTypes));
-  put_bytes(raw, types);
-  put_varint(raw, static_cast<std::uint64_t>(file::Section::kObjects));
-  put_bytes(raw, rows);
-  return small_file().substr(0, file::kFileHeaderSize) + make_chunk(raw, file::kCompressionLevel);
-}
-
-TEST(Snapshot, OfADamagedBlockTheRowsBeforeTheDamageAreKept) {
-  // GIVEN three lists, the first holds the second, the second itself and, weakly, the first
-  const std::vector<std::string> good{
-      std::string(3, '\0'), "abc", "\x01\x01\x01", "\x02\x02\x02", {1, 2, 0}, {0, 0, 6}, {2, 0, 1}, {}, {}};
-  const Snapshot whole = read_snapshot(file_of_rows(good)).take();
-  ASSERT_EQ(whole.object_count, 3U);
-  EXPECT_EQ(whole.graph.first[3], 2U);
-  EXPECT_EQ(whole.weak, (std::vector<std::pair<Node, Node>>{{1, 0}}));
-  EXPECT_EQ(whole.address.values(), (std::vector<std::uint64_t>{16, 32, 48, 0, 0, 0}));
-  struct Damage {
-    std::size_t column;
-    std::string bytes;
-    std::size_t rows;
-  };
-  const std::vector<Damage> damages{
-      {0, {0, 5, 0}, 1},       // a type that there is not
-      {1, "ab", 2},            // a column that ends early
-      {3, {2, 2, '\x82'}, 2},  // a number that does
-      {4, {1, 7, 0}, 1},       // more edges than there are
-      {5, {0, 0, 9}, 1},       // a kind of edge that there is not
-      {6, {2, 0, 9}, 1},       // an edge to before the first
-      {7, {}, 0},              // (below) an edge whose name there is not
-  };
-  for (const Damage& damage : damages) {
-    // WHEN one column is damaged
-    std::vector<std::string> columns = good;
-    columns[damage.column] = damage.bytes;
-    if (damage.column == 7) columns[5] = {4, 0, 6};
-    const Snapshot snapshot = read_snapshot(file_of_rows(columns)).take();
-    // THEN
-    EXPECT_EQ(snapshot.object_count, damage.rows) << damage.column;
-    EXPECT_EQ(snapshot.address.size(), damage.rows + 3) << damage.column;
-    EXPECT_EQ(snapshot.graph.size(), damage.rows + 3) << damage.column;
-    EXPECT_TRUE(snapshot.weak.empty() || damage.rows > 1) << damage.column;
-    EXPECT_FALSE(snapshot.complete);
-  }
+TEST(Snapshot, OfVersion1IsReadAsEver) {
+  // GIVEN a file of version 1.3 with all that there was
+  const Snapshot snapshot = read_snapshot_file(std::string(PLIMSOLL_TEST_DATA) + "/heap/version-1.3.heap").take();
+  // THEN: two sessions, their dict, two strs, the class, a weak reference, the modules; and the roots
+  EXPECT_TRUE(snapshot.complete);
+  ASSERT_EQ(snapshot.object_count, 7U);
+  EXPECT_EQ(snapshot.size.values(), (std::vector<std::uint64_t>{48, 164, 232, 64, 64, 1064, 72, 0, 0, 0, 0}));
+  EXPECT_EQ(snapshot.refcount, (std::vector<std::uint32_t>{1, 1, 2, 2, 3, 0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(snapshot.address[4], 0x7f0000000048U);
+  EXPECT_EQ(snapshot.generation,
+            (std::vector<Generation>{Generation::kOld, Generation::kYoung, Generation::kOld, Generation::kUntracked,
+                                     Generation::kUntracked, Generation::kFrozen, Generation::kMiddle}));
+  const auto from = snapshot.graph.from(1);
+  EXPECT_EQ(std::vector<Node>(from.begin(), from.end()), (std::vector<Node>{4, 5, 2})) << "the class among them";
+  EXPECT_EQ(describe_edge(snapshot, 1, snapshot.graph.first[1]), ".user");
+  EXPECT_EQ(describe_edge(snapshot, 2, snapshot.graph.first[2] + 3), "[str 'otto']");
+  EXPECT_EQ(describe(snapshot, 1), "app.Session otto's");
+  EXPECT_EQ(describe(snapshot, 7), "modules");
+  EXPECT_EQ(snapshot.weak, (std::vector<std::pair<Node, Node>>{{6, 0}}));
+  EXPECT_EQ(snapshot.hashed, (std::vector<Node>{3, 4}));
+  EXPECT_EQ(snapshot.hash[1], 0x0123456789abcdf0U);
+  ASSERT_EQ(snapshot.allocated.of.size(), 7U);
+  EXPECT_NE(snapshot.allocated.of[0], snapshot.allocated.of[1]);
+  EXPECT_EQ(snapshot.allocated.of[2], AllocationStacks::kNone);
+  EXPECT_EQ(snapshot.pools.at(0).capacity, 63U);
+  EXPECT_EQ(snapshot.regions.at(1).name, "/lib/libc.so");
+  EXPECT_EQ(snapshot.buffers.at(0).size, 4096U);
+  EXPECT_EQ(snapshot.lost_edges, 1U);
+  EXPECT_EQ(snapshot.meta_value("python"), "3.12.1");
 }
 
 TEST(Snapshot, OfAnotherKindOrVersionIsAnError) {
   EXPECT_EQ(read_snapshot("").error().kind, ErrorKind::kBadInput);
   EXPECT_EQ(read_snapshot("\x89PLIM\r\n\x1a and more").error().kind, ErrorKind::kBadInput);
   std::string newer = small_file();
-  newer[8] = 2;
-  EXPECT_NE(read_snapshot(newer).error().message.find("version 2"), std::string::npos);
+  newer[8] = 3;
+  EXPECT_NE(read_snapshot(newer).error().message.find("version 3"), std::string::npos);
 }
 
 TEST(Snapshot, ABombIsNotUnpacked) {
@@ -414,6 +390,32 @@ TEST(Snapshot, WhatIsHeldFromOutsideIsToldFromGarbage) {
   EXPECT_EQ(held_by("[garbage]"), std::vector<Node>{0});
   const DominatorTree tree = dominator_tree(snapshot.graph, snapshot.root());
   EXPECT_EQ(tree.order.size(), snapshot.type.size()) << "the root reaches everything";
+}
+
+TEST(Snapshot, WhatARootHoldsIsNoGarbageHoweverManyReferencesAwayItIs) {
+  // GIVEN a list of objects each of which holds the one before, a cycle that nobody holds, and a module with the last
+  constexpr Node kLength = 1000;
+  SnapshotWriter writer;
+  const auto type = writer.add_type("app.Node");
+  for (Node node = 0; node < kLength + 2; ++node) {
+    writer.begin_node(type, 16, 1, Address{0x1000 + 0x10 * std::uint64_t{node}});
+    if (node > 0 && node < kLength) writer.edge(EdgeKind::kReference, node - 1);
+    if (node >= kLength) writer.edge(EdgeKind::kReference, 2 * kLength + 1 - node);
+    writer.end_node();
+  }
+  writer.end_objects();
+  writer.begin_node(writer.add_type("[modules]"), 0, 0, Address{});
+  writer.edge(EdgeKind::kReference, kLength - 1);
+  writer.end_node();
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN the cycle alone is garbage
+  const Node garbage = snapshot.root() - 1;
+  ASSERT_EQ(snapshot.type_name(garbage), "[garbage]");
+  const auto held = snapshot.graph.from(garbage);
+  EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), std::vector<Node>{kLength});
+  EXPECT_TRUE(snapshot.graph.from(garbage - 1).empty()) << "held by native code";
 }
 
 }  // namespace

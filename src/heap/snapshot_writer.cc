@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/chunk.h"
 #include "base/new_file.h"
@@ -19,7 +21,7 @@ using file::Section;
 // Rows of a section, and bytes of its edges or texts: whichever is reached first ends it. With the largest row, one
 // object that holds a hundred million others, a chunk would be too large; end_node checks bytes as edges come.
 constexpr std::size_t kFullBlock = 1U << 16U;
-constexpr std::size_t kFullColumn = std::size_t{4} << 20U;
+constexpr std::size_t kFullColumn = std::size_t{2} << 20U;
 
 }  // namespace
 
@@ -54,25 +56,91 @@ std::uint32_t SnapshotWriter::add_name(std::string_view name) {
   return names_++;
 }
 
+SnapshotWriter::TypeRows& SnapshotWriter::rows_of_type(std::uint32_t type) {
+  if (type >= by_type_.size()) by_type_.resize(types_);
+  TypeRows& rows = by_type_[type];
+  if (rows.block != block_number_) {
+    rows.block = block_number_;
+    rows.details = file::kNoDetails;
+    rows.size = 0;
+    rows.kinds.clear();
+    rows.names.clear();
+  }
+  return rows;
+}
+
 void SnapshotWriter::begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount, Address address) {
+  usual_ = &rows_of_type(type);
   column(Column::kTypes).number(type);
-  column(Column::kSizes).number(size);
+  column(Column::kSizes).number(usual_->size == size ? 0 : size + 1);
+  usual_->size = size;
   column(Column::kRefcounts).number(refcount);
   column(Column::kAddresses).number((raw(address) - address_) / 8);
   address_ = raw(address);
-  degree_ = 0;
 }
 
 void SnapshotWriter::put_edge(EdgeKind kind, Node target) {
-  column(Column::kKinds).byte(static_cast<std::uint8_t>(kind));
-  if (kind != EdgeKind::kType) column(Column::kTargets).number(zigzag(std::int64_t{target} - std::int64_t{node_}));
-  ++degree_;
-  ++edges_;
+  put_kind(kind);
+  if (kind == EdgeKind::kType) return;
+  const std::uint64_t step = zigzag(std::int64_t{target} - std::int64_t{node_});
+  column(Column::kLowTargets).byte(static_cast<std::uint8_t>(step));
+  column(Column::kMiddleTargets).byte(static_cast<std::uint8_t>(step >> 8U));
+  column(Column::kHighTargets).number(step >> 16U);
 }
 
 void SnapshotWriter::named_edge(Node target, std::uint32_t name) {
   put_edge(EdgeKind::kNamed, target);
+  if (!has_own_shape_) {
+    const bool is_usual = named_ < usual_->names.size() && usual_->names[named_] == name;
+    if (is_usual) {
+      ++named_;
+      return;
+    }
+    give_own_shape();
+  }
   column(Column::kNames).number(name);
+  if (is_pattern_) usual_->names.push_back(name);
+}
+
+void SnapshotWriter::put_kind(EdgeKind kind) {
+  ++edges_;
+  if (!has_own_shape_) {
+    if (degree_ < usual_->kinds.size() && usual_->kinds[degree_] == kind) {
+      ++degree_;
+      return;
+    }
+    give_own_shape();
+  }
+  ++degree_;
+  column(Column::kKinds).byte(static_cast<std::uint8_t>(kind));
+  if (!is_pattern_) return;
+  // A row that follows a pattern has as many targets as edges, or one less: by that the reader knows how many there
+  // are.
+  std::vector<EdgeKind>& kinds = usual_->kinds;
+  const bool is_second = kind == EdgeKind::kType && std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  is_pattern_ = degree_ <= file::kLongestPattern && !is_second;
+  kinds.push_back(kind);
+}
+
+// The edges so far were as usual. From now on the usual is what the row has.
+void SnapshotWriter::give_own_shape() {
+  has_own_shape_ = true;
+  usual_->kinds.resize(degree_);
+  usual_->names.resize(named_);
+  for (const EdgeKind kind : usual_->kinds) column(Column::kKinds).byte(static_cast<std::uint8_t>(kind));
+  for (const std::uint32_t name : usual_->names) column(Column::kNames).number(name);
+}
+
+void SnapshotWriter::put_shape() {
+  if (!has_own_shape_ && degree_ != usual_->kinds.size()) give_own_shape();
+  column(Column::kShapes).number(has_own_shape_ ? std::uint64_t{degree_} + 1 : 0);
+  if (!is_pattern_) {
+    usual_->kinds.clear();
+    usual_->names.clear();
+  }
+  degree_ = named_ = 0;
+  has_own_shape_ = false;
+  is_pattern_ = true;
 }
 
 void SnapshotWriter::text(std::string_view text) {
@@ -82,9 +150,8 @@ void SnapshotWriter::text(std::string_view text) {
 }
 
 void SnapshotWriter::content_hash(std::uint64_t hash) {
-  column(Column::kHashed).number(block_.rows - hashed_row_);
   column(Column::kHashes).word(hash);
-  hashed_row_ = block_.rows + 1;
+  has_hash_ = true;
 }
 
 void SnapshotWriter::allocated_by(std::uint32_t stack) {
@@ -101,13 +168,16 @@ void SnapshotWriter::buffer(std::uint64_t start, std::uint64_t size) {
 }
 
 void SnapshotWriter::end_node() {
-  column(Column::kDegrees).number(degree_);
-  column(Column::kGenerations).byte(static_cast<std::uint8_t>(generation_));
-  block_.has_generations = block_.has_generations || generation_ != Generation::kUnknown;
+  put_shape();
+  auto details = static_cast<std::uint8_t>(1U + static_cast<unsigned>(generation_));
+  if (has_hash_) details += file::kHasHash;
+  column(Column::kDetails).byte(usual_->details == details ? 0 : details);
+  usual_->details = details;
   generation_ = Generation::kUnknown;
+  has_hash_ = false;
   ++node_;
   ++block_.rows;
-  const bool is_full = block_.rows == kFullBlock || column(Column::kTargets).size() > kFullColumn ||
+  const bool is_full = block_.rows == kFullBlock || column(Column::kLowTargets).size() > kFullColumn ||
                        column(Column::kTexts).size() > kFullColumn;
   if (is_full) end_block();
 }
@@ -123,8 +193,9 @@ void SnapshotWriter::end_block() {
   for (ColumnBytes& column : block_.columns) column.flush();
   file_->put(block_.sections());
   block_.clear();
-  text_row_ = hashed_row_ = allocated_row_ = 0;
+  text_row_ = allocated_row_ = 0;
   address_ = 0;
+  ++block_number_;
 }
 
 void SnapshotWriter::add_class(std::uint32_t type, Node object) {

@@ -14,6 +14,7 @@
 #include "heap/snapshot.h"
 #include "heap/snapshot_block.h"
 #include "heap/snapshot_file.h"
+#include "heap/snapshot_format.h"
 
 namespace plimsoll::heap {
 
@@ -69,10 +70,22 @@ class SnapshotWriter {
 
  private:
   using Column = SnapshotBlock::Column;
+  // What the next row of a type is most likely to have: as the last one in the block.
+  struct TypeRows {
+    std::uint32_t block = 0;  // of which all else is
+    std::uint8_t details = file::kNoDetails;
+    std::uint64_t size = 0;
+    std::vector<EdgeKind> kinds;  // of edges
+    std::vector<std::uint32_t> names;
+  };
   explicit SnapshotWriter(UniqueFd fd);
 
   ColumnBytes& column(Column which) { return block_.columns[which]; }
+  TypeRows& rows_of_type(std::uint32_t type);
   void put_edge(EdgeKind kind, Node target);
+  void put_kind(EdgeKind kind);
+  void give_own_shape();
+  void put_shape();
   void end_block();
 
   std::string path_;
@@ -80,13 +93,19 @@ class SnapshotWriter {
   SnapshotBlock block_;  // the rows since the last one that went to the file
   std::string classes_, meta_, memory_;
   std::uint32_t types_ = 0, names_ = 0;
-  Generation generation_ = Generation::kUnknown;  // of the row
-  std::size_t hashed_row_ = 0;                    // the row after the last one with a hash
-  std::size_t allocated_row_ = 0;                 // the row after the last one with a stack
-  std::size_t text_row_ = 0;                      // the row after the last one with a text
-  std::uint64_t address_ = 0;                     // of the row before
-  Node buffer_owner_ = 0;                         // of the last buffer
-  std::uint32_t degree_ = 0;
+  std::vector<TypeRows> by_type_;  // in the block, by type
+  std::uint32_t block_number_ = 0;
+  // Of the row: its type's, how many edges it has, and how many of them have names; whether they are as those of the
+  // row before, so far, and whether they may be those of rows to come.
+  TypeRows* usual_ = nullptr;
+  std::uint32_t degree_ = 0, named_ = 0;
+  bool has_own_shape_ = false, is_pattern_ = true;
+  bool has_hash_ = false;
+  Generation generation_ = Generation::kUnknown;
+  std::size_t allocated_row_ = 0;  // the row after the last one with a stack
+  std::size_t text_row_ = 0;       // the row after the last one with a text
+  std::uint64_t address_ = 0;      // of the row before
+  Node buffer_owner_ = 0;          // of the last buffer
   Node node_ = 0;
   Node objects_ = kNoNode;  // set by end_objects
   std::uint64_t edges_ = 0, lost_edges_ = 0;

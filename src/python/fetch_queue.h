@@ -9,7 +9,7 @@
 
 namespace plimsoll::python {
 
-// A queue of a few. Whoever puts an object in has prefetched what is wanted when it comes out.
+// A queue of a few. Whoever puts an object in has prefetched what is wanted of it halfway and when it comes out.
 template <std::size_t kLength>
 class FetchQueue {
  public:
@@ -20,6 +20,8 @@ class FetchQueue {
     if (fetched != nullptr) --count_;
     return fetched;
   }
+  // The object that was taken half as long ago as the one that pass() has given, or null.
+  [[nodiscard]] PyObject* halfway() const { return ring_[(next_ + kLength / 2) % kLength]; }
   [[nodiscard]] bool is_empty() const { return count_ == 0; }
 
  private:

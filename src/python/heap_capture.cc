@@ -109,7 +109,9 @@ class Capture {
     };
     FetchQueue<16> fetching;
     const auto pass = [&](PyObject* object) {
-      if (PyObject* fetched = fetching.pass(object); fetched != nullptr) record(fetched);
+      PyObject* fetched = fetching.pass(object);
+      if (PyObject* half = fetching.halfway(); half != nullptr) fetch_parts(half);
+      if (fetched != nullptr) record(fetched);
     };
     found_.for_each([&](Address address) {
       auto* object =

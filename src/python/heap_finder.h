@@ -62,7 +62,9 @@ class Finder {
     if (open_.pop(object) || !fetching_.is_empty()) {
       auto* next = reinterpret_cast<PyObject*>(raw(object));  // NOLINT(performance-no-int-to-ptr): a set of addresses
       __builtin_prefetch(next);
-      if (PyObject* fetched = fetching_.pass(next); fetched != nullptr) visit(fetched);
+      PyObject* fetched = fetching_.pass(next);
+      if (PyObject* half = fetching_.halfway(); half != nullptr) fetch_parts(half);
+      if (fetched != nullptr) visit(fetched);
       return true;
     }
     const bool is_more = !shown_.is_empty();

@@ -100,6 +100,21 @@ inline std::ptrdiff_t dict_offset(PyObject* object, PyTypeObject* type) {
 }
 #endif
 
+// Where an instance with a managed dict keeps its values, if it does.
+#if PY_VERSION_HEX >= 0x030D0000
+inline void* values_of(PyObject* object, PyTypeObject* type) { return &field_at<char>(object, type->tp_basicsize); }
+#elif PY_VERSION_HEX >= 0x030C0000
+// One word: a dict, or the address of values less one.
+inline void* values_of(PyObject* object, PyTypeObject*) {
+  const auto word = field_at<std::uintptr_t>(object, -24);
+  return (word & 1U) != 0 ? reinterpret_cast<void*>(word + 1) : nullptr;
+}
+#elif PY_VERSION_HEX >= 0x030B0000
+inline void* values_of(PyObject* object, PyTypeObject*) { return field_at<void*>(object, -32); }
+#else
+inline void* values_of(PyObject*, PyTypeObject*) { return nullptr; }
+#endif
+
 #if PY_VERSION_HEX >= 0x030D0000
 inline Attributes attributes_of(PyObject* object, PyTypeObject* type) {
   Attributes found;
@@ -110,7 +125,7 @@ inline Attributes attributes_of(PyObject* object, PyTypeObject* type) {
   found.dict = &field_at<PyObject*>(object, kIsFreeThreaded ? -8 : -24);
   if ((type->tp_flags & kInlineValuesFlag) == 0) return found;
   // struct _dictvalues: capacity, size, embedded, valid; values; the order in which they were set, a byte each.
-  void* values = &field_at<char>(object, type->tp_basicsize);
+  void* values = values_of(object, type);
   const std::size_t capacity = field_at<std::uint8_t>(values, 0);
   found.inline_bytes = 8 + capacity * 8 + (capacity + 7) / 8 * 8;
   if (field_at<std::uint8_t>(values, 3) == 0) return found;
@@ -125,17 +140,8 @@ inline Attributes attributes_of(PyObject* object, PyTypeObject* type) {
     if (type->tp_dictoffset != 0) found.dict = &field_at<PyObject*>(object, dict_offset(object, type));
     return found;
   }
-#if PY_VERSION_HEX >= 0x030C0000
-  // One word: a dict, or the address of values less one.
-  const auto word = field_at<std::uintptr_t>(object, -24);
-  if ((word & 1U) != 0)
-    found.values = reinterpret_cast<PyObject**>(word + 1);
-  else
-    found.dict = &field_at<PyObject*>(object, -24);
-#else
-  found.values = field_at<PyObject**>(object, -32);
-  found.dict = &field_at<PyObject*>(object, -24);
-#endif
+  found.values = static_cast<PyObject**>(values_of(object, type));
+  if (found.values == nullptr || PY_VERSION_HEX < 0x030C0000) found.dict = &field_at<PyObject*>(object, -24);
   if (found.values == nullptr) return found;
   // In front of the values are their order, their number, and how many bytes that takes. The capacity is that of the
   // shared keys (dk_usable and dk_nentries), which may have shrunk since.
@@ -154,6 +160,23 @@ inline Attributes attributes_of(PyObject* object, PyTypeObject* type) {
   return found;
 }
 #endif
+
+// Has the memory fetched where the object keeps what it holds, if that is outside its beginning, which is in the cache.
+// (If it were not inlined at once, GCC 12 would find that it does nothing, and leave it out.)
+[[gnu::always_inline]] inline void fetch_parts(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  const void* part = nullptr;
+  if (PyList_Check(object)) {
+    part = reinterpret_cast<PyListObject*>(object)->ob_item;
+  } else if (PyDict_Check(object)) {
+    part = reinterpret_cast<PyDictObject*>(object)->ma_keys;
+    __builtin_prefetch(reinterpret_cast<PyDictObject*>(object)->ma_values);
+  } else if ((type->tp_flags & kManagedDictFlag) != 0) {
+    part = values_of(object, type);
+  }
+  if (part == nullptr) return;
+  for (const int offset : {-1, 0, 64}) __builtin_prefetch(static_cast<const char*>(part) + offset);
+}
 
 // Whether a dict's values lie in the block of an instance, which counts them.
 inline bool has_embedded_values([[maybe_unused]] PyObject* dict) {
