@@ -41,12 +41,12 @@ struct Exact {
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
   std::atomic<std::uint32_t> attention{kCareful};
-  KeyFinder find_key;                       // the taker's
-  bool is_active = false;                   // between start and stop
-  bool is_patched = false;                  // malloc is
-  bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
-  std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
-  std::mutex mutex;                         // guards what follows if so; else the GIL does
+  KeyFinder find_key;                  // the taker's
+  bool is_active = false;              // between start and stop
+  bool is_patched = false;             // malloc is
+  bool was_patched = false;            // it has been: somebody may have copied a pointer to ours
+  std::atomic<bool> is_locked{false};  // there is not one GIL, or the books are of malloc, too
+  std::mutex mutex;                    // guards what follows if so; else the GIL does
   int pauses = 0;
   std::uint32_t recording = 0;  // which one this is
   BlockMap blocks;
@@ -238,32 +238,16 @@ template <typename AnyBooks>
   note(token, at);
 }
 
-void book_ended(BlockBooks::Token token, const void* at, Fate fate) {
-  Ledger* ledger = exact->ledger.get();
-  if (ledger != nullptr)
-    ledger->ended(token, at, fate);
-  else
-    exact->log->ended(token, at, fate);
-}
-
-// With the books held.
-void book_held(Domain domain, void* at, std::size_t size) noexcept {
-  ExactTaker* taker = taker_now();
-  try {
-    if (!begin(taker) || exact->pauses > 0) return;
-    if (exact->ledger != nullptr)
-      book_in<Ledger>(domain, at, size);
-    else
-      book_in<EventLog>(domain, at, size);
-  } catch (const std::bad_alloc&) {
-    taker->lost();
-  }
-}
-
 [[gnu::noinline]] void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
   {
     const Books books;
-    book_held(domain, at, size);
+    ExactTaker* taker = taker_now();
+    try {
+      if (!begin(taker) || exact->pauses > 0) return;
+      exact->ledger != nullptr ? book_in<Ledger>(domain, at, size) : book_in<EventLog>(domain, at, size);
+    } catch (const std::bad_alloc&) {
+      taker->lost();
+    }
   }
   if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
     wait_for_room();
@@ -280,9 +264,10 @@ void book_held(Domain domain, void* at, std::size_t size) noexcept {
   }
 }
 
-void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
+void end(BlockBooks::Token token, void* at) noexcept {
   try {
-    book_ended(token, at, fate);
+    if (exact->log != nullptr) return exact->log->ended(token, at, Fate::kFreed);
+    if (!exact->ledger->ended_quickly(token, at)) exact->ledger->ended(token, at, Fate::kFreed);
   } catch (const std::bad_alloc&) {
     taker_now()->lost();
   }
@@ -291,13 +276,13 @@ void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
 [[gnu::noinline]] void book_end_carefully(void* at) noexcept {
   const Books books;
   if (taker_now() == nullptr) return;
-  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at, Fate::kFreed);
+  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
 }
 
 // The block is about to be freed. Written out as book() is. Whether nothing else is to be done for that than what the
 // allocator below does for a small block, in which it turns to nobody.
 [[gnu::always_inline]] inline bool book_end(void* at) noexcept {
-  if (exact->attention.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]] {
     book_end_carefully(at);
     return false;
   }
@@ -305,7 +290,7 @@ void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
   if (token == 0) return false;
   if (exact->ledger->ended_quickly(token, at)) [[likely]]
     return true;
-  end(token, at, Fate::kFreed);
+  end(token, at);
   return false;
 }
 

@@ -178,7 +178,7 @@ class Ledger final : public BlockBooks {
   // Numbers of moments: one for each peak, and each beginning of an epoch.
   std::uint64_t stamp_ = 1;
   std::uint64_t peak_stamp_ = 1, epoch_stamp_ = 1, told_stamp_ = 1;  // of the last
-  Token epoch_bits_ = Token{1} << kSiteBits;  // the epoch, in its place in a token
+  Token epoch_bits_ = Token{1} << kSiteBits;                         // the epoch, in its place in a token
 };
 
 }  // namespace plimsoll::alloc

@@ -1,4 +1,5 @@
-// base/stack_key.h: what a call stack is known by, short of a number: so cheap to find that every allocation can have one.
+// base/stack_key.h: what a call stack is known by, short of a number: so cheap to find that every allocation can have
+// one.
 #pragma once
 
 #include <cstdint>

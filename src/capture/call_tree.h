@@ -119,7 +119,7 @@ class CallTree {
   struct Chain {
     ThreadSerial thread;
     CallNode root = 0;
-    CallNode native_root = 0;  // 0: it was not met without Python
+    CallNode native_root = 0;            // 0: it was not met without Python
     std::uint32_t deaths = 0;            // of code objects, when it was proven
     std::uint64_t era = 0;               // of its keys until another dies, in their upper half; nobody else's
     std::uint64_t era_deaths = kNoKeys;  // as `deaths`
@@ -127,9 +127,9 @@ class CallTree {
     std::vector<Link> links;
     std::size_t depth = 0;
     const Link* top = nullptr;
-    const Link* found = nullptr;       // that of the frame which was innermost when the thread was met last
-    std::vector<Address> fresh;  // frames that differ, innermost first; kept to save allocations
-    FrameNodes nodes;            // numbers are CallNodes
+    const Link* found = nullptr;  // that of the frame which was innermost when the thread was met last
+    std::vector<Address> fresh;   // frames that differ, innermost first; kept to save allocations
+    FrameNodes nodes;             // numbers are CallNodes
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
     // With machine code: how it was met last, and what is looked at.

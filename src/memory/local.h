@@ -38,11 +38,11 @@
                     : "memory"                                           \
                     : fault);                                            \
   asm volatile("")
-#define PLIMSOLL_GUARDED_COMPARE(mnemonic, at, word)                                        \
+#define PLIMSOLL_GUARDED_COMPARE(mnemonic, at, word)                                 \
   asm volatile goto("1: " mnemonic " %1, %0\n\tjne %l[other]\n\t" PLIMSOLL_FAULT_ROW \
-                    :                                                                       \
-                    : "m"(at), "r"(word)                                                    \
-                    : "cc"                                                                  \
+                    :                                                                \
+                    : "m"(at), "r"(word)                                             \
+                    : "cc"                                                           \
                     : other, fault)
 #define PLIMSOLL_COMPARE_32(at, word) PLIMSOLL_GUARDED_COMPARE("cmpl", at, word)
 #define PLIMSOLL_COMPARE_64(at, word) PLIMSOLL_GUARDED_COMPARE("cmpq", at, word)
@@ -58,11 +58,11 @@
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("ldrb %w0", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("ldr %w0", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("ldr %x0", from, to)
-#define PLIMSOLL_GUARDED_COMPARE(load, compare, at, word)                                              \
+#define PLIMSOLL_GUARDED_COMPARE(load, compare, at, word)                                     \
   asm volatile goto("1: " load ", %0\n\t" compare "\n\tb.ne %l[other]\n\t" PLIMSOLL_FAULT_ROW \
-                    :                                                                                  \
-                    : "m"(at), "r"(word)                                                               \
-                    : "cc", "x16"                                                                      \
+                    :                                                                         \
+                    : "m"(at), "r"(word)                                                      \
+                    : "cc", "x16"                                                             \
                     : other, fault)
 #define PLIMSOLL_COMPARE_32(at, word) PLIMSOLL_GUARDED_COMPARE("ldr w16", "cmp w16, %w1", at, word)
 #define PLIMSOLL_COMPARE_64(at, word) PLIMSOLL_GUARDED_COMPARE("ldr x16", "cmp x16, %1", at, word)
