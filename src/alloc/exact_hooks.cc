@@ -279,19 +279,16 @@ void end(BlockBooks::Token token, void* at) noexcept {
   if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
 }
 
-// The block is about to be freed. Written out as book() is. Whether nothing else is to be done for that than what the
-// allocator below does for a small block, in which it turns to nobody.
+// The block is about to be freed. Written out as book() is. False if that is not as usual, and then nothing has
+// changed.
 [[gnu::always_inline]] inline bool book_end(void* at) noexcept {
-  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]] {
-    book_end_carefully(at);
+  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
     return false;
-  }
-  const BlockMap::Word token = exact->blocks.take(at);
-  if (token == 0) return false;
-  if (exact->ledger->ended_quickly(token, at)) [[likely]]
-    return true;
-  end(token, at);
-  return false;
+  BlockMap::Word* const place = exact->blocks.place_of(at);
+  if (place == nullptr || *place == 0 || !exact->ledger->ended_quickly(*place, at)) [[unlikely]]
+    return false;
+  *place = 0;
+  return true;
 }
 
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.
@@ -337,15 +334,21 @@ void* exact_calloc(void*, std::size_t count, std::size_t item) {
   return at;
 }
 
-template <Domain domain>
-void exact_free(void*, void* at) {
-  Allocator& from = original(domain);
-  if (at != nullptr && book_end(at)) [[likely]]
-    return from.free(from.context, at);
+[[gnu::noinline]] void free_carefully(const Allocator& from, void* at) {
+  if (at != nullptr) book_end_carefully(at);
   inside([&] {
     from.free(from.context, at);
     return 0;
   });
+}
+
+// (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
+template <Domain domain>
+void exact_free(void*, void* at) {
+  const Allocator& from = original(domain);
+  if (book_end(at)) [[likely]]
+    return from.free(from.context, at);
+  free_carefully(from, at);
 }
 
 template <Domain domain>
