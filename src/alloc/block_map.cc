@@ -41,6 +41,15 @@ BlockMap::Word* BlockMap::make_leaf(std::size_t number) {
   return leaf;
 }
 
+bool BlockMap::set(const void* block, Word word) {
+  const std::uintptr_t step = step_of(block);
+  const std::uintptr_t number = step / kLeafWords;
+  if (number >= kLeaves) return set_between(reinterpret_cast<std::uintptr_t>(block), word);
+  if (tables_[number] == nullptr && make_leaf(number) == nullptr) return false;
+  tables_[number][step % kLeafWords] = word;
+  return true;
+}
+
 bool BlockMap::set_between(std::uintptr_t at, Word word) {
   if (at % (kStep / 2) != 0 || at >= kEnd) return false;
   try {

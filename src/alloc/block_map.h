@@ -27,25 +27,26 @@ class BlockMap {
 
   // Reserves addresses for the table of tables; an error if the system has none to give.
   Status prepare();
-  // False if there is no place for it: the address is no multiple of 8, or memory is at its end.
-  bool set(const void* block, Word word) {
+  // Where the word of a block is, if that is easily said; else null.
+  Word* place_of(const void* block) {
     const std::uintptr_t step = step_of(block);
-    if (step >= kSteps) [[unlikely]]
-      return set_between(reinterpret_cast<std::uintptr_t>(block), word);
-    Word* leaf = tables_[step / kLeafWords];
-    if (leaf == nullptr) [[unlikely]] {
-      leaf = make_leaf(step / kLeafWords);
-      if (leaf == nullptr) return false;
-    }
-    leaf[step % kLeafWords] = word;
-    return true;
+    const std::uintptr_t number = step / kLeafWords;
+    if (number >= kLeaves) [[unlikely]]
+      return nullptr;
+    Word* leaf = tables_[number];
+    if (leaf == nullptr) [[unlikely]]
+      return nullptr;
+    return leaf + step % kLeafWords;
   }
+  // False if there is no place for it: the address is no multiple of 8, or memory is at its end.
+  bool set(const void* block, Word word);
   // The block's word, which is 0 from now on.
   Word take(const void* block) {
     const std::uintptr_t step = step_of(block);
-    if (step >= kSteps) [[unlikely]]
+    const std::uintptr_t number = step / kLeafWords;
+    if (number >= kLeaves) [[unlikely]]
       return take_between(reinterpret_cast<std::uintptr_t>(block));
-    Word* leaf = tables_[step / kLeafWords];
+    Word* leaf = tables_[number];
     if (leaf == nullptr) return 0;
     const Word word = leaf[step % kLeafWords];
     if (word != 0) leaf[step % kLeafWords] = 0;
@@ -54,9 +55,10 @@ class BlockMap {
   // The block's word.
   [[nodiscard]] Word get(const void* block) const {
     const std::uintptr_t step = step_of(block);
-    if (step >= kSteps) return get_between(reinterpret_cast<std::uintptr_t>(block));
+    const std::uintptr_t number = step / kLeafWords;
+    if (number >= kLeaves) return get_between(reinterpret_cast<std::uintptr_t>(block));
     if (tables_ == nullptr) return 0;
-    const Word* leaf = tables_[step / kLeafWords];
+    const Word* leaf = tables_[number];
     return leaf != nullptr ? leaf[step % kLeafWords] : 0;
   }
   // visit(const void* block, Word) for all that have one.
@@ -80,8 +82,7 @@ class BlockMap {
   static constexpr unsigned kLeafShift = 22;
   static constexpr std::size_t kLeaves = kEnd >> kLeafShift;
   static constexpr std::size_t kLeafWords = (std::size_t{1} << kLeafShift) / kStep;
-  static constexpr std::uintptr_t kSteps = kEnd / kStep;
-  // Which multiple of kStep an address is; more than kSteps if it is none, or too high: one comparison says so.
+  // Which multiple of kStep an address is; if it is none, or too high, there is no such leaf: one comparison says so.
   static std::uintptr_t step_of(const void* block) {
     return std::rotr(reinterpret_cast<std::uintptr_t>(block), std::countr_zero(kStep));
   }

@@ -23,6 +23,13 @@ void EventLog::look_at_clock(std::uint64_t ticks) {
   time_us_ = now_us;
 }
 
+BlockBooks::Token EventLog::allocated(StackKey key, std::uint32_t stack, Domain domain, const void* /*at*/,
+                                      std::size_t size) {
+  const std::uint32_t site = find_site(stack, domain, size);
+  numbers_.note(key, SiteNumbers::kind_of(domain, size), site);
+  return allocated_at(site, size);
+}
+
 std::uint32_t EventLog::find_site(std::uint32_t stack, Domain domain, std::size_t size) {
   return numbers_.find(stack, SiteNumbers::kind_of(domain, size), [&](std::uint32_t) {
     sites_.push_back({stack, domain, size > kLargestSmall ? 0 : static_cast<std::uint32_t>(size)});

@@ -37,18 +37,16 @@ class EventLog final : public BlockBooks {
   // `attention` is given the bit `when_full` when there is enough to be taken.
   EventLog(std::atomic<std::uint32_t>& attention, std::uint32_t when_full);
 
-  Token allocated(std::uint32_t stack, Domain domain, const void* /*at*/, std::size_t size) override {
-    make_room();
-    std::uint32_t site = numbers_.find_last(stack, SiteNumbers::kind_of(domain, size));
-    if (site == 0) site = find_site(stack, domain, size);
-    // (A site of blocks of no bytes has none to tell either, and no site is the first's.)
-    const bool is_told = site == 0 || size > kLargestSmall || size == 0;
-    const std::uint32_t slot = take_slot(site, is_told, size);
-    note_time();
-    if (is_told) [[unlikely]]
-      put(AllocationEvent::kSize, size);
-    put(AllocationEvent::kAllocated, site);
-    return (slot + 1) | (is_told ? kIsTold : 0U);
+  Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override {
+    return allocated({}, stack, domain, at, size);
+  }
+  // As those of the Ledger.
+  Token allocated(StackKey key, std::uint32_t stack, Domain domain, const void* at, std::size_t size);
+  bool allocated_again(StackKey key, Domain domain, const void* /*at*/, std::size_t size, Token& token) {
+    const auto* const noted = numbers_.find_noted(key, SiteNumbers::kind_of(domain, size));
+    if (noted == nullptr) return false;
+    token = allocated_at(noted->site, size);
+    return true;
   }
   void ended(Token token, const void* /*at*/, Fate fate) override {
     make_room();
@@ -79,6 +77,18 @@ class EventLog final : public BlockBooks {
   static constexpr Token kIsTold = Token{1} << 31U;
   static constexpr std::size_t kMostWords = 3 * AllocationWords::kMostWords;  // the time, the size, and the event
 
+  // Of a site with a number of its own.
+  Token allocated_at(std::uint32_t site, std::size_t size) {
+    make_room();
+    // (A site of blocks of no bytes has none to tell either, and no site is the first's.)
+    const bool is_told = site == 0 || size > kLargestSmall || size == 0;
+    const std::uint32_t slot = take_slot(site, is_told, size);
+    note_time();
+    if (is_told) [[unlikely]]
+      put(AllocationEvent::kSize, size);
+    put(AllocationEvent::kAllocated, site);
+    return (slot + 1) | (is_told ? kIsTold : 0U);
+  }
   // Room for all that an event may need, so that nothing that follows can fail.
   void make_room() {
     if (words_.size() - used_ < kMostWords) [[unlikely]]

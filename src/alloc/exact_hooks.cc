@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "alloc/block_map.h"
@@ -27,18 +28,25 @@ struct RawEvent {
   std::uint32_t stack = 0;  // 0: the block was freed
 };
 
+// What the next call with the books has to see to. kEpoch is also set by whoever wants to be told of what there is.
+constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
+// Not to be seen to, but every call has to look at what follows: there are no books, or not of sums, or there is a lock
+// around them, or a pause.
+constexpr std::uint32_t kCareful = 8;
+
 // Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
 struct Exact {
   std::array<Allocator, kAllDomains> original{};
   std::array<bool, kAllDomains> is_installed{};
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
-  bool is_active = false;                   // between start and stop
-  bool is_patched = false;                  // malloc is
-  bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
-  std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
-  std::atomic<Ledger*> quick{nullptr};      // the books, if they may be written in without looking at the rest first
-  std::mutex mutex;                         // guards what follows if so; else the GIL does
+  std::atomic<std::uint32_t> attention{kCareful};
+  KeyFinder find_key;                  // the taker's
+  bool is_active = false;              // between start and stop
+  bool is_patched = false;             // malloc is
+  bool was_patched = false;            // it has been: somebody may have copied a pointer to ours
+  std::atomic<bool> is_locked{false};  // there is not one GIL, or the books are of malloc, too
+  std::mutex mutex;                    // guards what follows if so; else the GIL does
   int pauses = 0;
   std::uint32_t recording = 0;  // which one this is
   BlockMap blocks;
@@ -94,8 +102,12 @@ ExactTaker* taker_now() { return exact->taker.load(std::memory_order_relaxed); }
 
 // After whatever it depends on has changed.
 void find_quick_way() {
-  const bool is_quick = taker_now() != nullptr && !exact->is_locked.load() && exact->pauses == 0;
-  exact->quick.store(is_quick ? exact->ledger.get() : nullptr, std::memory_order_relaxed);
+  const bool is_quick =
+      taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && exact->pauses == 0;
+  if (is_quick)
+    exact->attention.fetch_and(~kCareful);
+  else
+    exact->attention.fetch_or(kCareful);
 }
 
 void set_taker(ExactTaker* taker) {
@@ -154,20 +166,20 @@ void close_epoch(ExactTaker& taker, Epoch which) {
 
 // Something is to be seen to. False if what brought the thread here is a probe of its own. With the books held.
 [[gnu::noinline]] bool attend(ExactTaker& taker) {
-  const std::uint32_t what = taker.attention->exchange(0, std::memory_order_acquire);
-  if ((what & ExactTaker::kPending) != 0) book_events();
-  if ((what & ExactTaker::kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
-  if ((what & ExactTaker::kProbe) == 0) return true;
+  const std::uint32_t what = exact->attention.fetch_and(kCareful, std::memory_order_acquire);
+  if ((what & kPending) != 0) book_events();
+  if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
+  if ((what & kProbe) == 0) return true;
   const bool is_own = probe != Probe::kNone;
   if (is_own) probe = Probe::kArrived;
-  taker.attention->fetch_or(ExactTaker::kProbe, std::memory_order_relaxed);  // to its end: see is_called
+  exact->attention.fetch_or(kProbe, std::memory_order_relaxed);  // to its end: see is_called
   return !is_own;
 }
 
 // A call that changes the books. False if nothing is to be booked. With the books held.
 bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;
-  if (taker->attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if ((exact->attention.load(std::memory_order_relaxed) & ~kCareful) != 0) [[unlikely]]
     return attend(*taker);
   return true;
 }
@@ -187,40 +199,55 @@ constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24U;  // words: 64 MB
   }
 }
 
-// Of the one kind of books or the other: to call them by their own type spares what a virtual call costs.
-BlockBooks::Token book_allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
-  Ledger* ledger = exact->ledger.get();
-  return ledger != nullptr ? ledger->allocated(stack, domain, at, size)
-                           : exact->log->allocated(stack, domain, at, size);
+// The token of a block is noted where it is not known where to.
+[[gnu::noinline]] void note_slowly(BlockBooks::Token token, void* at) {
+  if (exact->blocks.set(at, token)) return;
+  exact->books->ended(token, at, Fate::kMoved);
+  taker_now()->lost();
 }
 
-void book_ended(BlockBooks::Token token, const void* at, Fate fate) {
-  Ledger* ledger = exact->ledger.get();
-  if (ledger != nullptr)
-    ledger->ended(token, at, fate);
+void note(BlockBooks::Token token, void* at) {
+  BlockMap::Word* const place = exact->blocks.place_of(at);
+  if (place == nullptr) [[unlikely]]
+    return note_slowly(token, at);
+  *place = token;
+}
+
+// The books, by their own type, which spares what a virtual call costs.
+template <typename AnyBooks>
+AnyBooks& books_as() {
+  if constexpr (std::is_same_v<AnyBooks, Ledger>)
+    return *exact->ledger;
   else
-    exact->log->ended(token, at, fate);
+    return *exact->log;
 }
 
-// With the books held.
-void book_held(Domain domain, void* at, std::size_t size) noexcept {
-  ExactTaker* taker = taker_now();
-  try {
-    if (!begin(taker) || exact->pauses > 0) return;
-    const BlockBooks::Token token = book_allocated(taker->stack(), domain, at, size);
-    if (exact->blocks.set(at, token)) [[likely]]
-      return;
-    exact->books->ended(token, at, Fate::kMoved);
-    taker->lost();
-  } catch (const std::bad_alloc&) {
-    taker->lost();
-  }
+template <typename AnyBooks>
+[[gnu::noinline]] void book_unknown(StackKey key, Domain domain, void* at, std::size_t size) {
+  const std::uint32_t stack = taker_now()->stack_of(key);
+  note(books_as<AnyBooks>().allocated(key, stack, domain, at, size), at);
+}
+
+// A block that the calling thread has been given.
+template <typename AnyBooks>
+[[gnu::always_inline]] inline void book_in(Domain domain, void* at, std::size_t size) {
+  const StackKey key = exact->find_key();
+  BlockBooks::Token token = 0;
+  if (!books_as<AnyBooks>().allocated_again(key, domain, at, size, token)) [[unlikely]]
+    return book_unknown<AnyBooks>(key, domain, at, size);
+  note(token, at);
 }
 
 [[gnu::noinline]] void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
   {
     const Books books;
-    book_held(domain, at, size);
+    ExactTaker* taker = taker_now();
+    try {
+      if (!begin(taker) || exact->pauses > 0) return;
+      exact->ledger != nullptr ? book_in<Ledger>(domain, at, size) : book_in<EventLog>(domain, at, size);
+    } catch (const std::bad_alloc&) {
+      taker->lost();
+    }
   }
   if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
     wait_for_room();
@@ -228,24 +255,19 @@ void book_held(Domain domain, void* at, std::size_t size) noexcept {
 
 // Called with every block, and so written out where it is: what is not as usual, is.
 [[gnu::always_inline]] inline void book(Domain domain, void* at, std::size_t size) noexcept {
-  Ledger* const ledger = exact->quick.load(std::memory_order_relaxed);
-  ExactTaker* const taker = taker_now();
-  if (ledger == nullptr || taker->attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (exact->attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return book_carefully(domain, at, size);
   try {
-    const BlockBooks::Token token = ledger->allocated(taker->stack(), domain, at, size);
-    if (exact->blocks.set(at, token)) [[likely]]
-      return;
-    ledger->ended(token, at, Fate::kMoved);
-    taker->lost();
+    book_in<Ledger>(domain, at, size);
   } catch (const std::bad_alloc&) {
-    taker->lost();
+    taker_now()->lost();
   }
 }
 
-void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
+void end(BlockBooks::Token token, void* at) noexcept {
   try {
-    book_ended(token, at, fate);
+    if (exact->log != nullptr) return exact->log->ended(token, at, Fate::kFreed);
+    if (!exact->ledger->ended_quickly(token, at)) exact->ledger->ended(token, at, Fate::kFreed);
   } catch (const std::bad_alloc&) {
     taker_now()->lost();
   }
@@ -254,19 +276,19 @@ void end(BlockBooks::Token token, void* at, Fate fate) noexcept {
 [[gnu::noinline]] void book_end_carefully(void* at) noexcept {
   const Books books;
   if (taker_now() == nullptr) return;
-  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at, Fate::kFreed);
+  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
 }
 
-// The block is about to be freed. Written out as book() is.
-[[gnu::always_inline]] inline void book_end(void* at) noexcept {
-  Ledger* const ledger = exact->quick.load(std::memory_order_relaxed);
-  if (ledger == nullptr) [[unlikely]]
-    return book_end_carefully(at);
-  try {
-    if (const BlockMap::Word token = exact->blocks.take(at); token != 0) ledger->ended(token, at, Fate::kFreed);
-  } catch (const std::bad_alloc&) {
-    taker_now()->lost();
-  }
+// The block is about to be freed. Written out as book() is. False if that is not as usual, and then nothing has
+// changed.
+[[gnu::always_inline]] inline bool book_end(void* at) noexcept {
+  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
+    return false;
+  BlockMap::Word* const place = exact->blocks.place_of(at);
+  if (place == nullptr || *place == 0 || !exact->ledger->ended_quickly(*place, at)) [[unlikely]]
+    return false;
+  *place = 0;
+  return true;
 }
 
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.
@@ -312,14 +334,21 @@ void* exact_calloc(void*, std::size_t count, std::size_t item) {
   return at;
 }
 
-template <Domain domain>
-void exact_free(void*, void* at) {
-  Allocator& from = original(domain);
-  if (at != nullptr) book_end(at);
+[[gnu::noinline]] void free_carefully(const Allocator& from, void* at) {
+  if (at != nullptr) book_end_carefully(at);
   inside([&] {
     from.free(from.context, at);
     return 0;
   });
+}
+
+// (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
+template <Domain domain>
+void exact_free(void*, void* at) {
+  const Allocator& from = original(domain);
+  if (book_end(at)) [[likely]]
+    return from.free(from.context, at);
+  free_carefully(from, at);
 }
 
 template <Domain domain>
@@ -340,15 +369,15 @@ bool has_books(const ExactTaker& taker) {
   return exact->is_locked.load(std::memory_order_relaxed) || taker.is_attached();
 }
 
-void put_down(ExactTaker& taker, const RawEvent& event) {
+void put_down(const RawEvent& event) {
   const std::lock_guard guard(exact->events_mutex);
   exact->events.push_back(event);
-  taker.attention->fetch_or(ExactTaker::kPending, std::memory_order_release);
+  exact->attention.fetch_or(kPending, std::memory_order_release);
 }
 
 void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
   try {
-    if (!has_books(taker)) return put_down(taker, {at, size, taker.stack()});
+    if (!has_books(taker)) return put_down({at, size, taker.stack()});
     const Books books;
     if (begin(&taker) && exact->pauses == 0) book_raw(taker.stack(), at, size);
   } catch (const std::bad_alloc&) {
@@ -358,7 +387,7 @@ void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
 
 void raw_ended(ExactTaker& taker, void* at, Fate fate) noexcept {
   try {
-    if (!has_books(taker)) return put_down(taker, {at, 0, 0});
+    if (!has_books(taker)) return put_down({at, 0, 0});
     const Books books;
     begin(&taker);
     if (const BlockBooks::Token token = take_raw(at); token != 0) exact->books->ended(token, at, fate);
@@ -473,23 +502,23 @@ bool is_current(std::size_t domain) {
 }
 
 // Whether our hooks are still called, as others' that lie over them may have been put back what was there before.
-bool is_called(std::size_t domain, ExactTaker& taker) {
+bool is_called(std::size_t domain) {
   if (is_current(domain)) return true;
   probe = Probe::kSent;  // what is allocated for this is nobody's
-  taker.attention->fetch_or(ExactTaker::kProbe, std::memory_order_relaxed);
+  exact->attention.fetch_or(kProbe, std::memory_order_relaxed);
   const Allocator top = exact->table->get(static_cast<Domain>(domain));
   void* block = top.malloc(top.context, 1);
   const bool is_reached = std::exchange(probe, Probe::kNone) == Probe::kArrived;
   top.free(top.context, block);
   const Books books;  // whoever is in attend() puts it back
-  taker.attention->fetch_and(~ExactTaker::kProbe, std::memory_order_relaxed);
+  exact->attention.fetch_and(~kProbe, std::memory_order_relaxed);
   return is_reached || block == nullptr;
 }
 
 void install() {
   for (std::size_t i = 0; i < kAllDomains; ++i) {
     // Hooks that others' lie over are called by those.
-    if (exact->is_installed[i] && (is_current(i) || is_called(i, *taker_now()))) continue;
+    if (exact->is_installed[i] && (is_current(i) || is_called(i))) continue;
     // Threads may be late to leave hooks of the last recording: what is as it was is not written.
     const Allocator below = exact->table->get(static_cast<Domain>(i));
     if (exact->original[i] != below) exact->original[i] = below;
@@ -569,12 +598,14 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
       exact->ledger = std::make_unique<Ledger>(*taker.clock_ns);
       exact->books = exact->ledger.get();
     } else {
-      exact->log = std::make_unique<EventLog>(*taker.attention, ExactTaker::kEpoch);
+      exact->log = std::make_unique<EventLog>(exact->attention, kEpoch);
       exact->books = exact->log.get();
     }
+    exact->attention.store(kCareful);  // somebody may have asked who was not told of the end
     exact->waiting_words.store(0);
     exact->pauses = 0;
     exact->is_active = true;
+    exact->find_key = taker.find_key;
     set_taker(&taker);
   }
   install();
@@ -594,7 +625,7 @@ Stopped stop_exact() {
   ExactTaker& taker = *taker_now();
   if (std::exchange(exact->is_patched, false)) restore_malloc();
   bool is_whole = true;
-  for (std::size_t i = 0; i < kAllDomains; ++i) is_whole = is_called(i, taker) && is_whole;
+  for (std::size_t i = 0; i < kAllDomains; ++i) is_whole = is_called(i) && is_whole;
   {
     // While this is held, and the hooks are there, none of the blocks is freed.
     const Books books;
@@ -619,6 +650,10 @@ void abandon_exact() {
   take_out();
 }
 
+void ask_for_exact_epoch() {
+  if (exact_is_made) exact->attention.fetch_or(kEpoch, std::memory_order_relaxed);
+}
+
 void note_words_done(std::size_t words) {
   if (exact_is_made) exact->waiting_words.fetch_sub(static_cast<std::int64_t>(words), std::memory_order_relaxed);
 }
@@ -627,7 +662,7 @@ void close_exact_epoch() {
   if (!exact_is_made) return;
   const Books books;
   if (taker_now() == nullptr) return;
-  taker_now()->attention->fetch_or(ExactTaker::kEpoch, std::memory_order_relaxed);
+  exact->attention.fetch_or(kEpoch, std::memory_order_relaxed);
   attend(*taker_now());
 }
 

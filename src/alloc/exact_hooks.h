@@ -25,6 +25,8 @@ class ExactTaker {
  public:
   // The number of the stack that the calling thread is on; never 0.
   virtual std::uint32_t stack() = 0;
+  // The number of the stack whose key it has just found. Takes the key away if it does not stand for the stack.
+  virtual std::uint32_t stack_of(StackKey& key) = 0;
   // Whether the calling thread has the GIL.
   [[nodiscard]] virtual bool is_attached() const = 0;
   // A block could not be booked: there is no memory for that.
@@ -36,9 +38,8 @@ class ExactTaker {
   // At the end, of each living block but those of the raw allocator.
   virtual void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) = 0;
 
-  // What the next call with the books has to see to; kEpoch is set by whoever wants to be told of what there is.
-  static constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
-  std::atomic<std::uint32_t>* attention = nullptr;
+  // Finds what the stack that the calling thread is on is known by.
+  KeyFinder find_key;
   // Roughly the time now, kept up to date by somebody.
   const std::atomic<std::int64_t>* clock_ns = nullptr;
 
@@ -57,6 +58,8 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
 // Of what was logged(), so many words have been dealt with. While very many have not, threads that allocate wait, up to
 // a second at a time. For any thread.
 void note_words_done(std::size_t words);
+// The next call with the books is to tell of what there is. For any thread.
+void ask_for_exact_epoch();
 // Closes the last epoch, and tells of what is alive if that is known.
 Stopped stop_exact();
 // In the child of a fork: tells nothing.

@@ -64,15 +64,21 @@ class Runtime final : public AllocatorTable {
 class Accountant final : public ExactTaker {
  public:
   Accountant() {
-    attention = &attention_;
+    find_key = {[](void* self) { return StackKey{7, static_cast<Accountant*>(self)->current_key}; }, this};
     clock_ns = &clock_;
   }
   std::uint32_t stack() override { return current_stack; }
+  std::uint32_t stack_of(StackKey& key) override {
+    ++asked_for_stacks;
+    if (!is_key_right) key = {};
+    return current_stack;
+  }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
   void lost() override { ++lost_blocks; }
   void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
     for (const LedgerRow& row : rows) {
       if (row.kind == LedgerRow::Kind::kPeak) continue;
+      if (row.kind == LedgerRow::Kind::kBorn) of_stack[row.stack] += row.blocks;
       const bool is_born = row.kind == LedgerRow::Kind::kBorn;
       if (is_born) born[row.domain] += row.bytes;
       live[row.domain] += is_born ? row.bytes : -row.bytes;
@@ -94,6 +100,9 @@ class Accountant final : public ExactTaker {
   }
 
   std::uint32_t current_stack = 1;
+  std::uint64_t current_key = 0;
+  bool is_key_right = true;
+  int asked_for_stacks = 0;
   bool is_with_gil = true;
   int lost_blocks = 0;
   std::size_t alive_bytes = 0;
@@ -103,9 +112,9 @@ class Accountant final : public ExactTaker {
   std::size_t words = 0;
   bool deals_with_words = true;
   std::map<Domain, std::int64_t> born, live;
+  std::map<std::uint32_t, std::int64_t> of_stack;  // blocks
 
  private:
-  std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_{0};
 };
 
@@ -137,6 +146,32 @@ TEST(ExactHooks, EveryBlockIsBookedOnce) {
   runtime().free(Domain::kObject, small);
   runtime().free(Domain::kMemory, memory);
   runtime().free(Domain::kRaw, raw);
+}
+
+TEST(ExactHooks, AStackIsAskedForOnceIfItHasAKey) {
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  const auto allocate = [&](std::uint32_t stack, std::uint64_t key, std::size_t size) {
+    books.current_stack = stack;
+    books.current_key = key;
+    runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, size));
+  };
+  // GIVEN a stack with a key, one without, and one whose key does not stand for it
+  for (int i = 0; i < 10; ++i) allocate(1, 101, 24);
+  EXPECT_EQ(books.asked_for_stacks, 1);
+  for (int i = 0; i < 10; ++i) allocate(2, 0, 24);
+  EXPECT_EQ(books.asked_for_stacks, 11);
+  books.is_key_right = false;
+  for (int i = 0; i < 10; ++i) allocate(3, 103, 24);
+  EXPECT_EQ(books.asked_for_stacks, 21);
+  // AND large blocks of the first; and another stack with the key that did not stand for one
+  books.is_key_right = true;
+  for (int i = 0; i < 10; ++i) allocate(1, 101, 1000);
+  EXPECT_EQ(books.asked_for_stacks, 22);
+  allocate(4, 103, 24);
+  // WHEN the recording ends THEN each has its blocks
+  stop_exact();
+  EXPECT_EQ(books.of_stack, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 10}, {3, 10}, {4, 1}}));
 }
 
 TEST(ExactHooks, AReallocIsTheEndOfOneBlockAndTheBeginningOfAnother) {

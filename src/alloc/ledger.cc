@@ -31,39 +31,48 @@ void Ledger::add_site(std::uint32_t stack, Domain domain, std::size_t size) {
   sites_.push_back(site);
 }
 
-BlockBooks::Token Ledger::allocated_slowly(std::uint32_t stack, Domain domain, const void* at, std::size_t size) {
+BlockBooks::Token Ledger::allocated(StackKey key, std::uint32_t stack, Domain domain, const void* at,
+                                    std::size_t size) {
   const std::uint32_t number = find_site(stack, domain, size);
+  const Token token = allocated_at(number, at, size);
+  numbers_.note(key, SiteNumbers::kind_of(domain, size), number);
+  return token;
+}
+
+BlockBooks::Token Ledger::allocated_at(std::uint32_t number, const void* at, std::size_t size) {
   Site& site = sites_[number];
-  if (site.stamp != stamp_) touch(site);
+  touch(site);
   if (site.size == kManySizes) add_large(site, at, size);
   ++site.born;
   site.last = mark_of(at);
-  live_bytes_ += size;
-  return token_of(number, epoch_);
+  below_peak_ -= static_cast<std::int64_t>(size);
+  return number | epoch_bits_;
 }
 
 Ledger::Site& Ledger::about_to_end(Token token) {
-  if (live_bytes_ > peak_bytes_) note_peak();
+  if (below_peak_ < 0) note_peak();
   Site& site = sites_[number_of(token)];
-  if (site.stamp != stamp_) touch(site);
+  touch(site);
   return site;
 }
 
-void Ledger::ended_slowly(Token token, const void* at, Fate fate) {
+void Ledger::ended(Token token, const void* at, Fate fate) {
   Site& site = about_to_end(token);
   const bool at_once = site.last == mark_of(at) && fate == Fate::kFreed;
   if (site.size == kManySizes) return ended_large(site, token, take_large(at), at_once);
   count_end(site, token, at_once, site.size);
-  live_bytes_ -= site.size;
+  below_peak_ += site.size;
 }
 
 void Ledger::touch(Site& site) {
-  if (site.stamp < peak_stamp_) {
+  std::uint64_t& stamp = site.size == kManySizes ? large_bytes_[site.large].stamp : site.stamp;
+  if (stamp == stamp_) return;
+  if (stamp < peak_stamp_) {
     site.at_peak = site.live();
     if (site.size == kManySizes) large_bytes_[site.large].at_peak = large_bytes_[site.large].live;
   }
-  if (site.stamp < epoch_stamp_) changed_.push_back(static_cast<std::uint32_t>(&site - sites_.data()));
-  site.stamp = stamp_;
+  if (stamp < epoch_stamp_) changed_.push_back(static_cast<std::uint32_t>(&site - sites_.data()));
+  stamp = stamp_;
 }
 
 void Ledger::add_large(Site& site, const void* at, std::size_t size) {
@@ -90,7 +99,7 @@ void Ledger::moved(Token token, std::size_t size) {
   Site& site = about_to_end(token);
   if (site.size == kManySizes) return ended_large(site, token, size, false);
   count_end(site, token, false, size);
-  live_bytes_ -= size;
+  below_peak_ += static_cast<std::int64_t>(size);
 }
 
 void Ledger::put_back(Token token, const void* at, std::size_t size) {
@@ -104,15 +113,15 @@ void Ledger::ended_large(Site& site, Token token, std::size_t size, bool at_once
   LargeBytes& bytes = large_bytes_[site.large];
   const auto signed_size = static_cast<std::int64_t>(size);
   bytes.live -= signed_size;
-  if (epoch_of(token) == epoch_) {
+  if (epoch_of(token) == epoch()) {
     bytes.freed += signed_size;
     bytes.at_once += at_once ? signed_size : 0;
   }
-  live_bytes_ -= size;
+  below_peak_ += static_cast<std::int64_t>(size);
 }
 
 void Ledger::count_end(Site& site, Token token, bool at_once, std::uint64_t bytes) {
-  if (epoch_of(token) == epoch_) {
+  if (epoch_of(token) == epoch()) {
     ++site.freed;
     site.at_once += at_once ? 1 : 0;
     return;
@@ -147,10 +156,11 @@ BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
 std::uint32_t Ledger::stack_of(Token token) const { return sites_[number_of(token)].stack; }
 
 Ledger::Sum Ledger::peak_of(const Site& site) const {
-  const bool is_kept = site.stamp >= peak_stamp_;
-  const std::int64_t blocks = is_kept ? site.at_peak : site.live();
-  if (site.size != kManySizes) return {blocks, blocks * site.size};
+  const bool is_small = site.size != kManySizes;
   const LargeBytes& bytes = large_bytes_[site.large];
+  const bool is_kept = (is_small ? site.stamp : bytes.stamp) >= peak_stamp_;
+  const std::int64_t blocks = is_kept ? site.at_peak : site.live();
+  if (is_small) return {blocks, blocks * site.size};
   return {blocks, is_kept ? bytes.at_peak : bytes.live};
 }
 
@@ -159,7 +169,7 @@ void Ledger::put_site(std::vector<LedgerRow>& rows, Site& site) {
   LargeBytes bytes{0, site.born * site.size, site.freed * site.size, site.at_once * site.size, 0};
   if (site.size == kManySizes) bytes = large_bytes_[site.large];
   const auto put = [&](Kind kind, std::int64_t blocks, std::int64_t sum) {
-    if (blocks != 0) rows.push_back({kind, site.domain, epoch_, site.stack, blocks, sum});
+    if (blocks != 0) rows.push_back({kind, site.domain, epoch(), site.stack, blocks, sum});
   };
   put(Kind::kBorn, site.born, bytes.born);
   put(Kind::kFreed, site.freed - site.at_once, bytes.freed - bytes.at_once);
@@ -173,7 +183,7 @@ void Ledger::put_site(std::vector<LedgerRow>& rows, Site& site) {
 }
 
 void Ledger::put_peak(std::vector<LedgerRow>& rows) {
-  if (live_bytes_ > peak_bytes_) note_peak();
+  if (below_peak_ < 0) note_peak();
   if (told_stamp_ == peak_stamp_) return;
   told_stamp_ = peak_stamp_;
   told_peak_.resize(sites_.size());
@@ -183,7 +193,7 @@ void Ledger::put_peak(std::vector<LedgerRow>& rows) {
     const Sum told = std::exchange(told_peak_[i], now);
     if (now.blocks != told.blocks || now.bytes != told.bytes)
       rows.push_back(
-          {LedgerRow::Kind::kPeak, site.domain, epoch_, site.stack, now.blocks - told.blocks, now.bytes - told.bytes});
+          {LedgerRow::Kind::kPeak, site.domain, epoch(), site.stack, now.blocks - told.blocks, now.bytes - told.bytes});
   }
 }
 
@@ -201,7 +211,7 @@ std::vector<LedgerRow> Ledger::close_epoch() {
   freed_later_.clear();
   freed_later_of_key_.clear();
   put_peak(rows);
-  if (epoch_ != kLastEpoch) ++epoch_;
+  if (epoch() != kLastEpoch) epoch_bits_ += Token{1} << kSiteBits;
   epoch_stamp_ = ++stamp_;
   return rows;
 }

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "alloc/books.h"
@@ -43,29 +45,43 @@ class Ledger final : public BlockBooks {
   // `clock` tells roughly when peaks were.
   explicit Ledger(const std::atomic<std::int64_t>& clock);
 
-  // (These two are called with every block. What is not as usual is left to others as a whole, so that nothing need be
-  // kept for after a call: that is a third of their instructions.)
   Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override {
-    if (size > kLargestSmall) [[unlikely]]
-      return allocated_slowly(stack, domain, at, size);
-    const std::uint32_t number = numbers_.find_last(stack, SiteNumbers::kind_of(domain, size));
-    Site& site = sites_[number];
-    if (number == 0 || site.stamp != stamp_) [[unlikely]]
-      return allocated_slowly(stack, domain, at, size);
+    return allocated({}, stack, domain, at, size);
+  }
+  // Likewise, where the stack has a key that it may be met by again.
+  Token allocated(StackKey key, std::uint32_t stack, Domain domain, const void* at, std::size_t size);
+  // Where it is met again; false if the key is not known with such blocks, and then nothing has changed.
+  // (This and the next are called with every block. What is not as usual is left to others as a whole, so that nothing
+  // need be kept for after a call: that is a third of their instructions.)
+  bool allocated_again(StackKey key, Domain domain, const void* at, std::size_t size, Token& token) {
+    const auto* const noted = numbers_.find_noted(key, SiteNumbers::kind_of(domain, size));
+    if (noted == nullptr) [[unlikely]]
+      return false;
+    Site& site = sites_[noted->site];
+    token = noted->site | epoch_bits_;
+    if (site.stamp != stamp_) [[unlikely]] {
+      allocated_at(noted->site, at, size);
+      return true;
+    }
     ++site.born;
     site.last = mark_of(at);
-    live_bytes_ += size;
-    return token_of(number, epoch_);
+    below_peak_ -= static_cast<std::int64_t>(size);
+    return true;
   }
-  void ended(Token token, const void* at, Fate fate) override {
-    Site& site = sites_[number_of(token)];
-    if (live_bytes_ > peak_bytes_ || site.stamp != stamp_ || site.size == kManySizes || epoch_of(token) != epoch_)
-        [[unlikely]]
-      return ended_slowly(token, at, fate);
+  // The end of a block that is freed, if it is small and nothing is unusual; else false, and nothing has changed.
+  bool ended_quickly(Token token, const void* at) {
+    const std::uint32_t number = token - epoch_bits_;  // if it is of this epoch; else more than there may be
+    if (number >= kMostSites || below_peak_ < 0) [[unlikely]]
+      return false;
+    Site& site = sites_[number];
+    if (site.stamp != stamp_) [[unlikely]]
+      return false;
     ++site.freed;
-    site.at_once += site.last == mark_of(at) && fate == Fate::kFreed ? 1 : 0;
-    live_bytes_ -= site.size;
+    site.at_once += site.last == mark_of(at) ? 1 : 0;
+    below_peak_ += site.size;
+    return true;
   }
+  void ended(Token token, const void* at, Fate fate) override;
   std::size_t lift(Token token, const void* at) noexcept override;
   void moved(Token token, std::size_t size) override;
   void put_back(Token token, const void* at, std::size_t size) override;
@@ -74,9 +90,9 @@ class Ledger final : public BlockBooks {
 
   // Ends the epoch: what it has changed. The last one does not end.
   std::vector<LedgerRow> close_epoch();
-  [[nodiscard]] std::uint8_t epoch() const { return epoch_; }
-  [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return peak_bytes_; }
+  [[nodiscard]] std::uint8_t epoch() const { return epoch_of(epoch_bits_); }
+  [[nodiscard]] std::uint64_t live_bytes() const { return static_cast<std::uint64_t>(peak_bytes_ - below_peak_); }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return static_cast<std::uint64_t>(peak_bytes_); }
   [[nodiscard]] std::int64_t peak_ns() const { return peak_ns_; }
 
  private:
@@ -89,11 +105,11 @@ class Ledger final : public BlockBooks {
   // Counts of one site; one cache line.
   struct alignas(64) Site {
     std::int64_t before = 0;   // how many were alive when the epoch began, but for those that were freed since
-    std::int64_t born = 0;     // this and the next two: in this epoch
-    std::int64_t freed = 0;    // of those born in it
+    std::int64_t freed = 0;    // of those born in this epoch
+    std::int64_t born = 0;     // in this epoch
     std::int64_t at_once = 0;  // of those freed
     std::int64_t at_peak = 0;  // if `stamp` is not from before the peak; else what is alive
-    std::uint64_t stamp = 0;   // of the last change
+    std::uint64_t stamp = 0;   // of the last change; if its blocks have no one size, that is elsewhere: never now
     std::uint32_t stack = 0;
     std::uint32_t last = 0;   // of the address of the block given out last
     std::uint32_t large = 0;  // where its bytes are counted, if its blocks have no one size
@@ -105,26 +121,26 @@ class Ledger final : public BlockBooks {
   // The same in bytes, of a site whose blocks are large.
   struct LargeBytes {
     std::int64_t live = 0, born = 0, freed = 0, at_once = 0, at_peak = 0;
+    std::uint64_t stamp = 0;
   };
   // Blocks and bytes.
   struct Sum {
     std::int64_t blocks = 0, bytes = 0;
   };
   static std::uint32_t mark_of(const void* at) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) >> 4U) | 1U;
+    return static_cast<std::uint32_t>(std::rotr(reinterpret_cast<std::uintptr_t>(at), 4));  // as a BlockMap does
   }
-  static Token token_of(std::uint32_t site, std::uint8_t epoch) { return site | std::uint32_t{epoch} << kSiteBits; }
   static std::uint32_t number_of(Token token) { return token & (kMostSites - 1); }
   static std::uint8_t epoch_of(Token token) { return static_cast<std::uint8_t>(token >> kSiteBits); }
-  Token allocated_slowly(std::uint32_t stack, Domain domain, const void* at, std::size_t size);
-  void ended_slowly(Token token, const void* at, Fate fate);
+  // Of the site with this number.
+  Token allocated_at(std::uint32_t number, const void* at, std::size_t size);
   // The number of the site, which may be new, or 0.
   std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
   void add_site(std::uint32_t stack, Domain domain, std::size_t size);
   // Before a site changes that has not since the last peak, or in this epoch: keeps what it was at the peak.
   void touch(Site& site);
   void note_peak() {
-    peak_bytes_ = live_bytes_;
+    peak_bytes_ -= std::exchange(below_peak_, 0);
     peak_ns_ = clock_.load(std::memory_order_relaxed);
     peak_stamp_ = ++stamp_;
   }
@@ -157,12 +173,12 @@ class Ledger final : public BlockBooks {
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> freed_later_of_key_;
   std::array<std::uint32_t, 256> last_freed_later_{};  // what was found last of those that share a place
   std::vector<Sum> told_peak_;                         // by site
-  std::uint64_t live_bytes_ = 0;
-  std::uint64_t peak_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+  std::int64_t below_peak_ = 0;  // what is alive, by so many bytes; more than that, until the next free
   // Numbers of moments: one for each peak, and each beginning of an epoch.
   std::uint64_t stamp_ = 1;
   std::uint64_t peak_stamp_ = 1, epoch_stamp_ = 1, told_stamp_ = 1;  // of the last
-  std::uint8_t epoch_ = 1;
+  Token epoch_bits_ = Token{1} << kSiteBits;                         // the epoch, in its place in a token
 };
 
 }  // namespace plimsoll::alloc

@@ -46,10 +46,16 @@ struct Account {
 class Accountant final : public ExactTaker {
  public:
   Accountant() {
-    attention = &attention_;
+    // Half of the stacks have a key.
+    find_key = {[](void* self) {
+                  const std::uint32_t stack = static_cast<Accountant*>(self)->stack_now;
+                  return StackKey{stack, stack % 2 == 0 ? std::uint64_t{stack} + 1 : 0};
+                },
+                this};
     clock_ns = &clock_;
   }
   std::uint32_t stack() override { return stack_now; }
+  std::uint32_t stack_of(StackKey& /*key*/) override { return stack_now; }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
   void lost() override { require(false, "there is memory for the books"); }
   void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
@@ -87,7 +93,6 @@ class Accountant final : public ExactTaker {
 
  private:
   testing::LogReader reader_;
-  std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_{1};
 };
 

@@ -1,5 +1,6 @@
 // alloc/site_numbers.h: a number for each site that blocks come from: a stack, an allocator, and for small blocks a
-// size. Found by two loads where a stack has one site, as most have; that one is in no table of keys.
+// size. Found by the key of the stack where it was noted; and by two loads where the stack is known by its number and
+// has one site, as most have: that one is in no table of numbers.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "alloc/books.h"
 #include "base/growing_array.h"
+#include "base/stack_key.h"
 
 namespace plimsoll::alloc {
 
@@ -18,41 +20,45 @@ class SiteNumbers {
   explicit SiteNumbers(std::uint32_t most) : most_(most) {}
 
   // What a site of a stack is told from the others of that by.
-  static std::uint16_t kind_of(Domain domain, std::size_t size) {
-    return static_cast<std::uint16_t>((static_cast<std::uint32_t>(domain) + 1) << 12U |
-                                      (size > BlockBooks::kLargestSmall ? 0xfffU : size));
+  using Kind = std::uint32_t;  // of 16 bits
+  static Kind kind_of(Domain domain, std::size_t size) {
+    const Kind part = size > BlockBooks::kLargestSmall ? 0xfffU : static_cast<Kind>(size);
+    return (static_cast<Kind>(domain) + 1) << 12U | part;
   }
-  // The number of a site, if it is the one that the stack was at last, or was looked up lately; else 0.
-  [[nodiscard]] std::uint32_t find_last(std::uint32_t stack, std::uint16_t kind) const {
-    if (stack >= last_sites_.size()) [[unlikely]]
-      return 0;
-    const LastSite& last = last_sites_[stack];
-    if (last.kind == kind) return last.site;
-    const std::uint64_t key = key_of(stack, kind);
-    const CachedSite& cached = cache_[cache_row(key)];
-    return cached.key == key ? cached.site : 0;
+  // A site, by what it was noted with.
+  struct alignas(32) NotedSite {
+    StackKey key;
+    Kind kind = 0;
+    std::uint32_t site = 0;
+  };
+  // The site that was noted with the key of its stack, if not too many others were since; else null.
+  [[nodiscard]] const NotedSite* find_noted(StackKey key, Kind kind) const {
+    const NotedSite& noted = noted_[row_of(key, kind)];
+    return noted.key == key && noted.kind == kind ? &noted : nullptr;
+  }
+  void note(StackKey key, Kind kind, std::uint32_t site) {
+    if (!key.is_none() && site != 0) noted_[row_of(key, kind)] = {key, kind, site};
   }
   // The number of a site; 0 if there is none left. `add(number)` is called with that of a new one, and may throw: then
   // there is no such site.
   template <typename Add>
-  std::uint32_t find(std::uint32_t stack, std::uint16_t kind, Add add) {
+  std::uint32_t find(std::uint32_t stack, Kind kind, Add add) {
     if (stack >= last_sites_.size()) last_sites_.extend(std::size_t{stack} + 1);
     LastSite& last = last_sites_[stack];
     if (last.kind == 0) {
       const std::uint32_t made = add_next(add);
-      last = {kind, false, made};
+      last = {static_cast<std::uint16_t>(kind), false, made};
       return made;
     }
+    if (last.kind == kind) return last.site;
     if (!last.has_others) {
       site_of_key_.emplace(key_of(stack, last.kind), last.site);
       last.has_others = true;
     }
-    const std::uint64_t key = key_of(stack, kind);
-    CachedSite& cached = cache_[cache_row(key)];
-    if (cached.key != key) cached = {key, look_up(key, add)};
-    last.kind = kind;
-    last.site = cached.site;
-    return cached.site;
+    const std::uint32_t found = look_up(key_of(stack, kind), add);
+    last.kind = static_cast<std::uint16_t>(kind);
+    last.site = found;
+    return found;
   }
 
  private:
@@ -62,16 +68,12 @@ class SiteNumbers {
     bool has_others = false;  // and then all of them are in site_of_key_
     std::uint32_t site = 0;
   };
-  // A site that was looked up, by what it was looked up with.
-  struct CachedSite {
-    std::uint64_t key = 0;
-    std::uint32_t site = 0;
-  };
-  static constexpr std::size_t kCacheBits = 11;
-  static std::size_t cache_row(std::uint64_t key) {
-    return static_cast<std::size_t>(key * 0x9e3779b97f4a7c15U >> (64U - kCacheBits));
+  static constexpr unsigned kRowBits = 11;
+  static std::size_t row_of(StackKey key, Kind kind) {
+    const std::uint64_t sum = key.at + key.below + std::uint64_t{8} * kind;
+    return static_cast<std::size_t>(sum * 0x9e3779b97f4a7c15U >> (64U - kRowBits));
   }
-  static std::uint64_t key_of(std::uint32_t stack, std::uint16_t kind) { return std::uint64_t{stack} << 16U | kind; }
+  static std::uint64_t key_of(std::uint32_t stack, Kind kind) { return std::uint64_t{stack} << 16U | kind; }
 
   template <typename Add>
   std::uint32_t add_next(Add add) {
@@ -98,7 +100,7 @@ class SiteNumbers {
 
   const std::uint32_t most_;
   std::uint32_t next_ = 1;
-  std::array<CachedSite, std::size_t{1} << kCacheBits> cache_{};
+  std::array<NotedSite, std::size_t{1} << kRowBits> noted_{};
   GrowingArray<LastSite> last_sites_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> site_of_key_;  // of stacks with more than one
 };

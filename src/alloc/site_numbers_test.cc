@@ -15,11 +15,14 @@ TEST(SiteNumbers, ASiteHasItsNumberHoweverManyAStackHas) {
   std::map<std::tuple<std::uint32_t, Domain, std::size_t>, std::uint32_t> known;
   std::uint32_t made = 0;
   const auto find = [&](std::uint32_t stack, Domain domain, std::size_t size) {
-    const std::uint16_t kind = SiteNumbers::kind_of(domain, size);
-    const std::uint32_t last = numbers.find_last(stack, kind);
+    const StackKey key{0x5000 + stack % 2, 7 + stack};
+    const SiteNumbers::Kind kind = SiteNumbers::kind_of(domain, size);
+    const auto* const noted = numbers.find_noted(key, kind);
+    const std::uint32_t known_as = noted != nullptr ? noted->site : 0;
     const std::uint32_t number = numbers.find(stack, kind, [&](std::uint32_t next) { made = next; });
-    EXPECT_TRUE(last == 0 || last == number);
-    EXPECT_EQ(numbers.find_last(stack, kind), number);
+    EXPECT_TRUE(known_as == 0 || known_as == number);
+    numbers.note(key, kind, number);
+    EXPECT_EQ(numbers.find_noted(key, kind)->site, number);
     return number;
   };
   // WHEN they are met in turn, again and again THEN each site has a number of its own, the same each time
@@ -39,6 +42,13 @@ TEST(SiteNumbers, ASiteHasItsNumberHoweverManyAStackHas) {
   EXPECT_EQ(find(3, Domain::kObject, 513), find(3, Domain::kObject, 1'000'000));
 }
 
+TEST(SiteNumbers, WhatIsNoKeyIsNotNoted) {
+  SiteNumbers numbers(10);
+  const SiteNumbers::Kind kind = SiteNumbers::kind_of(Domain::kObject, 8);
+  numbers.note({4, 0}, kind, 1);
+  EXPECT_EQ(numbers.find_noted({4, 0}, kind), nullptr);
+}
+
 TEST(SiteNumbers, WhenThereAreTooManyTheRestHasNone) {
   SiteNumbers numbers(3);
   const auto find = [&](std::uint32_t stack, std::size_t size) {
@@ -53,10 +63,9 @@ TEST(SiteNumbers, WhenThereAreTooManyTheRestHasNone) {
 
 TEST(SiteNumbers, ASiteThatCouldNotBeAddedIsNotThere) {
   SiteNumbers numbers(10);
-  const std::uint16_t kind = SiteNumbers::kind_of(Domain::kObject, 8);
+  const SiteNumbers::Kind kind = SiteNumbers::kind_of(Domain::kObject, 8);
   for (const std::uint32_t stack : {1U, 2U}) {
     EXPECT_THROW(numbers.find(stack, kind, [](std::uint32_t) { throw std::bad_alloc(); }), std::bad_alloc);
-    EXPECT_EQ(numbers.find_last(stack, kind), 0U);
     EXPECT_EQ(numbers.find(stack, kind, [](std::uint32_t) {}), stack);
   }
 }

@@ -40,14 +40,24 @@ inline CallTree::Chain& CallTree::chain_of_caller() {
 
 CallTree::Chain& CallTree::new_chain() {
   auto made = std::make_unique<Chain>();
-  made->deaths = seen_.deaths();
   made->thread = sampler_.serial_of_caller();
+  made->links.resize(32);
+  begin_era(*made);
   const std::lock_guard guard(mutex_);
-  made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
+  made->links[0].node = made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
   made->nodes.set_number(0, made->root);
   chains_.push_back(std::move(made));
   known_chain = {session_, chains_.back().get()};
   return *chains_.back();
+}
+
+void CallTree::begin_era(Chain& chain) {
+  clear(chain);
+  chain.deaths = seen_.deaths();
+  const std::uint64_t era = last_era_.fetch_add(1, std::memory_order_relaxed) + 1;
+  chain.era = era << 32U;
+  // If there is no era left that no keys are of, there are no keys any more.
+  chain.era_deaths = era <= 0xffffffffU ? chain.deaths : kNoKeys;
 }
 
 inline bool CallTree::load_previous(Address frame, Address& previous) const {
@@ -69,15 +79,15 @@ bool load_position(Address frame, std::uint64_t position_at, std::uint64_t& posi
 }  // namespace
 
 template <CallTree::Positions positions>
-inline bool CallTree::load_words(Address frame, FrameWords& words) const {
+inline bool CallTree::load_words(FrameOffsets offsets, Address frame, FrameWords& words) {
   using Word = std::conditional_t<positions == Positions::kWide, std::uint64_t, std::uint32_t>;
-  return load_position<Word>(frame, interpreter_.layout.frame.position, words.position) &&
-         kMemory.load_at(frame, interpreter_.layout.frame.executable, words.executable);
+  return load_position<Word>(frame, offsets.position, words.position) &&
+         kMemory.load_at(frame, offsets.executable, words.executable);
 }
 
 inline bool CallTree::load_any_words(Address frame, FrameWords& words) const {
-  return positions_ == Positions::kWide ? load_words<Positions::kWide>(frame, words)
-                                        : load_words<Positions::kNarrow>(frame, words);
+  return positions_ == Positions::kWide ? load_words<Positions::kWide>(frame_offsets(), frame, words)
+                                        : load_words<Positions::kNarrow>(frame_offsets(), frame, words);
 }
 
 inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
@@ -85,68 +95,96 @@ inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
 }
 
 template <CallTree::Positions positions>
-inline const CallTree::Link* CallTree::find_other(const Link* begin, const Link* end) const {
-  const std::uint64_t previous_at = interpreter_.layout.frame.previous;
-  const std::uint64_t position_at = interpreter_.layout.frame.position;
-  const std::uint64_t executable_at = interpreter_.layout.frame.executable;
-  std::uint64_t around = 0;
+inline const CallTree::Link* CallTree::find_other(FrameOffsets offsets, const Link* begin, const Link* end) {
   for (const Link* at = begin; at != end; ++at) {
-    // (All of the link is read before a guarded load, which the compiler takes for one that may write.)
     const Address frame = at->frame;
-    FrameWords known{at->position, at->executable, 0};
-    FrameWords found;
-    std::uint64_t previous = 0;
+    if (!kMemory.is_at(frame, offsets.previous, raw(at[-1].frame))) return at;
     if constexpr (positions == Positions::kWide) {
-      if (!kMemory.load_at(frame, previous_at, previous) || previous != around ||
-          !kMemory.load_at(frame, position_at, found.position) || found.position != known.position)
-        return at;
+      if (!kMemory.is_at(frame, offsets.position, at->position)) return at;
     } else {
-      std::uint32_t position = 0;
-      if (!kMemory.load_at(frame, previous_at, previous) || previous != around ||
-          !kMemory.load_at(frame, position_at, position) || position != known.position ||
-          !kMemory.load_at(frame, executable_at, found.executable) || found.executable != known.executable)
+      const auto position = static_cast<std::uint32_t>(at->position);
+      if (position != at->position || !kMemory.is_at(frame, offsets.position, position) ||
+          !kMemory.is_at(frame, offsets.executable, at->executable))
         return at;
     }
-    around = raw(frame);
   }
   return end;
 }
 
 inline void CallTree::push(Chain& chain, const Link& link) {
-  if (chain.depth == chain.links.size()) [[unlikely]]
-    chain.links.resize(2 * chain.depth + 16);
+  if (chain.depth + 1 == chain.links.size()) [[unlikely]]
+    chain.links.resize(2 * chain.links.size());
+  set_depth(chain, chain.depth + 1);
   chain.index_of_frame[frame_row(link.frame)] = static_cast<std::uint32_t>(chain.depth);
-  chain.links[chain.depth++] = link;
+  chain.links[chain.depth] = link;
 }
 
 template <CallTree::Positions positions>
-inline CallNode CallTree::node_at(Chain& chain, Address frame) {
-  const std::size_t index = chain.index_of_frame[frame_row(frame)];
-  Link* const links = chain.links.data();
-  if (index >= chain.depth || links[index].frame != frame) return walk(chain, frame);
-  Link& link = links[index];
-  if (find_other<positions>(links, &link) != &link) return walk(chain, frame);
-  const Address around = index == 0 ? Address{} : links[index - 1].frame;
-  std::uint64_t previous = 0;
-  FrameWords words;
-  if (!kMemory.load_at(frame, interpreter_.layout.frame.previous, previous) || previous != raw(around) ||
-      !load_words<positions>(frame, words))
-    return walk(chain, frame);
-  chain.depth = index + 1;
-  if (words.position == link.position && words.executable == link.executable) return link.node;
-  const FrameNodes::Place below = index == 0 ? 0 : links[index - 1].place;
-  const FrameNodes::Guess& guess = chain.nodes.guess(below, words.position);
-  if (!guess.is(below, chain.deaths, words)) [[unlikely]]
-    return unguessed(chain, words.position, words.executable);
-  return link.become(guess);
+inline bool CallTree::find_link(FrameOffsets offsets, Chain& chain, Address frame, const Link*& other) {
+  const Link* link = chain.top;
+  if (link->frame != frame) [[unlikely]] {
+    link = link_of(chain, frame);
+    other = nullptr;
+    if (link == nullptr) return false;
+  }
+  other = find_other<positions>(offsets, chain.links.data() + 1, link);
+  if (other != link || !kMemory.is_at(frame, offsets.previous, raw(link[-1].frame))) return false;
+  chain.found = link;
+  return true;
 }
 
-CallNode CallTree::unguessed(Chain& chain, std::uint64_t position, std::uint64_t executable) {
-  Link& link = chain.links[chain.depth - 1];
-  const FrameNodes::Place below = chain.depth == 1 ? 0 : chain.links[chain.depth - 2].place;
-  FrameWords words{position, executable, 0};
-  FrameNodes::Guess& guess = chain.nodes.guess(below, position);
-  return find_on_top(chain, below, words, guess) ? link.become(guess) : walk(chain, link.frame);
+template <CallTree::Positions positions>
+inline StackKey CallTree::key_on(FrameOffsets offsets, const Chain& chain, Address frame) {
+  StackKey key{0, chain.era | chain.found[-1].place};
+  if constexpr (positions == Positions::kWide) {
+    if (!kMemory.load_at(frame, offsets.position, key.at)) return {};
+  } else {
+    // The code object and the place in it, as one word, if they fit.
+    constexpr unsigned kPositionBits = 17;
+    FrameWords words;
+    if (!load_words<positions>(offsets, frame, words)) return {};
+    const std::uint32_t position = static_cast<std::uint32_t>(words.position) + 1;  // which was -1 at the beginning
+    key.at = words.executable << kPositionBits | position;
+    if (position >> kPositionBits != 0 || words.executable >> (64U - kPositionBits) != 0) return {};
+  }
+  return key;
+}
+
+template <CallTree::Positions positions, cpython::FrameStyle style>
+StackKey CallTree::find_key(void* self) {
+  CallTree& tree = *static_cast<CallTree*>(self);
+  const cpython::Layout& layout = tree.interpreter_.layout;
+  const Address state = tree.interpreter_.attached_state_of_caller();
+  if (is_null(state) || known_chain.session != tree.session_) [[unlikely]]
+    return {};
+  Chain& chain = *static_cast<Chain*>(known_chain.chain);
+  std::uint64_t word = 0;
+  if (!kMemory.load_at(state, layout.tstate.current_frame, word)) return {};
+  if constexpr (style == cpython::FrameStyle::kCFrame)
+    if (!kMemory.load_at(Address{word}, layout.cframe.current_frame, word)) return {};
+  const Address frame{word};
+  if (chain.era_deaths != tree.seen_.deaths()) [[unlikely]]
+    return {};
+  const FrameOffsets offsets = tree.frame_offsets();
+  const Link* other = nullptr;
+  if (!find_link<positions>(offsets, chain, frame, other)) [[unlikely]]
+    return tree.walk_to_key(chain, frame, other);
+  return key_on<positions>(offsets, chain, frame);
+}
+
+KeyFinder CallTree::key_finder() {
+  using Style = cpython::FrameStyle;
+  const Style style = interpreter_.layout.frame_style;
+  if (modules_ != nullptr || interpreter_.attached_state_of_caller == nullptr) return {&no_key, this};
+  if (positions_ == Positions::kNarrow) return {&find_key<Positions::kNarrow, Style::kFrameObject>, this};
+  if (style == Style::kCFrame) return {&find_key<Positions::kWide, Style::kCFrame>, this};
+  return {&find_key<Positions::kWide, Style::kDirect>, this};
+}
+
+StackKey CallTree::walk_to_key(Chain& chain, Address frame, const Link* other) {
+  if (is_null(frame) || walk(chain, frame, other) != cpython::WalkStop::kComplete) return {};
+  return positions_ == Positions::kWide ? key_on<Positions::kWide>(frame_offsets(), chain, frame)
+                                        : key_on<Positions::kNarrow>(frame_offsets(), chain, frame);
 }
 
 bool CallTree::find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& words, FrameNodes::Guess& guess) {
@@ -160,74 +198,98 @@ bool CallTree::find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& wo
 CallNode CallTree::stack_of_caller() {
   const Address state = interpreter_.thread_state_of_caller().address;
   Chain& chain = chain_of_caller();
-  if (modules_ != nullptr) [[unlikely]]
-    return mixed_stack_of_caller(chain);
+  if (modules_ != nullptr) return mixed_stack_of_caller(chain);
+  if (is_null(state)) return native_root(chain);
   Address frame{};
-  if (is_null(state)) [[unlikely]]
-    return native_root(chain);
-  if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame)) [[unlikely]]
+  if (!cpython::current_frame(kMemory, interpreter_.layout, state, frame))
     return unproven(chain, cpython::WalkStop::kUnreadable);
-  if (chain.deaths != seen_.deaths()) [[unlikely]] {
-    chain.depth = 0;
-    chain.deaths = seen_.deaths();
+  if (chain.deaths != seen_.deaths()) begin_era(chain);
+  const cpython::WalkStop stop = find_any_link(chain, frame);
+  if (stop == cpython::WalkStop::kTruncated) return truncated(chain, frame);
+  if (stop != cpython::WalkStop::kComplete) return unproven(chain, stop);
+  StackKey key;
+  return stack_of_found(chain, key);
+}
+
+CallNode CallTree::stack_of(StackKey& key) {
+  return key.is_none() ? stack_of_caller() : stack_of_found(*static_cast<Chain*>(known_chain.chain), key);
+}
+
+CallNode CallTree::stack_of_found(Chain& chain, StackKey& key) {
+  const Link& link = *chain.found;
+  if (is_null(link.frame)) return link.node;
+  FrameWords words;
+  if (!load_any_words(link.frame, words)) {
+    key = {};
+    return unproven(chain, cpython::WalkStop::kUnreadable);
   }
-  return positions_ == Positions::kWide ? node_at<Positions::kWide>(chain, frame)
-                                        : node_at<Positions::kNarrow>(chain, frame);
+  if (words.position == link.position && words.executable == link.executable) return link.node;
+  const Link& below = (&link)[-1];
+  FrameNodes::Guess& guess = chain.nodes.guess(below.place, words.position);
+  if (guess.is(below.place, chain.deaths, words) || find_on_top(chain, below.place, words, guess)) return guess.number;
+  auto stop = cpython::WalkStop::kComplete;
+  const FrameNodes::Place made = prove(chain, link.frame, words, below.place, stop);
+  if (stop == cpython::WalkStop::kComplete) return chain.nodes.number(made);
+  key = {};
+  // The innermost may be between two states, and is left out.
+  return stop == cpython::WalkStop::kNotCode ? below.node : unproven(chain, stop);
 }
 
-inline std::size_t CallTree::count_same(const Chain& chain, std::size_t count) const {
-  const Link* const links = chain.links.data();
-  const Link* const other = positions_ == Positions::kWide ? find_other<Positions::kWide>(links, links + count)
-                                                           : find_other<Positions::kNarrow>(links, links + count);
-  return static_cast<std::size_t>(other - links);
+inline const CallTree::Link* CallTree::find_any_other(const Link* begin, const Link* end) const {
+  return positions_ == Positions::kWide ? find_other<Positions::kWide>(frame_offsets(), begin, end)
+                                        : find_other<Positions::kNarrow>(frame_offsets(), begin, end);
 }
 
-CallNode CallTree::walk(Chain& chain, Address frame) {
+cpython::WalkStop CallTree::find_any_link(Chain& chain, Address frame) {
+  const Link* other = nullptr;
+  const auto find = positions_ == Positions::kWide ? &find_link<Positions::kWide> : &find_link<Positions::kNarrow>;
+  const bool is_found = !is_null(frame) && find(frame_offsets(), chain, frame, other);
+  return is_found ? cpython::WalkStop::kComplete : walk(chain, frame, other);
+}
+
+cpython::WalkStop CallTree::walk(Chain& chain, Address frame, const Link* other) {
   chain.fresh.clear();
-  const Address innermost = frame;
-  std::size_t kept = 0;
-  std::size_t same = 0;
-  bool is_compared = false;
+  const Link* kept = chain.links.data();
   while (!is_null(frame)) {
-    const std::size_t index = chain.index_of_frame[frame_row(frame)];
-    if (index < chain.depth && chain.links[index].frame == frame) {
-      if (!std::exchange(is_compared, true)) same = count_same(chain, index + 1);
-      if (index < same) {
-        kept = index + 1;
+    if (const Link* link = link_of(chain, frame); link != nullptr) {
+      if (other == nullptr) other = find_any_other(chain.links.data() + 1, link + 1);
+      if (link < other) {
+        kept = link;
         break;
       }
     }
-    if (chain.fresh.size() == max_depth_) return truncated(chain, innermost);
+    if (chain.fresh.size() == max_depth_) return cpython::WalkStop::kTruncated;
     chain.fresh.push_back(frame);
-    if (!load_previous(frame, frame)) return unproven(chain, cpython::WalkStop::kUnreadable);
+    if (!load_previous(frame, frame)) return cpython::WalkStop::kUnreadable;
   }
-  if (kept + chain.fresh.size() > max_depth_) return truncated(chain, innermost);
-  return extend(chain, kept);
+  const auto depth = static_cast<std::size_t>(kept - chain.links.data());
+  if (depth + chain.fresh.size() > max_depth_) return cpython::WalkStop::kTruncated;
+  return extend(chain, depth);
 }
 
-CallNode CallTree::extend(Chain& chain, std::size_t kept) {
-  chain.depth = kept;
-  FrameNodes::Place place = kept == 0 ? 0 : chain.links[kept - 1].place;
-  CallNode node = kept == 0 ? chain.root : chain.links[kept - 1].node;
-  for (std::size_t i = chain.fresh.size(); i > 0; --i) {
+cpython::WalkStop CallTree::extend(Chain& chain, std::size_t kept) {
+  chain.found = &chain.links[kept];
+  if (chain.fresh.empty()) return cpython::WalkStop::kComplete;
+  set_depth(chain, kept);
+  FrameNodes::Place place = chain.found->place;
+  for (std::size_t i = chain.fresh.size(); i > 1; --i) {
     const Address frame = chain.fresh[i - 1];
     FrameWords words;
-    if (!load_any_words(frame, words)) return unproven(chain, cpython::WalkStop::kUnreadable);
+    if (!load_any_words(frame, words)) return cpython::WalkStop::kUnreadable;
     FrameNodes::Guess& guess = chain.nodes.guess(place, words.position);
     const bool is_known = guess.is(place, chain.deaths, words) || find_on_top(chain, place, words, guess);
-    FrameNodes::Place found = is_known ? guess.at : 0;
-    if (!is_known) [[unlikely]] {
+    if (is_known) {
+      place = guess.at;
+    } else {
       auto stop = cpython::WalkStop::kComplete;
-      found = prove(chain, frame, words, place, stop);
-      // The innermost may be between two states, and is left out.
-      const bool is_half_made = stop == cpython::WalkStop::kNotCode && i == 1;
-      if (stop != cpython::WalkStop::kComplete && !is_half_made) return unproven(chain, stop);
+      place = prove(chain, frame, words, place, stop);
+      if (stop != cpython::WalkStop::kComplete) return stop;
     }
-    if (found != place) node = chain.nodes.number(found);
-    place = found;
-    push(chain, {frame, words.position, words.executable, place, node});
+    push(chain, {frame, words.position, words.executable, place, chain.nodes.number(place)});
   }
-  return node;
+  push(chain, {chain.fresh.front(), kNotLookedUp});
+  chain.found = chain.top;
+  return cpython::WalkStop::kComplete;
 }
 
 FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords& words, FrameNodes::Place below,
@@ -250,7 +312,7 @@ FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords&
 }
 
 CallNode CallTree::truncated(Chain& chain, Address frame) {
-  chain.depth = 0;
+  clear(chain);
   chain.fresh.clear();
   while (!is_null(frame) && chain.fresh.size() < max_depth_) {
     chain.fresh.push_back(frame);
@@ -268,7 +330,7 @@ CallNode CallTree::truncated(Chain& chain, Address frame) {
 }
 
 CallNode CallTree::unproven(Chain& chain, cpython::WalkStop stop) {
-  chain.depth = 0;
+  clear(chain);
   sampler_.count_drop(reason_of(stop), 0);
   return chain.root;
 }

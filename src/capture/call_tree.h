@@ -2,9 +2,10 @@
 //
 // A stack is a node of a prefix tree. A thread keeps the chain of frames that it was met on last, with the words of
 // memory that make each of them what it is. It is met again on much the same chain: frames are read from the innermost
-// outwards until one is found that was there before. That it and those around it are as they were takes a comparison of
-// two words a frame, at addresses that are known beforehand, so that no load waits for another. Only what differs is
-// looked up (capture/frame_nodes.h).
+// outwards until one is found that was there before. That those around it are as they were takes a comparison of two
+// words a frame, at addresses that are known beforehand, so that no load waits for another. The stack below the
+// innermost frame and the position of that are a key, by which others may know the stack; only of a new key is the
+// node looked up (capture/frame_nodes.h).
 //
 // Equal words are a proof: the chain was proven when they were read, the thread stands still in the middle of its own
 // allocation, and no code object that the tree knows has died since.
@@ -17,6 +18,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/stack_key.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
 #include "capture/frame_nodes.h"
@@ -63,6 +65,11 @@ class CallTree {
 
   // The stack that the calling thread is on.
   CallNode stack_of_caller();
+  // What that stack is known by; none if it is to be asked for itself, as not all is as usual.
+  [[nodiscard]] KeyFinder key_finder();
+  // The stack that the calling thread is on, whose key it has just found, if there was one. Takes the key away if
+  // it does not stand for the stack.
+  CallNode stack_of(StackKey& key);
   // For the drain thread: nodes that are new, in order; their numbers go on from those of the last call.
   void take_new(std::vector<CallNodeInfo>& out);
 
@@ -76,12 +83,12 @@ class CallTree {
     std::uint64_t executable = 0;  // likewise
     FrameNodes::Place place = 0;   // of the stack up to here
     CallNode node = 0;             // likewise
-    CallNode become(const FrameNodes::Guess& found) {
-      position = found.position;
-      executable = found.executable;
-      place = found.at;
-      return node = found.number;
-    }
+  };
+  // The position of a link that was not looked up: frames that calls go on from are, but not the innermost.
+  static constexpr std::uint64_t kNotLookedUp = ~std::uint64_t{0};
+  // Where what a frame is told from others by lies in it.
+  struct FrameOffsets {
+    std::uint64_t previous = 0, position = 0, executable = 0;
   };
   // A frame of either kind.
   struct MixedLink {
@@ -107,16 +114,22 @@ class CallTree {
   static std::size_t frame_row(Address frame) {
     return static_cast<std::size_t>(raw(frame) * 0x9e3779b97f4a7c15U >> (64U - kFrameBits));
   }
+  static constexpr std::uint64_t kNoKeys = ~std::uint64_t{0};
   // What a thread was met on.
   struct Chain {
     ThreadSerial thread;
     CallNode root = 0;
-    CallNode native_root = 0;  // 0: it was not met without Python
-    std::uint32_t deaths = 0;  // of code objects, when it was proven
-    std::vector<Link> links;   // outermost first; so many of them, the others are room:
+    CallNode native_root = 0;            // 0: it was not met without Python
+    std::uint32_t deaths = 0;            // of code objects, when it was proven
+    std::uint64_t era = 0;               // of its keys until another dies, in their upper half; nobody else's
+    std::uint64_t era_deaths = kNoKeys;  // as `deaths`
+    // Outermost first, the first being what is below all frames. So many others, up to `top`; the rest is room:
+    std::vector<Link> links;
     std::size_t depth = 0;
-    std::vector<Address> fresh;  // frames that differ, innermost first; kept to save allocations
-    FrameNodes nodes;            // numbers are CallNodes
+    const Link* top = nullptr;
+    const Link* found = nullptr;  // that of the frame which was innermost when the thread was met last
+    std::vector<Address> fresh;   // frames that differ, innermost first; kept to save allocations
+    FrameNodes nodes;             // numbers are CallNodes
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
     // With machine code: how it was met last, and what is looked at.
@@ -136,34 +149,66 @@ class CallTree {
     }
   };
 
+  // For one way that versions may be; and for stacks that have none. (This and what it is made of is run with every
+  // allocation. What is not as usual is left to another function as a whole: so nothing need be kept for after a call.)
+  template <Positions positions, cpython::FrameStyle style>
+  static StackKey find_key(void* tree);
+  static StackKey no_key(void* /*tree*/) { return {}; }
+  // Of a thread whose chain is not what it was. As for `other`, see walk().
+  StackKey walk_to_key(Chain& chain, Address frame, const Link* other);
+  // Of an innermost frame, whose link was found.
+  template <Positions positions>
+  [[nodiscard]] static StackKey key_on(FrameOffsets offsets, const Chain& chain, Address frame);
+  // Finds the link of the innermost frame, if all around it is what it was. Else `other` is the first that is not, or
+  // null if none were compared.
+  template <Positions positions>
+  static bool find_link(FrameOffsets offsets, Chain& chain, Address frame, const Link*& other);
+
   Chain& chain_of_caller();
   Chain& new_chain();
-  // How many of the first `count` links are what they were, one around the other.
-  [[nodiscard]] std::size_t count_same(const Chain& chain, std::size_t count) const;
+  // Nothing is known of its frames any more.
+  static void clear(Chain& chain) { set_depth(chain, 0); }
+  static void set_depth(Chain& chain, std::size_t depth) {
+    static constexpr Link kNoFrame{.frame = Address{1}};  // nor null, which is the frame of a thread without any
+    chain.depth = depth;
+    chain.top = depth == 0 ? &kNoFrame : &chain.links[depth];
+  }
+  // Forgets what may be of code objects that have died since.
+  void begin_era(Chain& chain);
+  // The link of this frame, if it is one in the place where it was met; else null.
+  static const Link* link_of(const Chain& chain, Address frame) {
+    const std::size_t index = chain.index_of_frame[frame_row(frame)];
+    const Link* const link = &chain.links[index];
+    return index <= chain.depth && link->frame == frame ? link : nullptr;
+  }
+  [[nodiscard]] FrameOffsets frame_offsets() const {
+    const auto& frame = interpreter_.layout.frame;
+    return {frame.previous, frame.position, frame.executable};
+  }
   // The first link that is not what it was, or not around the one before; `end` if all are.
   template <Positions positions>
-  [[nodiscard]] const Link* find_other(const Link* begin, const Link* end) const;
+  [[nodiscard]] static const Link* find_other(FrameOffsets offsets, const Link* begin, const Link* end);
+  [[nodiscard]] const Link* find_any_other(const Link* begin, const Link* end) const;
   [[nodiscard]] bool load_previous(Address frame, Address& previous) const;
   // Reads them, but for the number of deaths.
   template <Positions positions>
-  [[nodiscard]] bool load_words(Address frame, FrameWords& words) const;
+  [[nodiscard]] static bool load_words(FrameOffsets offsets, Address frame, FrameWords& words);
   [[nodiscard]] bool load_any_words(Address frame, FrameWords& words) const;
   [[nodiscard]] std::uint16_t deaths_of(const FrameWords& words) const;
   // Puts a frame on top of the links that there are.
-  void push(Chain& chain, const Link& link);
-  // The node of a chain, by its innermost frame. (This and what it is made of is run with every allocation. What is not
-  // as usual is left to another function as a whole: so nothing need be kept for after a call.)
-  template <Positions positions>
-  CallNode node_at(Chain& chain, Address frame);
-  // Of a chain that differs from what it was in the innermost frame's position only.
-  CallNode unguessed(Chain& chain, std::uint64_t position, std::uint64_t executable);
+  static void push(Chain& chain, const Link& link);
+  // The stack of the link that was found, which is new or was not looked up. As for the key, see stack_of().
+  CallNode stack_of_found(Chain& chain, StackKey& key);
   // Finds what was met on top of the stack at `below`, and notes it. Sets the number of deaths, in any case.
   bool find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& words, FrameNodes::Guess& guess);
-  // Reads the chain from `frame` outwards as far as it differs, finds its node.
-  CallNode walk(Chain& chain, Address frame);
+  // Reads the chain from `frame` outwards as far as it differs, and finds the innermost link. `other` is the first link
+  // that is known to be another; null if none were compared.
+  cpython::WalkStop walk(Chain& chain, Address frame, const Link* other);
+  // Likewise, where it may not differ.
+  cpython::WalkStop find_any_link(Chain& chain, Address frame);
   // Puts what is in `fresh` on top of the first `kept` links.
-  CallNode extend(Chain& chain, std::size_t kept);
-  // Of a frame on top of a stack, which is looked at first; `below` if it is half made and the innermost.
+  cpython::WalkStop extend(Chain& chain, std::size_t kept);
+  // Of a frame on top of a stack, which is looked at first; `below` if it is no frame.
   FrameNodes::Place prove(Chain& chain, Address frame, const FrameWords& words, FrameNodes::Place below,
                           cpython::WalkStop& stop);
   CallNode node_of(CallNode parent, const cpython::PyFrame& frame);
@@ -189,6 +234,7 @@ class CallTree {
   const std::uint32_t session_;
   const Positions positions_;
   const native::Modules* const modules_;
+  std::atomic<std::uint64_t> last_era_{0};
   CpuSampler& sampler_;
   SeenFilter& seen_;
   std::mutex mutex_;  // guards what follows

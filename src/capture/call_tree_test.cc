@@ -67,6 +67,8 @@ TEST_F(CallTreeTest, FindsEachStackOfAProgramThatCallsAndReturns) {
   testing::RunsPython thread(memory.data());
   std::mt19937 random(7);
   std::map<std::string, CallNode> met;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> stack_of_key;
+  const KeyFinder find_key = tree_->key_finder();
   // WHEN it calls, returns and goes on, often by the same ways
   for (int i = 0; i < 30'000; ++i) {
     const auto choice = random() % 8;
@@ -82,12 +84,19 @@ TEST_F(CallTreeTest, FindsEachStackOfAProgramThatCallsAndReturns) {
       top.instruction = top.code->bytecode + 2 * (random() % (i % 100 == 0 ? 30 : 4));
     }
     thread.go_to(&memory[depth - 1]);
+    if (i % 7 == 0) continue;  // nobody asks
     // THEN each time the tree says which stack it is
-    const CallNode node = tree_->stack_of_caller();
+    StackKey key = i % 5 != 0 ? find_key() : StackKey{};
+    const CallNode node = tree_->stack_of(key);
     const std::string expected = text_of(&memory[depth - 1]);
     ASSERT_EQ(text_of(node), expected) << i;
     met.try_emplace(expected, node);
+    // AND its key, if it has one, is no other's; it has one from the second time on
+    ASSERT_TRUE(i < 20 || i % 5 == 0 || !key.is_none()) << i;
+    if (key.is_none()) continue;
+    ASSERT_EQ(stack_of_key.try_emplace({key.at, key.below}, expected).first->second, expected) << i;
   }
+  EXPECT_LE(stack_of_key.size(), met.size() * 2);  // as entries from C are in keys, and not in texts
   // AND a stack has its number for good
   memory[0] = functions[0].frame(0);
   thread.go_to(memory.data());
@@ -118,11 +127,39 @@ TEST_F(CallTreeTest, ACodeObjectInThePlaceOfADeadOneIsAnother) {
   testing::RunsPython thread(&frame);
   const CallNode before = tree_->stack_of_caller();
   EXPECT_EQ(tree_->stack_of_caller(), before);
+  const KeyFinder find_key = tree_->key_finder();
+  const StackKey key_before = find_key();
+  EXPECT_FALSE(key_before.is_none());
   // WHEN its code object dies, and its memory becomes another's
   seen_->note_death(function.address());
   function.become("second");
-  // THEN its stacks are others
+  // THEN its stacks are others, and have no key before they have been asked for
+  EXPECT_TRUE(find_key().is_none());
   EXPECT_NE(tree_->stack_of_caller(), before);
+  const StackKey key = find_key();
+  EXPECT_FALSE(key.is_none() || key == key_before);
+}
+
+TEST_F(CallTreeTest, AFrameThatIsHalfMadeIsLeftOutAndGivesTheStackNoKey) {
+  // GIVEN a function that calls, and a frame of what is no code object yet
+  const FakeFunction outer("outer"), inner("inner");
+  const FakeFrame caller = outer.frame(4);
+  FakeFrame half_made = inner.frame(8, &caller);
+  const auto code = half_made.code;
+  half_made.code = reinterpret_cast<decltype(half_made.code)>(&half_made);
+  testing::RunsPython thread(&caller);
+  const KeyFinder find_key = tree_->key_finder();
+  const CallNode of_caller = tree_->stack_of_caller();
+  // WHEN it is asked for THEN the stack is the caller's
+  thread.go_to(&half_made);
+  StackKey key = find_key();
+  EXPECT_EQ(tree_->stack_of(key), of_caller);
+  EXPECT_TRUE(key.is_none());
+  // AND once it is made, its own
+  half_made.code = code;
+  key = find_key();
+  EXPECT_EQ(text_of(tree_->stack_of(key)), text_of(&half_made));
+  EXPECT_FALSE(key.is_none());
 }
 
 TEST_F(CallTreeTest, OfStacksThatAreTooDeepTheInnermostFramesAreKept) {

@@ -51,6 +51,8 @@ struct Interpreter {
   TagSource tags{};
   // Where asyncio keeps its tasks, of recordings that tell them apart, in versions that say so.
   std::optional<cpython::TaskLayout> tasks{};
+  // The thread state of the calling thread, if it is attached; else null. For who asks very often.
+  Address (*attached_state_of_caller)() = nullptr;
 };
 
 // Which time is recorded.

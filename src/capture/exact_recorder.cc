@@ -54,7 +54,7 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
       now_ns + (words_done_.load() != nullptr
                     ? kBetweenEvents
                     : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare}));
-  attention_.fetch_or(kWantsEpoch, std::memory_order_relaxed);
+  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) ask();
 }
 
 void ExactRecorder::collect(Resolver& resolver) {

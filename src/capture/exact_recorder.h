@@ -68,15 +68,16 @@ class ExactRecorder {
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   void add(ExactBatch batch);
   void add(EventBatch batch);
+  // Epochs will be added, when they are asked for.
+  using AskForEpoch = void (*)();
+  void expect_epochs(AskForEpoch ask) { ask_for_epoch_.store(ask); }
   // Events will be added. `words_done` is told of the number of words of each batch that has been dealt with.
   using WordsDone = void (*)(std::size_t words);
   void expect_events(WordsDone words_done) { words_done_.store(words_done); }
   // The session is over: what is added from now on is thrown away.
   void close() { is_closed_.store(true); }
 
-  // What the hooks look at: whether an epoch should be closed, and roughly what time it is.
-  static constexpr std::uint32_t kWantsEpoch = 1;
-  std::atomic<std::uint32_t>& attention() { return attention_; }
+  // Roughly what time it is.
   std::atomic<std::int64_t>& clock() { return clock_ns_; }
 
   // The frames of a stack that was collected, innermost first; false if it is not known. For the drain thread, or while
@@ -130,9 +131,9 @@ class ExactRecorder {
 
   CpuSampler& sampler_;
   CallTree stacks_;
-  std::atomic<std::uint32_t> attention_{0};
   std::atomic<std::int64_t> clock_ns_{0};
   std::atomic<bool> is_closed_{false};
+  std::atomic<AskForEpoch> ask_for_epoch_{nullptr};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
   std::mutex mutex_;                            // guards batches_ and events_
   std::vector<ExactBatch> batches_;

@@ -73,7 +73,9 @@ class Sampling {
         sampler_(CpuSampler::create(settings, interpreter(), ring_, *seen_)) {}
 
   static Interpreter interpreter() {
-    return {fake_layout(), address_of(&kFakeCodeType), Address{}, &fake_thread_state};
+    Interpreter interpreter{fake_layout(), address_of(&kFakeCodeType), Address{}, &fake_thread_state};
+    interpreter.attached_state_of_caller = [] { return fake_thread_state().address; };
+    return interpreter;
   }
   SampleRing& ring() { return ring_; }
 

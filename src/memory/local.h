@@ -38,6 +38,14 @@
                     : "memory"                                           \
                     : fault);                                            \
   asm volatile("")
+#define PLIMSOLL_GUARDED_COMPARE(mnemonic, at, word)                                 \
+  asm volatile goto("1: " mnemonic " %1, %0\n\tjne %l[other]\n\t" PLIMSOLL_FAULT_ROW \
+                    :                                                                \
+                    : "m"(at), "r"(word)                                             \
+                    : "cc"                                                           \
+                    : other, fault)
+#define PLIMSOLL_COMPARE_32(at, word) PLIMSOLL_GUARDED_COMPARE("cmpl", at, word)
+#define PLIMSOLL_COMPARE_64(at, word) PLIMSOLL_GUARDED_COMPARE("cmpq", at, word)
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("movb", "=q", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("movl", "=r", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("movq", "=r", from, to)
@@ -50,6 +58,14 @@
 #define PLIMSOLL_LOAD_8(from, to) PLIMSOLL_GUARDED_LOAD("ldrb %w0", from, to)
 #define PLIMSOLL_LOAD_32(from, to) PLIMSOLL_GUARDED_LOAD("ldr %w0", from, to)
 #define PLIMSOLL_LOAD_64(from, to) PLIMSOLL_GUARDED_LOAD("ldr %x0", from, to)
+#define PLIMSOLL_GUARDED_COMPARE(load, compare, at, word)                                     \
+  asm volatile goto("1: " load ", %0\n\t" compare "\n\tb.ne %l[other]\n\t" PLIMSOLL_FAULT_ROW \
+                    :                                                                         \
+                    : "m"(at), "r"(word)                                                      \
+                    : "cc", "x16"                                                             \
+                    : other, fault)
+#define PLIMSOLL_COMPARE_32(at, word) PLIMSOLL_GUARDED_COMPARE("ldr w16", "cmp w16, %w1", at, word)
+#define PLIMSOLL_COMPARE_64(at, word) PLIMSOLL_GUARDED_COMPARE("ldr x16", "cmp x16, %1", at, word)
 #define PLIMSOLL_LOAD_AT_32(from, offset, to) PLIMSOLL_LOAD_32((from) + (offset), to)
 #define PLIMSOLL_LOAD_AT_64(from, offset, to) PLIMSOLL_LOAD_64((from) + (offset), to)
 #else
@@ -103,6 +119,21 @@ class LocalReader {
   fault:
     return false;
   }
+  // Whether it can be read, and is this word: one instruction, and a jump.
+  [[nodiscard]] bool is_at(Address base, std::uint64_t offset, std::uint32_t word) const {
+    PLIMSOLL_COMPARE_32(word_at<std::uint32_t>(base, offset), word);
+    return true;
+  other:
+  fault:
+    return false;
+  }
+  [[nodiscard]] bool is_at(Address base, std::uint64_t offset, std::uint64_t word) const {
+    PLIMSOLL_COMPARE_64(word_at<std::uint64_t>(base, offset), word);
+    return true;
+  other:
+  fault:
+    return false;
+  }
   [[nodiscard]] bool read(Address at, void* out, std::size_t size) const {
     auto* bytes = static_cast<unsigned char*>(out);
     std::size_t done = 0;
@@ -114,6 +145,13 @@ class LocalReader {
     for (; done < size; ++done)
       if (!load(offset_by(at, done), bytes[done])) return false;
     return true;
+  }
+
+ private:
+  // For an instruction's operand, which may be anywhere.
+  template <typename Word>
+  static const Word& word_at(Address base, std::uint64_t offset) {
+    return *reinterpret_cast<const Word*>(raw(base) + offset);  // NOLINT(performance-no-int-to-ptr)
   }
 };
 

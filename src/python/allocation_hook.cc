@@ -31,7 +31,6 @@ static_assert(static_cast<int>(Domain::kMemory) == static_cast<int>(AllocationDo
 static_assert(static_cast<int>(Domain::kRaw) == static_cast<int>(AllocationDomain::kRaw));
 static_assert(static_cast<int>(Domain::kMalloc) == static_cast<int>(AllocationDomain::kMalloc));
 static_assert(static_cast<int>(Domain::kMmap) == static_cast<int>(AllocationDomain::kMmap));
-static_assert(alloc::ExactTaker::kEpoch == capture::ExactRecorder::kWantsEpoch);
 
 PyMemAllocatorDomain python_domain(Domain domain) {
   if (domain == Domain::kRaw) return PYMEM_DOMAIN_RAW;
@@ -112,7 +111,8 @@ class BooksTaker final : public alloc::ExactTaker {
     living_slots_ = {};
     types_.clear();
     if (what == ExactAllocations::kEvents) recorder.expect_events(&alloc::note_words_done);
-    attention = &recorder.attention();
+    find_key = recorder.stacks().key_finder();
+    recorder.expect_epochs(&alloc::ask_for_exact_epoch);
     clock_ns = &recorder.clock();
   }
   // The recorder, which is not told of anything from now on but of the types of what is alive.
@@ -123,6 +123,7 @@ class BooksTaker final : public alloc::ExactTaker {
   }
 
   std::uint32_t stack() override { return recorder_->stacks().stack_of_caller(); }
+  std::uint32_t stack_of(StackKey& key) override { return recorder_->stacks().stack_of(key); }
   [[nodiscard]] bool is_attached() const override { return has_gil(); }
   void lost() override { recorder_->lost(); }
   void closed(std::uint8_t epoch, std::vector<alloc::LedgerRow> rows, std::int64_t peak_ns) override {

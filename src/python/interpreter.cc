@@ -33,6 +33,13 @@ capture::Interpreter::ThreadState thread_state_of_caller() {
   return {address_of(PyGILState_GetThisThreadState()), false};
 }
 
+// The same, for who can do without that of a detached thread.
+Address attached_state_of_caller() {
+  if constexpr (kAttachedStateIsOfThread) return address_of(attached_thread_state());
+  const capture::Interpreter::ThreadState state = thread_state_of_caller();
+  return state.is_attached ? state.address : Address{};
+}
+
 // A strong reference.
 class Ref {
  public:
@@ -144,6 +151,7 @@ Result<capture::Interpreter> find_interpreter() {
   PLIMSOLL_TRY(check_strings(interpreter.layout));
   PLIMSOLL_TRY(check_stack(interpreter));
   interpreter.tags = find_tag_source(interpreter.layout);
+  interpreter.attached_state_of_caller = &attached_state_of_caller;
   return interpreter;
 }
 
