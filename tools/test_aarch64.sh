@@ -34,7 +34,7 @@ done
 echo "compiled ${layers[*]}"
 
 # These need zlib, zstd and elfutils, which are not there: in the tests files have no symbols, and nothing is compressed.
-rm "$(object_of src/base/chunk.cc)" "$(object_of src/native/symbols.cc)"
+rm "$(object_of src/base/chunk.cc)" "$(object_of src/base/chunk_stream.cc)" "$(object_of src/native/symbols.cc)"
 cat >"$build/no_symbols.cc" <<'CODE'
 #include "native/symbols.h"
 namespace plimsoll::native {
@@ -42,6 +42,7 @@ SymbolTable SymbolTable::of_file(int) { return {}; }
 SymbolTable SymbolTable::of_image(std::string_view) { return {}; }
 std::string_view SymbolTable::find(std::uint64_t, std::uint64_t&) const { return {}; }
 std::vector<std::pair<std::uint64_t, std::uint64_t>> SymbolTable::parts_of(std::string_view) const { return {}; }
+std::optional<std::uint64_t> variable_in(int, std::string_view) { return std::nullopt; }
 std::string demangled(std::string_view name) { return std::string(name); }
 }  // namespace plimsoll::native
 CODE
