@@ -297,15 +297,15 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
 
 void Session::housekeeping(std::int64_t now_ns) {
   if (exact_ != nullptr) exact_->keep_time(now_ns, start_ns_);
-  const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
+  const auto threads = [this] { return static_cast<std::int64_t>(sampler_->thread_count()); };
   if (now_ns >= next_poll_ns_) {
     sampler_->poll();
-    next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
+    next_poll_ns_ = now_ns + std::max(kPollInterval, threads() * kPollPerThread);
     keep_to_budget();
   }
   if (now_ns >= next_thread_look_ns_) {
     sampler_->look_for_threads();
-    next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads * kThreadLookPerThread);
+    next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads() * kThreadLookPerThread);
   }
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());

@@ -60,6 +60,24 @@ class ElfSource {
     if (!is_ours) return {};
     return rows<Elf64_Shdr>(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   }
+  // The text at an offset of a table of them; empty if there is none.
+  static std::string_view text_at(const std::vector<char>& texts, std::uint32_t offset) {
+    constexpr std::size_t kLongest = 4096;
+    if (offset >= texts.size()) return {};
+    return {texts.data() + offset, ::strnlen(texts.data() + offset, std::min(texts.size() - offset, kLongest))};
+  }
+  // Calls visit(const Elf64_Sym&, texts) for each symbol in tables of a type, of which text_at(texts, st_name) is the
+  // name, until that is false.
+  template <typename Visit>
+  void each_symbol(const std::vector<Elf64_Shdr>& sections, Elf64_Word type, Visit visit) const {
+    for (const Elf64_Shdr& section : sections) {
+      if (section.sh_type != type || section.sh_link >= sections.size()) continue;
+      const Elf64_Shdr& table = sections[section.sh_link];
+      const std::vector<char> texts = rows<char>(table.sh_offset, table.sh_size);
+      for (const Elf64_Sym& symbol : rows<Elf64_Sym>(section.sh_offset, section.sh_size))
+        if (!visit(symbol, texts)) return;
+    }
+  }
 
  private:
   const int descriptor_ = -1;

@@ -1,7 +1,6 @@
 #include "native/made_code.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "native/eh_frame.h"
@@ -26,12 +25,6 @@ struct DescriptorInMemory {
   std::uint64_t relevant, first;
 };
 
-std::string_view name_at(const std::vector<char>& names, std::uint32_t offset) {
-  if (offset >= names.size()) return {};
-  const char* text = names.data() + offset;
-  return {text, ::strnlen(text, std::min(names.size() - offset, CodeNames::kLongestName))};
-}
-
 // Without the tags by which a JIT keeps versions of a function apart: "work[abi:v1][abi:c8tJ...](long)".
 std::string without_tags(std::string name) {
   constexpr std::string_view kTag = "[abi:";
@@ -49,20 +42,16 @@ bool is_code(const Elf64_Shdr& section) {
 }
 
 void read_names(const ElfSource& source, const std::vector<Elf64_Shdr>& sections, CodeNames& names) {
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
-    const Elf64_Shdr& texts = sections[section.sh_link];
-    const std::vector<char> all = source.rows<char>(texts.sh_offset, texts.sh_size);
-    for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx >= sections.size()) continue;
-      // (A value is from its section's beginning, as in any file that was not linked.)
-      const Elf64_Shdr& within = sections[symbol.st_shndx];
-      const bool is_inside = symbol.st_value < within.sh_size && symbol.st_size <= within.sh_size - symbol.st_value;
-      if (!is_code(within) || !is_inside) continue;
-      const std::string name = without_tags(demangled(name_at(all, symbol.st_name)));
-      if (!name.empty()) names.add(within.sh_addr + symbol.st_value, symbol.st_size, name);
-    }
-  }
+  source.each_symbol(sections, SHT_SYMTAB, [&](const Elf64_Sym& symbol, const std::vector<char>& texts) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx >= sections.size()) return true;
+    // (A value is from its section's beginning, as in any file that was not linked.)
+    const Elf64_Shdr& within = sections[symbol.st_shndx];
+    const bool is_inside = symbol.st_value < within.sh_size && symbol.st_size <= within.sh_size - symbol.st_value;
+    if (!is_code(within) || !is_inside) return true;
+    const std::string name = without_tags(demangled(ElfSource::text_at(texts, symbol.st_name)));
+    if (!name.empty()) names.add(within.sh_addr + symbol.st_value, symbol.st_size, name);
+    return true;
+  });
 }
 
 }  // namespace
@@ -78,7 +67,7 @@ std::optional<MadeObject> read_made_object(std::string_view image) {
   MadeObject object;
   for (const Elf64_Shdr& section : sections) {
     if (is_code(section)) object.code.emplace_back(section.sh_addr, section.sh_addr + section.sh_size);
-    if (name_at(names, section.sh_name) == ".eh_frame" && section.sh_addr != 0) {
+    if (ElfSource::text_at(names, section.sh_name) == ".eh_frame" && section.sh_addr != 0) {
       object.frames = section.sh_addr;
       object.frames_size = std::min(section.sh_size, kMostFrames);
     }
@@ -170,7 +159,7 @@ MadeCodes::Object MadeCodes::read(std::uint64_t image, std::uint64_t size, const
   return result;
 }
 
-std::vector<CodeRange> MadeCodes::put_into(const std::vector<CodeRange>& ranges) const {
+std::vector<CodeRange> MadeCodes::put_into(std::vector<CodeRange> ranges) const {
   std::vector<CodeRange> pieces;
   for (const auto& [entry, object] : objects_)
     for (const auto& [start, end] : object.code) pieces.push_back({start, end, nullptr, object.table});

@@ -40,7 +40,7 @@ class MadeCodes {
   // Reads what is new on the lists. Whether anything is, or has gone. A read for each descriptor if not.
   bool look(const ProcessMemory& memory, RulePool& pool);
   // With what is known in the place of memory without a file.
-  [[nodiscard]] std::vector<CodeRange> put_into(const std::vector<CodeRange>& ranges) const;
+  [[nodiscard]] std::vector<CodeRange> put_into(std::vector<CodeRange> ranges) const;
 
   // Where the function begins that has an address, and what it is; null if nothing is known of it.
   [[nodiscard]] const std::pair<const std::uint64_t, CodeNames::Function>* find(std::uint64_t address) const {

@@ -254,8 +254,8 @@ SymbolTable Modules::symbols_of(const Module& module) const {
   return SymbolTable::of_image(image);
 }
 
-void Modules::publish(const std::vector<CodeRange>& known, std::int64_t now_ns) {
-  std::vector<CodeRange> ranges = made_.put_into(known);
+void Modules::publish(std::vector<CodeRange> ranges, std::int64_t now_ns) {
+  ranges = made_.put_into(std::move(ranges));
   const bool has_unloaded = newest_ != nullptr && lacks_some(newest_->ranges(), ranges);
   if (before_ != nullptr) retired_.push_back(before_);
   before_ = newest_;

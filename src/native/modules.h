@@ -93,7 +93,7 @@ class Modules {
   std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings);
   void find_descriptors(const std::vector<CodeRange>& ranges);
   bool has_made(std::int64_t now_ns);
-  void publish(const std::vector<CodeRange>& known, std::int64_t now_ns);
+  void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
 
   const ProcessMemory memory_{};
   RulePool pool_;

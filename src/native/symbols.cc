@@ -13,12 +13,6 @@
 #include "native/elf_source.h"
 
 namespace plimsoll::native {
-namespace {
-
-constexpr std::size_t kLongestName = 4096;
-
-}  // namespace
-
 // Fills a SymbolTable.
 class SymbolReader {
  public:
@@ -26,9 +20,9 @@ class SymbolReader {
     SymbolTable table;
     const std::vector<Elf64_Shdr> sections = source.sections();
     for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
-      for (const Elf64_Shdr& section : sections)
-        if (section.sh_type == type && section.sh_link < sections.size())
-          read_section(source, section, sections[section.sh_link], table);
+      source.each_symbol(sections, type, [&](const Elf64_Sym& symbol, const std::vector<char>& texts) {
+        return add(symbol, texts, table);
+      });
       if (!table.functions_.empty()) break;  // .symtab has all that .dynsym has
     }
     sort(table);
@@ -56,23 +50,20 @@ class SymbolReader {
     }
     return {};
   }
-  static void read_section(const ElfSource& source, const Elf64_Shdr& section, const Elf64_Shdr& texts,
-                           SymbolTable& table) {
-    const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
-    for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
-      const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-      const bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC;
-      if (!is_code || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 || symbol.st_name >= names.size()) continue;
-      const char* text = names.data() + symbol.st_name;
-      const std::string_view name(text, ::strnlen(text, std::min(names.size() - symbol.st_name, kLongestName)));
-      if (name.empty()) continue;
-      if (table.names_.size() + name.size() >= ElfSource::kLargestSection) return;
-      const auto size = std::min<std::uint64_t>(symbol.st_size, std::numeric_limits<std::uint32_t>::max());
-      table.functions_.push_back({symbol.st_value, static_cast<std::uint32_t>(size),
-                                  static_cast<std::uint32_t>(table.names_.size()),
-                                  ELF64_ST_BIND(symbol.st_info) == STB_LOCAL});
-      table.names_.append(name).push_back('\0');
-    }
+  // If it is a function. False if there is no room for more names.
+  static bool add(const Elf64_Sym& symbol, const std::vector<char>& texts, SymbolTable& table) {
+    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+    const bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC;
+    if (!is_code || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) return true;
+    const std::string_view name = ElfSource::text_at(texts, symbol.st_name);
+    if (name.empty()) return true;
+    if (table.names_.size() + name.size() >= ElfSource::kLargestSection) return false;
+    const auto size = std::min<std::uint64_t>(symbol.st_size, std::numeric_limits<std::uint32_t>::max());
+    table.functions_.push_back({symbol.st_value, static_cast<std::uint32_t>(size),
+                                static_cast<std::uint32_t>(table.names_.size()),
+                                ELF64_ST_BIND(symbol.st_info) == STB_LOCAL});
+    table.names_.append(name).push_back('\0');
+    return true;
   }
 
   // Of several names for one function the first in this order is shown: global ones, then the shortest.
@@ -105,19 +96,14 @@ std::optional<std::uint64_t> variable_in(int descriptor, std::string_view name) 
   if (descriptor < 0) return std::nullopt;
   const ElfSource source(descriptor);
   const std::vector<Elf64_Shdr> sections = source.sections();
-  for (const Elf64_Shdr& section : sections) {
-    const bool is_symbols = section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM;
-    if (!is_symbols || section.sh_link >= sections.size()) continue;
-    const Elf64_Shdr& texts = sections[section.sh_link];
-    const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
-    for (const Elf64_Sym& symbol : source.rows<Elf64_Sym>(section.sh_offset, section.sh_size)) {
+  std::optional<std::uint64_t> address;
+  for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}})
+    source.each_symbol(sections, type, [&](const Elf64_Sym& symbol, const std::vector<char>& texts) {
       const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF;
-      if (!is_variable || symbol.st_name >= names.size() || names.size() - symbol.st_name <= name.size()) continue;
-      const char* text = names.data() + symbol.st_name;
-      if (std::string_view(text, name.size()) == name && text[name.size()] == '\0') return symbol.st_value;
-    }
-  }
-  return std::nullopt;
+      if (is_variable && ElfSource::text_at(texts, symbol.st_name) == name) address = symbol.st_value;
+      return !address;
+    });
+  return address;
 }
 
 std::string_view SymbolTable::find(std::uint64_t address, std::uint64_t& start) const {

@@ -144,23 +144,27 @@ def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -
     assert "libcrypto" not in none and "digest" in none
 
 
+def expect_made_code(profile: plimsoll.Profile, name: str) -> None:
+    """Code that was made at run time is where main() called it and it called burn(), with nothing missing around it."""
+    stacks = [stack for stack in harness.stacks(profile) if any(frame.function.name == "burn" for frame in stack.frames)]
+    # (But for the moment until its memory and its name have been noticed.)
+    named = [stack for stack in stacks if any(frame.function.name == name for frame in stack.frames)]
+    assert len(named) > max(100, len(stacks) / 2)
+    for stack in named:
+        names = [frame.function.name for frame in stack.frames]
+        made = names.index(name)
+        assert names.index("main") < made < names.index("burn")
+        assert stack.frames[made].function.file == "[jit]"
+    assert whole(named) >= 0.99
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the target's code is that of x86-64")
 @pytest.mark.parametrize("where", ["map", "dump"])
 def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pathlib.Path, where: str) -> None:
     # GIVEN a program that makes machine code without an unwind table, which calls it back, and tells its name
     recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "0.6", options=["--native"], cwd=tmp_path)
-    stacks = [stack for stack in harness.stacks(recorded.profile)
-              if any(frame.function.name == "burn" for frame in stack.frames)]
-    # WHEN it is recorded THEN the code has its name (but for the moment until its memory and its name have been noticed)
-    named = [stack for stack in stacks if any(frame.function.name == "made at run time" for frame in stack.frames)]
-    assert len(named) > max(100, len(stacks) / 2)
-    # AND is where it was called, and nothing is missing around it
-    for stack in named:
-        names = [frame.function.name for frame in stack.frames]
-        made = names.index("made at run time")
-        assert names.index("main") < made < names.index("burn")
-        assert stack.frames[made].function.file == "[jit]"
-    assert whole(named) >= 0.99
+    # WHEN it is recorded THEN the code has its name and its callers
+    expect_made_code(recorded.profile, "made at run time")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the target's code is that of x86-64")
@@ -168,17 +172,8 @@ def test_code_that_is_shown_to_debuggers_has_its_name_and_its_callers(tmp_path: 
     # GIVEN a program that makes code as LLVM's JITs do, which computes on after a call
     made = [str(assembled(tmp_path, "made.s")), str(built(tmp_path, "jit.c"))]
     recorded = harness.record(tmp_path, harness.TARGETS / "described_code.py", *made, "0.6", options=["--native"])
-    stacks = [stack for stack in harness.stacks(recorded.profile)
-              if any(frame.function.name == "burn" for frame in stack.frames)]
-    # WHEN it is recorded THEN the code has its name, and is where it was called (but for the moment until it is noticed)
-    named = [stack for stack in stacks if any(frame.function.name == "made::work(long)" for frame in stack.frames)]
-    assert len(named) > max(100, len(stacks) / 2)
-    for stack in named:
-        names = [frame.function.name for frame in stack.frames]
-        made_at = names.index("made::work(long)")
-        assert names.index("main") < made_at < names.index("burn")
-        assert stack.frames[made_at].function.file == "[jit]"
-    assert whole(named) >= 0.99
+    # WHEN it is recorded THEN the code has its name and its callers
+    expect_made_code(recorded.profile, "made::work(long)")
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12) or harness.FREE_THREADED, reason="CPython has trampolines for perf since 3.12")
