@@ -25,10 +25,19 @@ constexpr std::int64_t kThreadLookPerThread = 100'000;  // to list them costs a 
 constexpr std::int64_t kPollInterval = 100'000'000;
 constexpr std::int64_t kPollPerThread = 500'000;  // a poll costs about a microsecond a thread: at most 0.2 %
 constexpr std::int64_t kGuardInterval = 20'000'000;
+constexpr std::size_t kMostHeld = 4;  // times what the ring has room for
 
 // The frames with which a record ends, and those who await them.
 std::span<const cpython::PyFrame> frames_in(std::span<const std::byte> rest) {
   return {reinterpret_cast<const cpython::PyFrame*>(rest.data()), rest.size() / sizeof(cpython::PyFrame)};
+}
+
+// Whether a record has a copy of a stack, of code that may be known in a moment.
+bool has_copy(std::span<const std::byte> record) {
+  const auto& raw = *reinterpret_cast<const RawSample*>(record.data());
+  if (raw.has_native == 0 || !cpython::is_proven(raw.stop)) return false;
+  const std::size_t head = sizeof(RawSample) + (raw.kind == RawSample::Kind::kTick ? 0 : sizeof(RawAllocation));
+  return native_stack_of(record.subspan(head)).head.stop == native::UnwindStop::kNoModule;
 }
 
 }  // namespace
@@ -177,7 +186,7 @@ void Session::drain_once() {
   tell_of_threads();
   if (exact_ != nullptr) exact_->pass_on(resolver_, *sink_);
   const std::size_t ended = ended_.size();
-  const bool was_empty = ring_.drain([this](std::span<const std::byte> record) { take(record); });
+  const bool was_empty = drain_ring();
   ring_.make_ready(ring_.capacity() / 8);  // as much as is used until the next time: next_drain_interval()
   // A sample takes its time after its place in the ring, so an empty ring means that all samples of before `now` are
   // done with.
@@ -187,6 +196,7 @@ void Session::drain_once() {
     ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(ended));
   }
   look_at_modules(now);
+  take_held();
   std::vector<MarkerEvent> markers;
   {
     const std::lock_guard guard(mutex_);
@@ -194,6 +204,26 @@ void Session::drain_once() {
   }
   for (const MarkerEvent& marker : markers) sink_->marker(marker);
   housekeeping(now);
+}
+
+bool Session::drain_ring() {
+  const bool was_empty = ring_.drain([this](std::span<const std::byte> record) {
+    if (held_.is_empty() && !has_copy(record))
+      take(record);
+    else
+      held_.add(record);
+  });
+  take_held();
+  return was_empty;
+}
+
+void Session::take_held() {
+  // What comes while there is a look at the modules may be of those that are loaded then.
+  while (!held_.is_empty()) {
+    HeldRecords held = std::exchange(held_, {});
+    look_at_modules(monotonic_ns());
+    std::move(held).take_all([this](std::span<const std::byte> record) { take(record); });
+  }
 }
 
 void Session::tell_of_threads() {
@@ -235,7 +265,6 @@ Session::NativeRecord Session::read_native(const RawSample& raw, std::span<const
   NativeRecord record{native_stack_of(rest), {}, {}};
   std::size_t before = native_bytes(record.native);
   if (const std::size_t copied = copy_bytes(record.native, rest.subspan(before)); copied != 0) {
-    look_at_modules(monotonic_ns());
     record.native = unwind_copy(rest.subspan(before), *modules_->current(), settings_.tick.max_depth, unwound_again_);
     before += copied;
   }
@@ -249,7 +278,13 @@ Session::NativeRecord Session::read_native(const RawSample& raw, std::span<const
 
 void Session::look_at_modules(std::int64_t now_ns) {
   if (modules_ == nullptr) return;
-  if (const Status done = modules_->refresh(now_ns); !done.ok()) return;  // what is known stays
+  // The tables of the largest libraries take 50 ms: the ring would be full long before, and threads not be noticed.
+  const auto meanwhile = [this] {
+    if (held_.bytes() < kMostHeld * ring_.capacity())
+      ring_.drain([this](std::span<const std::byte> record) { held_.add(record); });
+    look_for_threads(monotonic_ns());
+  };
+  if (const Status done = modules_->refresh(now_ns, meanwhile); !done.ok()) return;  // what is known stays
   if (modules_->has_retired() && no_handler_runs()) modules_->free_retired();
 }
 
@@ -289,7 +324,7 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
   inside([&] {
     if (exact_ != nullptr) exact_->collect(resolver_);
     tell_of_threads();
-    ring_.drain([this](std::span<const std::byte> record) { take(record); });
+    drain_ring();
     return 0;
   });
   return lock;
@@ -297,16 +332,13 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
 
 void Session::housekeeping(std::int64_t now_ns) {
   if (exact_ != nullptr) exact_->keep_time(now_ns, start_ns_);
-  const auto threads = [this] { return static_cast<std::int64_t>(sampler_->thread_count()); };
   if (now_ns >= next_poll_ns_) {
     sampler_->poll();
-    next_poll_ns_ = now_ns + std::max(kPollInterval, threads() * kPollPerThread);
+    const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
+    next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
     keep_to_budget();
   }
-  if (now_ns >= next_thread_look_ns_) {
-    sampler_->look_for_threads();
-    next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads() * kThreadLookPerThread);
-  }
+  look_for_threads(now_ns);
   if (now_ns >= next_rss_ns_) {
     sink_->counter("rss", "bytes", now_ns, os::resident_bytes());
     count_allocations(now_ns);
@@ -317,8 +349,15 @@ void Session::housekeeping(std::int64_t now_ns) {
     if (const Status guarded = memory::FaultGuard::ensure_installed(); !guarded.ok()) fail(guarded.error());
     next_guard_ns_ = now_ns + kGuardInterval;
   }
-  if (now_ns >= next_flush_ns_ || sink_->is_full()) flush_sink(now_ns, SampleSink::Ending::kOpen);
+  if (now_ns >= next_flush_ns_ || sink_->wants_flush()) flush_sink(now_ns, SampleSink::Ending::kOpen);
   if (settings_.duration_ns > 0 && now_ns >= start_ns_ + settings_.duration_ns) complete();
+}
+
+void Session::look_for_threads(std::int64_t now_ns) {
+  if (now_ns < next_thread_look_ns_) return;
+  sampler_->look_for_threads();
+  const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
+  next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads * kThreadLookPerThread);
 }
 
 void Session::count_allocations(std::int64_t now_ns) {

@@ -14,6 +14,7 @@
 #include "capture/cpu_sampler.h"
 #include "capture/drain_gate.h"
 #include "capture/exact_recorder.h"
+#include "capture/held_records.h"
 #include "capture/reader_thread.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
@@ -119,6 +120,9 @@ class Session {
   // Nanoseconds until the next look at the ring, given the last one and how full the ring is now.
   [[nodiscard]] std::int64_t next_drain_interval(std::int64_t last) const;
   void drain_once();
+  // Takes what is in the ring; whether all was taken.
+  bool drain_ring();
+  void take_held();
   void tell_of_threads();
   void take(std::span<const std::byte> record);
   // The two kinds of frames that a record has.
@@ -133,8 +137,9 @@ class Session {
   void take_allocation(const RawSample& raw, std::span<const std::byte> rest);
   void take_release(std::int64_t time_ns, const RawRelease& release);
   void housekeeping(std::int64_t now_ns);
-  // Learns what was loaded or unloaded.
+  // Learns what was loaded or unloaded. While that takes long, records are held.
   void look_at_modules(std::int64_t now_ns);
+  void look_for_threads(std::int64_t now_ns);
   void count_allocations(std::int64_t now_ns);
   // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
   void keep_to_budget();
@@ -157,6 +162,7 @@ class Session {
   std::vector<ThreadSerial> ended_;           // whose records may still be in the ring
   std::unique_ptr<native::Modules> modules_;  // null without native frames
   std::vector<native::NativeFrame> unwound_again_;
+  HeldRecords held_;  // until it is known what is loaded
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
   std::unique_ptr<ExactRecorder> exact_;

@@ -87,11 +87,12 @@ class SampleSink {
     kOpen,      // the recording goes on
     kComplete,  // it ends here, or may (an exec is about to replace the program, and may yet fail)
   };
-  // Whether a flush is due because of memory, not time.
-  [[nodiscard]] virtual bool is_full() const = 0;
+  // Whether a flush is due before its time: because of memory, or because the last one has left something.
+  [[nodiscard]] virtual bool wants_flush() const = 0;
   // Changes, in a flush, when all code objects must be described again before their next use.
   [[nodiscard]] virtual std::uint32_t code_epoch() const = 0;
-  // Makes everything so far readable by others. An error ends the recording, not the program.
+  // Makes everything so far readable by others, but, while more will follow, for texts that would take long: these the
+  // next flushes write. An error ends the recording, not the program.
   virtual Status flush(const Totals& totals, Ending ending) = 0;
 };
 

@@ -175,7 +175,7 @@ class LoggingSink final : public SampleSink {
   void exact_allocation(const ExactAllocation&) override {}
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const MarkerEvent&) override {}
-  [[nodiscard]] bool is_full() const override { return false; }
+  [[nodiscard]] bool wants_flush() const override { return false; }
   [[nodiscard]] std::uint32_t code_epoch() const override { return epoch; }
   Status flush(const Totals&, Ending) override { return Ok{}; }
 

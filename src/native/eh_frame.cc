@@ -13,6 +13,7 @@
 namespace plimsoll::native {
 namespace {
 
+constexpr std::size_t kFunctionsAtOnce = 1000;     // before there is a look at what else there is to do
 constexpr std::size_t kMostTableRows = 8'000'000;  // of one module; the largest known has less than a million
 
 // A function's stretch of code, and its rows in Compiler::rows_.
@@ -36,17 +37,20 @@ struct Entry {
 
 class Compiler {
  public:
-  Compiler(const EhFrame& section, RulePool& pool)
+  Compiler(const EhFrame& section, RulePool& pool, const Meanwhile& meanwhile)
       : section_(section),
         pool_(pool),
+        meanwhile_(meanwhile),
         code_size_(std::min<std::uint64_t>(section.code_end - section.code_start,
                                            std::numeric_limits<std::uint32_t>::max())) {}
 
   UnwindTable all() {
     if (section_.code_end <= section_.code_start) return {};
     ByteCursor cursor(section_.bytes);
-    while (std::optional<Entry> entry = next_entry(cursor))
+    for (std::size_t seen = 1; std::optional<Entry> entry = next_entry(cursor); ++seen) {
       if (entry->back != 0) function(*entry);
+      if (seen % kFunctionsAtOnce == 0 && meanwhile_ != nullptr) meanwhile_();
+    }
     return assemble();
   }
 
@@ -196,6 +200,7 @@ class Compiler {
 
   const EhFrame& section_;
   RulePool& pool_;
+  const Meanwhile& meanwhile_;
   const std::uint64_t code_size_;
   boost::unordered_flat_map<std::size_t, std::optional<CommonEntry>> commons_;
   std::vector<StateRow> states_;  // of the function at hand
@@ -207,6 +212,8 @@ class Compiler {
 
 }  // namespace
 
-UnwindTable compile_eh_frame(const EhFrame& section, RulePool& pool) { return Compiler(section, pool).all(); }
+UnwindTable compile_eh_frame(const EhFrame& section, RulePool& pool, const Meanwhile& meanwhile) {
+  return Compiler(section, pool, meanwhile).all();
+}
 
 }  // namespace plimsoll::native

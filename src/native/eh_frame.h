@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "native/unwind_table.h"
@@ -16,8 +17,11 @@ struct EhFrame {
   std::uint64_t code_start = 0, code_end = 0;
 };
 
-// The bytes may be anything: entries that are damaged are left out, and their code has no rule. Not for signal
-// handlers.
-UnwindTable compile_eh_frame(const EhFrame& section, RulePool& pool);
+// What else there is to do while something takes long.
+using Meanwhile = std::function<void()>;
+
+// The bytes may be anything: entries that are damaged are left out, and their code has no rule. `meanwhile`, if there
+// is one, is called after every thousandth function: that is every millisecond, roughly. Not for signal handlers.
+UnwindTable compile_eh_frame(const EhFrame& section, RulePool& pool, const Meanwhile& meanwhile = nullptr);
 
 }  // namespace plimsoll::native

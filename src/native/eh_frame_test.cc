@@ -158,6 +158,22 @@ TEST(EhFrame, LeavesOutWhatIsDamaged) {
   EXPECT_EQ(compiled.at(0x40), by_register(kStackPointer, 8));
 }
 
+TEST(EhFrame, LooksAtWhatElseThereIsToDoWhileASectionTakesLong) {
+  // GIVEN sections of so many functions
+  const auto calls_for = [](std::uint32_t functions) {
+    Section section;
+    section.common(kAtEntry);
+    for (std::uint32_t i = 0; i < functions; ++i) section.function(16 * (i % 256), 0x10, "");
+    RulePool pool;
+    int calls = 0;
+    Section::compile_bytes(section.bytes(), pool, [&calls] { ++calls; });
+    return calls;
+  };
+  // WHEN they are compiled THEN it is called all along, and not for small ones
+  EXPECT_EQ(calls_for(100), 0);
+  EXPECT_EQ(calls_for(5'500), 5);
+}
+
 TEST(EhFrame, SurvivesBeingCutAtAnyByte) {
   const std::string whole = Section()
                                 .common(kAtEntry)

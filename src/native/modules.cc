@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "memory/local.h"
-#include "native/eh_frame.h"
 
 namespace plimsoll::native {
 namespace {
@@ -51,7 +50,7 @@ std::optional<std::uint64_t> section_address(const ProcessMemory& memory, std::u
   return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
 }
 
-void compile(Module& module, RulePool& pool, const ProcessMemory& memory) {
+void compile(Module& module, RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
   std::vector<Elf64_Phdr> headers;
   if (!read_headers(memory, module.first.start, headers)) return;
   const Elf64_Phdr* first = header_of(headers, PT_LOAD);
@@ -67,7 +66,7 @@ void compile(Module& module, RulePool& pool, const ProcessMemory& memory) {
     const std::uint64_t size = std::min(header.p_filesz - (*section - start), kLargestSection);
     std::vector<std::byte> bytes(size);
     if (!memory.read(Address{*section}, bytes.data(), bytes.size())) return;
-    module.table = compile_eh_frame({bytes, *section, module.first.start, module.end}, pool);
+    module.table = compile_eh_frame({bytes, *section, module.first.start, module.end}, pool, meanwhile);
     return;
   }
 }
@@ -97,13 +96,13 @@ bool is_same(const os::Mapping& a, const os::Mapping& b) {
 
 std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t end,
                                         const std::vector<CodeRange>& known, RulePool& pool,
-                                        const ProcessMemory& memory) {
+                                        const ProcessMemory& memory, const Meanwhile& meanwhile) {
   for (const CodeRange& range : known)
     if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first)) return range.module;
   auto module = std::make_shared<Module>();
   module->first = first;
   module->end = end;
-  compile(*module, pool, memory);
+  compile(*module, pool, memory, meanwhile);
   return module;
 }
 
@@ -143,7 +142,7 @@ bool has_code_of_no_file(const std::vector<CodeRange>& ranges) {
 }  // namespace
 
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool, const ProcessMemory& memory) {
+                                   RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
   std::vector<CodeRange> ranges;
   for (std::size_t i = 0; i < mappings.size();) {
     // A file's mappings follow each other, from its first bytes on; what has no file may lie between them.
@@ -161,7 +160,7 @@ std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, con
       const os::Mapping& mapping = mappings[at];
       if (!mapping.is_executable) continue;
       if (is_of_file(mappings[i]) && mappings[i].file_offset == 0 && module == nullptr)
-        module = module_at(mappings[i], mappings[last].end, known, pool, memory);
+        module = module_at(mappings[i], mappings[last].end, known, pool, memory, meanwhile);
       ranges.push_back({mapping.start, mapping.end, is_of_file(mapping) ? module : nullptr});
     }
     i = next;
@@ -184,7 +183,7 @@ bool Modules::has_missed(std::int64_t now_ns) {
   return true;
 }
 
-Status Modules::refresh(std::int64_t now_ns) {
+Status Modules::refresh(std::int64_t now_ns, const Meanwhile& meanwhile) {
   if (open_) {
     if (newest_ == nullptr) publish(ranges_of(mappings_), now_ns);
     return Ok{};
@@ -194,13 +193,14 @@ Status Modules::refresh(std::int64_t now_ns) {
   if (!has_changed(now_ns) && !has_made_code) return Ok{};
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
   if (!mappings.ok()) return mappings.error();
-  publish(ranges_of(mappings.value()), now_ns);
+  publish(ranges_of(mappings.value(), meanwhile), now_ns);
   return Ok{};
 }
 
-std::vector<CodeRange> Modules::ranges_of(const std::vector<os::Mapping>& mappings) {
+std::vector<CodeRange> Modules::ranges_of(const std::vector<os::Mapping>& mappings, const Meanwhile& meanwhile) {
   const std::vector<CodeRange> none;
-  std::vector<CodeRange> ranges = code_ranges(mappings, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_);
+  std::vector<CodeRange> ranges =
+      code_ranges(mappings, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_, meanwhile);
   // Another process may be looked at once only.
   if (!memory_.is_own() && has_code_of_no_file(ranges)) {
     find_descriptors(ranges);

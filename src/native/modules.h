@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "native/eh_frame.h"
 #include "native/made_code.h"
 #include "native/module_map.h"
 #include "native/process_memory.h"
@@ -44,8 +45,9 @@ class Modules {
   // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them; or
   // whether code was met that is in no file known. If so, a new map is published. Costs a few microseconds if not.
   // Another process's mappings are read whole instead: every 50 ms and when unknown code was met, but so that it takes
-  // a fiftieth of the time at most.
-  Status refresh(std::int64_t now_ns);
+  // a fiftieth of the time at most. `meanwhile` is called while the tables of a large file are compiled; what it calls
+  // may use current(), but not refresh().
+  Status refresh(std::int64_t now_ns, const Meanwhile& meanwhile = nullptr);
 
   // Whether something was loaded a moment ago, and more may follow: then it is worth while to look again soon, as code
   // that is not known yet cannot be unwound.
@@ -90,7 +92,7 @@ class Modules {
   [[nodiscard]] bool has_missed(std::int64_t now_ns);
   Status refresh_other(std::int64_t now_ns);
   // What there is of code, but for what was made.
-  std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings);
+  std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings, const Meanwhile& meanwhile = nullptr);
   void find_descriptors(const std::vector<CodeRange>& ranges);
   bool has_made(std::int64_t now_ns);
   void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
@@ -116,6 +118,7 @@ class Modules {
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are
 // kept. A file may be unloaded meanwhile.
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool, const ProcessMemory& memory = {});
+                                   RulePool& pool, const ProcessMemory& memory = {},
+                                   const Meanwhile& meanwhile = nullptr);
 
 }  // namespace plimsoll::native

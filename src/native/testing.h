@@ -124,8 +124,8 @@ class Section {
 
   [[nodiscard]] std::string bytes() const { return bytes_ + std::string(4, '\0'); }
   [[nodiscard]] UnwindTable compile(RulePool& pool) const { return compile_bytes(bytes(), pool); }
-  static UnwindTable compile_bytes(const std::string& bytes, RulePool& pool) {
-    return compile_eh_frame({std::as_bytes(std::span(bytes)), kAddress, kCode, kCode + kCodeSize}, pool);
+  static UnwindTable compile_bytes(const std::string& bytes, RulePool& pool, const Meanwhile& meanwhile = nullptr) {
+    return compile_eh_frame({std::as_bytes(std::span(bytes)), kAddress, kCode, kCode + kCodeSize}, pool, meanwhile);
   }
 
  private:

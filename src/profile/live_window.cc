@@ -130,7 +130,7 @@ std::size_t LiveWindow::table_memory() const {
   return tables_.strings.memory() + tables_.functions.memory() + tables_.frames.memory() + tables_.stacks.memory();
 }
 
-bool LiveWindow::is_full() const {
+bool LiveWindow::wants_flush() const {
   const std::lock_guard lock(mutex_);
   return table_memory() > settings_.memory_bytes / 2;
 }

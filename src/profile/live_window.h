@@ -61,7 +61,7 @@ class LiveWindow final : public capture::SampleSink {
   void exact_allocation(const capture::ExactAllocation&) override {}
   void counter(const char*, const char*, std::int64_t, std::int64_t) override {}
   void marker(const capture::MarkerEvent&) override {}
-  [[nodiscard]] bool is_full() const override;
+  [[nodiscard]] bool wants_flush() const override;
   [[nodiscard]] std::uint32_t code_epoch() const override;
   Status flush(const Totals& totals, Ending ending) override;
 

@@ -126,7 +126,7 @@ TEST_F(SmallLiveWindowTest, KeepsWhatIsYoungWhenItsMemoryIsFull) {
   for (int i = 1; i <= 4000; ++i) {
     sample(i * kMillisecond, kMillisecond, number);
     // (Ids may be used again only when all code objects are described anew.)
-    number = window_.is_full() ? 1 : number + 1;
+    number = window_.wants_flush() ? 1 : number + 1;
     if (number == 1) flush(i * kMillisecond);
   }
   // THEN the tables began anew, and the last samples are what they were

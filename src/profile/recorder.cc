@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kLargestSource = std::size_t{1} << 20U;
 constexpr std::size_t kAllSources = std::size_t{32} << 20U;
+// They take 10 ms to be compressed; a program that has just imported a few hundred modules has twenty times as many.
+constexpr std::size_t kSourcesAtOnce = std::size_t{256} << 10U;
 
 std::string current_directory() {
   char path[PATH_MAX];
@@ -216,13 +218,16 @@ void Recorder::want_source(std::string_view file) {
   if (known_sources_.insert(std::hash<std::string_view>{}(file)).second) wanted_sources_.emplace_back(file);
 }
 
-void Recorder::read_wanted_sources() {
-  for (const std::string& name : std::exchange(wanted_sources_, {})) {
+void Recorder::read_wanted_sources(Ending ending) {
+  const std::size_t most = ending == Ending::kComplete ? kAllSources : source_bytes_ + kSourcesAtOnce;
+  for (; !wanted_sources_.empty() && source_bytes_ < most; wanted_sources_.pop_front()) {
+    const std::string& name = wanted_sources_.front();
     std::string text = read_source(settings_.root + (name.front() == '/' ? name : directory_ + name));
     if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
     source_bytes_ += text.size();
     profile_.sources.push_back(Source{name, std::move(text)});
   }
+  has_left_sources_ = !wanted_sources_.empty();
 }
 
 std::size_t Recorder::table_memory() const {
@@ -230,7 +235,8 @@ std::size_t Recorder::table_memory() const {
          profile_.tag_sets.memory();
 }
 
-bool Recorder::is_full() const {
+bool Recorder::wants_flush() const {
+  if (has_left_sources_) return true;
   // Half of the budget is for the tables that a flush begins anew, since a table that grows is there twice for a while.
   const std::size_t rows = profile_.samples.size() * SampleTable::kRowBytes +
                            profile_.allocations.size() * sizeof(AllocationRow) +
@@ -261,7 +267,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
     if (totals.drops[i].count != 0 || totals.drops[i].cpu_ns != 0)
       profile_.drops.push_back(
           Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count, totals.drops[i].cpu_ns});
-  read_wanted_sources();
+  read_wanted_sources(ending);
   std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
   bytes += encoder_.encode(profile_, changed_threads_);
   changed_threads_.clear();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,7 +60,7 @@ class Recorder final : public capture::SampleSink {
   void allocation_type(std::uint32_t slot, std::string_view type) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
-  [[nodiscard]] bool is_full() const override;
+  [[nodiscard]] bool wants_flush() const override;
   [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
   // Those that may yet have samples.
@@ -69,7 +70,8 @@ class Recorder final : public capture::SampleSink {
   Recorder(RecorderSettings settings, PlimFile file);
   TagSetId tag_set_of(const capture::Sample& sample);
   void want_source(std::string_view file);
-  void read_wanted_sources();
+  // As many as an open recording writes at once, or all.
+  void read_wanted_sources(Ending ending);
   [[nodiscard]] std::size_t table_memory() const;
   void forget_tables();
   [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const { return time_ns - profile_.start_monotonic_ns; }
@@ -108,7 +110,8 @@ class Recorder final : public capture::SampleSink {
   std::vector<KnownStack> exact_stacks_;  // by ExactStack::number
   std::uint32_t code_epoch_ = 1;
   boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
-  std::vector<std::string> wanted_sources_;
+  std::deque<std::string> wanted_sources_;                // names of those that are still to be written
+  bool has_left_sources_ = false;                         // by the last flush
   std::size_t source_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "base/clock.h"
@@ -110,6 +111,47 @@ TEST_F(ManyThreads, HaveNumbersWithoutGapsEvenIfOneWasNeverTold) {
   EXPECT_EQ(profile.threads[1].name, "");
   EXPECT_EQ(profile.threads[2].name, "worker 2");
   EXPECT_EQ(profile.samples.thread[0], ThreadId{2});
+}
+
+// Python files of 100 KB.
+class ManySources : public ManyThreads {
+ protected:
+  static constexpr int kFiles = 20;
+
+  ManySources() {
+    std::filesystem::create_directory(directory_);
+    for (int i = 0; i < kFiles; ++i) {
+      cpython::CodeInfo code;
+      code.name = "function" + std::to_string(i);
+      code.file = directory_ + "/" + code.name + ".py";
+      std::ofstream(code.file) << std::string(100'000, static_cast<char>('a' + i));
+      recorder_->code(capture::CodeId{static_cast<std::uint32_t>(1 + i)}, code);
+    }
+  }
+  ~ManySources() override { std::filesystem::remove_all(directory_); }
+
+  const std::string directory_ = path_ + ".sources";
+};
+
+TEST_F(ManySources, AreWrittenAFewAtATimeWhileSamplesCome) {
+  // WHEN a recording goes on THEN it is flushed again at once, a few times, and after that no more
+  EXPECT_FALSE(recorder_->wants_flush());
+  int flushes = 0;
+  do {
+    const std::uintmax_t before = std::filesystem::exists(path_) ? std::filesystem::file_size(path_) : 0;
+    flush();
+    ++flushes;
+    EXPECT_GT(std::filesystem::file_size(path_), before);
+  } while (recorder_->wants_flush() && flushes < kFiles);
+  EXPECT_GT(flushes, 3);
+  EXPECT_LT(flushes, kFiles);
+  // AND each is in the file, once
+  EXPECT_EQ(read_plim_file(path_).take().sources.size(), static_cast<std::size_t>(kFiles));
+}
+
+TEST_F(ManySources, AreAllWrittenAtTheEnd) {
+  EXPECT_EQ(read().sources.size(), static_cast<std::size_t>(kFiles));
+  EXPECT_FALSE(recorder_->wants_flush());
 }
 
 // Stacks of an exact recording.

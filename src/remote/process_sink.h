@@ -46,7 +46,7 @@ class ProcessSink final : public capture::SampleSink {
     all_.counter(name, unit, time_ns, value);
   }
   void marker(const capture::MarkerEvent& marker) override;
-  [[nodiscard]] bool is_full() const override { return all_.is_full(); }
+  [[nodiscard]] bool wants_flush() const override { return all_.wants_flush(); }
   [[nodiscard]] std::uint32_t code_epoch() const override { return all_.code_epoch(); }
   Status flush(const Totals& totals, Ending ending) override { return all_.flush(totals, ending); }
 

@@ -113,7 +113,7 @@ class Session {
       if (!process->goes_on()) retire(*process);
     std::erase_if(processes_, [](const auto& process) { return !process->goes_on(); });
     if (is_time && settings_.follows_children) follow(now_ns);
-    if (now_ns < next_flush_ns_ && !sink_.is_full()) return Ok{};
+    if (now_ns < next_flush_ns_ && !sink_.wants_flush()) return Ok{};
     next_flush_ns_ = now_ns + kFlushInterval;
     return flush(SampleSink::Ending::kOpen);
   }
