@@ -262,6 +262,17 @@ class Profile:
                                          tags=[tag] if isinstance(tag, str) else list(tag),
                                          from_ns=int(start * 1e9), to_ns=_end_ns(end)), self._path)
 
+    def joined(self, *others: "Profile") -> "Profile":
+        """A copy with what other processes' profiles hold, each at its time; of the same machine, since it was started.
+
+        After ``plimsoll run --children``: ``Profile.open("app.plim").joined(*map(Profile.open, glob("app.*.plim")))``.
+        ProfileError if allocations were recorded in different ways.
+        """
+        data = self._data
+        for other in others:
+            data = data.joined(other._data)
+        return Profile(data, self._path)
+
     def with_tasks(self) -> "Profile":
         """A copy with asyncio's tasks in place of the event loop's frames: ``[task main]``, and below it the tasks that
         it made. The recording must have been made with ``tasks=True``. Stacks that have the tasks that await what runs

@@ -76,6 +76,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
                                                       settings.tick.max_depth, session->modules_.get());
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
+  session->start_child_cpu_ns_ = os::ended_children_cpu_ns();
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
   session->sink_->fact("engine", session->sampler_->engine());
   session->sink_->fact("mode", text(settings.tick.mode));
@@ -395,19 +396,21 @@ void Session::complete() {
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
   if (has_failed_.load()) return;
-  tell_of_tasks();
+  tell_of_totals();
   if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
 }
 
 void Session::flush_sink(std::int64_t now_ns, SampleSink::Ending ending) {
-  tell_of_tasks();
+  tell_of_totals();
   if (!has_failed_.load(std::memory_order_relaxed))
     if (const Status flushed = sink_->flush(totals(now_ns), ending); !flushed.ok()) fail(flushed.error());
   next_flush_ns_ = now_ns + settings_.flush_interval_ns;
 }
 
-void Session::tell_of_tasks() {
+void Session::tell_of_totals() {
   if (tells_tasks_) sink_->task_counts(sampler_->task_counts());
+  if (const std::int64_t cpu_ns = os::ended_children_cpu_ns() - start_child_cpu_ns_; cpu_ns > 0)
+    sink_->child_cpu_ns(cpu_ns);
 }
 
 void Session::fail(const Error& error) {

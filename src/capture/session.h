@@ -144,7 +144,7 @@ class Session {
   // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
-  void tell_of_tasks();
+  void tell_of_totals();
   void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
@@ -168,7 +168,7 @@ class Session {
   std::unique_ptr<ExactRecorder> exact_;
   std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples
   std::int64_t start_ns_ = 0;
-  std::int64_t start_cpu_ns_ = 0;
+  std::int64_t start_cpu_ns_ = 0, start_child_cpu_ns_ = 0;
   std::int64_t next_poll_ns_ = 0;
   std::int64_t next_thread_look_ns_ = 0;
   std::int64_t next_rss_ns_ = 0;

@@ -39,13 +39,16 @@ class SampleSink {
   SampleSink& operator=(const SampleSink&) = delete;
   virtual ~SampleSink() = default;
 
-  // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush.
+  // A fact about the session, for example {"engine", "perf task-clock"}; before the first flush. (Those below
+  // may come later, and again.)
   virtual void fact(const char* name, const std::string& value) = 0;
   // Of recordings that tell asyncio's tasks apart, by those who await them.
   void task_counts(const TaskCounts& counts) {
     fact("task_stacks", std::to_string(counts.found));
     fact("task_stacks_unreadable", std::to_string(counts.unreadable));
   }
+  // CPU time of child processes that have ended during the session; grows.
+  void child_cpu_ns(std::int64_t cpu_ns) { fact("child_cpu_ns", std::to_string(cpu_ns)); }
   virtual void code(CodeId id, const cpython::CodeInfo& info) = 0;
   // Likewise of a function of machine code.
   virtual void native_function(CodeId, const NativeFunction&) {}

@@ -59,7 +59,9 @@ std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {names.begin(), names.end()}));
 }
 
-void add_commands(CLI::App& app, const Commands& commands) {
+// Those that `words` name get their arguments, too: to make all of them takes longer, and touches more code, than
+// attaching to a process.
+void add_commands(CLI::App& app, const Commands& commands, const std::vector<std::string>& words) {
   app.set_help_flag("-h,--help", "Show this and end");
   app.set_version_flag("--version", fmt::format("plimsoll {}", PLIMSOLL_VERSION), "Show the version and end");
   app.require_subcommand(0, 1);
@@ -69,6 +71,7 @@ void add_commands(CLI::App& app, const Commands& commands) {
   for (const std::unique_ptr<Command>& command : commands) {
     CLI::App* verb = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
     verb->group("Commands");
+    if (std::find(words.begin(), words.end(), command->name()) == words.end()) continue;
     verb->footer("Examples:\n" + command->examples());
     command->add_arguments(*verb);
   }
@@ -99,7 +102,7 @@ int run_app(const Commands& commands, std::vector<std::string> words, Console& c
   if (const Status known = check_command(commands, words); !known.ok()) return report(known.error(), console);
 
   CLI::App app{std::string(kAbout), "plimsoll"};
-  add_commands(app, commands);
+  add_commands(app, commands, words);
   hand_over_program(app, commands, words);
   try {
     std::reverse(words.begin(), words.end());  // as App::parse wants them

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/native_frames.h"
 #include "cli/suggest.h"
@@ -41,6 +42,7 @@ class Convert final : public Command {
 
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
+    add_children_flag(app, with_children_);
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
     app.add_option("--tag", tags_,
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
@@ -65,7 +67,7 @@ class Convert final : public Command {
     const Result<formats::Writer> writer = formats::find_writer(format_, output_);
     if (!writer.ok()) return writer.error();
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
-    Result<Input> input = console.read_profile(file_);
+    Result<Input> input = read_profile(file_, with_children_, console);
     if (!input.ok()) return input.error();
     const bool is_without_time = input.value().profile.samples.size() == 0;
     if (is_without_time && !(writer.value().has_allocations && input.value().profile.has_allocations())) {
@@ -115,7 +117,7 @@ class Convert final : public Command {
 
   std::string file_, output_, format_;
   std::vector<std::string> tags_;
-  bool with_tasks_ = false, no_native_ = false, fold_native_ = false;
+  bool with_tasks_ = false, with_children_ = false, no_native_ = false, fold_native_ = false;
 };
 
 }  // namespace

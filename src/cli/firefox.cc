@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
 #include "cli/native_frames.h"
@@ -33,6 +34,7 @@ class Firefox final : public Command {
 
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
+    add_children_flag(app, with_children_);
     app.add_option("--port", page_.port, "On the loopback; by default any that is free")->type_name("PORT");
     app.add_flag_callback(
         "--no-browser", [this] { page_.browser = FirefoxPage::Browser::kNone; }, "Only print the address");
@@ -47,7 +49,7 @@ class Firefox final : public Command {
 
   Result<int> run(Console& console) override {
     if (!zip_.empty()) PLIMSOLL_TRY(check_not_input(zip_, file_));
-    Result<Input> input = console.read_profile(file_);
+    Result<Input> input = read_profile(file_, with_children_, console);
     if (!input.ok()) return input.error();
     profile::Profile profile = std::move(input.value().profile);
     if (profile.samples.size() == 0 && !profile.has_allocations()) {
@@ -73,7 +75,7 @@ class Firefox final : public Command {
 
   std::string file_, zip_;
   FirefoxPage page_;
-  bool with_tasks_ = false;
+  bool with_tasks_ = false, with_children_ = false;
 };
 
 }  // namespace

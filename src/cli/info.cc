@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 
@@ -20,6 +21,7 @@ class Info final : public Command {
 
   void add_arguments(CLI::App& app) override {
     app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
+    add_children_flag(app, with_children_);
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -27,7 +29,7 @@ class Info final : public Command {
   Result<int> run(Console& console) override {
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
-    const Result<Input> input = console.read_profile(file_);
+    const Result<Input> input = read_profile(file_, with_children_, console);
     if (!input.ok()) return input.error();
     const profile::Profile& profile = input.value().profile;
     const SessionFacts facts = session_facts(profile, input.value().file_bytes);
@@ -39,7 +41,7 @@ class Info final : public Command {
 
  private:
   std::string file_, color_ = "auto";
-  bool as_json_ = false;
+  bool as_json_ = false, with_children_ = false;
 };
 
 }  // namespace

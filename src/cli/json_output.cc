@@ -298,6 +298,7 @@ std::string info_json(const Profile& profile, const SessionFacts& facts, std::st
   put_session(json, profile, whole_session(profile));
   put_decimal(json, "covered_percent", facts.covered_percent);
   put_decimal(json, "delivered_hz", facts.delivered_hz);
+  json.member("child_cpu_ns", facts.child_cpu_ns);
   put_markers(json, facts);
   put_counters(json, profile, facts);
   put_sizes(json, profile);

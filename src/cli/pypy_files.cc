@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/file_bytes.h"
-#include "cli/run_report.h"
+#include "cli/children.h"
 #include "cli/source_text.h"
 #include "formats/input.h"
 #include "formats/pypylog/reader.h"

@@ -81,6 +81,8 @@ class InfoRenderer {
             ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
                           format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))
             : format_time(facts_.sampled_cpu_ns) + " covered by samples");
+    if (facts_.child_cpu_ns > 0)
+      add("children", format_time(facts_.child_cpu_ns) + " of CPU time, of processes that ended");
     if (facts_.waited_ns > 0) add("waits", format_time(facts_.waited_ns) + " of all threads together, in samples");
     if (facts_.dropped == 0) add("lost", "nothing");
     for (const profile::Drop& drop : profile_.drops)

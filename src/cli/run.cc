@@ -1,4 +1,5 @@
 // cli/run.cc: start the program with a recording in it, wait, say what came of it, and end as the program ended.
+#include "cli/children.h"
 #include "cli/commands.h"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "cli/session_facts.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "cli/summary.h"
 #include "cli/units.h"
@@ -40,6 +41,8 @@ SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_b
   facts.sampled_cpu_ns = profile.sampled_cpu_ns();
   facts.waited_ns = profile.sampled_ns() - facts.sampled_cpu_ns;
   facts.covered_percent = percent_of(facts.sampled_cpu_ns, profile.process_cpu_ns);
+  const std::string_view child_cpu = profile.meta_value("child_cpu_ns");
+  std::from_chars(child_cpu.data(), child_cpu.data() + child_cpu.size(), facts.child_cpu_ns);
   facts.delivered_hz = delivered_hz(profile.running_samples(), facts.sampled_cpu_ns);
   for (const profile::Drop& drop : profile.drops) {
     if (is_lost(drop)) facts.dropped += drop.count;

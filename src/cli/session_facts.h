@@ -33,10 +33,11 @@ struct CounterSum {
 // Everything about a session that its profile does not store but implies.
 struct SessionFacts {
   std::int64_t sampled_cpu_ns = 0;
-  std::int64_t waited_ns = 0;  // of samples of threads that were not running
-  double covered_percent = 0;  // of the CPU time of the process, by samples; 0 if that time is unknown
-  double delivered_hz = 0;     // samples per second of CPU time
-  std::uint64_t dropped = 0;   // samples that were lost, for all reasons
+  std::int64_t waited_ns = 0;     // of samples of threads that were not running
+  double covered_percent = 0;     // of the CPU time of the process, by samples; 0 if that time is unknown
+  std::int64_t child_cpu_ns = 0;  // CPU time of child processes that ended meanwhile, recorded or not
+  double delivered_hz = 0;        // samples per second of CPU time
+  std::uint64_t dropped = 0;      // samples that were lost, for all reasons
   std::int64_t dropped_cpu_ns = 0;
   std::uint64_t file_bytes = 0;
   double bytes_per_sample = 0;

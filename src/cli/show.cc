@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/memory_report.h"
@@ -39,7 +40,7 @@ struct ShowArguments {
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
   bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false,
-       all_native = false, by_type = false;
+       all_native = false, by_type = false, with_children = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -289,6 +290,7 @@ class Show final : public Command {
            "  plimsoll show app.plim flat --sort total           functions, with what they call\n"
            "  plimsoll show app.plim lines --file model.py       annotated source\n"
            "  plimsoll show app.plim threads                     who was busy when\n"
+           "  plimsoll show app.plim --children                  with those of run --children beside it\n"
            "  plimsoll show app.plim tags                        what the program's own tags took (plimsoll.tag)\n"
            "  plimsoll show app.plim --tag 'request=GET*'        what was done for such requests\n"
            "  plimsoll show app.plim live                        memory that was never freed, by who allocated it\n"
@@ -312,6 +314,7 @@ class Show final : public Command {
                    "tree (default), flat, lines, threads, tags; of allocations: alloc, live, peak, leaks, temporary, "
                    "types, memory")
         ->type_name("");
+    add_children_flag(app, to.with_children);
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
@@ -360,7 +363,7 @@ class Show final : public Command {
   Result<int> run(Console& console) override {
     const Result<ShowRequest> request = request_of(arguments_);
     if (!request.ok()) return request.error();
-    Result<Input> input = console.read_profile(arguments_.file);
+    Result<Input> input = read_profile(arguments_.file, arguments_.with_children, console);
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
     if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
@@ -396,6 +399,10 @@ class Show final : public Command {
     if (!profile.has_allocations())
       return Error{ErrorKind::kUsage,
                    fmt::format("{} holds no allocations: record them with plimsoll run --alloc", arguments_.file)};
+    if (profile.is_exact && arguments_.with_children && arguments_.view == "peak")
+      return usage(
+          "how much all processes had together at most is not recorded; look at the peak of each, without "
+          "--children");
     const MemoryOptions options = memory_options(arguments_, request);
     profile::Filter conditions = request.conditions;
     if (options.question.view == profile::MemoryView::kLeaks) {  // points of time, which are part of the question

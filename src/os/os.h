@@ -165,6 +165,9 @@ class ThreadProbe {
 // The resident set size of this process in bytes; 0 if unknown.
 std::int64_t resident_bytes();
 
+// CPU time in ns of child processes that have ended and were waited for, and of those that they waited for.
+std::int64_t ended_children_cpu_ns();
+
 // The scheduler tick in Hz (CONFIG_HZ), as far as the coarse clock's resolution tells.
 unsigned scheduler_hz();
 

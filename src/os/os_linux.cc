@@ -301,6 +301,13 @@ std::int64_t resident_bytes() {
   return pages * ::sysconf(_SC_PAGESIZE);
 }
 
+std::int64_t ended_children_cpu_ns() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_CHILDREN, &usage) != 0) return 0;
+  const auto ns = [](const timeval& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_usec * 1'000; };
+  return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
 unsigned scheduler_hz() {
   timespec resolution{};
   if (::clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) != 0 || resolution.tv_nsec <= 0) return 100;

@@ -10,6 +10,7 @@
 #include "formats/registry.h"
 #include "profile/filter.h"
 #include "profile/flat.h"
+#include "profile/join.h"
 #include "profile/plim_reader.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
@@ -158,6 +159,13 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
   return copy;
 }
 
+// A copy of one with what is in the other.
+std::shared_ptr<Profile> joined(const Profile& self, const Profile& other) {
+  std::shared_ptr<Profile> all = filtered(self, {});
+  check(profile::join(*all, std::move(*filtered(other, {}))));
+  return all;
+}
+
 template <void (*change)(Profile&)>
 std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
   std::shared_ptr<Profile> copy = filtered(self, {});
@@ -252,6 +260,7 @@ void bind_profile(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
           nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
+      .def("joined", &joined)
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)

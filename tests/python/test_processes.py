@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
+import re
 import signal
 import sys
 from typing import Callable
@@ -45,6 +47,9 @@ def test_a_forked_child_is_left_alone_by_default(tmp_path: pathlib.Path, program
     assert seconds_in(recorded.profile, "in_parent") == pytest.approx(0.2, rel=0.1)
     assert seconds_in(recorded.profile, "in_child") == 0
     assert len(harness.profiles_in(tmp_path)) == 1
+    # AND what it used is told, and how to have it recorded
+    told = next(line for line in recorded.finished.notices if "child processes" in line)
+    assert re.search(r"[23]\d\d ms of CPU time", told) and "--children" in told
 
 
 def test_a_forked_child_goes_on_into_its_own_file(tmp_path: pathlib.Path, program: Write) -> None:
@@ -58,6 +63,16 @@ def test_a_forked_child_goes_on_into_its_own_file(tmp_path: pathlib.Path, progra
     assert seconds_in(recorded.profile, "in_child") == 0
     assert child.complete and recorded.profile.complete
     assert any("1 child process has a profile of its own" in line for line in recorded.finished.notices)
+    # AND together they are one profile of two processes
+    words = ["show", tmp_path / "recorded.plim", "flat", "--children", "--json"]
+    shown = json.loads(harness.plimsoll_command(*words).expect(0).out)
+    total = {row["function"]: row["total_ns"] / 1e9 for row in shown["flat"]}
+    assert total["in_child"] == pytest.approx(0.3, rel=0.1)
+    assert total["in_parent"] == pytest.approx(0.2, rel=0.1)
+    both = recorded.profile.joined(child)
+    assert seconds_in(both, "in_child") == seconds_in(child, "in_child")
+    assert both.sampled == pytest.approx(recorded.profile.sampled + child.sampled)
+    assert seconds_in(recorded.profile, "in_child") == 0, "joining makes a copy"
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

@@ -1,0 +1,81 @@
+// cli/children_test.cc: profiles of child processes, found beside the program's and shown with it.
+#include "cli/children.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/testing.h"
+#include "profile/testing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::FakeConsole;
+
+// A directory with files of these names, and what is in them by the console.
+class Children : public ::testing::Test {
+ protected:
+  Children() { std::filesystem::create_directories(directory_); }
+  ~Children() override { std::filesystem::remove_all(directory_); }
+
+  void add(const std::string& name, const char* drawing) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << name;
+    console_.files[path] = [drawing] { return profile::testing::draw_profile(drawing); };
+  }
+  int show(const std::string& name) {
+    return testing::run_words(make_show(), {"show", directory_ + "/" + name, "flat", "--children"}, console_);
+  }
+  // How often a text was printed.
+  [[nodiscard]] static std::size_t count(const std::string& text, std::string_view part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
+
+  const std::string directory_ = ::testing::TempDir() + "children [1]." + std::to_string(::getpid());
+  FakeConsole console_;
+};
+
+TEST_F(Children, AreThoseWithAProcessNumberInTheirNames) {
+  for (const char* name : {"app.plim", "app.12.plim", "app.7.plim", "app.7.plim.old", "app.x.plim", "other.12.plim"})
+    add(name, "main 1");
+  EXPECT_EQ(profiles_of_children(directory_ + "/app.plim"),
+            (std::vector<std::string>{directory_ + "/app.12.plim", directory_ + "/app.7.plim"}));
+  EXPECT_EQ(profiles_of_children(directory_ + "/app.plim", ".old"),
+            std::vector<std::string>{directory_ + "/app.7.plim"});
+}
+
+TEST_F(Children, AreShownWithTheirParentAsOne) {
+  add("app.plim", "main(app.py:1 def 1);fork(app.py:2 def 2)  10");
+  add("app.12.plim", "worker@12 | work(app.py:9 def 9)  20");
+  add("app.13.plim", "worker@13 | work(app.py:9 def 9)  20");
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.out.find("CPU time 50.0 ms"), std::string::npos) << console_.out;
+  EXPECT_EQ(count(console_.out, "  work "), 1U) << "one line for what two of them did: " << console_.out;
+}
+
+TEST_F(Children, ThatCannotBeReadAreLeftOutAndNamed) {
+  add("app.plim", "main(app.py:1 def 1)  10");
+  std::ofstream(directory_ + "/app.12.plim") << "no profile";
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.err.find("left out " + directory_ + "/app.12.plim: "), std::string::npos) << console_.err;
+}
+
+TEST_F(Children, ThatAreNotThereAreMissed) {
+  add("app.plim", "main(app.py:1 def 1)  10");
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.err.find("no child process has a profile beside"), std::string::npos) << console_.err;
+}
+
+TEST_F(Children, AreNotBesideStandardInput) {
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "-", "--children"}, console_), kUsage);
+}
+
+}  // namespace
+}  // namespace plimsoll::cli
