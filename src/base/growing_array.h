@@ -21,9 +21,7 @@ class GrowingArray {
   GrowingArray() = default;
   GrowingArray(const GrowingArray&) = delete;
   GrowingArray& operator=(const GrowingArray&) = delete;
-  ~GrowingArray() {
-    if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
-  }
+  ~GrowingArray() { free(); }
 
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
@@ -39,6 +37,12 @@ class GrowingArray {
     ++size_;
   }
   void pop_back() { --size_; }
+  // It is empty, and has no memory.
+  void free() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+    data_ = nullptr;
+    size_ = capacity_ = bytes_ = 0;
+  }
   // At least so many, the new ones made of zeros. May throw std::bad_alloc; then nothing has changed.
   void extend(std::size_t size) {
     if (size > capacity_) grow(size);
@@ -50,7 +54,7 @@ class GrowingArray {
   static constexpr std::size_t kLargePages = std::size_t{4} << 20U;  // from so many bytes on
 
   [[gnu::noinline]] void grow(std::size_t least) {
-    const std::size_t before = capacity_ * sizeof(T);
+    const std::size_t before = bytes_;
     std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;
     while (bytes / sizeof(T) < least) bytes *= 2;
     void* moved = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -59,12 +63,12 @@ class GrowingArray {
     if (moved == MAP_FAILED) throw std::bad_alloc();
     if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
     data_ = static_cast<T*>(moved);
+    bytes_ = bytes;
     capacity_ = bytes / sizeof(T);
   }
-  static_assert(kFirstBytes % sizeof(T) == 0, "the size of the mapping is told by the capacity");
 
   T* data_ = nullptr;
-  std::size_t size_ = 0, capacity_ = 0;
+  std::size_t size_ = 0, capacity_ = 0, bytes_ = 0;
 };
 
 }  // namespace plimsoll

@@ -36,5 +36,23 @@ TEST(GrowingArray, WhatIsAddedUnnamedIsZero) {
   EXPECT_EQ(numbers[99'999], 0U);
 }
 
+TEST(GrowingArray, HasElementsOfAnySizeAndIsFilledAnewOnceItWasFreed) {
+  // GIVEN an array whose elements do not fill pages evenly
+  struct Three {
+    std::uint32_t a = 0, b = 0, c = 0;
+  };
+  GrowingArray<Three> rows;
+  for (std::uint32_t i = 0; i < 100'000; ++i) rows.push_back({i, i + 1, i + 2});
+  EXPECT_EQ(rows[99'999].c, 100'001U);
+  // WHEN it is freed, and filled again
+  rows.free();
+  EXPECT_EQ(rows.size(), 0U);
+  rows.extend(10'000);
+  rows.push_back({1, 2, 3});
+  // THEN nothing of before is in it
+  EXPECT_EQ(rows[9'999].a, 0U);
+  EXPECT_EQ(rows[10'000].c, 3U);
+}
+
 }  // namespace
 }  // namespace plimsoll
