@@ -69,10 +69,9 @@ union ExactStorage {
   char nothing;
   Exact exact;
 };
-// (Hidden, so that no hook looks for it in a table of the linker's first.)
-[[gnu::visibility("hidden")]] extern constinit ExactStorage exact_storage;
+extern constinit ExactStorage exact_storage;
 inline constexpr Exact* exact = &exact_storage.exact;
-[[gnu::visibility("hidden")]] extern constinit bool exact_is_made;
+extern constinit bool exact_is_made;
 
 // The thread has the books, as fork must not happen while another has them.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit bool is_forking;
