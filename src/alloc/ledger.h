@@ -103,13 +103,13 @@ class Ledger final : public BlockBooks {
   static_assert(kManySizes > kLargestSmall);
   static constexpr std::size_t kUnknown = ~std::size_t{0};
 
-  // A site. A program may have a new one for every few blocks, and all memory that is touched for the first time costs
-  // it more than its counts do: so counts are of 48 bits, with what never changes below them, and two sites are in one
-  // cache line. What most sites never need is a row of its own.
   static constexpr unsigned kCountShift = 16;
   static constexpr std::uint64_t kOne = std::uint64_t{1} << kCountShift;
   static constexpr std::uint64_t kLowMask = kOne - 1;
   static constexpr unsigned kSizeBits = 10;
+  // A site. A program may have a new one for every few blocks, and all memory that is touched for the first time costs
+  // it more than its counts do: so counts are of 48 bits, with what never changes below them, and two sites are in one
+  // cache line. What most sites never need is a row of its own.
   struct Site {
     std::uint64_t born = 0;     // in this epoch; and the lower half of the stack
     std::uint64_t freed = 0;    // of those; and its upper half
