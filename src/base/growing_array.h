@@ -6,9 +6,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace plimsoll {
 
@@ -21,11 +23,21 @@ class GrowingArray {
   GrowingArray() = default;
   GrowingArray(const GrowingArray&) = delete;
   GrowingArray& operator=(const GrowingArray&) = delete;
+  GrowingArray(GrowingArray&& other) noexcept { swap(other); }
+  GrowingArray& operator=(GrowingArray&& other) noexcept {
+    GrowingArray taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
   ~GrowingArray() { free(); }
 
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  [[nodiscard]] const T* begin() const { return data_; }
+  [[nodiscard]] const T* end() const { return data_ + size_; }
+  bool operator==(const GrowingArray& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   T& operator[](std::size_t at) { return data_[at]; }
   const T& operator[](std::size_t at) const { return data_[at]; }
   T& back() { return data_[size_ - 1]; }
@@ -53,6 +65,12 @@ class GrowingArray {
   static constexpr std::size_t kFirstBytes = std::size_t{64} << 10U;
   static constexpr std::size_t kLargePages = std::size_t{4} << 20U;  // from so many bytes on
 
+  void swap(GrowingArray& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(bytes_, other.bytes_);
+  }
   [[gnu::noinline]] void grow(std::size_t least) {
     const std::size_t before = bytes_;
     std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;

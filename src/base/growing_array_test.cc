@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace plimsoll {
 namespace {
@@ -52,6 +53,22 @@ TEST(GrowingArray, HasElementsOfAnySizeAndIsFilledAnewOnceItWasFreed) {
   // THEN nothing of before is in it
   EXPECT_EQ(rows[9'999].a, 0U);
   EXPECT_EQ(rows[10'000].c, 3U);
+}
+
+TEST(GrowingArray, IsTakenOverAsAWhole) {
+  // GIVEN two arrays
+  GrowingArray<int> some, others;
+  for (int i = 0; i < 1000; ++i) some.push_back(i);
+  others.push_back(7);
+  // WHEN one is taken over by the other
+  others = std::move(some);
+  // THEN that has all of it, and the first is empty
+  ASSERT_EQ(others.size(), 1000U);
+  int sum = 0;
+  for (const int number : others) sum += number;
+  EXPECT_EQ(sum, 499'500);
+  EXPECT_EQ(some.size(), 0U);  // NOLINT(bugprone-use-after-move): that is what is asked
+  EXPECT_FALSE(some == others);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "profile/frame_table.h"
 
 namespace plimsoll::profile {
@@ -40,7 +41,7 @@ class StackTable {
       if (!is_new) return StackId{found->second - 1};
     }
     rows_.push_back(node);
-    links_.emplace_back();
+    links_.push_back({});
     if (count == kListed) return StackId{made - 1};
     links_.back().next = first;
     (node.parent.is_none() ? first_root_ : links_[node.parent.index()].first) = made;
@@ -48,7 +49,7 @@ class StackTable {
   }
   [[nodiscard]] const StackNode& operator[](StackId id) const { return rows_[id.index()]; }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
-  [[nodiscard]] const std::vector<StackNode>& rows() const { return rows_; }
+  [[nodiscard]] const GrowingArray<StackNode>& rows() const { return rows_; }
   // Bytes of memory in use, nearly.
   [[nodiscard]] std::size_t memory() const {
     return rows_.capacity() * sizeof(StackNode) + links_.capacity() * sizeof(Links) +
@@ -63,8 +64,8 @@ class StackTable {
     std::uint32_t next = 0;   // on top of what this is on top of
   };
 
-  std::vector<StackNode> rows_;
-  std::vector<Links> links_;
+  GrowingArray<StackNode> rows_;
+  GrowingArray<Links> links_;
   std::uint32_t first_root_ = 0;
   boost::unordered_flat_map<StackNode, std::uint32_t, boost::hash<StackNode>> unlisted_;
 };
