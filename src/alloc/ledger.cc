@@ -1,14 +1,21 @@
 #include "alloc/ledger.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace plimsoll::alloc {
 
 // The first site is where blocks go when there is no room for another site.
-Ledger::Ledger(const std::atomic<std::int64_t>& clock) : clock_(clock), large_bytes_(1) {
-  sites_.push_back({});
-  sites_[0].size = kManySizes;
-  changed_.reserve(1);
+Ledger::Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp)
+    : clock_(clock),
+      large_bytes_(1),
+      stamp_(first_stamp),
+      peak_stamp_(first_stamp),
+      epoch_stamp_(first_stamp),
+      told_stamp_(first_stamp) {
+  rests_.extend(1);
+  changed_.extend(1);
+  sites_.push_back({0, Domain::kObject, kManySizes});
 }
 
 std::uint32_t Ledger::find_site(std::uint32_t stack, Domain domain, std::size_t size) {
@@ -17,18 +24,14 @@ std::uint32_t Ledger::find_site(std::uint32_t stack, Domain domain, std::size_t 
 }
 
 void Ledger::add_site(std::uint32_t stack, Domain domain, std::size_t size) {
-  Site site;
-  site.stack = stack;
-  site.domain = domain;
+  const std::size_t number = sites_.size();
+  rests_.extend(number + 1);
+  changed_.extend(number + 1);  // so that touch finds room
   if (size > kLargestSmall) {
-    site.size = kManySizes;
     large_bytes_.emplace_back();
-    site.large = static_cast<std::uint32_t>(large_bytes_.size() - 1);
-  } else {
-    site.size = static_cast<std::uint16_t>(size);
+    rests_[number].large = static_cast<std::uint32_t>(large_bytes_.size() - 1);
   }
-  if (changed_.capacity() <= sites_.size()) changed_.reserve(2 * sites_.size());  // so that touch finds room
-  sites_.push_back(site);
+  sites_.push_back({stack, domain, size > kLargestSmall ? kManySizes : static_cast<std::uint32_t>(size)});
 }
 
 BlockBooks::Token Ledger::allocated(StackKey key, std::uint32_t stack, Domain domain, const void* at,
@@ -42,8 +45,8 @@ BlockBooks::Token Ledger::allocated(StackKey key, std::uint32_t stack, Domain do
 BlockBooks::Token Ledger::allocated_at(std::uint32_t number, const void* at, std::size_t size) {
   Site& site = sites_[number];
   touch(site);
-  if (site.size == kManySizes) add_large(site, at, size);
-  ++site.born;
+  if (site.has_many_sizes()) add_large(site, at, size);
+  site.born += kOne;
   site.last = mark_of(at);
   below_peak_ -= static_cast<std::int64_t>(size);
   return number | epoch_bits_;
@@ -59,25 +62,40 @@ Ledger::Site& Ledger::about_to_end(Token token) {
 void Ledger::ended(Token token, const void* at, Fate fate) {
   Site& site = about_to_end(token);
   const bool at_once = site.last == mark_of(at) && fate == Fate::kFreed;
-  if (site.size == kManySizes) return ended_large(site, token, take_large(at), at_once);
-  count_end(site, token, at_once, site.size);
-  below_peak_ += site.size;
+  if (site.has_many_sizes()) return ended_large(site, token, take_large(at), at_once);
+  count_end(site, token, at_once, site.size());
+  below_peak_ += site.size();
 }
 
 void Ledger::touch(Site& site) {
-  std::uint64_t& stamp = site.size == kManySizes ? large_bytes_[site.large].stamp : site.stamp;
+  const bool is_small = !site.has_many_sizes();
+  std::uint32_t& stamp = is_small ? site.stamp : large_of(site).stamp;
   if (stamp == stamp_) return;
-  if (stamp < peak_stamp_) {
-    site.at_peak = site.live();
-    if (site.size == kManySizes) large_bytes_[site.large].at_peak = large_bytes_[site.large].live;
+  if (stamp != 0 && stamp < peak_stamp_) {  // of a new one nothing was alive
+    rest_of(site).at_peak = live_of(site);
+    if (!is_small) large_of(site).at_peak = large_of(site).live;
   }
-  if (stamp < epoch_stamp_) changed_.push_back(static_cast<std::uint32_t>(&site - sites_.data()));
+  if (stamp < epoch_stamp_) changed_[changed_count_++] = index_of(sites_, site);
   stamp = stamp_;
+}
+
+void Ledger::number_stamps_anew() {
+  const auto [low, high] = std::minmax(peak_stamp_, epoch_stamp_);
+  const auto anew = [low = low, high = high](std::uint32_t stamp) -> std::uint32_t {
+    if (stamp == 0) return 0;
+    return stamp < low ? 1 : stamp < high ? 2 : 3;
+  };
+  for (std::size_t i = 0; i < sites_.size(); ++i) sites_[i].stamp = anew(sites_[i].stamp);
+  for (LargeBytes& large : large_bytes_) large.stamp = anew(large.stamp);
+  told_stamp_ = told_stamp_ == peak_stamp_ ? anew(peak_stamp_) : 0;
+  peak_stamp_ = anew(peak_stamp_);
+  epoch_stamp_ = anew(epoch_stamp_);
+  stamp_ = 3;
 }
 
 void Ledger::add_large(Site& site, const void* at, std::size_t size) {
   large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
-  LargeBytes& bytes = large_bytes_[site.large];
+  LargeBytes& bytes = large_of(site);
   bytes.live += static_cast<std::int64_t>(size);
   bytes.born += static_cast<std::int64_t>(size);
 }
@@ -92,25 +110,25 @@ std::size_t Ledger::take_large(const void* at) noexcept {
 
 std::size_t Ledger::lift(Token token, const void* at) noexcept {
   const Site& site = sites_[number_of(token)];
-  return site.size == kManySizes ? take_large(at) : site.size;
+  return site.has_many_sizes() ? take_large(at) : site.size();
 }
 
 void Ledger::moved(Token token, std::size_t size) {
   Site& site = about_to_end(token);
-  if (site.size == kManySizes) return ended_large(site, token, size, false);
+  if (site.has_many_sizes()) return ended_large(site, token, size, false);
   count_end(site, token, false, size);
   below_peak_ += static_cast<std::int64_t>(size);
 }
 
 void Ledger::put_back(Token token, const void* at, std::size_t size) {
   const Site& site = sites_[number_of(token)];
-  if (site.size == kManySizes && size != kUnknown) large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
+  if (site.has_many_sizes() && size != kUnknown) large_sizes_[reinterpret_cast<std::uintptr_t>(at)] = size;
 }
 
 void Ledger::ended_large(Site& site, Token token, std::size_t size, bool at_once) {
   if (size == kUnknown) return;
   count_end(site, token, at_once, size);
-  LargeBytes& bytes = large_bytes_[site.large];
+  LargeBytes& bytes = large_of(site);
   const auto signed_size = static_cast<std::int64_t>(size);
   bytes.live -= signed_size;
   if (epoch_of(token) == epoch()) {
@@ -122,14 +140,14 @@ void Ledger::ended_large(Site& site, Token token, std::size_t size, bool at_once
 
 void Ledger::count_end(Site& site, Token token, bool at_once, std::uint64_t bytes) {
   if (epoch_of(token) == epoch()) {
-    ++site.freed;
-    site.at_once += at_once ? 1 : 0;
+    site.freed += kOne;
+    site.at_once += at_once ? kOne : 0;
     return;
   }
   Sum& sum = freed_later(token, at_once);
   ++sum.blocks;
   sum.bytes += static_cast<std::int64_t>(bytes);
-  --site.before;
+  --rest_of(site).before;
 }
 
 Ledger::Sum& Ledger::freed_later(Token token, bool at_once) {
@@ -145,74 +163,77 @@ Ledger::Sum& Ledger::freed_later(Token token, bool at_once) {
 
 BlockBooks::Facts Ledger::facts_of(Token token, const void* at) const {
   const Site& site = sites_[number_of(token)];
-  Facts facts{site.stack, site.domain, epoch_of(token), site.size};
-  if (site.size != kManySizes) return facts;
+  Facts facts{site.stack(), site.domain(), epoch_of(token), site.size()};
+  if (!site.has_many_sizes()) return facts;
   facts.size = 0;
   const auto found = large_sizes_.find(reinterpret_cast<std::uintptr_t>(at));
   if (found != large_sizes_.end()) facts.size = static_cast<std::size_t>(found->second);
   return facts;
 }
 
-std::uint32_t Ledger::stack_of(Token token) const { return sites_[number_of(token)].stack; }
+std::uint32_t Ledger::stack_of(Token token) const { return sites_[number_of(token)].stack(); }
 
 Ledger::Sum Ledger::peak_of(const Site& site) const {
-  const bool is_small = site.size != kManySizes;
-  const LargeBytes& bytes = large_bytes_[site.large];
+  const bool is_small = !site.has_many_sizes();
+  const LargeBytes& bytes = large_bytes_[is_small ? 0 : rest_of(site).large];
   const bool is_kept = (is_small ? site.stamp : bytes.stamp) >= peak_stamp_;
-  const std::int64_t blocks = is_kept ? site.at_peak : site.live();
-  if (is_small) return {blocks, blocks * site.size};
+  const std::int64_t blocks = is_kept ? rest_of(site).at_peak : live_of(site);
+  if (is_small) return {blocks, blocks * site.size()};
   return {blocks, is_kept ? bytes.at_peak : bytes.live};
 }
 
 void Ledger::put_site(std::vector<LedgerRow>& rows, Site& site) {
   using Kind = LedgerRow::Kind;
-  LargeBytes bytes{0, site.born * site.size, site.freed * site.size, site.at_once * site.size, 0};
-  if (site.size == kManySizes) bytes = large_bytes_[site.large];
+  const std::int64_t born = site.born_count(), freed = site.freed_count(), at_once = site.at_once_count();
+  const bool is_small = !site.has_many_sizes();
+  const std::int64_t size = site.size();
+  LargeBytes bytes{0, born * size, freed * size, at_once * size, 0};
+  if (!is_small) bytes = large_of(site);
   const auto put = [&](Kind kind, std::int64_t blocks, std::int64_t sum) {
-    if (blocks != 0) rows.push_back({kind, site.domain, epoch(), site.stack, blocks, sum});
+    if (blocks != 0) rows.push_back({kind, site.domain(), epoch(), site.stack(), blocks, sum});
   };
-  put(Kind::kBorn, site.born, bytes.born);
-  put(Kind::kFreed, site.freed - site.at_once, bytes.freed - bytes.at_once);
-  put(Kind::kFreedAtOnce, site.at_once, bytes.at_once);
-  site.before = site.live();
-  site.born = site.freed = site.at_once = 0;
-  if (site.size == kManySizes) {
-    LargeBytes& counts = large_bytes_[site.large];
-    counts.born = counts.freed = counts.at_once = 0;
-  }
+  put(Kind::kBorn, born, bytes.born);
+  put(Kind::kFreed, freed - at_once, bytes.freed - bytes.at_once);
+  put(Kind::kFreedAtOnce, at_once, bytes.at_once);
+  if (born != freed) rest_of(site).before += born - freed;
+  site.reset_counts();
+  if (is_small) return;
+  LargeBytes& counts = large_of(site);
+  counts.born = counts.freed = counts.at_once = 0;
 }
 
 void Ledger::put_peak(std::vector<LedgerRow>& rows) {
   if (below_peak_ < 0) note_peak();
   if (told_stamp_ == peak_stamp_) return;
   told_stamp_ = peak_stamp_;
-  told_peak_.resize(sites_.size());
+  told_peak_.extend(sites_.size());
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const Site& site = sites_[i];
     const Sum now = peak_of(site);
-    const Sum told = std::exchange(told_peak_[i], now);
-    if (now.blocks != told.blocks || now.bytes != told.bytes)
-      rows.push_back(
-          {LedgerRow::Kind::kPeak, site.domain, epoch(), site.stack, now.blocks - told.blocks, now.bytes - told.bytes});
+    const Sum told = told_peak_[i];
+    if (now == told) continue;
+    rows.push_back({LedgerRow::Kind::kPeak, site.domain(), epoch(), site.stack(), now.blocks - told.blocks,
+                    now.bytes - told.bytes});
+    told_peak_[i] = now;
   }
 }
 
 std::vector<LedgerRow> Ledger::close_epoch() {
   std::vector<LedgerRow> rows;
-  rows.reserve(2 * changed_.size() + freed_later_.size());
-  for (const std::uint32_t number : changed_) put_site(rows, sites_[number]);
-  changed_.clear();
+  rows.reserve(2 * changed_count_ + freed_later_.size());
+  for (std::size_t i = 0; i < changed_count_; ++i) put_site(rows, sites_[changed_[i]]);
+  changed_count_ = 0;
   for (const auto& [key, sum] : freed_later_) {
     const auto token = static_cast<Token>(key >> 1U);
     const Site& site = sites_[number_of(token)];
     const auto kind = (key & 1U) != 0 ? LedgerRow::Kind::kFreedAtOnce : LedgerRow::Kind::kFreed;
-    rows.push_back({kind, site.domain, epoch_of(token), site.stack, sum.blocks, sum.bytes});
+    rows.push_back({kind, site.domain(), epoch_of(token), site.stack(), sum.blocks, sum.bytes});
   }
   freed_later_.clear();
   freed_later_of_key_.clear();
   put_peak(rows);
   if (epoch() != kLastEpoch) epoch_bits_ += Token{1} << kSiteBits;
-  epoch_stamp_ = ++stamp_;
+  epoch_stamp_ = next_stamp();
   return rows;
 }
 

@@ -42,8 +42,8 @@ class Ledger final : public BlockBooks {
  public:
   static constexpr std::uint8_t kLastEpoch = 255;
 
-  // `clock` tells roughly when peaks were.
-  explicit Ledger(const std::atomic<std::int64_t>& clock);
+  // `clock` tells roughly when peaks were. Moments are numbered from `first_stamp` on.
+  explicit Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp = 1);
 
   Token allocated(std::uint32_t stack, Domain domain, const void* at, std::size_t size) override {
     return allocated({}, stack, domain, at, size);
@@ -63,7 +63,7 @@ class Ledger final : public BlockBooks {
       allocated_at(noted->site, at, size);
       return true;
     }
-    ++site.born;
+    site.born += kOne;
     site.last = mark_of(at);
     below_peak_ -= static_cast<std::int64_t>(size);
     return true;
@@ -76,9 +76,9 @@ class Ledger final : public BlockBooks {
     Site& site = sites_[number];
     if (site.stamp != stamp_) [[unlikely]]
       return false;
-    ++site.freed;
-    site.at_once += site.last == mark_of(at) ? 1 : 0;
-    below_peak_ += site.size;
+    site.freed += kOne;
+    site.at_once += site.last == mark_of(at) ? kOne : 0;
+    below_peak_ += site.size();
     return true;
   }
   void ended(Token token, const void* at, Fate fate) override;
@@ -99,33 +99,60 @@ class Ledger final : public BlockBooks {
   static constexpr unsigned kSiteBits = 24;
   static constexpr std::uint32_t kMostSites = std::uint32_t{1} << kSiteBits;
 
-  static constexpr std::uint16_t kManySizes = 0xffff;
+  static constexpr std::uint32_t kManySizes = 0x3ff;
+  static_assert(kManySizes > kLargestSmall);
   static constexpr std::size_t kUnknown = ~std::size_t{0};
 
-  // Counts of one site; one cache line.
-  struct alignas(64) Site {
-    std::int64_t before = 0;   // how many were alive when the epoch began, but for those that were freed since
-    std::int64_t freed = 0;    // of those born in this epoch
-    std::int64_t born = 0;     // in this epoch
-    std::int64_t at_once = 0;  // of those freed
-    std::int64_t at_peak = 0;  // if `stamp` is not from before the peak; else what is alive
-    std::uint64_t stamp = 0;   // of the last change; if its blocks have no one size, that is elsewhere: never now
-    std::uint32_t stack = 0;
-    std::uint32_t last = 0;   // of the address of the block given out last
-    std::uint32_t large = 0;  // where its bytes are counted, if its blocks have no one size
-    std::uint16_t size = 0;   // or kManySizes
-    Domain domain{};
-    [[nodiscard]] std::int64_t live() const { return before + born - freed; }
+  static constexpr unsigned kCountShift = 16;
+  static constexpr std::uint64_t kOne = std::uint64_t{1} << kCountShift;
+  static constexpr std::uint64_t kLowMask = kOne - 1;
+  static constexpr unsigned kSizeBits = 10;
+  // A site. A program may have a new one for every few blocks, and all memory that is touched for the first time costs
+  // it more than its counts do: so counts are of 48 bits, with what never changes below them, and two sites are in one
+  // cache line. What most sites never need is a row of its own.
+  struct Site {
+    std::uint64_t born = 0;     // in this epoch; and the lower half of the stack
+    std::uint64_t freed = 0;    // of those; and its upper half
+    std::uint64_t at_once = 0;  // of those freed; size, or kManySizes, and allocator
+    std::uint32_t stamp = 0;    // of the last change; if its blocks have no one size, that is elsewhere: never now
+    std::uint32_t last = 0;     // of the address of the block given out last
+    Site() = default;
+    Site(std::uint32_t stack, Domain domain, std::uint32_t size)
+        : born(stack & kLowMask),
+          freed(stack >> kCountShift),
+          at_once(std::uint64_t{size} | std::uint64_t{static_cast<std::uint8_t>(domain)} << kSizeBits) {}
+    [[nodiscard]] std::uint32_t stack() const {
+      return static_cast<std::uint32_t>((born & kLowMask) | (freed & kLowMask) << kCountShift);
+    }
+    [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(at_once) & kManySizes; }
+    [[nodiscard]] bool has_many_sizes() const { return size() == kManySizes; }
+    [[nodiscard]] Domain domain() const { return static_cast<Domain>((at_once & kLowMask) >> kSizeBits); }
+    [[nodiscard]] std::int64_t born_count() const { return static_cast<std::int64_t>(born >> kCountShift); }
+    [[nodiscard]] std::int64_t freed_count() const { return static_cast<std::int64_t>(freed >> kCountShift); }
+    [[nodiscard]] std::int64_t at_once_count() const { return static_cast<std::int64_t>(at_once >> kCountShift); }
+    // Of the next epoch there are none.
+    void reset_counts() {
+      born &= kLowMask;
+      freed &= kLowMask;
+      at_once &= kLowMask;
+    }
   };
-  static_assert(sizeof(Site) == 64);
+  static_assert(sizeof(Site) == 32, "two to a cache line");
+  // What else there is of it.
+  struct Rest {
+    std::int64_t before = 0;   // how many were alive when the epoch began, but for those that were freed since
+    std::int64_t at_peak = 0;  // if its stamp is not from before the peak; else what is alive
+    std::uint32_t large = 0;   // where its bytes are counted, if its blocks have no one size
+  };
   // The same in bytes, of a site whose blocks are large.
   struct LargeBytes {
     std::int64_t live = 0, born = 0, freed = 0, at_once = 0, at_peak = 0;
-    std::uint64_t stamp = 0;
+    std::uint32_t stamp = 0;
   };
   // Blocks and bytes.
   struct Sum {
     std::int64_t blocks = 0, bytes = 0;
+    bool operator==(const Sum&) const = default;
   };
   static std::uint32_t mark_of(const void* at) {
     return static_cast<std::uint32_t>(std::rotr(reinterpret_cast<std::uintptr_t>(at), 4));  // as a BlockMap does
@@ -137,13 +164,29 @@ class Ledger final : public BlockBooks {
   // The number of the site, which may be new, or 0.
   std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
   void add_site(std::uint32_t stack, Domain domain, std::size_t size);
+  static std::uint32_t index_of(const GrowingArray<Site>& sites, const Site& site) {
+    return static_cast<std::uint32_t>(&site - sites.data());
+  }
+  [[nodiscard]] Rest& rest_of(const Site& site) { return rests_[index_of(sites_, site)]; }
+  [[nodiscard]] const Rest& rest_of(const Site& site) const { return rests_[index_of(sites_, site)]; }
+  [[nodiscard]] LargeBytes& large_of(const Site& site) { return large_bytes_[rest_of(site).large]; }
+  [[nodiscard]] std::int64_t live_of(const Site& site) const {
+    return rest_of(site).before + site.born_count() - site.freed_count();
+  }
   // Before a site changes that has not since the last peak, or in this epoch: keeps what it was at the peak.
   void touch(Site& site);
   void note_peak() {
     peak_bytes_ -= std::exchange(below_peak_, 0);
     peak_ns_ = clock_.load(std::memory_order_relaxed);
-    peak_stamp_ = ++stamp_;
+    peak_stamp_ = next_stamp();
   }
+  std::uint32_t next_stamp() {
+    if (stamp_ == kLastStamp) [[unlikely]]
+      number_stamps_anew();
+    return ++stamp_;
+  }
+  // By small numbers, which compare with one another as those before did.
+  void number_stamps_anew();
   // The site of a block that is about to come to its end.
   Site& about_to_end(Token token);
   void add_large(Site& site, const void* at, std::size_t size);
@@ -160,10 +203,12 @@ class Ledger final : public BlockBooks {
   const std::atomic<std::int64_t>& clock_;
   std::int64_t peak_ns_ = 0;
   GrowingArray<Site> sites_;
+  GrowingArray<Rest> rests_;  // by site; of most nothing was ever written
   std::vector<LargeBytes> large_bytes_;
   SiteNumbers numbers_{kMostSites};
   boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
-  std::vector<std::uint32_t> changed_;                                    // sites, in this epoch
+  GrowingArray<std::uint32_t> changed_;                                   // sites, in this epoch: room for all
+  std::size_t changed_count_ = 0;                                         // and so many of them
   // Freed in this epoch, of earlier ones: by token, and whether at once.
   struct FreedLater {
     std::uint64_t key = 0;
@@ -172,13 +217,14 @@ class Ledger final : public BlockBooks {
   std::vector<FreedLater> freed_later_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> freed_later_of_key_;
   std::array<std::uint32_t, 256> last_freed_later_{};  // what was found last of those that share a place
-  std::vector<Sum> told_peak_;                         // by site
+  GrowingArray<Sum> told_peak_;                        // by site
   std::int64_t peak_bytes_ = 0;
   std::int64_t below_peak_ = 0;  // what is alive, by so many bytes; more than that, until the next free
   // Numbers of moments: one for each peak, and each beginning of an epoch.
-  std::uint64_t stamp_ = 1;
-  std::uint64_t peak_stamp_ = 1, epoch_stamp_ = 1, told_stamp_ = 1;  // of the last
-  Token epoch_bits_ = Token{1} << kSiteBits;                         // the epoch, in its place in a token
+  static constexpr std::uint32_t kLastStamp = ~std::uint32_t{0};
+  std::uint32_t stamp_;
+  std::uint32_t peak_stamp_, epoch_stamp_, told_stamp_;  // of the last
+  Token epoch_bits_ = Token{1} << kSiteBits;             // the epoch, in its place in a token
 };
 
 }  // namespace plimsoll::alloc

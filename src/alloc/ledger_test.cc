@@ -17,6 +17,8 @@ using Kind = LedgerRow::Kind;
 // The books, with blocks at addresses of their own.
 class LedgerTest : public ::testing::Test {
  protected:
+  explicit LedgerTest(std::uint32_t first_stamp = 1) : ledger(clock, first_stamp) {}
+
   struct Block {
     void* at = nullptr;
     Ledger::Token token = 0;
@@ -38,8 +40,11 @@ class LedgerTest : public ::testing::Test {
     return sums;
   }
 
+  // Compares what is told with a simple account of blocks that are allocated and freed at random.
+  void draw_programs();
+
   std::atomic<std::int64_t> clock{7};
-  Ledger ledger{clock};
+  Ledger ledger;
 
  private:
   std::uintptr_t next_ = 0x100000;
@@ -131,8 +136,7 @@ TEST_F(LedgerTest, KnowsWhatWasAliveAtThePeak) {
   EXPECT_FALSE(close().contains({Kind::kPeak, 2, 0}));
 }
 
-TEST_F(LedgerTest, DrawnProgramsAddUp) {
-  // GIVEN blocks allocated and freed at random, compared with a simple account of them
+void LedgerTest::draw_programs() {
   std::uint64_t random = 42;
   const auto draw = [&random](std::uint64_t below) {
     return ((random = random * 6364136223846793005U + 1) >> 33U) % below;
@@ -167,13 +171,49 @@ TEST_F(LedgerTest, DrawnProgramsAddUp) {
       else
         told_live[stack] += kind == Kind::kBorn ? sum.second : -sum.second;
     }
-    // THEN at the end of each epoch, what was told comes to the same
+    // At the end of each epoch, what was told comes to the same.
     ASSERT_EQ(told_live, live);
     std::erase_if(told_peak, [](const auto& entry) { return entry.second == 0; });
     std::erase_if(at_peak, [](const auto& entry) { return entry.second == 0; });
     ASSERT_EQ(told_peak, at_peak);
     ASSERT_EQ(static_cast<std::int64_t>(ledger.live_bytes()), total);
   }
+}
+
+TEST_F(LedgerTest, DrawnProgramsAddUp) {
+  // GIVEN books WHEN blocks are allocated and freed at random THEN what is told is the sum of that
+  draw_programs();
+}
+
+// Books after so many moments that their numbers are nearly used up.
+class LateLedgerTest : public LedgerTest {
+ protected:
+  LateLedgerTest() : LedgerTest(~std::uint32_t{0} - 100) {}
+};
+
+TEST_F(LateLedgerTest, DrawnProgramsAddUpWhereMomentsAreNumberedAnew) {
+  // GIVEN books that will run out of numbers WHEN there are more peaks than that THEN nothing of before is forgotten
+  draw_programs();
+}
+
+TEST_F(LedgerTest, SitesOfAllStacksAllocatorsAndSizesAreTold) {
+  // GIVEN blocks at the ends of what a site can be of
+  for (const std::uint32_t stack : {1U, 0xffffU, 0x10000U, 0xfffffffU}) {
+    for (const Domain domain : {Domain::kObject, Domain::kMmap}) {
+      for (const std::size_t size :
+           {std::size_t{0}, std::size_t{1}, Ledger::kLargestSmall, Ledger::kLargestSmall + 1}) {
+        void* at = reinterpret_cast<void*>(std::uintptr_t{0x100000} + size * 16);
+        const Ledger::Token token = ledger.allocated(stack, domain, at, size);
+        // WHEN the books are asked THEN they say what was given out
+        const Ledger::Facts facts = ledger.facts_of(token, at);
+        EXPECT_EQ(facts.stack, stack);
+        EXPECT_EQ(facts.domain, domain);
+        EXPECT_EQ(facts.size, size);
+        ledger.ended(token, at, Fate::kFreed);
+      }
+    }
+  }
+  EXPECT_EQ(ledger.live_bytes(), 0U);
 }
 
 TEST_F(LedgerTest, ABlockThatIsMovedLeavesItsAddressToOthers) {

@@ -6,9 +6,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace plimsoll {
 
@@ -21,13 +23,21 @@ class GrowingArray {
   GrowingArray() = default;
   GrowingArray(const GrowingArray&) = delete;
   GrowingArray& operator=(const GrowingArray&) = delete;
-  ~GrowingArray() {
-    if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
+  GrowingArray(GrowingArray&& other) noexcept { swap(other); }
+  GrowingArray& operator=(GrowingArray&& other) noexcept {
+    GrowingArray taken(std::move(other));
+    swap(taken);
+    return *this;
   }
+  ~GrowingArray() { free(); }
 
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  [[nodiscard]] const T* begin() const { return data_; }
+  [[nodiscard]] const T* end() const { return data_ + size_; }
+  bool operator==(const GrowingArray& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   T& operator[](std::size_t at) { return data_[at]; }
   const T& operator[](std::size_t at) const { return data_[at]; }
   T& back() { return data_[size_ - 1]; }
@@ -39,6 +49,12 @@ class GrowingArray {
     ++size_;
   }
   void pop_back() { --size_; }
+  // It is empty, and has no memory.
+  void free() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+    data_ = nullptr;
+    size_ = capacity_ = bytes_ = 0;
+  }
   // At least so many, the new ones made of zeros. May throw std::bad_alloc; then nothing has changed.
   void extend(std::size_t size) {
     if (size > capacity_) grow(size);
@@ -49,8 +65,14 @@ class GrowingArray {
   static constexpr std::size_t kFirstBytes = std::size_t{64} << 10U;
   static constexpr std::size_t kLargePages = std::size_t{4} << 20U;  // from so many bytes on
 
+  void swap(GrowingArray& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(bytes_, other.bytes_);
+  }
   [[gnu::noinline]] void grow(std::size_t least) {
-    const std::size_t before = capacity_ * sizeof(T);
+    const std::size_t before = bytes_;
     std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;
     while (bytes / sizeof(T) < least) bytes *= 2;
     void* moved = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -59,12 +81,12 @@ class GrowingArray {
     if (moved == MAP_FAILED) throw std::bad_alloc();
     if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
     data_ = static_cast<T*>(moved);
+    bytes_ = bytes;
     capacity_ = bytes / sizeof(T);
   }
-  static_assert(kFirstBytes % sizeof(T) == 0, "the size of the mapping is told by the capacity");
 
   T* data_ = nullptr;
-  std::size_t size_ = 0, capacity_ = 0;
+  std::size_t size_ = 0, capacity_ = 0, bytes_ = 0;
 };
 
 }  // namespace plimsoll

@@ -24,9 +24,9 @@ ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler
     : sampler_(sampler),
       stacks_(interpreter, sampler, seen, max_depth, modules),
       clock_ns_(monotonic_ns()),
-      nodes_(1),
       frames_(1),
       epoch_ends_(256) {
+  nodes_.push_back({});
   nodes_[0].kind = CallNodeInfo::Kind::kThread;
 }
 
@@ -180,7 +180,7 @@ std::vector<ExactRow> ExactRecorder::merged(const std::vector<ExactRow>& rows) {
   std::vector<ExactRow> result;
   std::vector<std::uint32_t> next;  // row of the same stack; like those of row_of_stack_, 1 + its number
   for (const ExactRow& row : rows) {
-    if (row.stack >= row_of_stack_.size()) row_of_stack_.resize(std::size_t{row.stack} * 2 + 64);
+    row_of_stack_.extend(std::size_t{row.stack} + 1);
     std::uint32_t& first = row_of_stack_[row.stack];
     const auto is_same = [&](const ExactRow& other) {
       return row.change == other.change && row.domain == other.domain && row.epoch == other.epoch &&

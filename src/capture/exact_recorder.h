@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "capture/call_tree.h"
 #include "capture/living_stacks.h"
 #include "capture/resolve.h"
@@ -142,12 +143,12 @@ class ExactRecorder {
   std::vector<EventBatch> collected_events_;
   std::int64_t next_epoch_ns_ = 0;
   std::int64_t pass_on_ns_ = 0;        // how long the last epochs took to tell of
-  std::vector<ResolvedNode> nodes_;    // by CallNode; the first is none
+  GrowingArray<ResolvedNode> nodes_;   // by CallNode; the first is none
   std::vector<ResolvedFrame> frames_;  // the first is none
   std::array<LastResolved, 1024> last_resolved_{};
-  std::vector<CallNodeInfo> new_;            // kept to save allocations
-  std::vector<CallNode> untold_;             // likewise
-  std::vector<std::uint32_t> row_of_stack_;  // likewise
+  std::vector<CallNodeInfo> new_;             // kept to save allocations
+  std::vector<CallNode> untold_;              // likewise
+  GrowingArray<std::uint32_t> row_of_stack_;  // likewise
   std::vector<std::int64_t> epoch_ends_;
 };
 

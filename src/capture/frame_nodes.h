@@ -2,12 +2,14 @@
 //
 // A tree of rows. A program that comes by the same stacks again does so in much the same order, and rows lie in the
 // order in which they were made: so the rows of one walk are near those of the walk before. The first few on top of a
-// stack are a list, the rest is in a hash table.
+// stack are a list, the rest is in a hash table. There may be very many rows, but of few frames: what a frame is told
+// from others by is noted once, and has a number.
 #pragma once
 
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <new>
 
 #include "base/growing_array.h"
 
@@ -33,12 +35,15 @@ class FrameNodes {
   FrameNodes() { rows_.push_back({}); }
 
   // The frame with these words on top of the stack at `below`; 0 if it was not met there.
-  [[nodiscard]] Place find(Place below, const FrameWords& words) const {
+  [[nodiscard]] Place find(Place below, const FrameWords& words) {
+    const Noted& noted = noted_[row_of(words)];
+    const std::uint32_t frame = noted.words == words ? noted.frame : look_up(words);
+    if (frame == 0) return 0;
     const Row* const rows = rows_.data();
     const Row& under = rows[below];
     Place at = under.first;
-    while (at != 0 && !rows[at].is(words)) at = rows[at].next;
-    if (at == 0 && under.count > kListed) at = find_unlisted(below, words);
+    while (at != 0 && rows[at].frame != frame) at = rows[at].next;
+    if (at == 0 && under.count > kListed) at = find_unlisted(below, frame);
     return at;
   }
   // What was found of a frame, by words that hold as long as no code object has died.
@@ -59,8 +64,9 @@ class FrameNodes {
   }
   // Adds it; `number` is what is known of it from now on.
   Place add(Place below, const FrameWords& words, std::uint32_t number) {
+    const std::uint32_t frame = frame_of(words);
     const auto made = static_cast<Place>(rows_.size());
-    rows_.push_back({words.position, words.executable, number, 0, 0, words.deaths, 0});
+    rows_.push_back({frame & kFrameMask, 0, number, 0, 0});
     Row& under = rows_[below];
     if (under.count < kListed) {
       rows_.back().next = under.first;
@@ -69,7 +75,7 @@ class FrameNodes {
       return made;
     }
     try {
-      unlisted_.emplace(Key{below, words}, made);
+      unlisted_.emplace(std::uint64_t{below} << 32U | frame, made);
     } catch (...) {
       rows_.pop_back();
       throw;
@@ -81,38 +87,52 @@ class FrameNodes {
   void set_number(Place at, std::uint32_t number) { rows_[at].number = number; }
 
  private:
-  static constexpr std::uint16_t kListed = 8;
+  static constexpr std::uint32_t kListed = 8;
+  static constexpr unsigned kFrameBits = 28;
+  static constexpr std::uint32_t kFrameMask = (std::uint32_t{1} << kFrameBits) - 1;
   // A frame on top of a stack, which is another stack.
   struct Row {
-    std::uint64_t position = 0, executable = 0;
+    std::uint32_t frame : kFrameBits = 0;       // its number
+    std::uint32_t count : 32 - kFrameBits = 0;  // of those on top of it: in the list, one more if there are others
     std::uint32_t number = 0;
     Place first = 0;  // on top of it
     Place next = 0;   // on top of what this is on top of
-    std::uint16_t deaths = 0;
-    std::uint16_t count = 0;  // of those on top of it: in the list, one more if there are others
-    [[nodiscard]] bool is(const FrameWords& words) const {
-      return position == words.position && executable == words.executable && deaths == words.deaths;
-    }
   };
-  static_assert(sizeof(Row) == 32, "two to a cache line");
+  static_assert(sizeof(Row) == 16, "four to a cache line");
   static constexpr unsigned kGuessBits = 8;
-  // What those that are in no list are found by.
-  struct Key {
-    Place below = 0;
+  // The number of a frame, from 1 on; 0: nothing.
+  struct Noted {
     FrameWords words;
-    bool operator==(const Key&) const = default;
-    friend std::size_t hash_value(const Key& key) {
-      return hash_value(key.words) + key.below * std::size_t{0xc2b2ae3d27d4eb4fU};
-    }
+    std::uint32_t frame = 0;
   };
-  [[gnu::noinline]] Place find_unlisted(Place below, const FrameWords& words) const {
-    const auto found = unlisted_.find(Key{below, words});
+  static constexpr unsigned kNotedBits = 7;
+  static std::size_t row_of(const FrameWords& words) {
+    return static_cast<std::size_t>((words.position + words.executable) * 0x9e3779b97f4a7c15U >> (64U - kNotedBits));
+  }
+  // Of a frame that others have taken the place of, or that was not met.
+  [[gnu::noinline]] std::uint32_t look_up(const FrameWords& words) {
+    const auto found = frame_of_words_.find(words);
+    if (found == frame_of_words_.end()) return 0;
+    noted_[row_of(words)] = {words, found->second};
+    return found->second;
+  }
+  std::uint32_t frame_of(const FrameWords& words) {
+    const std::size_t most = frame_of_words_.size() + 1;
+    if (most >> kFrameBits != 0) throw std::bad_alloc();
+    const std::uint32_t frame = frame_of_words_.try_emplace(words, static_cast<std::uint32_t>(most)).first->second;
+    noted_[row_of(words)] = {words, frame};
+    return frame;
+  }
+  [[gnu::noinline]] Place find_unlisted(Place below, std::uint32_t frame) const {
+    const auto found = unlisted_.find(std::uint64_t{below} << 32U | frame);
     return found != unlisted_.end() ? found->second : 0;
   }
 
   GrowingArray<Row> rows_;
   std::array<Guess, std::size_t{1} << kGuessBits> guesses_{};
-  boost::unordered_flat_map<Key, Place, boost::hash<Key>> unlisted_;
+  std::array<Noted, std::size_t{1} << kNotedBits> noted_{};
+  boost::unordered_flat_map<FrameWords, std::uint32_t, boost::hash<FrameWords>> frame_of_words_;
+  boost::unordered_flat_map<std::uint64_t, Place> unlisted_;  // by the stack below and the number of the frame
 };
 
 }  // namespace plimsoll::capture

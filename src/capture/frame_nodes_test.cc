@@ -29,6 +29,9 @@ TEST(FrameNodes, FindsWhatIsOnTopOfAStackHoweverMuchThatIs) {
   EXPECT_EQ(nodes.find(0, words_of(3)), 0U);
   EXPECT_EQ(nodes.find(one, words_of(kMany)), 0U);
   EXPECT_EQ(nodes.find(0, {2, 1, 0}), other);
+  // AND one whose words are of zeros is like the others
+  const FrameNodes::Place zero = nodes.add(0, {}, 3);
+  EXPECT_EQ(nodes.find(0, {}), zero);
 }
 
 TEST(FrameNodes, AGuessIsOfOneFrameOnOneStackAndHoldsUntilACodeObjectDies) {

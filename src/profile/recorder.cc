@@ -155,9 +155,8 @@ void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release)
 
 void Recorder::exact_stack(const capture::ExactStack& stack) {
   using Kind = capture::ExactStack::Kind;
-  if (std::max(stack.number, stack.below) >= exact_stacks_.size())
-    exact_stacks_.resize(std::size_t{std::max(stack.number, stack.below)} * 2 + 64);
-  KnownStack made = exact_stacks_[stack.below];
+  exact_stacks_.extend(std::size_t{std::max(stack.number, stack.below)} + 1);
+  KnownStack made = exact_stack(stack.below);
   switch (stack.kind) {
     case Kind::kFrame: made.base = made.stack = stacks_.on_top(made.base, stack.frame); break;
     case Kind::kHidden: break;
@@ -170,7 +169,7 @@ void Recorder::exact_stack(const capture::ExactStack& stack) {
 }
 
 void Recorder::allocation_site(const capture::AllocationSite& site) {
-  profile_.events.sites.push_back({ThreadId{site.thread.index()}, exact_stacks_[site.stack].stack,
+  profile_.events.sites.push_back({ThreadId{site.thread.index()}, exact_stack(site.stack).stack,
                                    static_cast<std::uint8_t>(site.domain), site.size});
 }
 
@@ -187,7 +186,7 @@ void Recorder::exact_allocation(const capture::ExactAllocation& allocation) {
   row.change = static_cast<std::uint8_t>(allocation.change);
   row.domain = static_cast<std::uint8_t>(allocation.domain);
   row.thread = ThreadId{allocation.thread.index()};
-  row.stack = exact_stacks_[allocation.stack].stack;
+  row.stack = exact_stack(allocation.stack).stack;
   row.born_ns = since_start(allocation.born_ns);
   row.at_ns = since_start(allocation.at_ns);
   if (!allocation.type.empty()) row.type = profile_.strings.intern(allocation.type);
@@ -253,7 +252,7 @@ void Recorder::forget_tables() {
   profile_.stacks = {};
   profile_.tag_sets = {};
   stacks_.forget();
-  exact_stacks_.clear();
+  exact_stacks_.free();
   for (auto& [serial, live] : threads_) live.last_tags = {};
   ++code_epoch_;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "capture/sink.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
@@ -107,7 +108,10 @@ class Recorder final : public capture::SampleSink {
     StackId base;  // what frames on top of it are put upon: not that it has none
     bool is_known = false;
   };
-  std::vector<KnownStack> exact_stacks_;  // by ExactStack::number
+  [[nodiscard]] KnownStack exact_stack(std::uint32_t number) const {
+    return knows_stack(number) ? exact_stacks_[number] : KnownStack{};
+  }
+  GrowingArray<KnownStack> exact_stacks_;  // by ExactStack::number; those of zeros are not known
   std::uint32_t code_epoch_ = 1;
   boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
   std::deque<std::string> wanted_sources_;                // names of those that are still to be written

@@ -1,0 +1,165 @@
+#include "alloc/exact_books.h"
+
+#include <time.h>
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace plimsoll::alloc::exact_books {
+
+constinit ExactStorage exact_storage;
+constinit bool exact_is_made = false;
+thread_local constinit bool is_forking = false;
+thread_local constinit Probe probe = Probe::kNone;
+
+namespace {
+
+// After whatever it depends on has changed.
+void find_quick_way() {
+  const bool is_quick =
+      taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && exact->pauses == 0;
+  if (is_quick)
+    exact->attention.fetch_and(~kCareful);
+  else
+    exact->attention.fetch_or(kCareful);
+}
+
+void book_events() {
+  std::vector<RawEvent> events;
+  {
+    const std::lock_guard guard(exact->events_mutex);
+    events.swap(exact->events);
+  }
+  for (const RawEvent& event : events) {
+    if (event.stack != 0) {
+      book_raw(event.stack, event.at, event.size);
+    } else if (const BlockBooks::Token token = take_raw(event.at); token != 0) {
+      exact->books->ended(token, event.at, Fate::kFreed);
+    }
+  }
+}
+
+// What was logged is dealt with more slowly than the program allocates. Without the books, which whoever deals with it
+// may need.
+constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24U;  // words: 64 MB
+[[gnu::noinline]] void wait_for_room() {
+  constexpr std::int64_t kLongest = 1'000'000'000;
+  constexpr timespec kMoment = timespec_of(500'000);
+  const std::int64_t began_ns = monotonic_ns();
+  while (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) {
+    if (monotonic_ns() - began_ns > kLongest) return exact->waiting_words.store(0);
+    ::nanosleep(&kMoment, nullptr);
+  }
+}
+
+void end(BlockBooks::Token token, void* at) noexcept {
+  try {
+    if (exact->log != nullptr) return exact->log->ended(token, at, Fate::kFreed);
+    if (!exact->ledger->ended_quickly(token, at)) exact->ledger->ended(token, at, Fate::kFreed);
+  } catch (const std::bad_alloc&) {
+    taker_now()->lost();
+  }
+}
+
+}  // namespace
+
+void set_taker(ExactTaker* taker) {
+  exact->taker.store(taker);
+  find_quick_way();
+}
+
+void set_locked(bool is_locked) {
+  exact->is_locked.store(is_locked);
+  find_quick_way();
+}
+
+void set_pauses(int pauses) {
+  exact->pauses = pauses;
+  find_quick_way();
+}
+
+void close_epoch(ExactTaker& taker, Epoch which) {
+  if (exact->log != nullptr) {
+    EventBatch batch = exact->log->take();
+    exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
+    return taker.logged(std::move(batch));
+  }
+  // The last number is for the last epoch, however long that becomes.
+  if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
+  const std::uint8_t epoch = exact->ledger->epoch();
+  std::vector<LedgerRow> rows = exact->ledger->close_epoch();
+  taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
+}
+
+bool attend(ExactTaker& taker) {
+  const std::uint32_t what = exact->attention.fetch_and(kCareful, std::memory_order_acquire);
+  if ((what & kPending) != 0) book_events();
+  if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
+  if ((what & kProbe) == 0) return true;
+  const bool is_own = probe != Probe::kNone;
+  if (is_own) probe = Probe::kArrived;
+  exact->attention.fetch_or(kProbe, std::memory_order_relaxed);  // to its end: see is_called
+  return !is_own;
+}
+
+void note_slowly(BlockBooks::Token token, void* at) {
+  if (exact->blocks.set(at, token)) return;
+  exact->books->ended(token, at, Fate::kMoved);
+  taker_now()->lost();
+}
+
+void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
+  {
+    const Books books;
+    ExactTaker* taker = taker_now();
+    try {
+      if (!begin(taker) || exact->pauses > 0) return;
+      exact->ledger != nullptr ? book_in<Ledger>(domain, at, size) : book_in<EventLog>(domain, at, size);
+    } catch (const std::bad_alloc&) {
+      taker->lost();
+    }
+  }
+  if (exact->waiting_words.load(std::memory_order_relaxed) > kMostWaiting) [[unlikely]]
+    wait_for_room();
+}
+
+void book_end_carefully(void* at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr) return;
+  if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
+}
+
+Lifted lift(void* at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr) return {};
+  const BlockMap::Word token = exact->blocks.take(at);
+  return {exact->recording, token, token != 0 ? exact->books->lift(token, at) : 0};
+}
+
+void settle(const Lifted& lifted, void* stays_at) noexcept {
+  const Books books;
+  if (taker_now() == nullptr || exact->recording != lifted.recording) return;
+  try {
+    if (stays_at == nullptr) return exact->books->moved(lifted.token, lifted.size);
+    exact->books->put_back(lifted.token, stays_at, lifted.size);
+    exact->blocks.set(stays_at, lifted.token);
+  } catch (const std::bad_alloc&) {
+    taker_now()->lost();
+  }
+}
+
+void book_raw(std::uint32_t stack, void* at, std::size_t size) {
+  const BlockBooks::Token token = exact->books->allocated(stack, Domain::kRaw, at, size);
+  exact->raw_blocks[reinterpret_cast<std::uintptr_t>(at)] = token;
+}
+
+BlockBooks::Token take_raw(void* at) {
+  const auto found = exact->raw_blocks.find(reinterpret_cast<std::uintptr_t>(at));
+  if (found == exact->raw_blocks.end()) return 0;
+  const BlockBooks::Token token = found->second;
+  exact->raw_blocks.erase(found);
+  return token;
+}
+
+}  // namespace plimsoll::alloc::exact_books

@@ -1,0 +1,169 @@
+#include "alloc/exact_python.h"
+
+#include <new>
+
+#include "alloc/exact_books.h"
+#include "base/inside.h"
+
+namespace plimsoll::alloc::exact_books {
+namespace {
+
+// ---- objects and memory ----
+
+template <Domain domain>
+void* exact_malloc(void*, std::size_t size) {
+  Allocator& from = original(domain);
+  void* at = inside([&] { return from.malloc(from.context, size); });
+  if (at != nullptr) book(domain, at, size);
+  return at;
+}
+
+template <Domain domain>
+void* exact_calloc(void*, std::size_t count, std::size_t item) {
+  Allocator& from = original(domain);
+  void* at = inside([&] { return from.calloc(from.context, count, item); });
+  if (at != nullptr) book_carefully(domain, at, count * item);
+  return at;
+}
+
+[[gnu::noinline]] void free_carefully(const Allocator& from, void* at) {
+  if (at != nullptr) book_end_carefully(at);
+  inside([&] {
+    from.free(from.context, at);
+    return 0;
+  });
+}
+
+// (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
+template <Domain domain>
+void exact_free(void*, void* at) {
+  const Allocator& from = original(domain);
+  if (book_end(at)) [[likely]]
+    return from.free(from.context, at);
+  free_carefully(from, at);
+}
+
+template <Domain domain>
+void* exact_realloc(void*, void* at, std::size_t size) {
+  if (at == nullptr) return exact_malloc<domain>(nullptr, size);
+  Allocator& from = original(domain);
+  const Lifted lifted = lift(at);
+  void* moved = inside([&] { return from.realloc(from.context, at, size); });
+  if (lifted.token != 0) settle(lifted, moved == nullptr ? at : nullptr);
+  if (moved != nullptr) book_carefully(domain, moved, size);
+  return moved;
+}
+
+// ---- the raw allocator ----
+
+// Whether the caller may change the books.
+bool has_books(const ExactTaker& taker) {
+  return exact->is_locked.load(std::memory_order_relaxed) || taker.is_attached();
+}
+
+void put_down(const RawEvent& event) {
+  const std::lock_guard guard(exact->events_mutex);
+  exact->events.push_back(event);
+  exact->attention.fetch_or(kPending, std::memory_order_release);
+}
+
+void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
+  try {
+    if (!has_books(taker)) return put_down({at, size, taker.stack()});
+    const Books books;
+    if (begin(&taker) && exact->pauses == 0) book_raw(taker.stack(), at, size);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+  }
+}
+
+void raw_ended(ExactTaker& taker, void* at, Fate fate) noexcept {
+  try {
+    if (!has_books(taker)) return put_down({at, 0, 0});
+    const Books books;
+    begin(&taker);
+    if (const BlockBooks::Token token = take_raw(at); token != 0) exact->books->ended(token, at, fate);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+  }
+}
+
+// Who is told of a call of the raw allocator; nobody, if it is part of another's. Stays as long as this lives.
+class RawTaker {
+ public:
+  RawTaker() {
+    if (is_inside || exact->taker.load() == nullptr) return;
+    exact->raw_callers.fetch_add(1);
+    is_counted_ = true;
+    taker_ = exact->taker.load();
+  }
+  RawTaker(const RawTaker&) = delete;
+  RawTaker& operator=(const RawTaker&) = delete;
+  ~RawTaker() {
+    if (is_counted_) exact->raw_callers.fetch_sub(1);
+  }
+  [[nodiscard]] ExactTaker* get() const { return taker_; }
+
+ private:
+  ExactTaker* taker_ = nullptr;
+  bool is_counted_ = false;
+};
+
+void* raw_malloc(void*, std::size_t size) {
+  Allocator& from = original(Domain::kRaw);
+  void* at = inside([&] { return from.malloc(from.context, size); });
+  const RawTaker taker;
+  if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, size);
+  return at;
+}
+
+void* raw_calloc(void*, std::size_t count, std::size_t item) {
+  Allocator& from = original(Domain::kRaw);
+  void* at = inside([&] { return from.calloc(from.context, count, item); });
+  const RawTaker taker;
+  if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, count * item);
+  return at;
+}
+
+void raw_free(void*, void* at) {
+  {
+    const RawTaker taker;
+    if (taker.get() != nullptr && at != nullptr) raw_ended(*taker.get(), at, Fate::kFreed);
+  }
+  Allocator& from = original(Domain::kRaw);
+  from.free(from.context, at);
+}
+
+void* raw_realloc(void*, void* at, std::size_t size) {
+  Allocator& from = original(Domain::kRaw);
+  if (at == nullptr) return raw_malloc(nullptr, size);
+  {
+    // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
+    const RawTaker taker;
+    if (taker.get() != nullptr) raw_ended(*taker.get(), at, Fate::kMoved);
+  }
+  // Nobody is kept from stopping meanwhile: tracemalloc, if it lies below, waits for the GIL.
+  void* moved = inside([&] { return from.realloc(from.context, at, size); });
+  const RawTaker taker;
+  if (taker.get() != nullptr) raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
+  return moved;
+}
+
+}  // namespace
+
+Allocator hooks_of(std::size_t domain) {
+  // With the context of the allocator below: a thread that allocates while the table is changed may take the function
+  // from one, and the context from the other.
+  void* const context = exact->original[domain].context;
+  switch (static_cast<Domain>(domain)) {
+    case Domain::kObject:
+      return {context, exact_malloc<Domain::kObject>, exact_calloc<Domain::kObject>, exact_realloc<Domain::kObject>,
+              exact_free<Domain::kObject>};
+    case Domain::kMemory:
+      return {context, exact_malloc<Domain::kMemory>, exact_calloc<Domain::kMemory>, exact_realloc<Domain::kMemory>,
+              exact_free<Domain::kMemory>};
+    default: return {context, raw_malloc, raw_calloc, raw_realloc, raw_free};
+  }
+}
+
+}  // namespace plimsoll::alloc::exact_books
