@@ -55,7 +55,8 @@ inline std::uint32_t reference_count(PyObject* object) {
 // Whether the collector has the object on a list. In free-threaded builds it has none, and asks the allocator.
 inline bool is_on_a_list(PyObject* object) {
   if (kIsFreeThreaded) return true;
-  return PyType_IS_GC(Py_TYPE(object)) && PyObject_IS_GC(object) != 0 &&
+  PyTypeObject* type = Py_TYPE(object);
+  return PyType_IS_GC(type) && (type->tp_is_gc == nullptr || type->tp_is_gc(object) != 0) &&
          field_at<std::uintptr_t>(object, -static_cast<std::ptrdiff_t>(16)) != 0;
 }
 
@@ -185,6 +186,36 @@ inline bool has_embedded_values([[maybe_unused]] PyObject* dict) {
   return values != nullptr && field_at<std::uint8_t>(values, 2) != 0;
 #else
   return false;
+#endif
+}
+
+// Bytes of a dict's table that is the dict's alone, as its __sizeof__ counts them; -1 where that must be asked: up to
+// 3.10, and for tables with shared names.
+inline std::ptrdiff_t own_table_bytes([[maybe_unused]] PyObject* dict) {
+#if PY_VERSION_HEX >= 0x030B0000
+  constexpr std::uint8_t kGeneralKeys = 0, kSplitKeys = 2;
+  const auto* fields = reinterpret_cast<PyDictObject*>(dict);
+  void* keys = fields->ma_keys;
+  const auto kind = field_at<std::uint8_t>(keys, 10);
+  if (fields->ma_values != nullptr || kind >= kSplitKeys) return -1;
+  if (field_at<Py_ssize_t>(keys, 0) != 1) return 0;  // dk_refcnt: that of all empty dicts
+  const std::ptrdiff_t entries = (std::ptrdiff_t{2} << field_at<std::uint8_t>(keys, 8)) / 3;
+  return 32 + (std::ptrdiff_t{1} << field_at<std::uint8_t>(keys, 9)) + entries * (kind == kGeneralKeys ? 24 : 16);
+#else
+  return -1;
+#endif
+}
+
+// ---- numbers ----
+
+// What int.__sizeof__ says.
+inline std::size_t int_bytes(PyObject* number) {
+#if PY_VERSION_HEX >= 0x030C0000
+  const std::size_t digits = field_at<std::uintptr_t>(number, sizeof(PyObject)) >> 3U;  // lv_tag
+  return sizeof(PyObject) + 8 + (digits == 0 ? 1 : digits) * 4;
+#else
+  const Py_ssize_t digits = reinterpret_cast<PyVarObject*>(number)->ob_size;
+  return sizeof(PyVarObject) + static_cast<std::size_t>(digits < 0 ? -digits : digits) * 4;
 #endif
 }
 

@@ -133,6 +133,11 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
       return {basic, allocated == 0 ? 0 : kListHead + allocated * 8};
     }
     case SizeRule::kText: return text_blocks(object, basic);
+    case SizeRule::kInt: return {int_bytes(object), 0};
+    case SizeRule::kDict:
+      if (const std::ptrdiff_t bytes = own_table_bytes(object); bytes >= 0)
+        return {basic, static_cast<std::size_t>(bytes)};
+      break;
     case SizeRule::kMethod: break;
   }
   return asked_blocks(object, plan);
@@ -174,6 +179,15 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
     plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
   if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
+  if (method.of == &PyDict_Type && type->tp_itemsize == 0) plan.size_rule = SizeRule::kDict;
+  if (method.of == &PyLong_Type) plan.size_rule = SizeRule::kInt;
+  const bool is_fixed = plan.size_rule == SizeRule::kBasic && type->tp_itemsize == 0 && !plan.has_attributes &&
+                        plan.own_memory == heap::OwnMemory::kNone && !plan.facets.native;
+  if (is_fixed) plan.fixed_size = block_of(plan.header + static_cast<std::size_t>(type->tp_basicsize) + plan.sentinel);
+  if (type == &PyBytes_Type) plan.content = Content::kBytes;
+  if (type == &PyUnicode_Type) plan.content = Content::kText;
+  plan.has_name = plan.shape == Shape::kClass || plan.shape == Shape::kCode || plan.shape == Shape::kModule ||
+                  type == &PyFunction_Type || type == &PyCFunction_Type || plan.facets.label.has_value();
   const bool has_extras =
       plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;
@@ -205,7 +219,7 @@ heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
 
 }  // namespace
 
-heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
+heap::ObjectSize size_by_rule(PyObject* object, const TypePlan& plan) {
   heap::ObjectSize size;
   const Blocks blocks = blocks_of(object, plan);
   std::size_t own = plan.header + blocks.own + plan.sentinel;

@@ -35,8 +35,13 @@ enum class SizeRule : std::uint8_t {
   kBasic,   // tp_basicsize and tp_itemsize
   kText,    // str and its subclasses
   kList,    // exactly a list
+  kDict,    // of dict and its subclasses
+  kInt,     // of int and its subclasses
   kMethod,  // by the class's own __sizeof__, if that is written in C
 };
+
+// Whose contents are told apart.
+enum class Content : std::uint8_t { kNone, kBytes, kText };
 
 // A field of objects that tp_members names and that is a reference.
 struct Member {
@@ -50,11 +55,14 @@ struct TypePlan {
   std::uint32_t number = 0;
   Shape shape = Shape::kOther;
   SizeRule size_rule = SizeRule::kBasic;
+  Content content = Content::kNone;  // of exactly bytes or str
   bool has_attributes = false;
+  bool has_name = false;  // its objects have one, whether values are shown or not
   traverseproc traverse = nullptr;
   PyCFunction size_method = nullptr;
   heap::OwnMemory own_memory = heap::OwnMemory::kNone;  // of the class whose method that is
   std::size_t header = 0;                               // bytes in front of the object in its block
+  std::size_t fixed_size = 0;                           // of all its objects, in blocks; 0: they differ
   std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
   std::vector<Member> members;
   std::vector<Member> hidden;  // that nothing else shows
@@ -87,7 +95,11 @@ class TypePlans {
 
 // Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in
 // front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
-heap::ObjectSize size_of(PyObject* object, const TypePlan& plan);
+heap::ObjectSize size_by_rule(PyObject* object, const TypePlan& plan);
+inline heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
+  if (plan.fixed_size != 0) return {plan.fixed_size};
+  return size_by_rule(object, plan);
+}
 
 // References that it keeps beside itself and that tp_traverse does not show.
 heap::HiddenElements hidden_elements_of(PyObject* object, const TypePlan& plan);
