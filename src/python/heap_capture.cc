@@ -17,13 +17,13 @@
 
 #include "base/clock.h"
 #include "heap/pools.h"
-#include "heap/snapshot_writer.h"
 #include "memory/local.h"
 #include "os/process.h"
 #include "python/fetch_queue.h"
 #include "python/heap_finder.h"
 #include "python/heap_recorder.h"
 #include "python/heap_roots.h"
+#include "python/heap_rows.h"
 #include "python/interpreter.h"
 #include "python/recording.h"
 
@@ -54,6 +54,8 @@ class Capture {
     statistics_.stop_ns = monotonic_ns() - start;
     return Ok{};
   }
+  // From now on threads of ours do what they can.
+  void work_beside() { threads_ = Threads::kBeside; }
   [[nodiscard]] const CaptureStatistics& statistics() const { return statistics_; }
   HeapAllocations& allocations() { return allocations_; }
   std::vector<Asked> take_asked() { return std::move(asked_); }
@@ -99,13 +101,16 @@ class Capture {
     }
     const cpython::Version version = own_version();
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
-    Recorder recorder(plans_, found_, hidden_, values_, generations_, pools, heap::pool_bytes(version), allocations_,
-                      writer);
+    RowMaker rows(found_, hidden_, writer);
+    heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); });
+    if (threads_ == Threads::kBeside) words.take_beside();
+    Recorder recorder(plans_, found_, values_, generations_, pools, heap::pool_bytes(version), allocations_, words);
+    Node number = 0;
     const auto record = [&](PyObject* object) {
       const TypePlan& plan = plans_.of(Py_TYPE(object));
-      if (const auto& asked = plan.facets.asked)
-        asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
+      if (const auto& asked = plan.facets.asked) asked_.push_back({number, *asked, nanobind::borrow(object)});
       recorder.object(object, plan);
+      ++number;
     };
     FetchQueue<16> fetching;
     const auto pass = [&](PyObject* object) {
@@ -120,14 +125,29 @@ class Capture {
       pass(object);
     });
     while (!fetching.is_empty()) pass(nullptr);
-    writer.end_objects();
+    words.finish();
+    rows.end_objects();
     const Node first_root = writer.node_count();
-    for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);
+    for (const RootNode& node : roots) write_root(node, first_root, rows, writer);
     for (const TypePlan& plan : plans_.all())
       if (const Node type = found_.rank(address_of(plan.type)); type != heap::kNoNode)
         writer.add_class(plan.number, type);
     heap::add_memory(writer, pools, regions_, recorder.blocks());
     allocations_.write(writer);
+  }
+
+  void write_root(const RootNode& node, Node first_root, RowMaker& rows, heap::SnapshotWriter& writer) {
+    writer.begin_node(root_type(node.type, writer), 0, 0, Address{});
+    for (const RootEdge& each : node.edges) {
+      if (each.name != nullptr)
+        rows.named(address_of(each.held), each.name);
+      else
+        rows.named(address_of(each.held), each.word);
+    }
+    for (const std::size_t child : node.children)
+      writer.edge(heap::EdgeKind::kElement, first_root + static_cast<Node>(child));
+    writer.text(node.text);
+    writer.end_node();
   }
 
   std::uint32_t root_type(const char* name, heap::SnapshotWriter& writer) {
@@ -136,6 +156,9 @@ class Capture {
     return found->second;
   }
 
+  enum class Threads : std::uint8_t { kNone, kBeside };
+
+  Threads threads_ = Threads::kNone;
   Values values_;
   std::vector<PyObject*> hidden_;
   TrackedObjects lists_;
@@ -190,7 +213,10 @@ class Preparation {
   }
 
   // For a program that waits for the snapshot.
-  void write_beside() { writer_.write_beside(); }
+  void work_beside() {
+    writer_.write_beside();
+    capture_->work_beside();
+  }
   // Around a fork, in the parent.
   void hold_allocations() { capture_->allocations().hold(); }
   void release_allocations() { capture_->allocations().release(); }
@@ -263,7 +289,7 @@ class Preparation {
 Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options, std::vector<Asked>& asked) {
   const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
   if (!preparation.ok()) return preparation.error();
-  preparation.value()->write_beside();
+  preparation.value()->work_beside();
   std::optional<Result<CaptureStatistics>> taken;
   run_alone([&] { taken = preparation.value()->take(); });
   if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
