@@ -1,24 +1,15 @@
 #include "heap/word_stream.h"
 
-#include <utility>
-
-#include "os/own_thread.h"
-
 namespace plimsoll::heap {
 
 void WordStream::take_beside() {
-  const auto body = [](void* self) -> void* {
-    os::become_own_thread();
-    static_cast<WordStream*>(self)->run();
-    return nullptr;
-  };
-  has_thread_ = os::start_own_thread(thread_, "plimsoll-rows", body, this) == 0;
+  thread_.start("plimsoll-rows", [this] { run(); });
 }
 
 void WordStream::pass_on() {
   Piece& piece = pieces_[filled_ % kPieces];
   piece.size = static_cast<std::size_t>(at_ - piece.words.data());
-  if (!has_thread_) {
+  if (!thread_.is_there()) {
     if (piece.size != 0) take_({piece.words.data(), piece.size});
     return begin_piece();
   }
@@ -47,13 +38,13 @@ void WordStream::run() {
 
 void WordStream::finish() {
   pass_on();
-  if (!std::exchange(has_thread_, false)) return;
+  if (!thread_.is_there()) return;
   {
     const std::lock_guard guard(mutex_);
     is_over_ = true;
   }
   has_changed_.notify_all();
-  ::pthread_join(thread_, nullptr);
+  thread_.join();
 }
 
 }  // namespace plimsoll::heap

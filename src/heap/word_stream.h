@@ -1,8 +1,6 @@
 // heap/word_stream.h: words that one thread writes and another one takes, in their order.
 #pragma once
 
-#include <pthread.h>
-
 #include <array>
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
+
+#include "os/own_thread.h"
 
 namespace plimsoll::heap {
 
@@ -62,12 +63,11 @@ class WordStream {
   std::uint64_t* at_ = nullptr;   // of the piece that is being filled
   std::uint64_t* end_ = nullptr;  // likewise
 
-  bool has_thread_ = false;
-  pthread_t thread_{};
   std::mutex mutex_;  // guards what follows
   std::condition_variable has_changed_;
   std::size_t filled_ = 0, taken_ = 0;  // pieces, since the beginning
   bool is_over_ = false;
+  os::OwnThread thread_;
 };
 
 }  // namespace plimsoll::heap

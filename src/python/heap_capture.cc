@@ -41,7 +41,7 @@ class Capture {
         hidden_(std::move(options.hidden)),
         lists_(std::move(lists)),
         tracked_(tracked),
-        plans_(std::move(options.rules)),
+        plans_(std::move(options.rules), options.python_traverse),
         regions_(std::move(regions)) {}
 
   Status run(heap::SnapshotWriter& writer) {
@@ -64,19 +64,31 @@ class Capture {
   void find(const std::vector<RootNode>& roots) {
     // What is ours is taken for found, so that nothing is followed from there, and taken out again at the end.
     std::erase_if(hidden_, [&](PyObject* object) { return !found_.insert(address_of(object)); });
+    // What the collector has on its lists is read meanwhile: links are waited for, one after the other.
+    AddressSet tracked;
+    const auto read_lists = [&] {
+      lists_.visit([&](std::size_t list, PyObject* object) {
+        tracked.insert(address_of(object));
+        generations_.add(list, address_of(object));
+      });
+    };
+    os::OwnThread beside;
+    if (threads_ == Threads::kNone || !beside.start("plimsoll-lists", read_lists)) read_lists();
     Finder finder(plans_, found_);
     for (const RootNode& node : roots)
       for (const RootEdge& edge : node.edges) finder.add(edge.held);
     finder.run();
-    find_tracked(finder);
+    beside.join();
+    find_tracked(tracked, finder);
     finder.run();
+    tracked = AddressSet();
     for (PyObject* object : hidden_) found_.erase(address_of(object));
     found_.seal();
     statistics_.objects = found_.size();
   }
 
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
-  void find_tracked(Finder& finder) {
+  void find_tracked(const AddressSet& tracked, Finder& finder) {
     AddressSet ours;
     TypePlans our_plans({});
     Finder our_finder(our_plans, ours, &found_);
@@ -86,10 +98,7 @@ class Capture {
     const auto add = [&](PyObject* object) {
       if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
-    lists_.visit([&](std::size_t list, PyObject* object) {
-      add(object);
-      generations_.add(list, address_of(object));
-    });
+    tracked.for_each_not_in(found_, [&](Address object) { add(reinterpret_cast<PyObject*>(raw(object))); });
     for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
   }
 
@@ -101,10 +110,10 @@ class Capture {
     }
     const cpython::Version version = own_version();
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
-    RowMaker rows(found_, hidden_, writer);
+    RowMaker rows(found_, generations_, hidden_, writer);
     heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); });
     if (threads_ == Threads::kBeside) words.take_beside();
-    Recorder recorder(plans_, found_, values_, generations_, pools, heap::pool_bytes(version), allocations_, words);
+    Recorder recorder(plans_, found_, values_, pools, heap::pool_bytes(version), allocations_, words);
     Node number = 0;
     const auto record = [&](PyObject* object) {
       const TypePlan& plan = plans_.of(Py_TYPE(object));
@@ -240,6 +249,7 @@ class Preparation {
     std::vector<heap::TypeRule> rules = heap::built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
+    options.python_traverse = python_traverse();
     std::vector<heap::Region> regions = own_regions();
     nanobind::module_ collector = nanobind::module_::import_("gc");
     TrackedObjects lists;
@@ -248,6 +258,12 @@ class Preparation {
       options.hidden.push_back(tracked_.ptr());
     }
     capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr(), std::move(regions));
+  }
+
+  // That of any class written in Python. One that is loaded in every program is asked.
+  static traverseproc python_traverse() {
+    const nanobind::object type = nanobind::getattr(nanobind::module_::import_("codecs"), "Codec", nanobind::none());
+    return PyType_Check(type.ptr()) ? reinterpret_cast<PyTypeObject*>(type.ptr())->tp_traverse : nullptr;
   }
 
   // The kernel looks at each page for that; the program goes on meanwhile.

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "heap/address_set.h"
-#include "heap/generations.h"
 #include "heap/pools.h"
 #include "python/heap_allocations.h"
 #include "python/heap_capture.h"
@@ -24,24 +23,18 @@ class Recorder {
  public:
   static constexpr bool kTellsNames = true;
 
-  Recorder(TypePlans& plans, const heap::AddressSet& found, Values values, const heap::Generations& generations,
-           std::span<const heap::Pool> pools, std::uint64_t pool_bytes, HeapAllocations& allocations,
-           heap::WordStream& words)
+  Recorder(TypePlans& plans, const heap::AddressSet& found, Values values, std::span<const heap::Pool> pools,
+           std::uint64_t pool_bytes, HeapAllocations& allocations, heap::WordStream& words)
       : found_(found),
         values_(values),
-        generations_(generations),
         blocks_(pools, pool_bytes),
         allocations_(allocations),
         words_(words),
         edges_(plans, *this) {}
 
   void object(PyObject* object, const TypePlan& plan) {
-    const heap::ObjectSize size = size_of(object, plan);
-    blocks_.add(raw(address_of(object)), size);
-    words_.object(address_of(object), plan.number, reference_count(object), generation_of(object), size.total());
+    begin(object, plan);
     tell_content(object, plan);
-    for (const heap::NativeExtent& extent : {size.native, size.block})
-      if (extent.size != 0) words_.buffer(extent.start, extent.size);
     if (allocations_.are_known()) {
       const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
       if (stack) words_.allocated_by(*stack);
@@ -63,10 +56,22 @@ class Recorder {
   [[nodiscard]] const heap::BlockCount& blocks() const { return blocks_; }
 
  private:
-  heap::Generation generation_of(PyObject* object) const {
-    return is_on_a_list(object) ? generations_.of(address_of(object)) : heap::Generation::kUntracked;
+  void begin(PyObject* object, const TypePlan& plan, std::uint64_t bytes) {
+    words_.object(address_of(object), plan.number, reference_count(object), is_on_a_list(object), bytes);
+  }
+  void begin(PyObject* object, const TypePlan& plan) {
+    if (const std::uint64_t bytes = one_block(object, plan); bytes != 0) {
+      blocks_.add(raw(address_of(object)), {bytes});
+      return begin(object, plan, bytes);
+    }
+    const heap::ObjectSize size = size_of(object, plan);
+    blocks_.add(raw(address_of(object)), size);
+    begin(object, plan, size.total());
+    for (const heap::NativeExtent& extent : {size.native, size.block})
+      if (extent.size != 0) words_.buffer(extent.start, extent.size);
   }
 
+  // Of exactly a str or bytes: others are told apart by what they are.
   void tell_content(PyObject* object, const TypePlan& plan) {
     if (plan.content == Content::kNone) return;
     if (plan.content == Content::kBytes) {
@@ -138,7 +143,6 @@ class Recorder {
 
   const heap::AddressSet& found_;
   Values values_;
-  const heap::Generations& generations_;
   heap::BlockCount blocks_;
   HeapAllocations& allocations_;
   ObjectWords words_;

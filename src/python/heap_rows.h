@@ -31,11 +31,11 @@ enum class WordKind : std::uint8_t {
   kNamed = static_cast<std::uint8_t>(heap::EdgeKind::kNamed),  // what is held; the name, a str
   kWeak = static_cast<std::uint8_t>(heap::EdgeKind::kWeak),
   kNamedByUs = heap::kEdgeKindCount,  // what is held; the name, a text of ours
-  kObject,                            // the object; type and references; generation and size. Ends the one before
-  kContent,                           // where a str or bytes has it; its tag and size
-  kBuffer,                            // where it begins; its size
-  kStack,                             // its number
-  kText,                              // its size; the bytes, as many words as they take
+  kObject,   // the object; type and references; whether it is on a list, and size. Ends the one before
+  kContent,  // where a str or bytes has it; its tag and size
+  kBuffer,   // where it begins; its size
+  kStack,    // its number
+  kText,     // its size; the bytes, as many words as they take
 };
 
 // Writes them.
@@ -43,10 +43,8 @@ class ObjectWords {
  public:
   explicit ObjectWords(heap::WordStream& words) : words_(words) {}
 
-  void object(Address object, std::uint32_t type, std::uint32_t references, heap::Generation generation,
-              std::uint64_t size) {
-    put(WordKind::kObject, raw(object), std::uint64_t{type} << 32U | references,
-        word(static_cast<std::uint8_t>(generation), size));
+  void object(Address object, std::uint32_t type, std::uint32_t references, bool is_on_a_list, std::uint64_t size) {
+    put(WordKind::kObject, raw(object), std::uint64_t{type} << 32U | references, word(is_on_a_list ? 1 : 0, size));
   }
   void edge(heap::EdgeKind kind, Address held) { *words_.put(1) = word(static_cast<std::uint8_t>(kind), raw(held)); }
   void named(Address held, PyObject* name) { put(WordKind::kNamed, raw(held), raw(address_of(name))); }
@@ -81,8 +79,9 @@ class ObjectWords {
 class RowMaker {
  public:
   // `hidden`: references to these are not lost.
-  RowMaker(const heap::AddressSet& found, const std::vector<PyObject*>& hidden, heap::SnapshotWriter& writer)
-      : found_(found), hidden_(hidden), writer_(writer) {}
+  RowMaker(const heap::AddressSet& found, const heap::Generations& generations, const std::vector<PyObject*>& hidden,
+           heap::SnapshotWriter& writer)
+      : found_(found), generations_(generations), hidden_(hidden), writer_(writer) {}
 
   // Records of words, each of them whole.
   void take(std::span<const std::uint64_t> words) {
@@ -153,7 +152,7 @@ class RowMaker {
     is_open_ = true;
     writer_.begin_node(static_cast<std::uint32_t>(type >> 32U), size & kValueBits, static_cast<std::uint32_t>(type),
                        Address{address});
-    writer_.generation(static_cast<heap::Generation>(size >> 56U));
+    writer_.generation(size >> 56U != 0 ? generations_.of(Address{address}) : heap::Generation::kUntracked);
   }
   void end_object() {
     if (is_open_) writer_.end_node();
@@ -171,6 +170,7 @@ class RowMaker {
   static std::string text_of_name(PyObject* name) { return text_of(name, kLongestName); }
 
   const heap::AddressSet& found_;
+  const heap::Generations& generations_;
   const std::vector<PyObject*>& hidden_;
   heap::ContentHash hash_{heap::random_key()};
   heap::SnapshotWriter& writer_;

@@ -135,8 +135,9 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
     case SizeRule::kText: return text_blocks(object, basic);
     case SizeRule::kInt: return {int_bytes(object), 0};
     case SizeRule::kDict:
-      if (const std::ptrdiff_t bytes = own_table_bytes(object); bytes >= 0)
-        return {basic, static_cast<std::size_t>(bytes)};
+      // Empty dicts share one.
+      if (OwnTable table; find_own_table(object, table))
+        return {basic, table.references == 1 ? static_cast<std::size_t>(table.bytes) : 0};
       break;
     case SizeRule::kMethod: break;
   }
@@ -181,9 +182,12 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
   if (method.of == &PyDict_Type && type->tp_itemsize == 0) plan.size_rule = SizeRule::kDict;
   if (method.of == &PyLong_Type) plan.size_rule = SizeRule::kInt;
-  const bool is_fixed = plan.size_rule == SizeRule::kBasic && type->tp_itemsize == 0 && !plan.has_attributes &&
-                        plan.own_memory == heap::OwnMemory::kNone && !plan.facets.native;
-  if (is_fixed) plan.fixed_size = block_of(plan.header + static_cast<std::size_t>(type->tp_basicsize) + plan.sentinel);
+  const bool is_read =
+      plan.size_rule == SizeRule::kBasic || plan.size_rule == SizeRule::kText || plan.size_rule == SizeRule::kInt;
+  plan.is_one_block =
+      is_read && !plan.has_attributes && plan.own_memory == heap::OwnMemory::kNone && !plan.facets.native;
+  if (plan.is_one_block && plan.size_rule == SizeRule::kBasic && type->tp_itemsize == 0)
+    plan.fixed_size = block_of(plan.header + static_cast<std::size_t>(type->tp_basicsize) + plan.sentinel);
   if (type == &PyBytes_Type) plan.content = Content::kBytes;
   if (type == &PyUnicode_Type) plan.content = Content::kText;
   plan.has_name = plan.shape == Shape::kClass || plan.shape == Shape::kCode || plan.shape == Shape::kModule ||
@@ -191,7 +195,24 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
   const bool has_extras =
       plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;
+  const bool is_plain = plan.members.empty() && plan.hidden.empty() && plan.own_memory == heap::OwnMemory::kNone;
+  if (plan.shape == Shape::kOther && is_plain && has_attributes_only(type)) plan.shape = Shape::kInstance;
   return plan;
+}
+
+// Whether what tp_traverse shows is the attributes and the class: it is that of Python's own classes all along the
+// bases, and there are no slots, which are members.
+bool TypePlans::has_attributes_only(PyTypeObject* type) const {
+  if (python_traverse_ == nullptr || (type->tp_flags & kManagedDictFlag) == 0) return false;
+  PyObject* order = type->tp_mro;
+  if (order == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    // (A base without attributes of its own, like typing.Generic, is no object of the collector's.)
+    const bool is_bare = base->tp_traverse == nullptr && base->tp_basicsize == PyBaseObject_Type.tp_basicsize;
+    if (base->tp_traverse != python_traverse_ && !is_bare) return false;
+  }
+  return type->tp_traverse == python_traverse_ && type->tp_itemsize == 0;
 }
 
 namespace {
@@ -219,7 +240,12 @@ heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
 
 }  // namespace
 
-heap::ObjectSize size_by_rule(PyObject* object, const TypePlan& plan) {
+std::uint64_t block_by_rule(PyObject* object, const TypePlan& plan) {
+  const Blocks blocks = blocks_of(object, plan);
+  return blocks.rest == 0 ? block_of(plan.header + blocks.own + plan.sentinel) : 0;
+}
+
+heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   heap::ObjectSize size;
   const Blocks blocks = blocks_of(object, plan);
   std::size_t own = plan.header + blocks.own + plan.sentinel;
