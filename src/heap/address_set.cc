@@ -33,7 +33,8 @@ bool AddressSet::take_put_aside(std::vector<Address>& out) {
   have_aside_.pop_back();
   region->has_aside[span] = false;
   const auto append = [&](Address address) { out.push_back(address); };
-  visit_span(*region, region->aside, span, append);
+  visit_span(
+      *region, [&](std::size_t word) { return region->aside[word]; }, span, append);
   std::fill_n(&region->aside[span * kSpanWords], kSpanWords, 0);
   return true;
 }

@@ -37,10 +37,22 @@ class AddressSet {
     }
     return true;
   }
-  // For whoever will insert it soon.
-  void prefetch(Address address) const {
-    if (const Region* region = find(raw(address)); region != nullptr)
-      __builtin_prefetch(&region->bits[granule_of(raw(address)) / 64]);
+  // For whoever will ask soon.
+  void prefetch(Address address) const { __builtin_prefetch(place_of(address)); }
+  // Where an address is or will be, so that it need not be looked for again; null if there is nothing near.
+  [[nodiscard]] std::uint64_t* place_of(Address address) const {
+    Region* region = find(raw(address));
+    return region == nullptr ? nullptr : &region->bits[granule_of(raw(address)) / 64];
+  }
+  // Inserts an address whose place was asked for before.
+  bool insert(Address address, std::uint64_t* place) {
+    // The first ones of a word, and those 8 bytes off, need more than a bit.
+    if (place == nullptr || *place == 0 || (raw(address) & 15U) != 0) return insert(address);
+    const std::uint64_t bit = std::uint64_t{1} << (raw(address) >> 4U & 63U);
+    if ((*place & bit) != 0) return false;
+    *place |= bit;
+    ++size_;
+    return true;
   }
   void erase(Address address) {
     Region* region = find(raw(address));
@@ -83,12 +95,27 @@ class AddressSet {
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  // visit(Address) for each address that the other set does not have; it may get more meanwhile.
+  template <typename Visit>
+  void for_each_not_in(const AddressSet& other, Visit visit) const {
+    for (const auto& region : regions_)
+      for (std::size_t span = 0; span < kSpans; ++span) {
+        if (!region->is_used[span]) continue;
+        const Region* theirs = other.find(region->start);
+        const auto rest = [&](std::size_t word) {
+          return region->bits[word] & ~(theirs != nullptr ? theirs->bits[word] : 0);
+        };
+        visit_span(*region, rest, span, visit);
+      }
+  }
   // visit(Address) for each address from the lowest on.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const auto& region : regions_)
       for (std::size_t span = 0; span < kSpans; ++span)
-        if (region->is_used[span]) visit_span(*region, region->bits, span, visit);
+        if (region->is_used[span])
+          visit_span(
+              *region, [&](std::size_t word) { return region->bits[word]; }, span, visit);
   }
 
  private:
@@ -144,11 +171,11 @@ class AddressSet {
   }
   Region* make_region(std::uint64_t address);
 
-  // visit(Address) for those of a span's addresses whose bits are set.
-  template <typename Visit>
-  static void visit_span(const Region& region, const Bits& bits, std::size_t span, Visit& visit) {
+  // visit(Address) for those of a span's addresses whose bits are set in bits(word).
+  template <typename BitsOf, typename Visit>
+  static void visit_span(const Region& region, const BitsOf& bits, std::size_t span, Visit& visit) {
     for (std::size_t word = span * kSpanWords; word < (span + 1) * kSpanWords; ++word)
-      for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+      for (std::uint64_t rest = bits(word); rest != 0; rest &= rest - 1) {
         const std::size_t granule = word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
         visit(Address{region.start + granule * 16 + (is_upper(region, granule) ? 8 : 0)});
       }

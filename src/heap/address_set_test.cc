@@ -85,6 +85,44 @@ TEST(AddressSet, ForgetsWhatIsErased) {
   EXPECT_TRUE(set.contains(Address{0x1010}));
 }
 
+TEST(AddressSet, VisitsWhatAnotherDoesNotHave) {
+  // GIVEN two sets with some addresses in common
+  AddressSet set;
+  AddressSet other;
+  for (const std::uint64_t address : {0x1000ULL, 0x1010ULL, 0x1028ULL, 0x7f0000000010ULL, 0x7f0000100000ULL})
+    set.insert(Address{address});
+  for (const std::uint64_t address : {0x1010ULL, 0x7f0000100000ULL, 0x500000ULL}) other.insert(Address{address});
+  // WHEN the other gets more meanwhile
+  std::vector<std::uint64_t> visited;
+  set.for_each_not_in(other, [&](Address address) {
+    visited.push_back(raw(address));
+    other.insert(Address{0x7f0000000010});
+  });
+  // THEN
+  EXPECT_EQ(visited, (std::vector<std::uint64_t>{0x1000, 0x1028}));
+}
+
+TEST(AddressSet, InsertsWhereAPlaceIsKnown) {
+  // GIVEN a set with places for addresses near one that it has
+  AddressSet set;
+  EXPECT_EQ(set.place_of(Address{0x1000}), nullptr);
+  EXPECT_TRUE(set.insert(Address{0x1000}, nullptr));
+  // WHEN
+  const auto insert = [&](std::uint64_t address) {
+    return set.insert(Address{address}, set.place_of(Address{address}));
+  };
+  // THEN each is there once, also 8 bytes off and in a word that has had none
+  for (const std::uint64_t address : {0x1010ULL, 0x1028ULL, 0x9000ULL}) {
+    EXPECT_TRUE(insert(address));
+    EXPECT_FALSE(insert(address));
+    EXPECT_TRUE(set.contains(Address{address}));
+  }
+  EXPECT_FALSE(insert(0x1000));
+  EXPECT_FALSE(insert(0x1020)) << "the other half of the 16 bytes";
+  EXPECT_FALSE(insert(0x1001));
+  EXPECT_EQ(set.size(), 4U);
+}
+
 TEST(AddressSet, AgreesWithASetOfNumbers) {
   // GIVEN 100,000 addresses, dense in some places and alone in others
   std::mt19937_64 random(8);

@@ -1,6 +1,7 @@
 #include "heap/row_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/chunk.h"
 
@@ -55,60 +56,6 @@ struct RowReader::ColumnsOfVersion1 {
         texts(cursor.bytes()) {}
 };
 
-// ---- edges ----
-
-// Those of `rows` rows from `first` on; how many there were before one whose edges cannot be.
-template <typename FromColumns>
-std::size_t RowReader::edges(FromColumns& columns, Node first, std::size_t rows, std::size_t most_edges) {
-  Graph& graph = snapshot_.graph;
-  const std::size_t before = graph.targets.size();
-  resize_edges(before + most_edges);
-  make_room(graph.first, rows);
-  std::size_t row = 0;
-  auto end = static_cast<std::uint32_t>(before);  // of the edges of good rows
-  for (; row < rows; ++row) {
-    const Node holder = first + static_cast<Node>(row);
-    const std::size_t weak = snapshot_.weak.size();
-    EdgePattern& pattern = rows_of_type(snapshot_.type[holder]).pattern;
-    std::uint64_t degree = 0;
-    if (!columns.begin_row(pattern, degree) || degree > before + most_edges - end) break;
-    std::uint32_t place = end;
-    bool is_good = true;
-    for (std::uint64_t i = 0; i < degree && is_good; ++i) {
-      RowEdge edge;
-      is_good = columns.next(holder, edge);
-      if (edge.kind == EdgeKind::kWeak)
-        snapshot_.weak.emplace_back(holder, edge.target);
-      else
-        put_edge(place++, edge);
-    }
-    if (!is_good) {
-      snapshot_.weak.resize(weak);
-      break;
-    }
-    columns.end_row(pattern);
-    graph.first.push_back(end = place);
-  }
-  resize_edges(end);
-  return row;
-}
-
-void RowReader::put_edge(std::uint32_t place, const RowEdge& edge) {
-  snapshot_.graph.targets[place] = edge.target;
-  snapshot_.kind[place] = edge.kind;
-  snapshot_.name[place] = edge.name;
-}
-
-void RowReader::resize_edges(std::size_t count) {
-  const auto resize = [&](auto& column) {
-    if (count > column.size()) make_room(column, count - column.size());
-    column.resize(count);
-  };
-  resize(snapshot_.graph.targets);
-  resize(snapshot_.kind);
-  resize(snapshot_.name);
-}
-
 // ---- rows ----
 
 bool RowReader::rows(VarintCursor& cursor) {
@@ -116,8 +63,8 @@ bool RowReader::rows(VarintCursor& cursor) {
   // All edges but those to classes have a target. Of these a row has one at most, or else kinds of its own.
   const auto to_class = std::count(columns.kinds.begin(), columns.kinds.end(), static_cast<char>(EdgeKind::kType));
   const std::size_t most_edges = columns.low_targets.size() + static_cast<std::size_t>(to_class) + columns.rows;
-  if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
-      snapshot_.kind.size() + most_edges > kMostEdges)
+  const std::uint64_t edges_before = edges_.is_beside() ? most_edges_ : snapshot_.kind.size();
+  if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes || edges_before + most_edges > kMostEdges)
     return false;
   begin_block();
   const auto first = static_cast<Node>(snapshot_.type.size());
@@ -134,12 +81,23 @@ bool RowReader::rows(VarintCursor& cursor) {
   names(columns.names);
   EdgeColumns read{columns.shapes,         columns.kinds,        columns.low_targets,
                    columns.middle_targets, columns.high_targets, names_};
-  good = edges(read, first, good, most_edges);
+  if (edges_.is_beside()) {
+    most_edges_ += most_edges;
+    if (good == columns.rows) edges_.put(read, std::move(names_), edge_rows(first, good, most_edges));
+    return good == columns.rows && texts(columns.texts, first);
+  }
+  good = edges_.read(read, edge_rows(first, good, most_edges));
   cut(first + good);
   return good == columns.rows && read.at_end() && texts(columns.texts, first);
 }
 
+EdgeRows RowReader::edge_rows(Node first, std::size_t rows, std::size_t most_edges) const {
+  const auto start = snapshot_.type.begin() + first;
+  return {first, {start, start + static_cast<std::ptrdiff_t>(rows)}, snapshot_.types.size(), most_edges, room_};
+}
+
 bool RowReader::rows_of_version_1(VarintCursor& cursor) {
+  if (edges_.is_beside()) return false;  // there are not so many that this would be worth it
   ColumnsOfVersion1 columns(cursor);
   if (cursor.failed() || snapshot_.type.size() + columns.rows > kMostNodes ||
       snapshot_.kind.size() + columns.kinds.size() > kMostEdges)
@@ -151,7 +109,7 @@ bool RowReader::rows_of_version_1(VarintCursor& cursor) {
   good = addresses(columns.addresses, good);
   good = refcounts(columns.refcounts, good);
   EdgeColumnsOfVersion1 read{columns.degrees, columns.kinds, columns.targets, columns.names, snapshot_.names.size()};
-  good = edges(read, first, good, columns.kinds.size());
+  good = edges_.read(read, edge_rows(first, good, columns.kinds.size()));
   cut(first + good);
   return good == columns.rows && read.at_end() && texts(columns.texts, first);
 }
@@ -209,8 +167,8 @@ void RowReader::names(VarintCursor numbers) {
 }
 
 std::size_t RowReader::details(std::string_view details, VarintCursor hashes, Node first, std::size_t rows) {
-  make_room(snapshot_.hashed, hashes.remaining() / sizeof(std::uint64_t));
-  make_room(snapshot_.hash, hashes.remaining() / sizeof(std::uint64_t));
+  room_.make(snapshot_.hashed, hashes.remaining() / sizeof(std::uint64_t));
+  room_.make(snapshot_.hash, hashes.remaining() / sizeof(std::uint64_t));
   rows = std::min(rows, details.size());
   for (std::size_t row = 0; row < rows; ++row) {
     const Node node = first + static_cast<Node>(row);
@@ -250,7 +208,7 @@ void RowReader::put_generation(Node node, Generation generation) {
   auto& generations = snapshot_.generation;
   if (generations.empty() && generation == Generation::kUnknown) return;
   if (generations.size() <= node) {
-    make_room(generations, snapshot_.type.size() - generations.size());
+    room_.make(generations, snapshot_.type.size() - generations.size());
     generations.resize(snapshot_.type.size(), Generation::kUnknown);
   }
   generations[node] = generation;
@@ -285,7 +243,7 @@ bool RowReader::texts(VarintCursor& cursor, Node first) {
 // that it does not take.
 template <typename T, typename Convert>
 std::size_t RowReader::append(std::vector<T>& column, VarintCursor numbers, std::size_t rows, Convert convert) {
-  make_room(column, rows);
+  room_.make(column, rows);
   const std::size_t before = column.size();
   column.resize(before + rows);
   T* out = column.data() + before;
@@ -299,27 +257,13 @@ std::size_t RowReader::append(std::vector<T>& column, VarintCursor numbers, std:
 // Likewise; `convert` changes them.
 template <typename Convert>
 std::size_t RowReader::append(WideColumn& column, VarintCursor numbers, std::size_t rows, Convert convert) {
-  make_room(column, rows);
+  room_.make(column, rows);
   for (std::size_t row = 0; row < rows; ++row) {
     std::uint64_t number = numbers.varint();
     if (numbers.failed() || !convert(number)) return row;
     column.push_back(number);
   }
   return rows;
-}
-
-// Room for more of a column, and for as much as the rest of the file will have if it is like what has been read: a
-// column that is copied touches its pages twice, and that takes longer than decoding it. Pages that nothing is
-// written to are no memory.
-template <typename Column>
-void RowReader::make_room(Column& column, std::size_t more) const {
-  const std::size_t needed = column.size() + more;
-  if (needed <= column.capacity()) return;
-  constexpr double kSlack = 1.5;
-  const double expected = kSlack * static_cast<double>(needed) / part_read_;
-  // Nothing takes less than a byte.
-  const auto most = static_cast<double>(most_expected_);
-  column.reserve(std::max(needed + needed / 4, static_cast<std::size_t>(std::min(expected, most))));
 }
 
 }  // namespace plimsoll::heap

@@ -1,4 +1,5 @@
-// Any bytes are either a snapshot, up to where they stop making sense, or an error; and a snapshot can be analysed.
+// Any bytes are either a snapshot, up to where they stop making sense, or an error, to two threads as to one; and a
+// snapshot can be analysed.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,9 +21,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plimsoll::put_u16(file, file::kMajorVersion);
   plimsoll::put_u16(file, file::kMinorVersion);
   for (const std::string& input : {bytes, file + plimsoll::make_chunk(bytes, file::kCompressionLevel)}) {
-    const auto snapshot = read_snapshot(input);
+    const auto snapshot = read_snapshot(input, ReadBeside::kNever);
     if (!snapshot.ok()) continue;
     const Snapshot& heap = snapshot.value();
+    const Snapshot beside = read_snapshot(input, ReadBeside::kAlways).take();
+    const bool is_same = beside.type == heap.type && beside.graph.first == heap.graph.first &&
+                         beside.graph.targets == heap.graph.targets && beside.kind == heap.kind &&
+                         beside.weak == heap.weak && beside.complete == heap.complete;
+    if (!is_same) __builtin_trap();
     const DominatorTree tree = dominator_tree(heap.graph, heap.root());
     if (tree.order.size() != heap.type.size()) __builtin_trap();  // the root reaches everything
     (void)retained_sizes(tree, heap.size);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/chunk.h"
@@ -27,6 +29,12 @@ class Decoder {
   Decoder(Snapshot& snapshot, std::uint64_t raw_bytes)
       : snapshot_(snapshot), rows_(snapshot), raw_expected_(raw_bytes) {}
 
+  // From now on edges are read by a thread beside, if the system gives one. False if not.
+  bool read_beside() { return rows_.edges().read_beside(); }
+  // What was given to it, and to wait until it is done with the first so many.
+  [[nodiscard]] std::uint64_t blocks_beside() { return rows_.edges().blocks(); }
+  void wait_for(std::uint64_t blocks) { rows_.edges().wait_for(blocks); }
+
   bool chunk(std::string_view raw) {
     raw_read_ += raw.size();
     rows_.progress(raw_read_, raw_expected_ = std::max(raw_expected_, raw_read_));
@@ -39,7 +47,9 @@ class Decoder {
     return true;
   }
 
-  void finish() {
+  // After the last chunk; false if the thread beside met something that cannot be.
+  bool finish() {
+    if (!rows_.edges().finish()) return false;
     if (!has_nodes_) snapshot_.object_count = snapshot_.type.size();
     for (Type& type : snapshot_.types)
       if (type.object >= snapshot_.object_count) type.object = kNoNode;
@@ -53,6 +63,7 @@ class Decoder {
     resolve_stacks();
     add_said_bytes();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
+    return true;
   }
 
  private:
@@ -252,8 +263,21 @@ class Decoder {
     return !cursor.failed();
   }
 
+  // Edges to a class, whose target is the number of the type so far. False if there is a class that is not in the file.
+  bool resolve_classes() {
+    std::vector<Node>& targets = snapshot_.graph.targets;
+    for (std::size_t edge = 0; edge < targets.size(); ++edge) {
+      if (snapshot_.kind[edge] != EdgeKind::kType) continue;
+      const Node object = snapshot_.types[targets[edge]].object;
+      if (object == kNoNode) return false;
+      targets[edge] = object;
+    }
+    return true;
+  }
+
   // Edges to a class get their target; edges that lead nowhere, of damaged files, are left out and counted.
   void resolve_edges() {
+    if (rows_.edges().highest_target() < snapshot_.type.size() && resolve_classes()) return;
     Graph& graph = snapshot_.graph;
     std::uint32_t kept = 0;
     std::uint32_t edge = 0;
@@ -292,22 +316,11 @@ class Decoder {
   bool has_nodes_ = false;
 };
 
-}  // namespace
-
-Result<Snapshot> read_snapshot(std::string_view bytes) {
-  if (!bytes.starts_with(file::kMagic) || bytes.size() < file::kFileHeaderSize)
-    return Error{ErrorKind::kBadInput, "not a heap snapshot of Plimsoll"};
-  const auto major = static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
-  if (major == 0 || major > file::kMajorVersion)
-    return Error{ErrorKind::kBadInput, "format version " + std::to_string(major) +
-                                           "; this Plimsoll reads versions up to " +
-                                           std::to_string(file::kMajorVersion)};
-  std::uint64_t budget = file::kRatioFree + file::kLargestRatio * bytes.size();
-  bytes.remove_prefix(file::kFileHeaderSize);
+Snapshot read_chunks(std::string_view chunks, std::uint64_t budget) {
   Snapshot snapshot;
-  Decoder decoder(snapshot, raw_bytes_of(bytes, budget));
+  Decoder decoder(snapshot, raw_bytes_of(chunks, budget));
   std::string raw;
-  while (next_chunk(bytes, std::min<std::uint64_t>(file::kLargestChunk, budget), raw)) {
+  while (next_chunk(chunks, std::min<std::uint64_t>(file::kLargestChunk, budget), raw)) {
     budget -= raw.size();
     if (!decoder.chunk(raw)) {
       snapshot.complete = false;
@@ -315,8 +328,57 @@ Result<Snapshot> read_snapshot(std::string_view bytes) {
     }
   }
   decoder.finish();
-  add_roots(snapshot);
   return snapshot;
+}
+
+// Likewise, with a thread for the edges. None if there is no thread, or if anything in a chunk cannot be: what is to be
+// kept then is found out by going one after the other.
+std::optional<Snapshot> read_chunks_beside(std::string_view chunks, std::uint64_t budget) {
+  constexpr std::size_t kAtOnce = 3;                         // chunks: of which edges are read, that wait, and the next
+  constexpr std::size_t kLongChunk = std::size_t{1} << 24U;  // one at a time of these
+  Snapshot snapshot;
+  // The bytes of chunks outlive the thread that reads them.
+  std::array<std::string, kAtOnce> raw;
+  std::array<std::uint64_t, kAtOnce> blocks{};
+  Decoder decoder(snapshot, raw_bytes_of(chunks, budget));
+  if (!decoder.read_beside()) return std::nullopt;
+  for (std::size_t i = 0;; i = (i + 1) % kAtOnce) {
+    decoder.wait_for(blocks[i]);
+    if (!next_chunk(chunks, std::min<std::uint64_t>(file::kLargestChunk, budget), raw[i])) break;
+    budget -= raw[i].size();
+    if (!decoder.chunk(raw[i])) return std::nullopt;
+    blocks[i] = decoder.blocks_beside();
+    if (raw[i].size() < kLongChunk) continue;
+    decoder.wait_for(blocks[i]);
+    raw[i] = {};
+  }
+  if (!decoder.finish()) return std::nullopt;
+  return snapshot;
+}
+
+bool is_worth_it(ReadBeside beside, std::string_view chunks) {
+  constexpr std::size_t kLongFile = std::size_t{1} << 20U;
+  if (beside != ReadBeside::kIfWorthIt) return beside == ReadBeside::kAlways;
+  return chunks.size() >= kLongFile && std::thread::hardware_concurrency() > 1;
+}
+
+}  // namespace
+
+Result<Snapshot> read_snapshot(std::string_view bytes, ReadBeside beside) {
+  if (!bytes.starts_with(file::kMagic) || bytes.size() < file::kFileHeaderSize)
+    return Error{ErrorKind::kBadInput, "not a heap snapshot of Plimsoll"};
+  const auto major = static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
+  if (major == 0 || major > file::kMajorVersion)
+    return Error{ErrorKind::kBadInput, "format version " + std::to_string(major) +
+                                           "; this Plimsoll reads versions up to " +
+                                           std::to_string(file::kMajorVersion)};
+  const std::uint64_t budget = file::kRatioFree + file::kLargestRatio * bytes.size();
+  bytes.remove_prefix(file::kFileHeaderSize);
+  std::optional<Snapshot> read;
+  if (is_worth_it(beside, bytes)) read = read_chunks_beside(bytes, budget);
+  if (!read) read = read_chunks(bytes, budget);
+  add_roots(*read);
+  return *std::move(read);
 }
 
 Result<Snapshot> read_snapshot_file(const std::string& path) {

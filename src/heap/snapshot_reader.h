@@ -1,6 +1,7 @@
 // heap/snapshot_reader.h: snapshot bytes -> Snapshot. The format is specified in docs/heap-format.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,10 +10,13 @@
 
 namespace plimsoll::heap {
 
+// Whether a second thread reads: of a long file, on a machine with more than one processor.
+enum class ReadBeside : std::uint8_t { kIfWorthIt, kAlways, kNever };
+
 // Reads the bytes of a snapshot file, which may be hostile: sizes are checked before anything is allocated, and every
 // number that points somewhere is checked. A file that is cut or damaged gives what is before that, with complete ==
 // false. Bytes that are no snapshot, or one of a newer major version, are an error (kBadInput).
-Result<Snapshot> read_snapshot(std::string_view bytes);
+Result<Snapshot> read_snapshot(std::string_view bytes, ReadBeside beside = ReadBeside::kIfWorthIt);
 
 // Opens and reads a file. Errors name the path.
 Result<Snapshot> read_snapshot_file(const std::string& path);

@@ -4,7 +4,9 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <functional>
 #include <initializer_list>
+#include <utility>
 
 #include "base/inside.h"
 
@@ -27,5 +29,36 @@ inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(v
 
 // For the beginning of such a thread: what it allocates is not the program's.
 inline void become_own_thread() { is_inside = true; }
+
+// Such a thread that does one thing.
+class OwnThread {
+ public:
+  OwnThread() = default;
+  OwnThread(const OwnThread&) = delete;
+  OwnThread& operator=(const OwnThread&) = delete;
+  ~OwnThread() { join(); }
+
+  // False if the system gives no thread; then nothing is done. Once.
+  bool start(const char* name, std::function<void()> work) {
+    work_ = std::move(work);
+    const auto body = [](void* self) -> void* {
+      become_own_thread();
+      static_cast<OwnThread*>(self)->work_();
+      return nullptr;
+    };
+    is_there_ = start_own_thread(thread_, name, body, this) == 0;
+    return is_there_;
+  }
+  [[nodiscard]] bool is_there() const { return is_there_; }
+  // Waits until it is done.
+  void join() {
+    if (std::exchange(is_there_, false)) ::pthread_join(thread_, nullptr);
+  }
+
+ private:
+  std::function<void()> work_;
+  pthread_t thread_{};
+  bool is_there_ = false;
+};
 
 }  // namespace plimsoll::os

@@ -17,13 +17,13 @@
 
 #include "base/clock.h"
 #include "heap/pools.h"
-#include "heap/snapshot_writer.h"
 #include "memory/local.h"
 #include "os/process.h"
 #include "python/fetch_queue.h"
 #include "python/heap_finder.h"
 #include "python/heap_recorder.h"
 #include "python/heap_roots.h"
+#include "python/heap_rows.h"
 #include "python/interpreter.h"
 #include "python/recording.h"
 
@@ -41,7 +41,7 @@ class Capture {
         hidden_(std::move(options.hidden)),
         lists_(std::move(lists)),
         tracked_(tracked),
-        plans_(std::move(options.rules)),
+        plans_(std::move(options.rules), options.python_traverse),
         regions_(std::move(regions)) {}
 
   Status run(heap::SnapshotWriter& writer) {
@@ -54,6 +54,8 @@ class Capture {
     statistics_.stop_ns = monotonic_ns() - start;
     return Ok{};
   }
+  // From now on threads of ours do what they can.
+  void work_beside() { threads_ = Threads::kBeside; }
   [[nodiscard]] const CaptureStatistics& statistics() const { return statistics_; }
   HeapAllocations& allocations() { return allocations_; }
   std::vector<Asked> take_asked() { return std::move(asked_); }
@@ -62,19 +64,31 @@ class Capture {
   void find(const std::vector<RootNode>& roots) {
     // What is ours is taken for found, so that nothing is followed from there, and taken out again at the end.
     std::erase_if(hidden_, [&](PyObject* object) { return !found_.insert(address_of(object)); });
+    // What the collector has on its lists is read meanwhile: links are waited for, one after the other.
+    AddressSet tracked;
+    const auto read_lists = [&] {
+      lists_.visit([&](std::size_t list, PyObject* object) {
+        tracked.insert(address_of(object));
+        generations_.add(list, address_of(object));
+      });
+    };
+    os::OwnThread beside;
+    if (threads_ == Threads::kNone || !beside.start("plimsoll-lists", read_lists)) read_lists();
     Finder finder(plans_, found_);
     for (const RootNode& node : roots)
       for (const RootEdge& edge : node.edges) finder.add(edge.held);
     finder.run();
-    find_tracked(finder);
+    beside.join();
+    find_tracked(tracked, finder);
     finder.run();
+    tracked = AddressSet();
     for (PyObject* object : hidden_) found_.erase(address_of(object));
     found_.seal();
     statistics_.objects = found_.size();
   }
 
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
-  void find_tracked(Finder& finder) {
+  void find_tracked(const AddressSet& tracked, Finder& finder) {
     AddressSet ours;
     TypePlans our_plans({});
     Finder our_finder(our_plans, ours, &found_);
@@ -84,10 +98,7 @@ class Capture {
     const auto add = [&](PyObject* object) {
       if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
-    lists_.visit([&](std::size_t list, PyObject* object) {
-      add(object);
-      generations_.add(list, address_of(object));
-    });
+    tracked.for_each_not_in(found_, [&](Address object) { add(reinterpret_cast<PyObject*>(raw(object))); });
     for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
   }
 
@@ -99,13 +110,16 @@ class Capture {
     }
     const cpython::Version version = own_version();
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
-    Recorder recorder(plans_, found_, hidden_, values_, generations_, pools, heap::pool_bytes(version), allocations_,
-                      writer);
+    RowMaker rows(found_, generations_, hidden_, writer);
+    heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); });
+    if (threads_ == Threads::kBeside) words.take_beside();
+    Recorder recorder(plans_, found_, values_, pools, heap::pool_bytes(version), allocations_, words);
+    Node number = 0;
     const auto record = [&](PyObject* object) {
       const TypePlan& plan = plans_.of(Py_TYPE(object));
-      if (const auto& asked = plan.facets.asked)
-        asked_.push_back({writer.node_count(), *asked, nanobind::borrow(object)});
+      if (const auto& asked = plan.facets.asked) asked_.push_back({number, *asked, nanobind::borrow(object)});
       recorder.object(object, plan);
+      ++number;
     };
     FetchQueue<16> fetching;
     const auto pass = [&](PyObject* object) {
@@ -120,14 +134,29 @@ class Capture {
       pass(object);
     });
     while (!fetching.is_empty()) pass(nullptr);
-    writer.end_objects();
+    words.finish();
+    rows.end_objects();
     const Node first_root = writer.node_count();
-    for (const RootNode& node : roots) recorder.root(root_type(node.type, writer), node, first_root);
+    for (const RootNode& node : roots) write_root(node, first_root, rows, writer);
     for (const TypePlan& plan : plans_.all())
       if (const Node type = found_.rank(address_of(plan.type)); type != heap::kNoNode)
         writer.add_class(plan.number, type);
     heap::add_memory(writer, pools, regions_, recorder.blocks());
     allocations_.write(writer);
+  }
+
+  void write_root(const RootNode& node, Node first_root, RowMaker& rows, heap::SnapshotWriter& writer) {
+    writer.begin_node(root_type(node.type, writer), 0, 0, Address{});
+    for (const RootEdge& each : node.edges) {
+      if (each.name != nullptr)
+        rows.named(address_of(each.held), each.name);
+      else
+        rows.named(address_of(each.held), each.word);
+    }
+    for (const std::size_t child : node.children)
+      writer.edge(heap::EdgeKind::kElement, first_root + static_cast<Node>(child));
+    writer.text(node.text);
+    writer.end_node();
   }
 
   std::uint32_t root_type(const char* name, heap::SnapshotWriter& writer) {
@@ -136,6 +165,9 @@ class Capture {
     return found->second;
   }
 
+  enum class Threads : std::uint8_t { kNone, kBeside };
+
+  Threads threads_ = Threads::kNone;
   Values values_;
   std::vector<PyObject*> hidden_;
   TrackedObjects lists_;
@@ -190,7 +222,10 @@ class Preparation {
   }
 
   // For a program that waits for the snapshot.
-  void write_beside() { writer_.write_beside(); }
+  void work_beside() {
+    writer_.write_beside();
+    capture_->work_beside();
+  }
   // Around a fork, in the parent.
   void hold_allocations() { capture_->allocations().hold(); }
   void release_allocations() { capture_->allocations().release(); }
@@ -214,6 +249,7 @@ class Preparation {
     std::vector<heap::TypeRule> rules = heap::built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
+    options.python_traverse = python_traverse();
     std::vector<heap::Region> regions = own_regions();
     nanobind::module_ collector = nanobind::module_::import_("gc");
     TrackedObjects lists;
@@ -222,6 +258,12 @@ class Preparation {
       options.hidden.push_back(tracked_.ptr());
     }
     capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr(), std::move(regions));
+  }
+
+  // That of any class written in Python. One that is loaded in every program is asked.
+  static traverseproc python_traverse() {
+    const nanobind::object type = nanobind::getattr(nanobind::module_::import_("codecs"), "Codec", nanobind::none());
+    return PyType_Check(type.ptr()) ? reinterpret_cast<PyTypeObject*>(type.ptr())->tp_traverse : nullptr;
   }
 
   // The kernel looks at each page for that; the program goes on meanwhile.
@@ -263,7 +305,7 @@ class Preparation {
 Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions options, std::vector<Asked>& asked) {
   const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
   if (!preparation.ok()) return preparation.error();
-  preparation.value()->write_beside();
+  preparation.value()->work_beside();
   std::optional<Result<CaptureStatistics>> taken;
   run_alone([&] { taken = preparation.value()->take(); });
   if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};

@@ -45,6 +45,7 @@ struct CaptureOptions {
   std::vector<PyObject*> hidden;
   std::vector<heap::TypeRule> rules;                      // beside the built-in ones
   std::vector<std::pair<std::string, std::string>> meta;  // facts about the program that the snapshot is to name
+  traverseproc python_traverse = nullptr;                 // of classes written in Python
 };
 
 // Writes all objects of this interpreter to `path`. The GIL is held throughout; without one, all other threads are

@@ -3,7 +3,10 @@
 
 #include <Python.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "heap/address_set.h"
 #include "heap/open_objects.h"
@@ -23,8 +26,11 @@ class Finder {
 
   void add(PyObject* object) {
     if (object == nullptr) return;
-    found_.prefetch(address_of(object));
-    if (PyObject* shown = shown_.pass(object); shown != nullptr) enter(shown);
+    std::uint64_t* place = found_.place_of(address_of(object));
+    __builtin_prefetch(place);
+    __builtin_prefetch(object);
+    const Shown before = std::exchange(shown_[next_shown_++ % shown_.size()], {object, place});
+    if (before.object != nullptr) enter(before.object, before.place);
   }
   // Follows the edges of an object that is not itself to be found.
   void follow(PyObject* object) { visit(object); }
@@ -46,15 +52,22 @@ class Finder {
   void weak(PyObject*) {}
   void name_space(PyObject* dict) {
     if (dict == nullptr) return;
-    enter(dict);
+    enter(dict, nullptr);
     found_.mark(address_of(dict));
   }
   static bool has_names(PyObject*) { return false; }
 
  private:
-  void enter(PyObject* object) {
+  // An object that something holds, and nobody knows yet whether it is found; its memory and its bit are being fetched.
+  struct Shown {
+    PyObject* object = nullptr;
+    std::uint64_t* place = nullptr;
+  };
+
+  void enter(PyObject* object, std::uint64_t* place) {
     if (known_ != nullptr && known_->contains(address_of(object))) return;
-    if (found_.insert(address_of(object))) open_.push(address_of(object));
+    if (!found_.insert(address_of(object), place)) return;
+    if (plans_.of(Py_TYPE(object)).shape != Shape::kLeaf) open_.push(address_of(object));
   }
   // A step towards the next object to be looked at. False if none is left.
   bool go_on() {
@@ -67,9 +80,13 @@ class Finder {
       if (fetched != nullptr) visit(fetched);
       return true;
     }
-    const bool is_more = !shown_.is_empty();
-    while (!shown_.is_empty())
-      if (PyObject* shown = shown_.pass(nullptr); shown != nullptr) enter(shown);
+    bool is_more = false;
+    for (Shown& shown : shown_) {
+      if (shown.object == nullptr) continue;
+      is_more = true;
+      const Shown last = std::exchange(shown, {});
+      enter(last.object, last.place);
+    }
     return is_more;
   }
   void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
@@ -79,7 +96,8 @@ class Finder {
   const heap::AddressSet* known_;
   ObjectEdges<Finder> edges_;
   heap::OpenObjects open_;
-  FetchQueue<8> shown_;      // by others, and nobody knows yet whether they are found
+  std::array<Shown, 16> shown_{};
+  std::size_t next_shown_ = 0;
   FetchQueue<16> fetching_;  // found
   std::size_t types_ = 0;
 };

@@ -1,120 +1,89 @@
-// python/heap_recorder.h: pass 2 of a snapshot from inside: the objects that were found -> rows of a file.
+// python/heap_recorder.h: pass 2 of a snapshot from inside: the objects that were found -> words, of which rows are
+// made.
 #pragma once
 
 #include <Python.h>
 
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "heap/address_set.h"
-#include "heap/content_hash.h"
-#include "heap/generations.h"
 #include "heap/pools.h"
-#include "heap/snapshot_writer.h"
 #include "python/heap_allocations.h"
 #include "python/heap_capture.h"
-#include "python/heap_roots.h"
+#include "python/heap_rows.h"
 #include "python/object_edges.h"
 
 namespace plimsoll::python {
 
-// Writes objects that were found. A sink for ObjectEdges.
+// Looks at objects that were found. A sink for ObjectEdges.
 class Recorder {
  public:
   static constexpr bool kTellsNames = true;
 
-  Recorder(TypePlans& plans, const heap::AddressSet& found, const std::vector<PyObject*>& hidden, Values values,
-           const heap::Generations& generations, std::span<const heap::Pool> pools, std::uint64_t pool_bytes,
-           HeapAllocations& allocations, heap::SnapshotWriter& writer)
+  Recorder(TypePlans& plans, const heap::AddressSet& found, Values values, std::span<const heap::Pool> pools,
+           std::uint64_t pool_bytes, HeapAllocations& allocations, heap::WordStream& words)
       : found_(found),
-        hidden_(hidden),
         values_(values),
-        generations_(generations),
         blocks_(pools, pool_bytes),
         allocations_(allocations),
-        writer_(writer),
+        words_(words),
         edges_(plans, *this) {}
 
   void object(PyObject* object, const TypePlan& plan) {
-    const heap::ObjectSize size = size_of(object, plan);
-    blocks_.add(raw(address_of(object)), size);
-    writer_.begin_node(plan.number, size.total(), reference_count(object), address_of(object));
-    writer_.generation(is_on_a_list(object) ? generations_.of(address_of(object)) : heap::Generation::kUntracked);
-    hash_content(object);
-    for (const heap::NativeExtent& extent : {size.native, size.block})
-      if (extent.size != 0) writer_.buffer(extent.start, extent.size);
+    begin(object, plan);
+    tell_content(object, plan);
     if (allocations_.are_known()) {
       const auto stack = allocations_.stack_of(reinterpret_cast<const char*>(object) - plan.header);
-      if (stack) writer_.allocated_by(*stack);
+      if (stack) words_.allocated_by(*stack);
     }
     edges_.visit(object, plan);
-    const std::string text = text_of_object(object, plan);
-    if (!text.empty()) writer_.text(text);
-    writer_.end_node();
-  }
-  void root(std::uint32_t type, const RootNode& node, heap::Node first_root) {
-    writer_.begin_node(type, 0, 0, Address{});
-    for (const RootEdge& each : node.edges) {
-      if (each.name != nullptr)
-        named(each.held, each.name);
-      else
-        named(each.held, each.word);
-    }
-    for (const std::size_t child : node.children)
-      writer_.edge(heap::EdgeKind::kElement, first_root + static_cast<heap::Node>(child));
-    writer_.text(node.text);
-    writer_.end_node();
+    if (plan.has_name || values_ == Values::kShown)
+      if (const std::string text = text_of_object(object, plan); !text.empty()) words_.text(text);
   }
 
-  void edge(heap::EdgeKind kind, PyObject* held) {
-    const heap::Node target = found_.rank(address_of(held));
-    if (target == heap::kNoNode)
-      lose(held);
-    else
-      writer_.edge(kind, target);
-  }
+  void edge(heap::EdgeKind kind, PyObject* held) { words_.edge(kind, address_of(held)); }
   template <typename Name>
   void named(PyObject* held, Name name) {
-    const heap::Node target = found_.rank(address_of(held));
-    if (target == heap::kNoNode) return lose(held);
-    const auto [found, is_new] = names_.try_emplace(name, 0);
-    if (is_new) found->second = writer_.add_name(words(name));
-    writer_.named_edge(target, found->second);
+    words_.named(address_of(held), name);
   }
-  void type() { writer_.edge_to_type(); }
-  void weak(PyObject* held) {
-    const heap::Node target = found_.rank(address_of(held));
-    if (target != heap::kNoNode) writer_.edge(heap::EdgeKind::kWeak, target);
-  }
+  void type() { words_.edge(heap::EdgeKind::kType, Address{}); }
+  void weak(PyObject* held) { words_.edge(heap::EdgeKind::kWeak, address_of(held)); }
   static void name_space(PyObject*) {}
   bool has_names(PyObject* dict) const { return found_.is_marked(address_of(dict)); }
   [[nodiscard]] const heap::BlockCount& blocks() const { return blocks_; }
 
  private:
+  void begin(PyObject* object, const TypePlan& plan, std::uint64_t bytes) {
+    words_.object(address_of(object), plan.number, reference_count(object), is_on_a_list(object), bytes);
+  }
+  void begin(PyObject* object, const TypePlan& plan) {
+    if (const std::uint64_t bytes = one_block(object, plan); bytes != 0) {
+      blocks_.add(raw(address_of(object)), {bytes});
+      return begin(object, plan, bytes);
+    }
+    const heap::ObjectSize size = size_of(object, plan);
+    blocks_.add(raw(address_of(object)), size);
+    begin(object, plan, size.total());
+    for (const heap::NativeExtent& extent : {size.native, size.block})
+      if (extent.size != 0) words_.buffer(extent.start, extent.size);
+  }
+
   // Of exactly a str or bytes: others are told apart by what they are.
-  void hash_content(PyObject* object) {
-    if (PyBytes_CheckExact(object)) {
-      const std::string_view bytes(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
-      writer_.content_hash(hash_.of(bytes, 0));
-    } else if (PyUnicode_CheckExact(object) && PyUnicode_IS_READY(object) != 0) {
-      const auto kind = static_cast<std::size_t>(PyUnicode_KIND(object));
+  void tell_content(PyObject* object, const TypePlan& plan) {
+    if (plan.content == Content::kNone) return;
+    if (plan.content == Content::kBytes) {
+      words_.content(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)), 0);
+    } else if (PyUnicode_IS_READY(object) != 0) {
+      const auto kind = static_cast<std::uint8_t>(PyUnicode_KIND(object));
       const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) * kind;
-      writer_.content_hash(hash_.of({static_cast<const char*>(PyUnicode_DATA(object)), size}, kind));
+      words_.content(PyUnicode_DATA(object), size, kind);
     }
   }
 
   static constexpr Py_ssize_t kLongestName = 200, kLongestValue = 100;
-
-  void lose(PyObject* held) {
-    if (std::find(hidden_.begin(), hidden_.end(), held) == hidden_.end()) writer_.count_lost_edge();
-  }
-
-  static std::string words(const char* name) { return name; }
-  static std::string words(PyObject* name) { return text_of(name, kLongestName); }
 
   std::string text_of_object(PyObject* object, const TypePlan& plan) const {
     if (plan.shape == Shape::kClass) return name_of(reinterpret_cast<PyTypeObject*>(object));
@@ -173,15 +142,11 @@ class Recorder {
   }
 
   const heap::AddressSet& found_;
-  const std::vector<PyObject*>& hidden_;
   Values values_;
-  const heap::Generations& generations_;
   heap::BlockCount blocks_;
-  heap::ContentHash hash_{heap::random_key()};
   HeapAllocations& allocations_;
-  heap::SnapshotWriter& writer_;
+  ObjectWords words_;
   ObjectEdges<Recorder> edges_;
-  boost::unordered_flat_map<const void*, std::uint32_t> names_;
 };
 
 }  // namespace plimsoll::python

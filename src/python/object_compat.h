@@ -55,7 +55,8 @@ inline std::uint32_t reference_count(PyObject* object) {
 // Whether the collector has the object on a list. In free-threaded builds it has none, and asks the allocator.
 inline bool is_on_a_list(PyObject* object) {
   if (kIsFreeThreaded) return true;
-  return PyType_IS_GC(Py_TYPE(object)) && PyObject_IS_GC(object) != 0 &&
+  PyTypeObject* type = Py_TYPE(object);
+  return PyType_IS_GC(type) && (type->tp_is_gc == nullptr || type->tp_is_gc(object) != 0) &&
          field_at<std::uintptr_t>(object, -static_cast<std::ptrdiff_t>(16)) != 0;
 }
 
@@ -185,6 +186,64 @@ inline bool has_embedded_values([[maybe_unused]] PyObject* dict) {
   return values != nullptr && field_at<std::uint8_t>(values, 2) != 0;
 #else
   return false;
+#endif
+}
+
+// The table of a dict, which keeps its values in it, too. (PyDictKeysObject: dk_refcnt, dk_log2_size,
+// dk_log2_index_bytes, dk_kind, dk_nentries, dk_indices.)
+struct OwnTable {
+  std::ptrdiff_t references = 0;
+  std::ptrdiff_t bytes = 0;
+  PyObject** first = nullptr;  // key, value; null where there is none
+  std::ptrdiff_t count = 0, stride = 0;
+};
+
+// False up to 3.10, and if the names are shared with other dicts.
+inline bool find_own_table([[maybe_unused]] PyObject* dict, [[maybe_unused]] OwnTable& table) {
+#if PY_VERSION_HEX >= 0x030B0000
+  constexpr std::uint8_t kGeneralKeys = 0, kSplitKeys = 2;
+  const auto* fields = reinterpret_cast<PyDictObject*>(dict);
+  void* keys = fields->ma_keys;
+  const auto kind = field_at<std::uint8_t>(keys, 10);
+  if (fields->ma_values != nullptr || kind >= kSplitKeys) return false;
+  const bool has_hashes = kind == kGeneralKeys;  // before each key
+  const std::ptrdiff_t start = 32 + (std::ptrdiff_t{1} << field_at<std::uint8_t>(keys, 9));
+  const std::ptrdiff_t room = (std::ptrdiff_t{2} << field_at<std::uint8_t>(keys, 8)) / 3;
+  table.references = field_at<Py_ssize_t>(keys, 0);
+  table.bytes = start + room * (has_hashes ? 24 : 16);
+  table.first = &field_at<PyObject*>(keys, start + (has_hashes ? 8 : 0));
+  table.count = field_at<Py_ssize_t>(keys, 24);
+  table.stride = has_hashes ? 3 : 2;
+  return true;
+#else
+  return false;
+#endif
+}
+
+// visit(key, value) for all that a dict has, in its order.
+template <typename Visit>
+void each_item(PyObject* dict, Visit visit) {
+  if (OwnTable table; find_own_table(dict, table)) {
+    for (PyObject** entry = table.first; table.count-- > 0; entry += table.stride)
+      if (entry[1] != nullptr) visit(entry[0], entry[1]);
+    return;
+  }
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  while (PyDict_Next(dict, &position, &key, &value) != 0) visit(key, value);
+}
+
+// ---- numbers ----
+
+// What int.__sizeof__ says.
+inline std::size_t int_bytes(PyObject* number) {
+#if PY_VERSION_HEX >= 0x030C0000
+  const std::size_t digits = field_at<std::uintptr_t>(number, sizeof(PyObject)) >> 3U;  // lv_tag
+  return sizeof(PyObject) + 8 + (digits == 0 ? 1 : digits) * 4;
+#else
+  const Py_ssize_t digits = reinterpret_cast<PyVarObject*>(number)->ob_size;
+  return sizeof(PyVarObject) + static_cast<std::size_t>(digits < 0 ? -digits : digits) * 4;
 #endif
 }
 

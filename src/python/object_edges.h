@@ -38,6 +38,9 @@ class ObjectEdges {
       case Shape::kClass: return class_object(object, plan);
       case Shape::kModule: sink_.name_space(PyModule_GetDict(object)); break;
       case Shape::kWeakref: referent(object); break;
+      case Shape::kInstance:
+        if (instance(object, plan)) return;
+        break;
       case Shape::kOther: break;
     }
     traversed(object, plan);
@@ -54,16 +57,13 @@ class ObjectEdges {
 
   void items(PyObject* dict) {
     const bool has_names = Sink::kTellsNames && sink_.has_names(dict);
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    PyObject* value = nullptr;
-    while (PyDict_Next(dict, &position, &key, &value) != 0) {
+    each_item(dict, [&](PyObject* key, PyObject* value) {
       sink_.edge(heap::EdgeKind::kKey, key);
       if (has_names && PyUnicode_Check(key))
         sink_.named(value, key);
       else
         sink_.edge(heap::EdgeKind::kValue, value);
-    }
+    });
   }
 
   // tp_traverse of a dict shows values, and keys only if one of them is no str: items() does that better. What the
@@ -96,6 +96,28 @@ class ObjectEdges {
     named(heap_type->ht_slots, "__slots__");
     named(static_cast<PyObject*>(type->tp_subclasses), "__subclasses__");
     traversed(object, plan);
+  }
+
+  // An instance without a dict; false if it has one. What its tp_traverse shows is known: so many calls are saved.
+  bool instance(PyObject* object, const TypePlan& plan) {
+    const Attributes found = attributes_of(object, plan.type);
+    if (found.values == nullptr || (found.dict != nullptr && *found.dict != nullptr)) return false;
+    const SharedNames names = shared_names(plan.type);
+    const std::size_t count = std::min(found.capacity, names.count);
+    bool has_unnamed = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (found.values[i] == nullptr) continue;
+      if (!Sink::kTellsNames)
+        sink_.edge(heap::EdgeKind::kReference, found.values[i]);
+      else if (names[i] != nullptr)
+        sink_.named(found.values[i], names[i]);
+      else
+        has_unnamed = true;
+    }
+    for (std::size_t i = 0; has_unnamed && i < count; ++i)
+      if (found.values[i] != nullptr && names[i] == nullptr) sink_.edge(heap::EdgeKind::kReference, found.values[i]);
+    sink_.type();
+    return true;
   }
 
   void referent(PyObject* reference) {

@@ -133,6 +133,12 @@ Blocks blocks_of(PyObject* object, const TypePlan& plan) {
       return {basic, allocated == 0 ? 0 : kListHead + allocated * 8};
     }
     case SizeRule::kText: return text_blocks(object, basic);
+    case SizeRule::kInt: return {int_bytes(object), 0};
+    case SizeRule::kDict:
+      // Empty dicts share one.
+      if (OwnTable table; find_own_table(object, table))
+        return {basic, table.references == 1 ? static_cast<std::size_t>(table.bytes) : 0};
+      break;
     case SizeRule::kMethod: break;
   }
   return asked_blocks(object, plan);
@@ -174,10 +180,39 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
     plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
   if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
+  if (method.of == &PyDict_Type && type->tp_itemsize == 0) plan.size_rule = SizeRule::kDict;
+  if (method.of == &PyLong_Type) plan.size_rule = SizeRule::kInt;
+  const bool is_read =
+      plan.size_rule == SizeRule::kBasic || plan.size_rule == SizeRule::kText || plan.size_rule == SizeRule::kInt;
+  plan.is_one_block =
+      is_read && !plan.has_attributes && plan.own_memory == heap::OwnMemory::kNone && !plan.facets.native;
+  if (plan.is_one_block && plan.size_rule == SizeRule::kBasic && type->tp_itemsize == 0)
+    plan.fixed_size = block_of(plan.header + static_cast<std::size_t>(type->tp_basicsize) + plan.sentinel);
+  if (type == &PyBytes_Type) plan.content = Content::kBytes;
+  if (type == &PyUnicode_Type) plan.content = Content::kText;
+  plan.has_name = plan.shape == Shape::kClass || plan.shape == Shape::kCode || plan.shape == Shape::kModule ||
+                  type == &PyFunction_Type || type == &PyCFunction_Type || plan.facets.label.has_value();
   const bool has_extras =
       plan.traverse != nullptr || plan.has_attributes || !plan.members.empty() || !plan.hidden.empty();
   if (plan.shape == Shape::kOther && !has_extras) plan.shape = Shape::kLeaf;
+  const bool is_plain = plan.members.empty() && plan.hidden.empty() && plan.own_memory == heap::OwnMemory::kNone;
+  if (plan.shape == Shape::kOther && is_plain && has_attributes_only(type)) plan.shape = Shape::kInstance;
   return plan;
+}
+
+// Whether what tp_traverse shows is the attributes and the class: it is that of Python's own classes all along the
+// bases, and there are no slots, which are members.
+bool TypePlans::has_attributes_only(PyTypeObject* type) const {
+  if (python_traverse_ == nullptr || (type->tp_flags & kManagedDictFlag) == 0) return false;
+  PyObject* order = type->tp_mro;
+  if (order == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    // (A base without attributes of its own, like typing.Generic, is no object of the collector's.)
+    const bool is_bare = base->tp_traverse == nullptr && base->tp_basicsize == PyBaseObject_Type.tp_basicsize;
+    if (base->tp_traverse != python_traverse_ && !is_bare) return false;
+  }
+  return type->tp_traverse == python_traverse_ && type->tp_itemsize == 0;
 }
 
 namespace {
@@ -204,6 +239,11 @@ heap::NativeExtent native_memory_of(PyObject* object, const TypePlan& plan) {
 }
 
 }  // namespace
+
+std::uint64_t block_by_rule(PyObject* object, const TypePlan& plan) {
+  const Blocks blocks = blocks_of(object, plan);
+  return blocks.rest == 0 ? block_of(plan.header + blocks.own + plan.sentinel) : 0;
+}
 
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan) {
   heap::ObjectSize size;

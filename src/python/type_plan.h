@@ -27,7 +27,8 @@ enum class Shape : std::uint8_t {
   kClass,
   kModule,
   kWeakref,
-  kOther,  // tp_traverse, attributes and tp_members tell
+  kInstance,  // of a class written in Python that has attributes, and nothing else
+  kOther,     // tp_traverse, attributes and tp_members tell
 };
 
 // How its size is found.
@@ -35,8 +36,13 @@ enum class SizeRule : std::uint8_t {
   kBasic,   // tp_basicsize and tp_itemsize
   kText,    // str and its subclasses
   kList,    // exactly a list
+  kDict,    // of dict and its subclasses
+  kInt,     // of int and its subclasses
   kMethod,  // by the class's own __sizeof__, if that is written in C
 };
+
+// Whose contents are told apart.
+enum class Content : std::uint8_t { kNone, kBytes, kText };
 
 // A field of objects that tp_members names and that is a reference.
 struct Member {
@@ -50,11 +56,15 @@ struct TypePlan {
   std::uint32_t number = 0;
   Shape shape = Shape::kOther;
   SizeRule size_rule = SizeRule::kBasic;
+  Content content = Content::kNone;  // of exactly bytes or str
   bool has_attributes = false;
+  bool is_one_block = false;  // its objects, or most of them, have nothing beside themselves
+  bool has_name = false;      // its objects have one, whether values are shown or not
   traverseproc traverse = nullptr;
   PyCFunction size_method = nullptr;
   heap::OwnMemory own_memory = heap::OwnMemory::kNone;  // of the class whose method that is
   std::size_t header = 0;                               // bytes in front of the object in its block
+  std::size_t fixed_size = 0;                           // of all its objects, in blocks; 0: they differ
   std::size_t sentinel = 0;  // bytes behind it that nobody uses: PyType_GenericAlloc makes them
   std::vector<Member> members;
   std::vector<Member> hidden;  // that nothing else shows
@@ -64,7 +74,9 @@ struct TypePlan {
 // The plans of all classes met so far.
 class TypePlans {
  public:
-  explicit TypePlans(std::vector<heap::TypeRule> rules) : rules_(std::move(rules)) {}
+  // `python_traverse`: the tp_traverse of classes written in Python, if it is known.
+  explicit TypePlans(std::vector<heap::TypeRule> rules, traverseproc python_traverse = nullptr)
+      : rules_(std::move(rules)), python_traverse_(python_traverse) {}
 
   // Of an object's class. Looks only: in particular no attribute is looked up by Python's rules.
   TypePlan& of(PyTypeObject* type) {
@@ -78,8 +90,10 @@ class TypePlans {
 
  private:
   TypePlan& add(PyTypeObject* type);
+  bool has_attributes_only(PyTypeObject* type) const;
 
   std::vector<heap::TypeRule> rules_;
+  traverseproc python_traverse_;
   std::deque<TypePlan> plans_;
   boost::unordered_flat_map<PyTypeObject*, TypePlan*> by_type_;
   std::array<TypePlan*, 256> recent_{};  // by their classes' addresses, which most objects of a heap are of
@@ -88,6 +102,12 @@ class TypePlans {
 // Bytes of memory that the object takes, each of its blocks rounded up as the allocator does: with what stands in
 // front of it, and with buffers that are its own (list items, dict tables, ...). Calls no Python code.
 heap::ObjectSize size_of(PyObject* object, const TypePlan& plan);
+// Likewise of an object that has nothing beside itself; 0 if it has, or may have.
+std::uint64_t block_by_rule(PyObject* object, const TypePlan& plan);
+inline std::uint64_t one_block(PyObject* object, const TypePlan& plan) {
+  if (plan.fixed_size != 0) return plan.fixed_size;
+  return plan.is_one_block ? block_by_rule(object, plan) : 0;
+}
 
 // References that it keeps beside itself and that tp_traverse does not show.
 heap::HiddenElements hidden_elements_of(PyObject* object, const TypePlan& plan);

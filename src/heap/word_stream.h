@@ -1,0 +1,73 @@
+// heap/word_stream.h: words that one thread writes and another one takes, in their order.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "os/own_thread.h"
+
+namespace plimsoll::heap {
+
+// So that who looks at a heap, while a program stands still, only writes down what it sees. Words go a piece at a time;
+// what is put at once comes in one piece. Written to by one thread.
+class WordStream {
+ public:
+  static constexpr std::size_t kPieceWords = 4096;
+  using Take = std::function<void(std::span<const std::uint64_t>)>;
+
+  explicit WordStream(Take take) : take_(std::move(take)) { begin_piece(); }
+  WordStream(const WordStream&) = delete;
+  WordStream& operator=(const WordStream&) = delete;
+  ~WordStream() { finish(); }
+
+  // From now on `take` is called by a thread of its own, which is none of the program's (os/own_thread.h). Before that,
+  // and if the system gives none, it is called by who puts.
+  void take_beside();
+
+  // Room for `count` words, kPieceWords at most, which must all be written.
+  std::uint64_t* put(std::size_t count) {
+    if (static_cast<std::size_t>(end_ - at_) < count) pass_on();
+    std::uint64_t* room = at_;
+    at_ += count;
+    return room;
+  }
+  // All has been taken then. Whatever is put after is taken by who puts.
+  void finish();
+
+ private:
+  // A megabyte in all would be too much for the cache that the threads share; fewer would be waited for.
+  static constexpr std::size_t kPieces = 16;
+  // Words that go together.
+  struct Piece {
+    std::array<std::uint64_t, kPieceWords> words;
+    std::size_t size;
+  };
+
+  void begin_piece() {
+    at_ = pieces_[filled_ % kPieces].words.data();
+    end_ = at_ + kPieceWords;
+  }
+  void pass_on();
+  void run();
+
+  Take take_;
+  std::unique_ptr<std::array<Piece, kPieces>> room_ = std::make_unique_for_overwrite<std::array<Piece, kPieces>>();
+  std::span<Piece, kPieces> pieces_{*room_};
+  std::uint64_t* at_ = nullptr;   // of the piece that is being filled
+  std::uint64_t* end_ = nullptr;  // likewise
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable has_changed_;
+  std::size_t filled_ = 0, taken_ = 0;  // pieces, since the beginning
+  bool is_over_ = false;
+  os::OwnThread thread_;
+};
+
+}  // namespace plimsoll::heap
