@@ -3,9 +3,9 @@
 
     python bench/heap.py [--objects 1000000 5000000] [--aged]
 
-Each tool runs in a process of its own, on the same heap. Times are CPU time of all threads, so that a busy machine changes
-little, and where threads help also that of the program's own thread and that of the clock; memory is by how much the
-process's peak grew. Tools that are not installed are left out.
+Each tool runs in a process of its own, on the same heap. Times are CPU time of all threads, so that a busy machine
+changes little, and where threads help also that of the program's own thread and that of the clock; memory is by how
+much the process's peak grew. Tools that are not installed are left out.
 """
 
 from __future__ import annotations

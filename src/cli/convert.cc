@@ -5,15 +5,14 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/native_frames.h"
+#include "cli/profile_input.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/registry.h"
-#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -41,16 +40,13 @@ class Convert final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
-    add_children_flag(app, with_children_);
+    input_.add_arguments(app);
     app.add_option("-o,--output", output_, "Where to write; - is standard output")->required()->type_name("OUT");
     app.add_option("--tag", tags_,
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
-    app.add_flag(
-        "--tasks", with_tasks_,
-        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
+    input_.add_tasks_flag(app);
     CLI::Option* none =
         app.add_flag("--no-native", no_native_, "Without native functions: their time goes to their callers");
     app.add_flag("--fold-native", fold_native_,
@@ -66,18 +62,18 @@ class Convert final : public Command {
                                comma_list(format_names()))};
     const Result<formats::Writer> writer = formats::find_writer(format_, output_);
     if (!writer.ok()) return writer.error();
-    if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, file_));
-    Result<Input> input = read_profile(file_, with_children_, console);
+    if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, input_.path()));
+    Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();
     const bool is_without_time = input.value().profile.samples.size() == 0;
     if (is_without_time && !(writer.value().has_allocations && input.value().profile.has_allocations())) {
-      console.notice(fmt::format("{} holds no samples; nothing was written", file_));
+      console.notice(fmt::format("{} holds no samples; nothing was written", input_.path()));
       return kNoSamples;
     }
     change_stacks(input.value().profile, console);
     const Selection selection = select(input.value().profile, conditions());
     if (selection.shown_samples == 0 && !is_without_time) {
-      console.notice(nothing_to_show(input.value().profile, selection, file_));
+      console.notice(nothing_to_show(input.value().profile, selection, input_.path()));
       return kNoSamples;
     }
     const Result<std::string> bytes = formats::write_as(writer.value(), input.value().profile, output_);
@@ -87,7 +83,6 @@ class Convert final : public Command {
 
  private:
   void change_stacks(profile::Profile& profile, Console& console) const {
-    if (with_tasks_) profile::put_tasks_on_stacks(profile);
     choose_native_frames(profile,
                          no_native_     ? NativeFrames::kNone
                          : fold_native_ ? NativeFrames::kEntries
@@ -115,9 +110,10 @@ class Convert final : public Command {
     return kFine;
   }
 
-  std::string file_, output_, format_;
+  ProfileInput input_;
+  std::string output_, format_;
   std::vector<std::string> tags_;
-  bool with_tasks_ = false, with_children_ = false, no_native_ = false, fold_native_ = false;
+  bool no_native_ = false, fold_native_ = false;
 };
 
 }  // namespace

@@ -6,14 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
 #include "cli/native_frames.h"
+#include "cli/profile_input.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "formats/firefox/bundle.h"
-#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -33,39 +32,35 @@ class Firefox final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
-    add_children_flag(app, with_children_);
+    input_.add_arguments(app);
     app.add_option("--port", page_.port, "On the loopback; by default any that is free")->type_name("PORT");
     app.add_flag_callback(
         "--no-browser", [this] { page_.browser = FirefoxPage::Browser::kNone; }, "Only print the address");
     app.add_option("--zip", zip_, "Write a bundle for another machine instead: profile, sources, what to do")
         ->type_name("OUT.zip");
-    app.add_flag(
-        "--tasks", with_tasks_,
-        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
+    input_.add_tasks_flag(app);
     app.add_option("--viewer", page_.viewer, "The page that shows it (default: https://profiler.firefox.com)")
         ->type_name("URL");
   }
 
   Result<int> run(Console& console) override {
-    if (!zip_.empty()) PLIMSOLL_TRY(check_not_input(zip_, file_));
-    Result<Input> input = read_profile(file_, with_children_, console);
+    if (!zip_.empty()) PLIMSOLL_TRY(check_not_input(zip_, input_.path()));
+    Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();
     profile::Profile profile = std::move(input.value().profile);
     if (profile.samples.size() == 0 && !profile.has_allocations()) {
-      console.notice(fmt::format("{} holds no samples; there is nothing to open", file_));
+      console.notice(fmt::format("{} holds no samples; there is nothing to open", input_.path()));
       return kNoSamples;
     }
-    if (with_tasks_) profile::put_tasks_on_stacks(profile);
     choose_native_frames(profile, NativeFrames::kAll, console);
     if (!zip_.empty()) return write_zip(profile, console);
-    PLIMSOLL_TRY(show_in_firefox(std::move(profile), file_, page_, console));
+    PLIMSOLL_TRY(show_in_firefox(std::move(profile), input_.path(), page_, console));
     return kFine;
   }
 
  private:
   Result<int> write_zip(profile::Profile& profile, Console& console) const {
-    const Result<std::string> bytes = formats::firefox::write_bundle(profile, file_);
+    const Result<std::string> bytes = formats::firefox::write_bundle(profile, input_.path());
     if (!bytes.ok()) return bytes.error();
     PLIMSOLL_TRY(write_file(zip_, bytes.value()));
     console.notice(fmt::format("wrote {} ({}); its README.txt says how to open it", zip_,
@@ -73,9 +68,9 @@ class Firefox final : public Command {
     return kFine;
   }
 
-  std::string file_, zip_;
+  ProfileInput input_;
+  std::string zip_;
   FirefoxPage page_;
-  bool with_tasks_ = false, with_children_ = false;
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/profile_input.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -20,8 +20,7 @@ class Info final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("FILE", file_, "The profile; - reads standard input")->required()->type_name("");
-    add_children_flag(app, with_children_);
+    input_.add_arguments(app);
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -29,19 +28,21 @@ class Info final : public Command {
   Result<int> run(Console& console) override {
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
-    const Result<Input> input = read_profile(file_, with_children_, console);
+    const Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();
     const profile::Profile& profile = input.value().profile;
     const SessionFacts facts = session_facts(profile, input.value().file_bytes);
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color.value(), environment)), environment.directory};
-    PLIMSOLL_TRY(console.print(as_json_ ? info_json(profile, facts, file_) : render_info(profile, facts, file_, page)));
+    PLIMSOLL_TRY(console.print(as_json_ ? info_json(profile, facts, input_.path())
+                                        : render_info(profile, facts, input_.path(), page)));
     return kFine;
   }
 
  private:
-  std::string file_, color_ = "auto";
-  bool as_json_ = false, with_children_ = false;
+  ProfileInput input_;
+  std::string color_ = "auto";
+  bool as_json_ = false;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
 // cli/run.cc: start the program with a recording in it, wait, say what came of it, and end as the program ended.
-#include "cli/children.h"
 #include "cli/commands.h"
 
 #include <fmt/format.h>

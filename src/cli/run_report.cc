@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/children.h"
@@ -54,6 +55,20 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,
                              format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));
+}
+
+void report_children(const std::string& plim, Console& console) {
+  const std::vector<std::string> children = profiles_of_children(plim);
+  if (children.empty()) return;
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(children.size(), kNamed); ++i) names += " " + children[i];
+  if (children.size() > kNamed) names += " ...";
+  console.notice(fmt::format("{} of {} own:{}",
+                             children.size() == 1 ? "1 child process has a profile"
+                                                  : fmt::format("{} child processes have profiles", children.size()),
+                             children.size() == 1 ? "its" : "their", names));
+  console.notice(fmt::format("all in one: plimsoll show {} --children", plim));
 }
 
 }  // namespace plimsoll::cli

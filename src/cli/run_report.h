@@ -11,4 +11,7 @@ namespace plimsoll::cli {
 // empty, in which file and what to type next.
 void report_recording(const std::string& plim, const std::string& shown_as, Console& console);
 
+// Names the profiles of child processes that lie beside `plim`, and how to see them with it as one.
+void report_children(const std::string& plim, Console& console);
+
 }  // namespace plimsoll::cli

@@ -8,18 +8,17 @@
 #include <limits>
 #include <optional>
 
-#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/memory_report.h"
 #include "cli/native_frames.h"
+#include "cli/profile_input.h"
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
 #include "cli/suggest.h"
 #include "cli/tag_report.h"
 #include "cli/units.h"
-#include "profile/tasks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -32,15 +31,16 @@ const std::vector<std::string_view>& view_names() {
 
 // The arguments as typed.
 struct ShowArguments {
-  std::string file, view = "tree";
+  ProfileInput input;
+  std::string view = "tree";
   std::string thread, from, to, at, within, function, source_file;
   std::vector<std::string> activities, tags, domains;
   std::string color = "auto", sort = "self";
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
-  bool as_json = false, by_line = false, no_fold = false, tasks = false, as_flat = false, no_native = false,
-       all_native = false, by_type = false, with_children = false;
+  bool as_json = false, by_line = false, no_fold = false, as_flat = false, no_native = false, all_native = false,
+       by_type = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -64,8 +64,8 @@ bool is_view(std::string_view word) {
 
 Status check_view(const ShowArguments& arguments) {
   if (is_view(arguments.view)) return Ok{};
-  if (is_view(arguments.file))
-    return usage(fmt::format("the file comes first: plimsoll show {} {}", arguments.view, arguments.file));
+  if (is_view(arguments.input.path()))
+    return usage(fmt::format("the file comes first: plimsoll show {} {}", arguments.view, arguments.input.path()));
   return usage(no_such("view", arguments.view, view_names()));
 }
 
@@ -309,12 +309,11 @@ class Show final : public Command {
 
   void add_arguments(CLI::App& app) override {
     ShowArguments& to = arguments_;
-    app.add_option("FILE", to.file, "The profile; - reads standard input")->required()->type_name("");
+    to.input.add_arguments(app);
     app.add_option("VIEW", to.view,
                    "tree (default), flat, lines, threads, tags; of allocations: alloc, live, peak, leaks, temporary, "
                    "types, memory")
         ->type_name("");
-    add_children_flag(app, to.with_children);
     app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
     app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
     app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
@@ -328,9 +327,7 @@ class Show final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
-    app.add_flag(
-        "--tasks", to.tasks,
-        "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
+    to.input.add_tasks_flag(app);
     app.add_flag("--native", to.all_native,
                  "Every native frame (recorded with --native), not only where a library was entered");
     app.add_flag("--no-native", to.no_native, "Native functions' time goes to the Python functions that called them");
@@ -363,15 +360,14 @@ class Show final : public Command {
   Result<int> run(Console& console) override {
     const Result<ShowRequest> request = request_of(arguments_);
     if (!request.ok()) return request.error();
-    Result<Input> input = read_profile(arguments_.file, arguments_.with_children, console);
+    Result<Input> input = arguments_.input.read(console);
     if (!input.ok()) return input.error();
     profile::Profile& profile = input.value().profile;
-    if (arguments_.tasks) profile::put_tasks_on_stacks(profile);
     PLIMSOLL_TRY(fold(profile, console));
     if (is_of_memory(arguments_.view)) return show_memory(profile, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
     if (selection.shown_samples == 0) {
-      console.notice(nothing_to_show(profile, selection, arguments_.file));
+      console.notice(nothing_to_show(profile, selection, arguments_.input.path()));
       return kNoSamples;
     }
     PLIMSOLL_TRY(console.print(arguments_.as_json
@@ -397,9 +393,9 @@ class Show final : public Command {
 
   Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
     if (!profile.has_allocations())
-      return Error{ErrorKind::kUsage,
-                   fmt::format("{} holds no allocations: record them with plimsoll run --alloc", arguments_.file)};
-    if (profile.is_exact && arguments_.with_children && arguments_.view == "peak")
+      return Error{ErrorKind::kUsage, fmt::format("{} holds no allocations: record them with plimsoll run --alloc",
+                                                  arguments_.input.path())};
+    if (profile.is_exact && arguments_.input.with_children() && arguments_.view == "peak")
       return usage(
           "how much all processes had together at most is not recorded; look at the peak of each, without "
           "--children");
@@ -411,7 +407,7 @@ class Show final : public Command {
     }
     select(profile, conditions);
     if (profile::allocations_of(profile, options.question).empty()) {
-      console.notice(fmt::format("no allocation of {} is left to show", arguments_.file));
+      console.notice(fmt::format("no allocation of {} is left to show", arguments_.input.path()));
       return kNoSamples;
     }
     const Environment& environment = console.environment();

@@ -1,0 +1,48 @@
+#include "cli/profile_input.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "cli/children.h"
+#include "profile/join.h"
+#include "profile/tasks.h"
+
+namespace plimsoll::cli {
+
+void ProfileInput::add_arguments(CLI::App& app) {
+  app.add_option("FILE", path_, "The profile; - reads standard input")->required()->type_name("");
+  app.add_flag("--children", with_children_, "With the profiles of child processes that lie beside FILE, as one");
+}
+
+void ProfileInput::add_tasks_flag(CLI::App& app) {
+  app.add_flag(
+      "--tasks", with_tasks_,
+      "Of run --tasks where it is not told who awaits them: the tasks that made what runs, not the event loop");
+}
+
+Result<Input> ProfileInput::read(Console& console) const {
+  if (with_children_ && path_ == "-")
+    return Error{ErrorKind::kUsage, "standard input has no child processes' profiles beside it: give a file's name"};
+  Result<Input> input = console.read_profile(path_);
+  if (!input.ok()) return input;
+  if (with_children_) join_children(input.value(), console);
+  if (with_tasks_) profile::put_tasks_on_stacks(input.value().profile);
+  return input;
+}
+
+void ProfileInput::join_children(Input& input, Console& console) const {
+  const std::vector<std::string> children = profiles_of_children(path_);
+  if (children.empty()) console.notice(fmt::format("no child process has a profile beside {}", path_));
+  for (const std::string& child : children) {
+    Result<Input> more = console.read_profile(child);
+    const Status joined = more.ok() ? join(input.profile, std::move(more.value().profile)) : Status(more.error());
+    if (joined.ok())
+      input.file_bytes += more.value().file_bytes;
+    else
+      console.notice(fmt::format("left out {}: {}", child, joined.error().message));
+  }
+}
+
+}  // namespace plimsoll::cli
