@@ -34,7 +34,8 @@ class GrowingArray {
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  // Bytes of memory that it has touched: whole pages, however much it has mapped.
+  [[nodiscard]] std::size_t memory() const { return (size_ * sizeof(T) + kPage - 1) / kPage * kPage; }
   [[nodiscard]] const T* begin() const { return data_; }
   [[nodiscard]] const T* end() const { return data_ + size_; }
   bool operator==(const GrowingArray& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
@@ -62,6 +63,7 @@ class GrowingArray {
   }
 
  private:
+  static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kFirstBytes = std::size_t{64} << 10U;
   static constexpr std::size_t kLargePages = std::size_t{4} << 20U;  // from so many bytes on
 

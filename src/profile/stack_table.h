@@ -52,7 +52,7 @@ class StackTable {
   [[nodiscard]] const GrowingArray<StackNode>& rows() const { return rows_; }
   // Bytes of memory in use, nearly.
   [[nodiscard]] std::size_t memory() const {
-    return rows_.capacity() * sizeof(StackNode) + links_.capacity() * sizeof(Links) +
+    return rows_.memory() + links_.memory() +
            unlisted_.bucket_count() * (sizeof(std::pair<StackNode, std::uint32_t>) + 1);
   }
 
