@@ -258,33 +258,44 @@ void Recorder::forget_tables() {
 }
 
 Status Recorder::flush(const Totals& totals, Ending ending) {
-  profile_.complete = ending == Ending::kComplete;
   profile_.end_ns = since_start(totals.time_ns);
   profile_.process_cpu_ns = totals.process_cpu_ns;
-  profile_.drops.clear();
   for (std::size_t i = 0; i < totals.drops.size(); ++i)
     if (totals.drops[i].count != 0 || totals.drops[i].cpu_ns != 0)
       profile_.drops.push_back(
           Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count, totals.drops[i].cpu_ns});
   read_wanted_sources(ending);
+  // On a disk that is nearly full, there is to be room for the samples.
+  std::vector<Source> sources = std::exchange(profile_.sources, {});
+  profile_.complete = ending == Ending::kComplete && sources.empty();
   std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
   bytes += encoder_.encode(profile_, changed_threads_);
+  // Whether or not it can be written: a recording that has failed must not grow in memory instead.
+  forget_rows();
+  if (table_memory() > settings_.memory_bytes / 2) forget_tables();
+  PLIMSOLL_TRY(file_.append(bytes));
+  if (sources.empty()) return Ok{};
+  profile_.sources = std::move(sources);
+  profile_.complete = ending == Ending::kComplete;
+  bytes = encoder_.encode(profile_, changed_threads_);
+  profile_.sources.clear();
+  return file_.append(bytes);
+}
+
+void Recorder::forget_rows() {
   changed_threads_.clear();
   forget_ended_threads();
-  // Whether or not it could be written: a recording that has failed must not grow in memory instead.
   profile_.samples.clear();
   profile_.allocations.clear();
   profile_.releases.clear();
   profile_.allocation_changes.clear();
   profile_.events.clear();
   profile_.markers.clear();
-  profile_.sources.clear();
+  profile_.drops.clear();
   for (Counter& counter : profile_.counters) {
     counter.time_ns.clear();
     counter.value.clear();
   }
-  if (table_memory() > settings_.memory_bytes / 2) forget_tables();
-  return file_.append(bytes);
 }
 
 }  // namespace plimsoll::profile

@@ -75,6 +75,7 @@ class Recorder final : public capture::SampleSink {
   void read_wanted_sources(Ending ending);
   [[nodiscard]] std::size_t table_memory() const;
   void forget_tables();
+  void forget_rows();  // they are encoded
   [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const { return time_ns - profile_.start_monotonic_ns; }
 
   // The tags of a thread's previous sample.
