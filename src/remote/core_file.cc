@@ -39,6 +39,9 @@ Status check_header(const std::string& path, std::string_view bytes) {
   if (head.e_type != ET_CORE) return bad(" is a program or a library, not a core file");
   if (head.e_machine != EM_X86_64 || head.e_ident[EI_CLASS] != ELFCLASS64)
     return bad(" is a core file of " + machine_name(head.e_machine) + ": those of x86-64 can be read");
+  const std::size_t parts = std::size_t{head.e_phnum} * sizeof(Elf64_Phdr);
+  if (head.e_phoff > bytes.size() || parts > bytes.size() - head.e_phoff)
+    return bad(" is cut short: not even the list of its parts is whole");
   return Ok{};
 }
 

@@ -29,7 +29,8 @@ std::string refusal(const std::string& bytes) {
 }
 
 TEST(CoreFile, WhatIsNoneIsSaidToBeNone) {
-  // GIVEN text, a header that is cut, a program, and a core file of another machine
+  // GIVEN text, a header that is cut, a program, a core file of another machine, and one that is cut in its list of
+  // parts
   std::string program;
   Elf64_Ehdr head = core_header(0);
   head.e_type = ET_EXEC;
@@ -38,11 +39,15 @@ TEST(CoreFile, WhatIsNoneIsSaidToBeNone) {
   head = core_header(0);
   head.e_machine = EM_AARCH64;
   append(other, head);
+  std::string cut;
+  append(cut, core_header(2));
+  append(cut, segment(PT_NOTE, 0, 0));
   // THEN it is said of each what it is
   EXPECT_EQ(refusal("this is no core file, but a text that is longer than a header of one would be. It goes on."),
             " is not a core file");
   EXPECT_EQ(refusal(program.substr(0, 20)), " is cut short: not even its header is whole");
   EXPECT_EQ(refusal(program), " is a program or a library, not a core file");
+  EXPECT_EQ(refusal(cut), " is cut short: not even the list of its parts is whole");
   EXPECT_EQ(refusal(other), " is a core file of aarch64: those of x86-64 can be read");
 }
 

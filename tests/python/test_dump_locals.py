@@ -238,7 +238,7 @@ def test_says_what_is_wrong_with_a_core_file(tmp_path: pathlib.Path) -> None:
         dump_fails(core, BAD_INPUT, "is not the file that ran", "--exe", other_build(moved, tmp_path / "other"))
     # AND what is cut, or missing, or no core file
     cut = tmp_path / "cut"
-    cut.write_bytes(core.read_bytes()[:8192])
+    cut.write_bytes(core.read_bytes()[:1024])
     dump_fails(cut, BAD_INPUT, "is cut short", "--exe", moved)
     dump_fails(core, BAD_INPUT, "there is no file", "--exe", tmp_path / "nowhere")
     dump_fails(tmp_path / "nothing", BAD_INPUT, "nothing")
