@@ -36,21 +36,22 @@ StackReader::StackReader(const Target& target, std::size_t max_depth, Marks mark
       marks_(marks),
       memory_(target.memory()),
       pages_(memory_),
-      walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth),
-      frames_(walk_slots_),
-      log_(frames_.size() * (cpython::kLoadsPerFrame + 6) + kSpareLoads) {}
+      walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth) {
+  frames_.extend(walk_slots_);
+  log_.extend(walk_slots_ * (cpython::kLoadsPerFrame + 6) + kSpareLoads);
+}
 
 void StackReader::show_awaiting(const cpython::TaskLayout& tasks) {
   constexpr std::size_t kSlots = 4096;  // for those who await
   tasks_ = tasks;
-  frames_.resize(walk_slots_ + kSlots);
+  frames_.extend(walk_slots_ + kSlots);
 }
 
 template <memory::Reader M>
 cpython::Walk StackReader::walk(const M& memory, Address thread_state) {
   const auto with = [&](auto entries) {
     return cpython::walk_thread(memory, target_.layout, target_.code_type, thread_state,
-                                std::span(frames_).first(walk_slots_), entries);
+                                std::span(frames_.data(), walk_slots_), entries);
   };
   return marks_ == Marks::kYes ? with(cpython::EntryMarks{}) : with(cpython::NoEntries{});
 }
@@ -75,8 +76,8 @@ StackReader::Look StackReader::look(const M& memory, Address thread_state, bool 
   count_ = found.walk.count;
   if (tasks_ && stands_still) {
     const cpython::TaskPlaces places{target_.layout, *tasks_, target_.code_type};
-    const cpython::AwaitingStack stack =
-        cpython::put_awaiting(pages_, places, thread_state, frames_, found.walk, walk_slots_);
+    const cpython::AwaitingStack stack = cpython::put_awaiting(
+        pages_, places, thread_state, std::span(frames_.data(), frames_.size()), found.walk, walk_slots_);
     count_ = stack.count;
     found.walk.stop = stack.stop;
     found.tasks = stack.outcome;
@@ -95,7 +96,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   pages_.forget();
   copy_visited(thread_state, standing ? kMostTogether : kFastest);
   // What stands still need not be read again, so nothing is kept of how it was read.
-  const Logging logging(pages_, log_);
+  const Logging logging(pages_, std::span(log_.data(), log_.size()));
   const Look found = standing ? look(pages_, thread_state, true) : look(logging, thread_state, false);
   snapshot.walk = found.walk;
   if (!cpython::is_proven(snapshot.walk.stop)) return snapshot;

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "capture/raw_sample.h"
 #include "cpython/awaiting.h"
 #include "cpython/snapshot.h"
@@ -121,9 +122,9 @@ class StackReader {
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
   const std::size_t walk_slots_;
-  std::vector<cpython::PyFrame> frames_;  // so many, and room for those who await them
+  GrowingArray<cpython::PyFrame> frames_;  // so many, and room for those who await them
   std::size_t count_ = 0;
-  std::vector<cpython::LoggedLoad> log_;
+  GrowingArray<cpython::LoggedLoad> log_;  // of both only what is needed is touched
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
   std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
   std::vector<Address> new_codes_;
