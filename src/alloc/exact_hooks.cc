@@ -152,12 +152,16 @@ Stopped stop_exact() {
   {
     // While this is held, and the hooks are there, none of the blocks is freed.
     const Books books;
-    attend(taker);
-    close_epoch(taker, Epoch::kLast);
-    const BlockBooks& known = *exact->books;
-    if (is_whole)
-      exact->blocks.for_each(
-          [&](const void* at, BlockMap::Word token) { taker.alive(at, token, known.facts_of(token, at)); });
+    try {
+      attend(taker);
+      close_epoch(taker, Epoch::kLast);
+      const BlockBooks& known = *exact->books;
+      if (is_whole)
+        exact->blocks.for_each(
+            [&](const void* at, BlockMap::Word token) { taker.alive(at, token, known.facts_of(token, at)); });
+    } catch (const std::bad_alloc&) {
+      taker.lost();
+    }
     set_taker(nullptr);
   }
   take_out();

@@ -191,14 +191,16 @@ struct SampledBooks {
     const SampledBlock block{taker.get()->next_number(), size, native->session.load(),
                              static_cast<std::uint32_t>(domain)};
     if (!taker.get()->allocated(block, due.chance_bytes)) return;
-    Kept stale;
+    Kept stale, untold;
     {
       const Blocks blocks;
       stale = blocks->find(at);
-      blocks->track(at, block);
+      if (!blocks->track(at, block)) untold = block;
     }
     // Somebody who was not met has freed it.
     if (stale) taker.get()->ended(nullptr, *stale, End::kFreed);
+    // One that cannot be followed: nobody is to think that it was never freed.
+    if (untold) taker.get()->ended(nullptr, *untold, End::kFreed);
   }
   static Kept take(const void* at, NativeEnd) {
     if (is_inside) return {};  // what is allocated there is not sampled; and the lock may be this thread's
@@ -214,7 +216,7 @@ struct SampledBooks {
   }
   static void put_back(const void* at, const Kept& kept) {
     const bool before = std::exchange(is_inside, true);
-    if (const Blocks blocks; kept) blocks->track(at, *kept);
+    if (const Blocks blocks; kept) (void)blocks->track(at, *kept);  // in the place that take() has left
     is_inside = before;
   }
   // What was in the block is at `at`, or nowhere any more.

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <new>
+
 namespace plimsoll::alloc {
 
 SampledBlocks::SampledBlocks(std::size_t slots) {
@@ -22,7 +24,7 @@ SampledBlocks::~SampledBlocks() {
   if (region_ != nullptr) ::munmap(region_, region_bytes_);
 }
 
-void* SampledBlocks::place(const SampledBlock& block) {
+void* SampledBlocks::place(const SampledBlock& block) noexcept {
   if (block.size > kSlotBytes) return nullptr;
   std::size_t number = 0;
   if (first_free_ != 0) {
@@ -30,8 +32,12 @@ void* SampledBlocks::place(const SampledBlock& block) {
     first_free_ = slots_[number].next_free;
   } else {
     if (touched_ == region_bytes_ / kSlotBytes) return nullptr;
+    try {
+      slots_.emplace_back();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
     number = touched_++;
-    slots_.resize(touched_);
   }
   slots_[number].block = block;
   slots_[number].is_used = true;
@@ -39,9 +45,14 @@ void* SampledBlocks::place(const SampledBlock& block) {
   return region_ + number * kSlotBytes;
 }
 
-void SampledBlocks::track(const void* at, const SampledBlock& block) {
-  if (large_.insert_or_assign(reinterpret_cast<std::uintptr_t>(at), block).second)
-    filter_[filter_row(at)].fetch_add(1, std::memory_order_relaxed);
+bool SampledBlocks::track(const void* at, const SampledBlock& block) noexcept {
+  try {
+    if (large_.insert_or_assign(reinterpret_cast<std::uintptr_t>(at), block).second)
+      filter_[filter_row(at)].fetch_add(1, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 std::optional<SampledBlock> SampledBlocks::find(const void* at) const {

@@ -47,9 +47,9 @@ class SampledBlocks {
   [[nodiscard]] bool may_be_sampled(const void* block) const { return is_small(block) || may_be_large(block); }
 
   // A slot for a small block; nullptr if none is free.
-  void* place(const SampledBlock& block);
-  // A block that lives elsewhere is sampled from now on.
-  void track(const void* at, const SampledBlock& block);
+  void* place(const SampledBlock& block) noexcept;
+  // A block that lives elsewhere is sampled from now on. False if there is no memory to know it by.
+  [[nodiscard]] bool track(const void* at, const SampledBlock& block) noexcept;
   // What is known of a block; nothing if it is not sampled.
   [[nodiscard]] std::optional<SampledBlock> find(const void* at) const;
   // Likewise of any address, also of one at which no block begins, or none that lives.

@@ -45,7 +45,7 @@ TEST(SampledBlocks, ASlotIsUsedAgainAndTheRegionMayBeFull) {
 TEST(SampledBlocks, LargeOnesAreKnownByTheirAddress) {
   SampledBlocks blocks(4);
   std::vector<char> large(1000);
-  blocks.track(large.data(), {5, 1000, 1});
+  ASSERT_TRUE(blocks.track(large.data(), {5, 1000, 1}));
   EXPECT_TRUE(blocks.may_be_large(large.data()));
   EXPECT_FALSE(blocks.is_small(large.data()));
   EXPECT_EQ(blocks.find(large.data())->number, 5U);
@@ -73,7 +73,7 @@ TEST(SampledBlocks, ARandomLifeAgreesWithAMap) {
       ASSERT_TRUE(at == nullptr || model.emplace(at, number).second);
     } else {
       const void* at = places.data() + next_random(random) % places.size();
-      blocks.track(at, {number, 8, 1});
+      ASSERT_TRUE(blocks.track(at, {number, 8, 1}));
       model[at] = number;
     }
     ASSERT_EQ(blocks.living(), model.size());

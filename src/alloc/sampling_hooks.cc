@@ -133,17 +133,28 @@ bool record(const SampledBlock& block, std::uint64_t chance_bytes) {
   return hooks->taker->allocated(block, std::max<std::uint64_t>(chance_bytes, 1));
 }
 
-// A block is a sample, and lives at `at`, outside our region.
-void sample_in_place(const void* at, const SampledBlock& block) {
-  if (record(block, block.size)) hooks->blocks.track(at, block);
-}
-
 // A slot of ours for a sampled block, noted; nullptr if there is none for it, or it could not be noted.
 void* sample_in_slot(const SampledBlock& block, std::uint64_t chance_bytes) {
   void* slot = hooks->uses_slots ? hooks->blocks.place(block) : nullptr;
   if (slot == nullptr || record(block, chance_bytes)) return slot;
   hooks->blocks.forget(slot);
   return nullptr;
+}
+
+// Tells what becomes of a sampled block. With the lock held.
+void release(const void* at, const SampledBlock& block, End end) {
+  if (hooks->taker != nullptr && block.session == hooks->session) hooks->taker->ended(at, block, end);
+}
+
+// A sampled block lives at `at`, outside our region.
+void track(const void* at, const SampledBlock& block) {
+  // Of one that cannot be followed nobody is to think that it was never freed.
+  if (!hooks->blocks.track(at, block)) release(nullptr, block, End::kFreed);
+}
+
+// A block is a sample, and lives outside our region.
+void sample_in_place(const void* at, const SampledBlock& block) {
+  if (record(block, block.size)) track(at, block);
 }
 
 // The slow path of an allocation: the thread's sample point is in this block, or it has to draw one.
@@ -160,11 +171,6 @@ void* sample_in_slot(const SampledBlock& block, std::uint64_t chance_bytes) {
   void* at = plain_allocate(domain, size, fill);
   if (at != nullptr) sample_in_place(at, block);
   return at;
-}
-
-// Tells what becomes of a sampled block. With the lock held.
-void release(const void* at, const SampledBlock& block, End end) {
-  if (hooks->taker != nullptr && block.session == hooks->session) hooks->taker->ended(at, block, end);
 }
 
 // The block may be a sample. Returns whether it was a small one, and is freed now.
@@ -316,7 +322,7 @@ void* hook_realloc(void*, void* at, std::size_t size) {
     const auto block = hooks->blocks.find(at);
     if (block) hooks->blocks.forget(at);  // before others can be given the address
     void* moved = inside([&] { return from.realloc(from.context, at, size); });
-    if (block && moved == nullptr) hooks->blocks.track(at, *block);
+    if (block && moved == nullptr) track(at, *block);
     if (block && moved != nullptr) {
       SampledBlock rest = *block;
       rest.size = std::min<std::uint64_t>(rest.size, size);

@@ -1,13 +1,16 @@
 // base/growing_array.h: an array for tables that become large while a program waits for them.
 //
 // A std::vector that grows copies what it has into fresh memory, each page of which the kernel must clear first. Here
-// the kernel moves the pages instead (mremap), and gives large tables large ones.
+// the kernel moves the pages instead (mremap), and gives large tables large ones. Where it has none to give, as in a
+// program that has reached its limit (RLIMIT_AS) and goes on with what it freed, the elements go where that is.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -52,7 +55,7 @@ class GrowingArray {
   void pop_back() { --size_; }
   // It is empty, and has no memory.
   void free() {
-    if (data_ != nullptr) ::munmap(data_, bytes_);
+    release();
     data_ = nullptr;
     size_ = capacity_ = bytes_ = 0;
   }
@@ -72,23 +75,46 @@ class GrowingArray {
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
     std::swap(bytes_, other.bytes_);
+    std::swap(is_mapped_, other.is_mapped_);
   }
   [[gnu::noinline]] void grow(std::size_t least) {
     const std::size_t before = bytes_;
     std::size_t bytes = before == 0 ? kFirstBytes : 2 * before;
     while (bytes / sizeof(T) < least) bytes *= 2;
-    void* moved = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                                   : ::mremap(static_cast<void*>(data_), before, bytes, MREMAP_MAYMOVE);
-    if (moved == MAP_FAILED) throw std::bad_alloc();
+    void* moved = MAP_FAILED;
+    if (data_ == nullptr)
+      moved = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    else if (is_mapped_)
+      moved = ::mremap(static_cast<void*>(data_), before, bytes, MREMAP_MAYMOVE);
+    if (moved == MAP_FAILED) return grow_in_heap(bytes);
     if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
-    data_ = static_cast<T*>(moved);
+    is_mapped_ = true;
+    set_memory(moved, bytes);
+  }
+  void grow_in_heap(std::size_t bytes) {
+    void* const copy = std::calloc(1, bytes);
+    if (copy == nullptr) throw std::bad_alloc();
+    if (size_ != 0) std::memcpy(copy, static_cast<const void*>(data_), size_ * sizeof(T));
+    release();
+    is_mapped_ = false;
+    set_memory(copy, bytes);
+  }
+  void set_memory(void* at, std::size_t bytes) {
+    data_ = static_cast<T*>(at);
     bytes_ = bytes;
     capacity_ = bytes / sizeof(T);
+  }
+  void release() {
+    if (data_ == nullptr) return;
+    if (is_mapped_)
+      ::munmap(static_cast<void*>(data_), bytes_);
+    else
+      std::free(static_cast<void*>(data_));
   }
 
   T* data_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0, bytes_ = 0;
+  bool is_mapped_ = false;
 };
 
 }  // namespace plimsoll

@@ -1,9 +1,13 @@
 #include "base/growing_array.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <utility>
+#include <vector>
 
 namespace plimsoll {
 namespace {
@@ -53,6 +57,34 @@ TEST(GrowingArray, HasElementsOfAnySizeAndIsFilledAnewOnceItWasFreed) {
   // THEN nothing of before is in it
   EXPECT_EQ(rows[9'999].a, 0U);
   EXPECT_EQ(rows[10'000].c, 3U);
+}
+
+TEST(GrowingArray, GrowsIntoWhatWasFreedWhereTheKernelHasNoMoreToGive) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own allocator has nothing that was freed";
+#endif
+  // GIVEN an array, much that was freed, and no address space beyond what there is
+  GrowingArray<int> numbers;
+  for (int i = 0; i < 1000; ++i) numbers.push_back(i);
+  std::vector<std::unique_ptr<char[]>> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(std::make_unique<char[]>(std::size_t{60} << 10U));
+  const auto last = std::make_unique<char[]>(1000);  // above them: what they leave is not given back
+  blocks.clear();
+  rlimit limits{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &limits), 0);
+  const rlimit none{4096, limits.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
+  // WHEN it grows, and another begins THEN nothing is lost
+  for (int i = 1000; i < 100'000; ++i) numbers.push_back(i);
+  GrowingArray<int> others;
+  others.extend(1000);
+  // AND there is an end to it, which is said
+  EXPECT_THROW(others.extend(std::size_t{1} << 24U), std::bad_alloc);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limits), 0);
+  numbers.extend(200'000);
+  for (int i = 0; i < 100'000; ++i) ASSERT_EQ(numbers[static_cast<std::size_t>(i)], i);
+  EXPECT_EQ(numbers[150'000], 0);
+  EXPECT_EQ(others.size(), 1000U);
 }
 
 TEST(GrowingArray, IsTakenOverAsAWhole) {

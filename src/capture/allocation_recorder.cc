@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "base/clock.h"
@@ -79,6 +80,7 @@ ThreadSerial AllocationRecorder::serial_of_caller() {
 }
 
 bool AllocationRecorder::allocated(const RawAllocation& block) {
+  if (is_closed_.load(std::memory_order_relaxed)) return false;
   const ThreadSerial serial = serial_of_caller();
   if (serial.is_none()) {
     known_thread = {};
@@ -123,13 +125,20 @@ NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::b
 void AllocationRecorder::released(const RawRelease& release) {
   const Waiting now{monotonic_ns(), release};
   const std::lock_guard guard(mutex_);
+  if (is_closed_.load(std::memory_order_relaxed)) return waiting_.clear();
   put_waiting(IfFull::kGiveUp);
-  if (!waiting_.empty() || !put(now, IfFull::kGiveUp)) waiting_.push_back(now);
+  if (waiting_.empty() && put(now, IfFull::kGiveUp)) return;
+  try {
+    waiting_.push_back(now);
+  } catch (const std::bad_alloc&) {
+    put_waiting(IfFull::kWait);
+    if (!waiting_.empty() || !put(now, IfFull::kWait)) sampler_.count_drop(DropReason::kAllocation, 0);
+  }
 }
 
 void AllocationRecorder::flush_releases() {
   const std::lock_guard guard(mutex_);
-  put_waiting(IfFull::kWait);
+  if (!is_closed_.load(std::memory_order_relaxed)) put_waiting(IfFull::kWait);
 }
 
 void AllocationRecorder::put_waiting(IfFull if_full) {

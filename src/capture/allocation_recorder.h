@@ -31,11 +31,13 @@ class AllocationRecorder {
   // The calling thread has been given a block that is a sample. Notes the stack it is on; false if that cannot be: the
   // sample is lost then, and counted.
   bool allocated(const RawAllocation& block);
-  // A block of this recording was freed, or its type is known now. Never lost: what finds no room in the ring waits for
-  // the next call.
+  // A block of this recording was freed, or its type is known now. Not lost for want of room in the ring: what finds
+  // none waits for the next call.
   void released(const RawRelease& release);
   // At the end: waits until all of them are in the ring. What the drain thread makes no room for is lost.
   void flush_releases();
+  // The session is over, though the hooks may still be there: what comes from now on is not for it.
+  void close() { is_closed_.store(true, std::memory_order_relaxed); }
   // From some time on, allocations were not sampled: another tool has taken out the hooks.
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
   // So many bytes have been allocated, sampled or not.
@@ -70,6 +72,7 @@ class AllocationRecorder {
   SeenFilter& seen_;
   DrainGate& gate_;
   std::atomic<bool> is_stuck_{false};  // nobody has made room in all the time that one may wait for it
+  std::atomic<bool> is_closed_{false};
   std::atomic<std::uint64_t> next_number_{0};
   std::atomic<std::uint64_t> allocated_bytes_{0};
   std::mutex mutex_;  // guards what follows

@@ -1,17 +1,26 @@
 #include "capture/code_registry.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/clock.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 
-void CodeRegistry::on_destroy(Address code) {
+void CodeRegistry::on_destroy(Address code) noexcept {
   if (!seen_.may_contain(code)) return;
   // Before it is noted: who sees the number of deaths takes later times.
   const std::int64_t now_ns = monotonic_ns();
   seen_.note_death(code);
+  try {
+    report_death(code, now_ns);
+  } catch (const std::bad_alloc&) {
+    has_missed_.store(true, std::memory_order_release);
+  }
+}
+
+void CodeRegistry::report_death(Address code, std::int64_t now_ns) {
   cpython::CodeInfo info;
   if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
   auto copy = std::make_shared<const cpython::CodeInfo>(std::move(info));
@@ -21,6 +30,8 @@ void CodeRegistry::on_destroy(Address code) {
 }
 
 void CodeRegistry::take_deaths() {
+  // What lives where is not known any more: all is to be read again.
+  if (has_missed_.load(std::memory_order_relaxed) && has_missed_.exchange(false)) living_.clear();
   if (!has_reported_.load(std::memory_order_acquire)) return;
   std::vector<Death> deaths;
   {

@@ -74,8 +74,9 @@ class CodeRegistry {
   // The filter that the sampler marks with every code object it records.
   SeenFilter& seen() { return seen_; }
 
-  // A code object is about to be freed. Copies it if a sample may have seen it.
-  void on_destroy(Address code);
+  // A code object is about to be freed. Copies it if a sample may have seen it. (Without memory for that, such samples
+  // are of unknown code.)
+  void on_destroy(Address code) noexcept;
 
   // What an address meant at a time. known_since_ns is when the registry read the object first.
   struct Entry {
@@ -106,6 +107,7 @@ class CodeRegistry {
     Address code{};
     std::shared_ptr<const cpython::CodeInfo> info;
   };
+  void report_death(Address code, std::int64_t now_ns);
   // What an address stood for before its code object died.
   struct DeadEntry {
     std::int64_t death_ns = 0;
@@ -120,6 +122,7 @@ class CodeRegistry {
   std::mutex mutex_;
   std::vector<Death> reported_;            // guarded by mutex_
   std::atomic<bool> has_reported_{false};  // spares the drain thread the lock
+  std::atomic<bool> has_missed_{false};    // a death, for which there was no memory
   boost::unordered_flat_map<std::uint64_t, Entry> living_;
   boost::unordered_flat_map<std::uint64_t, std::vector<DeadEntry>> dead_;  // per address, in order of death
   std::size_t next_id_ = 0;

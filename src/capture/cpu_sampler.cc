@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -105,12 +106,10 @@ void CpuSampler::stop() {
   // A handler that took a sample while its slot is retired would count the same time twice.
   set_active_sampler(nullptr);
   wait_for_handlers();
-  std::vector<ThreadSlot*> all;
-  slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
-  for (ThreadSlot* slot : all) {
-    const std::int64_t cpu_ns = os::thread_cpu_ns(slot->tid);
-    retire(*slot, cpu_ns, DropReason::kThreadEnded);
-  }
+  slots_.for_each([&](ThreadSlot& slot) {
+    const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
+    retire(slot, cpu_ns, DropReason::kThreadEnded);
+  });
   if (carried_ns_ > 0) count_drop(DropReason::kThreadEnded, std::exchange(carried_ns_, 0));
   if (pauses_ > 0) paused_cpu_ns_ += process_cpu_ns() - pause_began_cpu_ns_;
   pauses_ = 0;
@@ -129,9 +128,17 @@ void CpuSampler::abandon() {
 
 // ---- threads ----
 
-void CpuSampler::thread_started(const std::string& name) {
+void CpuSampler::thread_started(const std::string& name) noexcept {
   const std::lock_guard guard(mutex_);
   if (!is_running_) return;
+  try {
+    meet_caller(name);
+  } catch (const std::bad_alloc&) {
+    // A later poll will find it.
+  }
+}
+
+void CpuSampler::meet_caller(const std::string& name) {
   const Tid tid = os::current_tid();
   if (const auto known = by_tid_.find(static_cast<std::int32_t>(tid)); known != by_tid_.end()) {
     ThreadSlot& slot = *known->second;
@@ -268,15 +275,26 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
-  if (slot->stacks.room().size() < stack_slots_) slot->stacks = LastStack(stack_slots_);
-  slot->stacks.forget();
-  slot->info = ThreadInfo{slot->serial, tid, os::thread_name(tid), now, now};
-  if (!arm(*slot, first_ns)) {  // the thread has ended in the meantime
+  slot->info = ThreadInfo{slot->serial, tid, {}, now, now};
+  if (!make_room(*slot) || !arm(*slot, first_ns)) {  // no memory; or the thread has ended in the meantime
     carried_ns_ += carried;
     return slots_.release(*slot);
   }
   by_tid_[static_cast<std::int32_t>(tid)] = slot;
   report(*slot);
+}
+
+bool CpuSampler::make_room(ThreadSlot& slot) {
+  try {
+    if (slot.stacks.room().size() < stack_slots_) slot.stacks = LastStack(stack_slots_);
+    slot.stacks.forget();
+    slot.info.name = os::thread_name(slot.tid);
+    by_tid_.reserve(by_tid_.size() + 1);
+    changes_.reserve(changes_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
@@ -317,7 +335,13 @@ void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason 
   slots_.release(slot);
 }
 
-void CpuSampler::report(ThreadSlot& slot) { changes_.push_back(slot.info); }
+void CpuSampler::report(const ThreadSlot& slot) noexcept {
+  try {
+    changes_.push_back(slot.info);
+  } catch (const std::bad_alloc&) {
+    // The profile has of it what was told before.
+  }
+}
 
 std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
   const std::lock_guard guard(mutex_);
@@ -325,6 +349,14 @@ std::vector<ThreadInfo> CpuSampler::take_thread_changes() {
 }
 
 void CpuSampler::find_new_threads(Head head) {
+  try {
+    adopt_new_threads(head);
+  } catch (const std::bad_alloc&) {
+    threads_at_look_ = 0;
+  }
+}
+
+void CpuSampler::adopt_new_threads(Head head) {
   boost::unordered_flat_map<std::int32_t, std::int64_t> still_ending;
   for (const Tid tid : os::list_threads()) {
     const auto id = static_cast<std::int32_t>(tid);
@@ -374,9 +406,7 @@ void CpuSampler::poll() {
   const std::lock_guard guard(mutex_);
   if (!is_running_) return;
   if (signals_.perf == SIGTRAP && !traps_are_ours()) give_up_traps();
-  std::vector<ThreadSlot*> all;
-  slots_.for_each([&](ThreadSlot& slot) { all.push_back(&slot); });
-  for (ThreadSlot* slot : all) poll_slot(*slot);
+  slots_.for_each([&](ThreadSlot& slot) { poll_slot(slot); });
   find_new_threads(Head::kCredited);
 }
 

@@ -104,7 +104,7 @@ class CpuSampler {
   void abandon();
 
   // The calling thread has just begun, or is about to end; `name` may be empty.
-  void thread_started(const std::string& name);
+  void thread_started(const std::string& name) noexcept;
   void thread_ending(const std::string& name);
   void name_thread(Tid tid, const std::string& name);
   // Where the thread state of a thread is that may not have ticked yet.
@@ -182,6 +182,7 @@ class CpuSampler {
   std::int64_t varied_period(ThreadSlot& slot) const noexcept;
 
   // With mutex_ held.
+  void meet_caller(const std::string& name);
   // What a thread used between our first look at its clock and its first tick is measured, for threads that were there
   // before us; for others it is estimated, by a credit.
   enum class Head { kMeasured, kCredited };
@@ -195,6 +196,7 @@ class CpuSampler {
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
   // Of what ended threads have left unpaid, what a new thread's first sample may pay.
   [[nodiscard]] std::int64_t carried_share() const;
+  bool make_room(ThreadSlot& slot);  // for all that is kept of a thread, but its ticks
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
@@ -202,9 +204,10 @@ class CpuSampler {
   void give_up_traps();
   [[nodiscard]] int signal_of(const ThreadSlot& slot) const;
   void hold_ticks();
-  void find_new_threads(Head head);
+  void find_new_threads(Head head);  // as far as there is memory for it: else the next look finds them
+  void adopt_new_threads(Head head);
   void adopt_late(Tid tid, Head head);
-  void report(ThreadSlot& slot);
+  void report(const ThreadSlot& slot) noexcept;
   [[nodiscard]] os::TickClock clock_for_next_thread() const;
 
   const Interpreter interpreter_;

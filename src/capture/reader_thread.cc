@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -96,11 +97,15 @@ bool ReaderThread::look_at_all() {
   // since the last look, faulthandler's for example, must not be met: two system calls of this thread's own time.
   if (!memory::FaultGuard::ensure_installed().ok()) return false;
   bool is_busy = waits_.has_value();
-  sampler_.for_each_thread([&](ThreadSlot& slot) {
-    const bool may_run = !waits_ || waits_->look_at(slot);
-    if (may_run && running_) is_busy = running_->look_at(slot) || is_busy;
-  });
-  if (waits_) waits_->end_round();
+  try {
+    sampler_.for_each_thread([&](ThreadSlot& slot) {
+      const bool may_run = !waits_ || waits_->look_at(slot);
+      if (may_run && running_) is_busy = running_->look_at(slot) || is_busy;
+    });
+    if (waits_) waits_->end_round();
+  } catch (const std::bad_alloc&) {
+    // For a thread that is new: the next look may find memory for it.
+  }
   return is_busy;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "base/clock.h"
 #include "base/inside.h"
@@ -151,9 +152,9 @@ void Session::run() {
     lock.unlock();
     if (!is_complete_.load()) {
       const std::lock_guard working(gate_.work);
-      drain_once();
+      attempt([this] { drain_once(); });
       if (has_failed_.load(std::memory_order_relaxed)) complete();
-      if (flush_now) flush_sink(monotonic_ns(), ending);
+      if (flush_now) attempt([&] { flush_sink(monotonic_ns(), ending); });
       profiler_cpu_ns_.store(thread_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
     }
     lock.lock();
@@ -322,11 +323,13 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
     lock.unlock();
     return lock;
   }
-  inside([&] {
-    if (exact_ != nullptr) exact_->collect(resolver_);
-    tell_of_threads();
-    drain_ring();
-    return 0;
+  attempt([this] {
+    inside([this] {
+      if (exact_ != nullptr) exact_->collect(resolver_);
+      tell_of_threads();
+      drain_ring();
+      return 0;
+    });
   });
   return lock;
 }
@@ -385,19 +388,22 @@ void Session::complete() {
   if (is_complete_.exchange(true)) return;
   if (reader_ != nullptr) reader_->stop();
   sampler_->stop();
+  allocations_->close();
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
-  drain_once();
+  if (!has_failed_.load()) attempt([this] { drain_once(); });
   if (exact_ != nullptr) exact_->close();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
-  count_allocations(end_ns_);
   SampleSink::Totals last = totals(end_ns_);
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
   if (has_failed_.load()) return;
-  tell_of_totals();
-  if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
+  attempt([&] {
+    count_allocations(end_ns_);
+    tell_of_totals();
+    if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
+  });
 }
 
 void Session::flush_sink(std::int64_t now_ns, SampleSink::Ending ending) {
@@ -417,6 +423,16 @@ void Session::fail(const Error& error) {
   const std::lock_guard guard(mutex_);
   if (error_.empty()) error_ = error.message;
   has_failed_.store(true, std::memory_order_relaxed);
+}
+
+template <typename Work>
+void Session::attempt(Work work) noexcept {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    is_out_of_memory_.store(true);
+    has_failed_.store(true);
+  }
 }
 
 SampleSink::Totals Session::totals(std::int64_t now_ns) const {
@@ -503,7 +519,7 @@ SessionStats Session::stats_locked() const {
   stats.tick_median_ns = sampler_->tick_costs().quantile(0.5);
   stats.tick_p99_ns = sampler_->tick_costs().quantile(0.99);
   stats.drops = sampler_->drops();
-  stats.error = error_;
+  stats.error = is_out_of_memory_.load() ? "no memory was left for the recording, which ended there" : error_;
   return stats;
 }
 

@@ -148,6 +148,9 @@ class Session {
   void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
+  // Does what the sink is told of. If no memory is left for it, the recording has failed: the sink may know a part.
+  template <typename Work>
+  void attempt(Work work) noexcept;
   [[nodiscard]] SessionStats stats_locked() const;
 
   const SessionSettings settings_;
@@ -197,7 +200,7 @@ class Session {
   std::uint64_t looks_done_ = 0;
   std::vector<MarkerEvent> markers_;
   std::string error_;
-  std::atomic<bool> has_failed_{false};
+  std::atomic<bool> has_failed_{false}, is_out_of_memory_{false};
   std::atomic<std::int32_t> drain_tid_{0};
   pthread_t drain_thread_{};
 };

@@ -5,6 +5,7 @@ namespace plimsoll::capture {
 ThreadSlot* ThreadSlots::allocate() {
   if (free_.empty()) {
     if (owned_.size() == kChunks) return nullptr;
+    free_.reserve((owned_.size() + 1) * kChunkSlots);  // for all: whoever releases a slot needs no memory
     const auto first = static_cast<std::uint32_t>(owned_.size()) * kChunkSlots;
     owned_.push_back(std::make_unique<ThreadSlot[]>(kChunkSlots));
     for (std::uint32_t i = kChunkSlots; i-- > 0;) free_.push_back(first + i);

@@ -95,7 +95,7 @@ class ThreadSlots {
 
   // Calls visit(ThreadSlot&) for every slot in use.
   template <typename Visit>
-  void for_each(Visit visit) {
+  void for_each(Visit visit) {  // which may release what it visits
     for (const auto& chunk : owned_)
       for (std::size_t i = 0; i < kChunkSlots; ++i)
         if (chunk[i].in_use.load(std::memory_order_relaxed)) visit(chunk[i]);

@@ -35,20 +35,21 @@ void WaitReader::finish() {
 }
 
 WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
-  std::unique_ptr<Watched>& known = watched_[slot.serial.index()];
-  if (known == nullptr) {
-    known = std::make_unique<Watched>();
-    const bool keep = watched_.size() <= kProbesOpen;
-    known->probe = os::ThreadProbe(slot.tid, keep ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed);
+  auto known = watched_.find(slot.serial.index());
+  if (known == watched_.end()) {
+    auto made = std::make_unique<Watched>();
+    const bool keep = watched_.size() < kProbesOpen;
+    made->probe = os::ThreadProbe(slot.tid, keep ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed);
     // A thread's time counts from its beginning, or from the end of a pause.
-    known->looked = clocks_of(slot, *known);
+    made->looked = clocks_of(slot, *made);
     if (!was_paused_) {
-      known->looked.now_ns = slot.info.start_ns;
-      known->looked.cpu_ns = slot.start_cpu_ns;
+      made->looked.now_ns = slot.info.start_ns;
+      made->looked.cpu_ns = slot.start_cpu_ns;
     }
+    known = watched_.emplace(slot.serial.index(), std::move(made)).first;
   }
-  known->seen_in_round = round_;
-  return *known;
+  known->second->seen_in_round = round_;
+  return *known->second;
 }
 
 ThreadClocks WaitReader::clocks_of(const ThreadSlot& slot, const Watched& of) {

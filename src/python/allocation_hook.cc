@@ -117,8 +117,12 @@ class BooksTaker final : public alloc::ExactTaker {
   }
   // The recorder, which is not told of anything from now on but of the types of what is alive.
   capture::ExactRecorder* end() {
-    if (recorder_ != nullptr && !living_.rows.empty()) recorder_->add(std::exchange(living_, {}));
-    if (recorder_ != nullptr && !living_slots_.living.empty()) recorder_->add(std::exchange(living_slots_, {}));
+    try {
+      if (recorder_ != nullptr && !living_.rows.empty()) recorder_->add(std::exchange(living_, {}));
+      if (recorder_ != nullptr && !living_slots_.living.empty()) recorder_->add(std::exchange(living_slots_, {}));
+    } catch (const std::bad_alloc&) {
+      lost();
+    }
     return std::exchange(recorder_, nullptr);
   }
 
