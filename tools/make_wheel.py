@@ -80,7 +80,8 @@ def make_wheel(tools: Path, source: Path) -> Path:
     target = WORK / "unrepaired"
     shutil.rmtree(target, ignore_errors=True)
     run([str(tools / "python"), "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(target),
-         "--config-settings=cmake.define.PLIMSOLL_PORTABLE=ON", str(source)], env=with_ccache(source))
+         "--config-settings=cmake.define.PLIMSOLL_PORTABLE=ON",
+         "--config-settings=cmake.define.PLIMSOLL_BUNDLE_CAPSTONE=ON", str(source)], env=with_ccache(source))
     return next(target.glob("*.whl"))
 
 

@@ -14,6 +14,7 @@ constexpr std::size_t kHeaderSize = 8;
 constexpr std::uint32_t kSizeBits = 30;
 constexpr std::uint32_t kSizeMask = (std::uint32_t{1} << kSizeBits) - 1;
 constexpr int kWindowLog = 18;         // 256 KiB of what came before
+constexpr int kTableLog = 15;          // of the compressor's two tables: a quarter of a MB, for 0.6 % of the file
 constexpr int kLargestWindowLog = 23;  // that a reader makes room for
 enum Storage : std::uint32_t { kRaw = 0, kFrame = 1, kNextBlocks = 2 };
 
@@ -47,7 +48,9 @@ std::string ChunkStreamWriter::add(std::string_view raw, std::string_view packed
 bool ChunkStreamWriter::begin() {
   context_.reset(ZSTD_createCCtx());
   return context_ && !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level_)) &&
-         !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog));
+         !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog)) &&
+         !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_hashLog, kTableLog)) &&
+         !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_chainLog, kTableLog));
 }
 
 bool ChunkStreamWriter::compress(std::string_view raw, std::string& stored) {

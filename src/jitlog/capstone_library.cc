@@ -2,19 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <type_traits>
 
 namespace plimsoll::jitlog {
 namespace {
-
-#ifdef PLIMSOLL_HAS_CAPSTONE_INSIDE
-
-Result<CapstoneLibrary> load() {
-  return CapstoneLibrary{cs_open, cs_close, cs_option, cs_malloc, cs_free, cs_disasm_iter, cs_strerror};
-}
-
-#else
 
 // Under the name that it has for programs that are linked with it.
 std::string library_name() { return "libcapstone.so." + std::to_string(CS_API_MAJOR); }
@@ -26,8 +20,16 @@ Error missing() {
                    "; install capstone (Debian and Ubuntu: libcapstone" + std::to_string(CS_API_MAJOR) + ")"};
 }
 
+// A wheel brings one along, beside the program that it installs.
+std::string bundled_library() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return program.parent_path().parent_path() / "lib" / "plimsoll" / library_name();
+}
+
 Result<CapstoneLibrary> load() {
-  void* const library = ::dlopen(library_name().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(bundled_library().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) library = ::dlopen(library_name().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return missing();
   bool has_all = true;
   const auto find = [&](const char* name, auto& function) {
@@ -45,8 +47,6 @@ Result<CapstoneLibrary> load() {
   if (!has_all) return missing();
   return found;
 }
-
-#endif
 
 }  // namespace
 
