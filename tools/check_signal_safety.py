@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 ROOTS = {
     "tick": r"plimsoll::capture::\(anonymous namespace\)::on_tick\(",
     "trap": r"plimsoll::capture::\(anonymous namespace\)::on_trap\(",
+    "termination": r"plimsoll::os::\(anonymous namespace\)::on_termination\(",
     "fault": r"void plimsoll::memory::\(anonymous namespace\)::on_fault<",
     "pass on": r"plimsoll::cli::\(anonymous namespace\)::pass_on\(",
 }

@@ -12,6 +12,7 @@
 #include "capture/native_sample.h"
 #include "memory/local.h"
 #include "os/own_thread.h"
+#include "os/termination.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -105,6 +106,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   }
   if (session->tags_ != nullptr) session->tags_->begin_recording();
   session->sampler_->start(ours);
+  os::watch_termination(session->gate_.bell);
   return session;
 }
 
@@ -147,16 +149,20 @@ void Session::run() {
     interval = next_drain_interval(interval);
     const std::uint64_t flushes = flushes_requested_;
     const std::uint64_t looks = looks_requested_;
+    const bool is_ending = os::is_ending();
     const bool flush_now = flushes != flushes_done_;
-    const SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
+    SampleSink::Ending ending = std::exchange(requested_ending_, SampleSink::Ending::kOpen);
     lock.unlock();
     if (!is_complete_.load()) {
       const std::lock_guard working(gate_.work);
       attempt([this] { drain_once(); });
       if (has_failed_.load(std::memory_order_relaxed)) complete();
-      if (flush_now) attempt([&] { flush_sink(monotonic_ns(), ending); });
+      // (What exact recordings keep in their books is told at their end only.)
+      if (is_ending && exact_ == nullptr) ending = SampleSink::Ending::kComplete;
+      if (flush_now || is_ending) attempt([&] { flush_sink(monotonic_ns(), ending); });
       profiler_cpu_ns_.store(thread_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
     }
+    if (is_ending) os::end_now();
     lock.lock();
     flushes_done_ = flushes;
     looks_done_ = looks;
@@ -398,12 +404,13 @@ void Session::complete() {
   SampleSink::Totals last = totals(end_ns_);
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
-  if (has_failed_.load()) return;
   attempt([&] {
+    if (has_failed_.load()) return;
     count_allocations(end_ns_);
     tell_of_totals();
     if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());
   });
+  os::stop_watching_termination();
 }
 
 void Session::flush_sink(std::int64_t now_ns, SampleSink::Ending ending) {
@@ -470,6 +477,7 @@ void Session::learn_modules(std::uint64_t loads) {
 }
 
 SessionStats Session::stop() {
+  const os::TerminationBlocked blocked;  // the drain thread answers no more
   {
     const std::lock_guard guard(mutex_);
     if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();
@@ -482,6 +490,7 @@ SessionStats Session::stop() {
 }
 
 void Session::abandon() {
+  os::forget_termination();
   if (tags_ != nullptr) tags_->end_recording();
   sampler_->abandon();
   if (reader_ != nullptr) reader_->abandon();

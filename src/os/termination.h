@@ -1,0 +1,37 @@
+// os/termination.h: time for last words, when a signal from outside ends the process.
+//
+// SIGTERM and SIGHUP end a process at once, if the program does not handle them: so end the workers of a
+// multiprocessing.Pool. What is not in a file yet is lost then. While somebody watches, such a signal rings a bell, and
+// the process ends when that one has had its say, or some moments later: by the signal, as it would have.
+#pragma once
+
+#include <csignal>
+
+#include "os/doorbell.h"
+
+namespace plimsoll::os {
+
+// From now on `bell` is rung when the process is about to end. Signals that the program handles or ignores are left
+// alone, and one for which it installs a handler later has that alone. One may watch at a time. For any thread.
+void watch_termination(Doorbell& bell);
+// Whether the process is about to end, and waits for end_now(). For any thread.
+bool is_ending() noexcept;
+// Nothing more is to be said. For any thread.
+void end_now() noexcept;
+// Nobody watches any more; signals end the process as they would without us. Returns when no thread waits any more.
+void stop_watching_termination();
+// While it lives, those signals wait that come to the calling thread.
+class TerminationBlocked {
+ public:
+  TerminationBlocked() noexcept;
+  TerminationBlocked(const TerminationBlocked&) = delete;
+  TerminationBlocked& operator=(const TerminationBlocked&) = delete;
+  ~TerminationBlocked();
+
+ private:
+  sigset_t before_;
+};
+// In the child of a fork: whoever watches does not exist here.
+void forget_termination() noexcept;
+
+}  // namespace plimsoll::os

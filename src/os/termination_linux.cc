@@ -1,0 +1,96 @@
+#include <sched.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+#include "base/clock.h"
+#include "os/termination.h"
+
+namespace plimsoll::os {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGHUP};
+// The thread that was interrupted may hold what whoever is to speak waits for.
+constexpr std::int64_t kLongestWait = 500'000'000;
+
+std::atomic<Doorbell*> watcher{nullptr};
+std::atomic<bool> is_asked{false};
+std::atomic<int> running_handlers{0};
+Doorbell answer;
+
+void on_termination(int signal) {
+  const int error = errno;
+  running_handlers.fetch_add(1, std::memory_order_seq_cst);
+  if (Doorbell* const bell = watcher.load(std::memory_order_seq_cst)) {
+    is_asked.store(true, std::memory_order_release);
+    bell->ring();
+    const std::int64_t deadline = monotonic_ns() + kLongestWait;
+    for (std::int64_t now = monotonic_ns(); is_ending() && now < deadline; now = monotonic_ns())
+      answer.wait_for(deadline - now);
+  }
+  running_handlers.fetch_sub(1, std::memory_order_acq_rel);
+  // As if nobody had watched. The signal is blocked here, and taken on the way out.
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(signal, &action, nullptr);
+  ::raise(signal);
+  errno = error;
+}
+
+}  // namespace
+
+void watch_termination(Doorbell& bell) {
+  is_asked.store(false);
+  watcher.store(&bell);
+  for (const int signal : kSignals) {
+    struct sigaction current {};
+    const bool is_default = ::sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
+                            current.sa_handler == SIG_DFL;
+    if (!is_default) continue;
+    struct sigaction action {};
+    action.sa_handler = on_termination;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+bool is_ending() noexcept { return is_asked.load(std::memory_order_acquire); }
+
+void end_now() noexcept {
+  is_asked.store(false, std::memory_order_release);
+  answer.ring();
+}
+
+void stop_watching_termination() {
+  watcher.store(nullptr, std::memory_order_seq_cst);
+  end_now();
+  while (running_handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
+  for (const int signal : kSignals) {
+    struct sigaction current {};
+    const bool is_ours = ::sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
+                         current.sa_handler == on_termination;
+    if (!is_ours) continue;
+    current.sa_handler = SIG_DFL;
+    current.sa_flags = 0;
+    ::sigaction(signal, &current, nullptr);
+  }
+}
+
+TerminationBlocked::TerminationBlocked() noexcept {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : kSignals) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+TerminationBlocked::~TerminationBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+void forget_termination() noexcept {
+  watcher.store(nullptr);
+  is_asked.store(false);
+  running_handlers.store(0);
+}
+
+}  // namespace plimsoll::os

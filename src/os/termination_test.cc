@@ -1,0 +1,124 @@
+#include "os/termination.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+namespace plimsoll::os {
+namespace {
+
+// What becomes of a child that does this.
+template <typename Body>
+int status_of(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+// Whether it ended by the signal.
+bool ended_by(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
+
+// Waits for the end of the process, says a word then, and lets it end.
+void speak_at_the_end(Doorbell& bell, int to) {
+  while (!is_ending()) bell.wait_for(1'000'000'000);
+  EXPECT_EQ(::write(to, "x", 1), 1);
+  end_now();
+}
+
+TEST(Termination, WhoeverWatchesSpeaksBeforeTheSignalEndsTheProcess) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    // GIVEN a process that somebody watches
+    int pipe[2];
+    ASSERT_EQ(::pipe(pipe), 0);
+    const int status = status_of([&] {
+      Doorbell bell;
+      watch_termination(bell);
+      std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
+      // WHEN it is to end
+      ::raise(signal);
+      watching.join();
+    });
+    ::close(pipe[1]);
+    // THEN it ends by the signal, when all was said
+    EXPECT_TRUE(ended_by(status, signal)) << status;
+    char said = 0;
+    EXPECT_EQ(::read(pipe[0], &said, 1), 1);
+    ::close(pipe[0]);
+  }
+}
+
+TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
+  EXPECT_TRUE(ended_by(status_of([] {
+                         Doorbell bell;
+                         watch_termination(bell);
+                         ::raise(SIGTERM);
+                       }),
+                       SIGTERM));
+  EXPECT_TRUE(ended_by(status_of([] {
+                         Doorbell bell;
+                         watch_termination(bell);
+                         stop_watching_termination();
+                         ::raise(SIGTERM);
+                       }),
+                       SIGTERM));
+  EXPECT_TRUE(ended_by(status_of([] {
+                         Doorbell bell;
+                         watch_termination(bell);
+                         forget_termination();
+                         ::raise(SIGHUP);
+                       }),
+                       SIGHUP));
+}
+
+TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {
+  const int status = status_of([] {
+    // GIVEN a program that ignores one signal, and handles the other
+    ::signal(SIGHUP, SIG_IGN);
+    ::signal(SIGTERM, [](int) { ::_exit(7); });
+    Doorbell bell;
+    watch_termination(bell);
+    // THEN both are as they were
+    ::raise(SIGHUP);
+    if (is_ending()) ::_exit(1);
+    ::raise(SIGTERM);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(Termination, WaitsWhileItIsBlocked) {
+  const int status = status_of([] {
+    Doorbell bell;
+    watch_termination(bell);
+    // GIVEN what must not be cut short
+    const TerminationBlocked blocked;
+    ::raise(SIGTERM);
+    // THEN the signal comes after it
+    if (is_ending()) ::_exit(1);
+    stop_watching_termination();
+  });
+  EXPECT_TRUE(ended_by(status, SIGTERM)) << status;
+}
+
+TEST(Termination, AHandlerThatComesLaterStays) {
+  const int status = status_of([] {
+    Doorbell bell;
+    watch_termination(bell);
+    ::signal(SIGTERM, [](int) { ::_exit(7); });
+    stop_watching_termination();
+    ::raise(SIGTERM);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace plimsoll::os
