@@ -1,6 +1,7 @@
 #include "cli/children.h"
 
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -33,6 +34,17 @@ std::vector<std::string> profiles_of_children(const std::string& plim, std::stri
     }
   ::globfree(&found);
   return found_paths;
+}
+
+std::vector<std::string> profiles_of_children_since(const std::string& plim, std::int64_t start_realtime_ns) {
+  std::vector<std::string> children = profiles_of_children(plim);
+  std::erase_if(children, [&](const std::string& child) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    struct stat file {};
+    return ::stat(child.c_str(), &file) != 0 ||
+           file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec < start_realtime_ns;
+  });
+  return children;
 }
 
 }  // namespace plimsoll::cli

@@ -1,6 +1,7 @@
 // cli/children.h: the profiles of child processes, which `plimsoll run --children` puts beside the program's.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,5 +10,7 @@ namespace plimsoll::cli {
 
 // Of app.plim: app.123.plim and the like, of which there is a file with that ending behind the name.
 std::vector<std::string> profiles_of_children(const std::string& plim, std::string_view ending = {});
+// Those that were written since then, nanoseconds since 1970: the others are of an earlier recording of that name.
+std::vector<std::string> profiles_of_children_since(const std::string& plim, std::int64_t start_realtime_ns);
 
 }  // namespace plimsoll::cli

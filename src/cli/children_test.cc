@@ -2,8 +2,10 @@
 #include "cli/children.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -58,6 +60,35 @@ TEST_F(Children, AreShownWithTheirParentAsOne) {
   EXPECT_EQ(show("app.plim"), kFine);
   EXPECT_NE(console_.out.find("CPU time 50.0 ms"), std::string::npos) << console_.out;
   EXPECT_EQ(count(console_.out, "  work "), 1U) << "one line for what two of them did: " << console_.out;
+}
+
+TEST_F(Children, OfAnEarlierRecordingOfThatNameAreLeftOut) {
+  // GIVEN a child of the recording, and one that began before it
+  add("app.plim", "main(app.py:1 def 1);fork(app.py:2 def 2)  10");
+  add("app.12.plim", "worker@12 | work(app.py:9 def 9)  20");
+  add("app.13.plim", "worker@13 | work(app.py:9 def 9)  20");
+  console_.files[directory_ + "/app.13.plim"] = [] {
+    profile::Profile earlier = profile::testing::draw_profile("worker@13 | work(app.py:9 def 9)  20");
+    earlier.start_monotonic_ns -= 1;
+    return earlier;
+  };
+  // WHEN they are shown as one THEN that one is not in it, which is said
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.out.find("CPU time 30.0 ms"), std::string::npos) << console_.out;
+  EXPECT_NE(console_.err.find("left out 1 profile of an earlier recording of that name"), std::string::npos)
+      << console_.err;
+}
+
+TEST_F(Children, OfARecordingWereWrittenSinceItBegan) {
+  add("app.12.plim", "main 1");
+  add("app.13.plim", "main 1");
+  using std::filesystem::last_write_time;
+  last_write_time(directory_ + "/app.12.plim", last_write_time(directory_ + "/app.13.plim") - std::chrono::hours(1));
+  struct stat written {};
+  ASSERT_EQ(::stat((directory_ + "/app.13.plim").c_str(), &written), 0);
+  EXPECT_EQ(
+      profiles_of_children_since(directory_ + "/app.plim", (written.st_mtim.tv_sec - 60) * std::int64_t{1'000'000'000}),
+      std::vector<std::string>{directory_ + "/app.13.plim"});
 }
 
 TEST_F(Children, ThatCannotBeReadAreLeftOutAndNamed) {

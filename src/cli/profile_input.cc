@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/children.h"
+#include "cli/units.h"
 #include "profile/join.h"
 #include "profile/tasks.h"
 
@@ -35,14 +36,21 @@ Result<Input> ProfileInput::read(Console& console) const {
 void ProfileInput::join_children(Input& input, Console& console) const {
   const std::vector<std::string> children = profiles_of_children(path_);
   if (children.empty()) console.notice(fmt::format("no child process has a profile beside {}", path_));
+  std::size_t earlier = 0;
   for (const std::string& child : children) {
     Result<Input> more = console.read_profile(child);
+    if (more.ok() && more.value().profile.start_monotonic_ns < input.profile.start_monotonic_ns) {
+      ++earlier;
+      continue;
+    }
     const Status joined = more.ok() ? join(input.profile, std::move(more.value().profile)) : Status(more.error());
     if (joined.ok())
       input.file_bytes += more.value().file_bytes;
     else
       console.notice(fmt::format("left out {}: {}", child, joined.error().message));
   }
+  if (earlier > 0)
+    console.notice(fmt::format("left out {} of an earlier recording of that name", plural(earlier, "profile")));
 }
 
 }  // namespace plimsoll::cli

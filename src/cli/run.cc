@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -149,6 +150,7 @@ class Run final : public Command {
     if (!boot.ok()) return boot.error();
     PyPyRun pypy;
     if (!settings_.sources.value_or(true)) pypy.sources = PyPyRun::Sources::kOmit;
+    const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
     UniqueFd counter;
     const auto meanwhile = [&](std::int32_t pid) {
       // The kernel makes itself ready for the program's perf events while Python is still starting.
@@ -166,7 +168,7 @@ class Run final : public Command {
       convert(plim, output, console);
     else if (!is_quiet_ || !fs::exists(plim, error))
       report_recording(plim, output, console);
-    if (!is_quiet_) report_children(plim, console);
+    if (!is_quiet_) report_children(plim, began.count(), console);
     if (is_shown_in_firefox_) show(plim, console);
     return pass_on(ending.value());
   }

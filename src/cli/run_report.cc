@@ -16,10 +16,12 @@ namespace plimsoll::cli {
 namespace {
 
 // CPU time of child processes that have no profiles, unless it is next to nothing.
-void report_unrecorded_children(const std::string& plim, std::int64_t cpu_ns, std::int64_t own_ns, Console& console) {
+void report_unrecorded_children(const std::string& plim, const profile::Profile& profile, std::int64_t cpu_ns,
+                                Console& console) {
   constexpr std::int64_t kLeast = 20'000'000;
   constexpr std::int64_t kLeastShare = 20;  // of the program's own
-  if (cpu_ns < kLeast || cpu_ns < own_ns / kLeastShare || !profiles_of_children(plim).empty()) return;
+  if (cpu_ns < kLeast || cpu_ns < profile.process_cpu_ns / kLeastShare) return;
+  if (!profiles_of_children_since(plim, profile.start_realtime_ns).empty()) return;
   console.notice(fmt::format("not in it: child processes, {} of CPU time; plimsoll run --children records them, too",
                              format_time(cpu_ns)));
 }
@@ -50,15 +52,15 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
   for (const profile::Drop& drop : profile.drops)
     if (drop.reason != "end of thread")
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
-  report_unrecorded_children(plim, facts.child_cpu_ns, profile.process_cpu_ns, console);
+  report_unrecorded_children(plim, profile, facts.child_cpu_ns, console);
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,
                              format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));
 }
 
-void report_children(const std::string& plim, Console& console) {
-  const std::vector<std::string> children = profiles_of_children(plim);
+void report_children(const std::string& plim, std::int64_t start_realtime_ns, Console& console) {
+  const std::vector<std::string> children = profiles_of_children_since(plim, start_realtime_ns);
   if (children.empty()) return;
   constexpr std::size_t kNamed = 4;
   std::string names;

@@ -1,6 +1,7 @@
 // cli/run_report.h: the few lines that `plimsoll run` ends with.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/console.h"
@@ -11,7 +12,8 @@ namespace plimsoll::cli {
 // empty, in which file and what to type next.
 void report_recording(const std::string& plim, const std::string& shown_as, Console& console);
 
-// Names the profiles of child processes that lie beside `plim`, and how to see them with it as one.
-void report_children(const std::string& plim, Console& console);
+// Names the profiles of child processes that lie beside `plim`, and how to see them with it as one. Those that were not
+// written since then, nanoseconds since 1970, are of an earlier recording.
+void report_children(const std::string& plim, std::int64_t start_realtime_ns, Console& console);
 
 }  // namespace plimsoll::cli
