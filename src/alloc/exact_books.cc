@@ -32,12 +32,29 @@ void book_events() {
     events.swap(exact->events);
   }
   for (const RawEvent& event : events) {
-    if (event.stack != 0) {
-      book_raw(event.stack, event.at, event.size);
-    } else if (const BlockBooks::Token token = take_raw(event.at); token != 0) {
-      exact->books->ended(token, event.at, Fate::kFreed);
+    try {
+      if (event.stack != 0) {
+        book_raw(event.stack, event.at, event.size);
+      } else if (const BlockBooks::Token token = take_raw(event.at); token != 0) {
+        exact->books->ended(token, event.at, Fate::kFreed);
+      }
+    } catch (const std::bad_alloc&) {
+      taker_now()->lost();
     }
   }
+}
+
+void tell_epoch(ExactTaker& taker, Epoch which) {
+  if (exact->log != nullptr) {
+    EventBatch batch = exact->log->take();
+    exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
+    return taker.logged(std::move(batch));
+  }
+  // The last number is for the last epoch, however long that becomes.
+  if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
+  const std::uint8_t epoch = exact->ledger->epoch();
+  std::vector<LedgerRow> rows = exact->ledger->close_epoch();
+  taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
 }
 
 // What was logged is dealt with more slowly than the program allocates. Without the books, which whoever deals with it
@@ -79,20 +96,15 @@ void set_pauses(int pauses) {
   find_quick_way();
 }
 
-void close_epoch(ExactTaker& taker, Epoch which) {
-  if (exact->log != nullptr) {
-    EventBatch batch = exact->log->take();
-    exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
-    return taker.logged(std::move(batch));
+void close_epoch(ExactTaker& taker, Epoch which) noexcept {
+  try {
+    tell_epoch(taker, which);
+  } catch (const std::bad_alloc&) {
+    taker.failed();
   }
-  // The last number is for the last epoch, however long that becomes.
-  if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
-  const std::uint8_t epoch = exact->ledger->epoch();
-  std::vector<LedgerRow> rows = exact->ledger->close_epoch();
-  taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
 }
 
-bool attend(ExactTaker& taker) {
+bool attend(ExactTaker& taker) noexcept {
   const std::uint32_t what = exact->attention.fetch_and(kCareful, std::memory_order_acquire);
   if ((what & kPending) != 0) book_events();
   if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother);

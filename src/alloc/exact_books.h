@@ -108,9 +108,9 @@ void set_pauses(int pauses);
 
 // Whether another epoch follows.
 enum class Epoch : std::uint8_t { kAnother, kLast };
-void close_epoch(ExactTaker& taker, Epoch which);
+void close_epoch(ExactTaker& taker, Epoch which) noexcept;
 // Something is to be seen to. False if what brought the thread here is a probe of its own. With the books held.
-bool attend(ExactTaker& taker);
+bool attend(ExactTaker& taker) noexcept;
 // A call that changes the books. False if nothing is to be booked. With the books held.
 inline bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;

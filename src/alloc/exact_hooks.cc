@@ -152,9 +152,9 @@ Stopped stop_exact() {
   {
     // While this is held, and the hooks are there, none of the blocks is freed.
     const Books books;
+    attend(taker);
+    close_epoch(taker, Epoch::kLast);
     try {
-      attend(taker);
-      close_epoch(taker, Epoch::kLast);
       const BlockBooks& known = *exact->books;
       if (is_whole)
         exact->blocks.for_each(

@@ -31,6 +31,8 @@ class ExactTaker {
   [[nodiscard]] virtual bool is_attached() const = 0;
   // A block could not be booked: there is no memory for that.
   virtual void lost() = 0;
+  // What has changed could not be told, for the same reason. Without it, what is told later is not right.
+  virtual void failed() = 0;
   // What an epoch has changed. In the order of epochs, one at a time.
   virtual void closed(std::uint8_t epoch, std::vector<LedgerRow> rows, std::int64_t peak_ns) = 0;
   // What has been logged. In order, one at a time.

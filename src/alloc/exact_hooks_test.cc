@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -75,7 +76,9 @@ class Accountant final : public ExactTaker {
   }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
   void lost() override { ++lost_blocks; }
+  void failed() override { ++failures; }
   void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
+    if (has_no_memory) throw std::bad_alloc();
     for (const LedgerRow& row : rows) {
       if (row.kind == LedgerRow::Kind::kPeak) continue;
       if (row.kind == LedgerRow::Kind::kBorn) of_stack[row.stack] += row.blocks;
@@ -85,6 +88,7 @@ class Accountant final : public ExactTaker {
     }
   }
   void logged(EventBatch batch) override {
+    if (has_no_memory) throw std::bad_alloc();
     log.read(batch, [&](AllocationEvent event, const testing::LogReader::Block& block) {
       const bool is_born = event == AllocationEvent::kAllocated;
       if (is_born) born[block.domain] += static_cast<std::int64_t>(block.size);
@@ -105,6 +109,8 @@ class Accountant final : public ExactTaker {
   int asked_for_stacks = 0;
   bool is_with_gil = true;
   int lost_blocks = 0;
+  bool has_no_memory = false;  // for what it is told
+  int failures = 0;
   std::size_t alive_bytes = 0;
   std::vector<std::uint32_t> alive_slots;
   testing::LogReader log;
@@ -255,6 +261,25 @@ TEST(ExactHooks, EachEventIsToldInOrder) {
   EXPECT_EQ(books.log.at(books.alive_slots[0])->size, 100U);
   EXPECT_LE(books.log.slots(), 3U);
   runtime().free(Domain::kObject, stays);
+}
+
+TEST(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
+  for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
+    // GIVEN somebody who has no memory for what has changed
+    Accountant books;
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    books.has_no_memory = true;
+    // WHEN it is to be told, in the middle of an allocation, when asked, and at the end
+    ask_for_exact_epoch();
+    void* block = runtime().malloc(Domain::kObject, 10);
+    EXPECT_EQ(books.failures, 1);
+    close_exact_epoch();
+    EXPECT_EQ(books.failures, 2);
+    EXPECT_EQ(stop_exact(), Stopped::kWhole);
+    // THEN it is known each time that the rest is not right without it
+    EXPECT_EQ(books.failures, 3);
+    runtime().free(Domain::kObject, block);
+  }
 }
 
 TEST(ExactHooks, ALogThatNobodyReadsDoesNotHoldTheProgramUpForEver) {

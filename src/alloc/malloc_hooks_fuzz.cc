@@ -57,6 +57,7 @@ class Accountant final : public ExactTaker {
   std::uint32_t stack() override { return stack_now; }
   std::uint32_t stack_of(StackKey& /*key*/) override { return stack_now; }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
+  void failed() override { std::abort(); }
   void lost() override { require(false, "there is memory for the books"); }
   void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
     for (const LedgerRow& row : rows) {

@@ -216,8 +216,10 @@ struct SampledBooks {
   }
   static void put_back(const void* at, const Kept& kept) {
     const bool before = std::exchange(is_inside, true);
-    if (const Blocks blocks; kept) (void)blocks->track(at, *kept);  // in the place that take() has left
+    bool is_known = true;
+    if (const Blocks blocks; kept) is_known = blocks->track(at, *kept);  // mostly in the place that take() has left
     is_inside = before;
+    if (!is_known) ended(kept);
   }
   // What was in the block is at `at`, or nowhere any more.
   static void ended(const Kept& kept, const void* at = nullptr, End end = End::kFreed) {

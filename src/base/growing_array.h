@@ -52,7 +52,8 @@ class GrowingArray {
     new (data_ + size_) T(element);
     ++size_;
   }
-  void pop_back() { --size_; }
+  // (What is beyond the last is made of zeros: extend() counts on that.)
+  void pop_back() { std::memset(static_cast<void*>(data_ + --size_), 0, sizeof(T)); }
   // It is empty, and has no memory.
   void free() {
     release();

@@ -87,6 +87,19 @@ TEST(GrowingArray, GrowsIntoWhatWasFreedWhereTheKernelHasNoMoreToGive) {
   EXPECT_EQ(others.size(), 1000U);
 }
 
+TEST(GrowingArray, WhatWasTakenAwayIsNotThereWhenItIsExtended) {
+  // GIVEN an array from which the last was taken
+  GrowingArray<int> numbers;
+  numbers.push_back(1);
+  numbers.push_back(2);
+  numbers.pop_back();
+  // WHEN it is extended THEN the new ones are made of zeros
+  numbers.extend(3);
+  EXPECT_EQ(numbers[0], 1);
+  EXPECT_EQ(numbers[1], 0);
+  EXPECT_EQ(numbers[2], 0);
+}
+
 TEST(GrowingArray, IsTakenOverAsAWhole) {
   // GIVEN two arrays
   GrowingArray<int> some, others;

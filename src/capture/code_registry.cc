@@ -1,6 +1,7 @@
 #include "capture/code_registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 #include "base/clock.h"
@@ -13,66 +14,76 @@ void CodeRegistry::on_destroy(Address code) noexcept {
   // Before it is noted: who sees the number of deaths takes later times.
   const std::int64_t now_ns = monotonic_ns();
   seen_.note_death(code);
+  std::shared_ptr<const cpython::CodeInfo> copy;
   try {
-    report_death(code, now_ns);
+    cpython::CodeInfo info;
+    if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
+    copy = std::make_shared<const cpython::CodeInfo>(std::move(info));
   } catch (const std::bad_alloc&) {
-    has_missed_.store(true, std::memory_order_release);
+    // That it died is to be known all the same: the address may be another's soon.
   }
-}
-
-void CodeRegistry::report_death(Address code, std::int64_t now_ns) {
-  cpython::CodeInfo info;
-  if (!cpython::read_code(memory::LocalReader{}, layout_, code, info)) return;
-  auto copy = std::make_shared<const cpython::CodeInfo>(std::move(info));
   const std::lock_guard guard(mutex_);
-  reported_.push_back(Death{now_ns, code, std::move(copy)});
+  try {
+    reported_.push_back(Death{now_ns, code, std::move(copy)});
+  } catch (const std::bad_alloc&) {
+    missed_ns_ = std::max(missed_ns_, now_ns);
+  }
   has_reported_.store(true, std::memory_order_release);
 }
 
 void CodeRegistry::take_deaths() {
-  // What lives where is not known any more: all is to be read again.
-  if (has_missed_.load(std::memory_order_relaxed) && has_missed_.exchange(false)) living_.clear();
   if (!has_reported_.load(std::memory_order_acquire)) return;
-  std::vector<Death> deaths;
+  std::int64_t missed_ns = 0;
   {
     const std::lock_guard guard(mutex_);
-    deaths.swap(reported_);
+    taken_.swap(reported_);
+    missed_ns = missed_ns_;
     has_reported_.store(false, std::memory_order_relaxed);
   }
-  for (Death& death : deaths) {
+  // Where nobody knows what has died, all is to be read again.
+  if (std::exchange(unknown_until_ns_, missed_ns) != missed_ns) living_.clear();
+  for (Death& death : taken_) {
     DeadEntry dead{death.time_ns, {CodeId{}, std::move(death.info), death.time_ns}};
     const auto living = living_.find(raw(death.code));
     // The living entry is this object unless the filter let a successor's death pass for it: names must agree.
     if (living != living_.end()) {
-      if (*living->second.info == *dead.entry.info) dead.entry = std::move(living->second);
+      if (dead.entry.info != nullptr && *living->second.info == *dead.entry.info)
+        dead.entry = std::move(living->second);
       living_.erase(living);
     }
     dead_[raw(death.code)].push_back(std::move(dead));
   }
+  taken_.clear();
 }
 
-const CodeRegistry::Entry* CodeRegistry::find_dead(Address code, std::int64_t time_ns) {
+bool CodeRegistry::is_dead(Address code, std::int64_t time_ns, const Entry*& entry) {
+  entry = nullptr;
+  if (time_ns <= unknown_until_ns_) return true;
   const auto found = dead_.find(raw(code));
-  if (found == dead_.end()) return nullptr;
+  if (found == dead_.end()) return false;
   for (DeadEntry& dead : found->second) {
     if (dead.death_ns < time_ns) continue;
+    if (dead.entry.info == nullptr) return true;
     if (dead.entry.id.is_none()) dead.entry.id = new_id();
-    return &dead.entry;
+    entry = &dead.entry;
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns) {
   take_deaths();
-  if (const Entry* dead = find_dead(code, time_ns)) return dead;
+  const Entry* dead = nullptr;
+  if (is_dead(code, time_ns, dead)) return dead;
   if (const auto living = living_.find(raw(code)); living != living_.end()) return &living->second;
   if (source_ == Source::kTaught) return nullptr;
   cpython::CodeInfo info;
   const bool was_read = cpython::read_code(memory::LocalReader{}, layout_, code, info);
   // If the object died while it was read, its death has been reported with a copy by now, as the report comes before
   // the memory is freed; if no death is there, what was read is good.
+  std::atomic_thread_fence(std::memory_order_acquire);
   take_deaths();
-  if (const Entry* dead = find_dead(code, time_ns)) return dead;
+  if (is_dead(code, time_ns, dead)) return dead;
   if (!was_read) return nullptr;
   Entry& entry = living_[raw(code)];
   entry = Entry{new_id(), std::make_shared<const cpython::CodeInfo>(std::move(info)), monotonic_ns()};

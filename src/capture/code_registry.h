@@ -13,6 +13,8 @@
 #include <array>
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -69,13 +71,16 @@ class CodeRegistry {
   enum class Source : std::uint8_t { kThisProcess, kTaught };
 
   explicit CodeRegistry(const cpython::Layout& layout, Source source = Source::kThisProcess)
-      : layout_(layout), source_(source) {}
+      : layout_(layout), source_(source) {
+    reported_.reserve(kDeathsWithoutMemory);
+    taken_.reserve(kDeathsWithoutMemory);
+  }
 
   // The filter that the sampler marks with every code object it records.
   SeenFilter& seen() { return seen_; }
 
-  // A code object is about to be freed. Copies it if a sample may have seen it. (Without memory for that, such samples
-  // are of unknown code.)
+  // A code object is about to be freed. Copies it if a sample may have seen it. (Without memory for that, samples of it
+  // are of unknown code; and after very many such deaths, all that were taken until then and are not resolved yet.)
   void on_destroy(Address code) noexcept;
 
   // What an address meant at a time. known_since_ns is when the registry read the object first.
@@ -105,24 +110,28 @@ class CodeRegistry {
   struct Death {
     std::int64_t time_ns = 0;
     Address code{};
-    std::shared_ptr<const cpython::CodeInfo> info;
+    std::shared_ptr<const cpython::CodeInfo> info;  // null: there was no memory for it
   };
-  void report_death(Address code, std::int64_t now_ns);
   // What an address stood for before its code object died.
   struct DeadEntry {
     std::int64_t death_ns = 0;
-    Entry entry;
+    Entry entry;  // without `info`: something that is not known
   };
+  static constexpr std::size_t kDeathsWithoutMemory = 64;  // between two times that they are taken
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
   void take_deaths();
-  const Entry* find_dead(Address code, std::int64_t time_ns);
+  // Whether what was at the address then has died. Null if it is not known what that was.
+  bool is_dead(Address code, std::int64_t time_ns, const Entry*& entry);
   const cpython::Layout layout_;
   const Source source_;
   SeenFilter seen_;
   std::mutex mutex_;
-  std::vector<Death> reported_;            // guarded by mutex_
-  std::atomic<bool> has_reported_{false};  // spares the drain thread the lock
-  std::atomic<bool> has_missed_{false};    // a death, for which there was no memory
+  std::vector<Death> reported_;             // guarded by mutex_
+  std::int64_t missed_ns_ = kNever;         // likewise: when the last died that there was no place for there
+  std::atomic<bool> has_reported_{false};   // spares the drain thread the lock
+  std::vector<Death> taken_;                // kept for its room
+  std::int64_t unknown_until_ns_ = kNever;  // as missed_ns_, of those that were taken
   boost::unordered_flat_map<std::uint64_t, Entry> living_;
   boost::unordered_flat_map<std::uint64_t, std::vector<DeadEntry>> dead_;  // per address, in order of death
   std::size_t next_id_ = 0;

@@ -4,17 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/no_memory_testing.h"
 #include "capture/testing.h"
 #include "memory/local.h"
 
 namespace plimsoll::capture {
 namespace {
 
+using plimsoll::testing::NoMemory;
 using testing::FakeFunction;
 using testing::later;
 
@@ -229,6 +232,48 @@ TEST_F(CodeRegistryTest, ForgetsEachGenerationInItsTurn) {
   const std::uint32_t one = id_at(function, of_one);
   EXPECT_EQ(registry.forget_deaths_before(of_two), std::vector<CodeId>{CodeId{one}});
   EXPECT_EQ(name_at(function, of_two), "two");
+}
+
+// ---- without memory ----
+
+TEST_F(CodeRegistryTest, SamplesOfADeathThatThereIsNoMemoryForAreOfUnknownCodeAndNotOfItsSuccessor) {
+  if (!NoMemory::kCanBe) GTEST_SKIP() << "the sanitizer's allocator ends the process";
+  // GIVEN samples of two objects, of which one dies when no memory is left, and another one takes its place
+  FakeFunction function("work");
+  const FakeFunction other("other");
+  const std::int64_t of_other = sample(other);
+  const std::int64_t of_known = sample(function);
+  EXPECT_EQ(name_at(function, of_known), "work");
+  const std::int64_t of_dead = sample(function);
+  {
+    const NoMemory none;
+    registry.on_destroy(function.address());
+  }
+  function.become("successor");
+  const std::int64_t of_successor = sample(function);
+  // THEN the one's samples are of nothing that is known, and all others of what they were of
+  EXPECT_EQ(name_at(function, of_dead), "nothing");
+  EXPECT_EQ(name_at(function, of_successor), "successor");
+  EXPECT_EQ(name_at(other, of_other), "other");
+}
+
+TEST_F(CodeRegistryTest, AfterManyDeathsWithoutMemoryNothingBeforeThemIsBelieved) {
+  if (!NoMemory::kCanBe) GTEST_SKIP() << "the sanitizer's allocator ends the process";
+  // GIVEN more deaths than there is room for
+  std::deque<FakeFunction> functions;
+  for (int i = 0; i < 1000; ++i) functions.emplace_back("work");
+  for (const FakeFunction& function : functions) sample(function);
+  const std::int64_t before = later();
+  {
+    const NoMemory none;
+    for (const FakeFunction& function : functions) registry.on_destroy(function.address());
+  }
+  for (FakeFunction& function : functions) function.become("successor");
+  // THEN no sample is of a successor that was not there yet
+  for (const FakeFunction& function : functions) {
+    ASSERT_EQ(name_at(function, before), "nothing");
+    ASSERT_EQ(name_at(function, sample(function)), "successor");
+  }
 }
 
 // ---- all at once ----

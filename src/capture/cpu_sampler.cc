@@ -173,19 +173,23 @@ ThreadSerial CpuSampler::serial_of_caller() {
   return known != by_tid_.end() ? known->second->serial : ThreadSerial{};
 }
 
-void CpuSampler::thread_ending(const std::string& name) {
+void CpuSampler::thread_ending(const std::string& name) noexcept {
   const std::lock_guard guard(mutex_);
   const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
   if (!is_running_ || found == by_tid_.end()) return;
   ThreadSlot& slot = *found->second;
-  slot.tick.disarm();
-  slot.rest_tick.disarm();
+  try {
+    if (!name.empty()) slot.info.name = name;
+    ended_[static_cast<std::int32_t>(slot.tid)] = 0;
+  } catch (const std::bad_alloc&) {
+    return;  // a poll finds that it is gone
+  }
+  disarm(slot);
   const std::int64_t cpu_ns = thread_cpu_ns();
   const std::int64_t missed = is_paused() ? std::exchange(slot.missed_ns, 0) : missed_ns(slot, cpu_ns);
   carried_ns_ += missed;
   slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
-  if (!name.empty()) slot.info.name = name;
-  ended_[static_cast<std::int32_t>(slot.tid)] = cpu_ns;
+  ended_.find(static_cast<std::int32_t>(slot.tid))->second = cpu_ns;
   retire(slot, cpu_ns, DropReason::kThreadEnded);
 }
 
@@ -232,6 +236,14 @@ std::int64_t CpuSampler::next_phase() {
   return 1 + static_cast<std::int64_t>(((phase_ >> kFraction) * period) >> (64U - kFraction));
 }
 
+std::int64_t CpuSampler::soonest_ns() const {
+  // A perf event goes on with its first period until the first tick is handled, which is on the way back from the
+  // system call that starts it. Where an interrupt takes about as long as that, as in a virtual machine that shares its
+  // CPUs, the thread does nothing but take interrupts: with 15 us, for up to a second and a half; with 30 us none did.
+  constexpr std::int64_t kSoonestPerf = 50'000, kSoonest = 1'000;
+  return std::min(clock_ == os::TickClock::kPerf ? kSoonestPerf : kSoonest, period_ns_.load(std::memory_order_relaxed));
+}
+
 std::int64_t CpuSampler::missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const {
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   if (!slot.is_credited) return std::max<std::int64_t>(0, final_cpu_ns - accounted);
@@ -250,9 +262,8 @@ std::int64_t CpuSampler::carried_share() const {
 void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   ThreadSlot* slot = slots_.allocate();
   if (slot == nullptr) return count_drop(DropReason::kTooManyThreads, 0);
-  constexpr std::int64_t kSoonest = 1'000;
   const std::int64_t phase = next_phase();
-  const std::int64_t first_ns = std::max(phase - used_ns, kSoonest);
+  const std::int64_t first_ns = std::max(phase - used_ns, soonest_ns());
   const std::int64_t cpu_ns = os::thread_cpu_ns(tid);
   const std::int64_t now = monotonic_ns();
   slot->tid = tid;
@@ -278,6 +289,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->info = ThreadInfo{slot->serial, tid, {}, now, now};
   if (!make_room(*slot) || !arm(*slot, first_ns)) {  // no memory; or the thread has ended in the meantime
     carried_ns_ += carried;
+    disarm(*slot);
     return slots_.release(*slot);
   }
   by_tid_[static_cast<std::int32_t>(tid)] = slot;
@@ -290,7 +302,7 @@ bool CpuSampler::make_room(ThreadSlot& slot) {
     slot.stacks.forget();
     slot.info.name = os::thread_name(slot.tid);
     by_tid_.reserve(by_tid_.size() + 1);
-    changes_.reserve(changes_.size() + 1);
+    if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -320,10 +332,14 @@ bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
   return is_paused() || restart_tick(slot, first_ns);
 }
 
-void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason) {
+void CpuSampler::disarm(ThreadSlot& slot) {
   if (slot.tick.clock() == os::TickClock::kPerf && slot.tick.is_armed()) --perf_ticks_;
   slot.tick.disarm();
   slot.rest_tick.disarm();
+}
+
+void CpuSampler::retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason) {
+  disarm(slot);
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
   if (const std::int64_t missed = is_paused() ? slot.missed_ns : missed_ns(slot, final_cpu_ns); missed > 0)
     count_drop(reason, missed);
@@ -396,8 +412,7 @@ void CpuSampler::give_up_traps() {
   signals_.perf = signals_.timer;
   slots_.for_each([&](ThreadSlot& slot) {
     if (slot.tick.clock() != os::TickClock::kPerf) return;
-    slot.tick.disarm();
-    --perf_ticks_;
+    disarm(slot);
     arm(slot, slot.period_ns.load(std::memory_order_relaxed));
   });
 }
@@ -479,7 +494,7 @@ void CpuSampler::resume() {
     slot.is_credited = slot.is_restless;
     slot.resting.store(false, std::memory_order_relaxed);
     slot.due_cpu_ns = 0;  // ticks of the pause were not counted: what is next is due
-    restart_tick(slot, phase);
+    restart_tick(slot, std::max(phase, soonest_ns()));
   });
   paused_.store(false, std::memory_order_release);
 }

@@ -105,7 +105,7 @@ class CpuSampler {
 
   // The calling thread has just begun, or is about to end; `name` may be empty.
   void thread_started(const std::string& name) noexcept;
-  void thread_ending(const std::string& name);
+  void thread_ending(const std::string& name) noexcept;
   void name_thread(Tid tid, const std::string& name);
   // Where the thread state of a thread is that may not have ticked yet.
   void set_thread_state(Tid tid, Address thread_state);
@@ -194,10 +194,13 @@ class CpuSampler {
   static bool restart_tick(ThreadSlot& slot, std::int64_t first_ns);
   // What the thread's samples should have paid for, but did not; negative if a late one has paid too much.
   std::int64_t missed_ns(const ThreadSlot& slot, std::int64_t final_cpu_ns) const;
+  // How soon the first tick of a thread may be asked for.
+  [[nodiscard]] std::int64_t soonest_ns() const;
   // Of what ended threads have left unpaid, what a new thread's first sample may pay.
   [[nodiscard]] std::int64_t carried_share() const;
   bool make_room(ThreadSlot& slot);  // for all that is kept of a thread, but its ticks
   bool arm(ThreadSlot& slot, std::int64_t first_ns);
+  void disarm(ThreadSlot& slot);
   void retire(ThreadSlot& slot, std::int64_t final_cpu_ns, DropReason reason);
   void poll_slot(ThreadSlot& slot);
   // The program has taken SIGTRAP for itself: perf events send the other signal from now on.

@@ -2,10 +2,13 @@
 #include "capture/cpu_sampler.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cmath>
+#include <optional>
 
+#include "base/no_memory_testing.h"
 #include "capture/sampler_testing.h"
 
 namespace plimsoll::capture {
@@ -117,6 +120,24 @@ TEST_P(CpuSamplerWith, ShortThreadsLaidEndToEndAreSampledLikeOneLongOne) {
   if (GetParam() == os::TickClock::kThreadCpu) return;  // these come at scheduler ticks, which such threads seldom meet
   EXPECT_GT(sampling.sampled_cpu_ns(), used / 2);
   EXPECT_GT(static_cast<std::int64_t>(sampling.samples().size()), used / sampling.period_ns() / 4);
+}
+
+TEST(CpuSamplerPhases, AreNotSoShortThatAThreadOnlyTakesInterrupts) {
+  const Sampling trial(TickSettings{1000, os::TickClock::kPerf, 64});
+  if (!trial.created().ok()) GTEST_SKIP() << trial.created().error().message;
+  // GIVEN threads whose first ticks are spread over a period
+  Sampling sampling(TickSettings{1000, os::TickClock::kPerf, 64});
+  sampling->start({os::current_tid()});
+  constexpr std::int64_t kInterrupt = 10'000;
+  std::int64_t soonest = sampling.period_ns();
+  for (int i = 0; i < 300; ++i)
+    run_registered(sampling, "short", [&] {
+      sampling->for_each_thread([&](const ThreadSlot& slot) { soonest = std::min(soonest, slot.tick_set_ns); });
+    });
+  sampling->stop();
+  // THEN even the soonest is some interrupts away
+  EXPECT_GE(soonest, 5 * kInterrupt);
+  EXPECT_LT(soonest, 10 * kInterrupt);
 }
 
 TEST_P(CpuSamplerWith, SamplesOfAThreadAreInOrderOfTime) {
@@ -253,6 +274,52 @@ TEST(CpuSampler, RefusesRatesThatMakeNoSense) {
   }
   EXPECT_TRUE(Sampling(TickSettings{1, os::TickClock::kMonotonic, 64}).created().ok());
   EXPECT_TRUE(Sampling(TickSettings{100'000, os::TickClock::kMonotonic, 64}).created().ok());
+}
+
+// ---- what there is not much of ----
+
+TEST(CpuSampler, ThreadsThatHaveEndedLeaveTheirDescriptorsToOthers) {
+  const Sampling trial(TickSettings{1000, os::TickClock::kPerf, 64});
+  if (!trial.created().ok()) GTEST_SKIP() << trial.created().error().message;
+  // GIVEN a process that may have few descriptors, of which a quarter is for ticks
+  rlimit limits{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limits), 0);
+  const rlimit few{64, limits.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Sampling sampling(TickSettings{1000, os::TickClock::kPerf, 64});
+  sampling->start({os::current_tid()});
+  // WHEN more threads than that come and go, one after the other
+  std::vector<os::TickClock> clocks;
+  for (int i = 0; i < 40; ++i)
+    run_registered(sampling, "worker", [&] {
+      sampling->for_each_thread([&](const ThreadSlot& slot) {
+        if (slot.tid == os::current_tid()) clocks.push_back(slot.tick.clock());
+      });
+    });
+  sampling->stop();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limits), 0);
+  // THEN each has the clock that was asked for
+  EXPECT_EQ(clocks, std::vector(40, os::TickClock::kPerf));
+}
+
+TEST(CpuSampler, AThreadThatEndsWithoutMemoryIsAccountedFor) {
+  if (!plimsoll::testing::NoMemory::kCanBe) GTEST_SKIP() << "the sanitizer's allocator ends the process";
+  Sampling sampling(TickSettings{1000, std::nullopt, 64});
+  sampling->start({os::current_tid()});
+  // GIVEN a thread that takes leave when no memory is left
+  std::thread thread([&] {
+    const std::string name(100, 'n');
+    sampling->thread_started("worker");
+    burn(20 * kMillisecond);
+    const plimsoll::testing::NoMemory none;
+    sampling->thread_ending(name);
+  });
+  thread.join();
+  // WHEN it is looked for THEN it is known to have ended, and nothing is missing
+  sampling->poll();
+  ASSERT_EQ(sampling.threads().size(), 1U);
+  EXPECT_TRUE(sampling.threads().begin()->second.has_ended);
+  sampling->stop();
 }
 
 TEST(CpuSampler, EveryReasonToDropHasWords) {

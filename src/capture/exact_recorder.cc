@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -58,6 +59,7 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
 }
 
 void ExactRecorder::collect(Resolver& resolver) {
+  if (has_failed_.load()) throw std::bad_alloc();
   {
     const std::lock_guard guard(mutex_);
     std::move(batches_.begin(), batches_.end(), std::back_inserter(collected_));

@@ -67,6 +67,8 @@ class ExactRecorder {
   CallTree& stacks() { return stacks_; }
   void lost() { sampler_.count_drop(DropReason::kAllocation, 0); }
   void count_cut_short() { sampler_.count_drop(DropReason::kHooksRemoved, 0); }
+  // Something could not be added, for want of memory: the recording is to end there.
+  void fail() { has_failed_.store(true); }
   void add(ExactBatch batch);
   void add(EventBatch batch);
   // Epochs will be added, when they are asked for.
@@ -85,7 +87,8 @@ class ExactRecorder {
   // it does nothing.
   bool find_names(CallNode number, std::vector<NamedFrame>& frames) const;
 
-  // For the drain thread. Takes over what there is, before the resolver forgets any code object.
+  // For the drain thread. Takes over what there is, before the resolver forgets any code object. Throws std::bad_alloc,
+  // also if there was none before.
   void collect(Resolver& resolver);
   // Passes it on; the sink knows the threads that it is of.
   void pass_on(Resolver& resolver, SampleSink& sink);
@@ -133,7 +136,7 @@ class ExactRecorder {
   CpuSampler& sampler_;
   CallTree stacks_;
   std::atomic<std::int64_t> clock_ns_{0};
-  std::atomic<bool> is_closed_{false};
+  std::atomic<bool> is_closed_{false}, has_failed_{false};
   std::atomic<AskForEpoch> ask_for_epoch_{nullptr};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
   std::mutex mutex_;                            // guards batches_ and events_

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "base/ids.h"
 #include "memory/local.h"
 
@@ -37,6 +39,16 @@ TEST(OwnThread, SurvivesAGuardedLoadOfNothing) {
   sigset_t blocked;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   EXPECT_EQ(::sigismember(&blocked, SIGUSR1), 0);
+}
+
+TEST(OwnThread, WhatItsWorkThrowsIsThrownWhereItIsWaitedFor) {
+  os::OwnThread thread;
+  ASSERT_TRUE(thread.start("plimsoll-test", [] { throw std::bad_alloc(); }));
+  EXPECT_THROW(thread.join(), std::bad_alloc);
+  EXPECT_NO_THROW(thread.join());
+  // AND nowhere, where nobody waits
+  os::OwnThread other;
+  ASSERT_TRUE(other.start("plimsoll-test", [] { throw std::bad_alloc(); }));
 }
 
 }  // namespace

@@ -329,13 +329,13 @@ std::unique_lock<std::timed_mutex> Session::catch_up() {
     lock.unlock();
     return lock;
   }
-  attempt([this] {
-    inside([this] {
+  inside([this] {
+    attempt([this] {
       if (exact_ != nullptr) exact_->collect(resolver_);
       tell_of_threads();
       drain_ring();
-      return 0;
     });
+    return 0;
   });
   return lock;
 }
@@ -397,7 +397,7 @@ void Session::complete() {
   allocations_->close();
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be.
-  if (!has_failed_.load()) attempt([this] { drain_once(); });
+  attempt([this] { drain_once(); });
   if (exact_ != nullptr) exact_->close();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
@@ -434,6 +434,7 @@ void Session::fail(const Error& error) {
 
 template <typename Work>
 void Session::attempt(Work work) noexcept {
+  if (has_failed_.load()) return;
   try {
     work();
   } catch (const std::bad_alloc&) {

@@ -148,7 +148,8 @@ class Session {
   void complete();  // ends sampling and finishes the file, once
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
-  // Does what the sink is told of. If no memory is left for it, the recording has failed: the sink may know a part.
+  // Does what the sink is told of. If no memory is left for it, the recording has failed, and nothing more is told: the
+  // sink may know a part.
   template <typename Work>
   void attempt(Work work) noexcept;
   [[nodiscard]] SessionStats stats_locked() const;

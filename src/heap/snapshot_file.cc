@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/chunk.h"
@@ -32,6 +33,7 @@ void SnapshotFile::write_beside() {
     static_cast<SnapshotFile*>(self)->run();
     return nullptr;
   };
+  spare_.reserve(2 * kMostTasks);  // so that the thread need not make room
   has_thread_ = os::start_own_thread(thread_, "plimsoll-heap", body, this) == 0;
 }
 
@@ -74,13 +76,17 @@ void SnapshotFile::run() {
     const bool may_go_on = tasks_.size() == kMostTasks / 2;
     lock.unlock();
     if (may_go_on) has_changed_.notify_all();
-    if (task.piece.bytes)
-      compress(task.piece.view(), columns_[task.column]);
-    else
-      write_chunk(task.parts);
+    try {
+      if (task.piece.bytes)
+        compress(task.piece.view(), columns_[task.column]);
+      else
+        write_chunk(task.parts);
+    } catch (const std::bad_alloc&) {
+      if (error_ == 0) error_ = ENOMEM;
+    }
     lock.lock();
     task.piece.size = 0;
-    if (task.piece.bytes) spare_.push_back(std::move(task.piece));
+    if (task.piece.bytes && spare_.size() < spare_.capacity()) spare_.push_back(std::move(task.piece));
   }
 }
 

@@ -10,7 +10,7 @@ void WordStream::pass_on() {
   Piece& piece = pieces_[filled_ % kPieces];
   piece.size = static_cast<std::size_t>(at_ - piece.words.data());
   if (!thread_.is_there()) {
-    if (piece.size != 0) take_({piece.words.data(), piece.size});
+    take(piece);
     return begin_piece();
   }
   std::unique_lock lock(mutex_);
@@ -22,6 +22,15 @@ void WordStream::pass_on() {
   begin_piece();
 }
 
+void WordStream::take(const Piece& piece) noexcept {
+  if (piece.size == 0 || error_) return;
+  try {
+    take_({piece.words.data(), piece.size});
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
 void WordStream::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -29,7 +38,7 @@ void WordStream::run() {
     if (filled_ == taken_) return;
     const Piece& piece = pieces_[taken_ % kPieces];
     lock.unlock();
-    if (piece.size != 0) take_({piece.words.data(), piece.size});
+    take(piece);
     lock.lock();
     ++taken_;
     if (filled_ - taken_ == kPieces / 2) has_changed_.notify_all();
@@ -38,6 +47,11 @@ void WordStream::run() {
 
 void WordStream::finish() {
   pass_on();
+  join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void WordStream::join() {
   if (!thread_.is_there()) return;
   {
     const std::lock_guard guard(mutex_);

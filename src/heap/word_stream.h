@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,7 @@ class WordStream {
   explicit WordStream(Take take) : take_(std::move(take)) { begin_piece(); }
   WordStream(const WordStream&) = delete;
   WordStream& operator=(const WordStream&) = delete;
-  ~WordStream() { finish(); }
+  ~WordStream() { join(); }
 
   // From now on `take` is called by a thread of its own, which is none of the program's (os/own_thread.h). Before that,
   // and if the system gives none, it is called by who puts.
@@ -38,7 +39,9 @@ class WordStream {
     at_ += count;
     return room;
   }
-  // All has been taken then. Whatever is put after is taken by who puts.
+  // All has been taken then; or `take` has thrown something, which is thrown here: not where words are put, between
+  // functions in C, and not in a thread that the program would end with. Nothing was taken after that. Whatever is put
+  // later is taken by who puts.
   void finish();
 
  private:
@@ -55,9 +58,12 @@ class WordStream {
     end_ = at_ + kPieceWords;
   }
   void pass_on();
+  void take(const Piece& piece) noexcept;
   void run();
+  void join();
 
   Take take_;
+  std::exception_ptr error_;  // of the thread, until it is joined
   std::unique_ptr<std::array<Piece, kPieces>> room_ = std::make_unique_for_overwrite<std::array<Piece, kPieces>>();
   std::span<Piece, kPieces> pieces_{*room_};
   std::uint64_t* at_ = nullptr;   // of the piece that is being filled

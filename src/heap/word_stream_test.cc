@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 namespace plimsoll::heap {
@@ -66,6 +67,26 @@ TEST_P(WordStreamTest, AfterTheEndWordsAreTakenByWhoPutsThem) {
   words.finish();
   // THEN
   EXPECT_EQ(taken, 2U);
+}
+
+TEST_P(WordStreamTest, AFailureIsThrownAtTheEndAndNotWhereWordsArePut) {
+  // GIVEN a taker that finds no memory
+  int calls = 0;
+  WordStream words([&](std::span<const std::uint64_t>) {
+    ++calls;
+    throw std::bad_alloc();
+  });
+  begin(words);
+  // WHEN words are put THEN it is heard of when they are all there
+  for (std::size_t i = 0; i < 50 * WordStream::kPieceWords; ++i) *words.put(1) = i;
+  EXPECT_THROW(words.finish(), std::bad_alloc);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(WordStreamTest, AStreamThatNobodyFinishesThrowsNothing) {
+  WordStream words([](std::span<const std::uint64_t>) { throw std::bad_alloc(); });
+  begin(words);
+  for (std::size_t i = 0; i < 3 * WordStream::kPieceWords; ++i) *words.put(1) = i;
 }
 
 INSTANTIATE_TEST_SUITE_P(ByWhoTakes, WordStreamTest, testing::Values(Taker::kWhoPuts, Taker::kThread));

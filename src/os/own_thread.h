@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <utility>
@@ -36,27 +37,38 @@ class OwnThread {
   OwnThread() = default;
   OwnThread(const OwnThread&) = delete;
   OwnThread& operator=(const OwnThread&) = delete;
-  ~OwnThread() { join(); }
+  ~OwnThread() { wait(); }
 
   // False if the system gives no thread; then nothing is done. Once.
   bool start(const char* name, std::function<void()> work) {
     work_ = std::move(work);
     const auto body = [](void* self) -> void* {
       become_own_thread();
-      static_cast<OwnThread*>(self)->work_();
+      auto* const own = static_cast<OwnThread*>(self);
+      try {
+        own->work_();
+      } catch (...) {  // mostly that there is no memory: the program is not to end for that
+        own->error_ = std::current_exception();
+      }
       return nullptr;
     };
     is_there_ = start_own_thread(thread_, name, body, this) == 0;
     return is_there_;
   }
   [[nodiscard]] bool is_there() const { return is_there_; }
-  // Waits until it is done.
+  // Waits until it is done. What its work threw, if anything, is thrown here.
   void join() {
-    if (std::exchange(is_there_, false)) ::pthread_join(thread_, nullptr);
+    wait();
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
+  void wait() {
+    if (std::exchange(is_there_, false)) ::pthread_join(thread_, nullptr);
+  }
+
   std::function<void()> work_;
+  std::exception_ptr error_;
   pthread_t thread_{};
   bool is_there_ = false;
 };

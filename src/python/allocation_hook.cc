@@ -130,6 +130,7 @@ class BooksTaker final : public alloc::ExactTaker {
   std::uint32_t stack_of(StackKey& key) override { return recorder_->stacks().stack_of(key); }
   [[nodiscard]] bool is_attached() const override { return has_gil(); }
   void lost() override { recorder_->lost(); }
+  void failed() override { recorder_->fail(); }
   void closed(std::uint8_t epoch, std::vector<alloc::LedgerRow> rows, std::int64_t peak_ns) override {
     capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, {}, {}};
     batch.rows.reserve(rows.size());

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -231,8 +232,18 @@ class Preparation {
   void release_allocations() { capture_->allocations().release(); }
 
   std::vector<Asked> take_asked() { return capture_->take_asked(); }
-  // The snapshot, while the heap stands still.
-  Result<CaptureStatistics> take() {
+  // The snapshot, while the heap stands still. Throws nothing: it is called by functions in C, for which other threads
+  // are stopped, and in a child that is never to go on as the program.
+  Result<CaptureStatistics> take() noexcept {
+    try {
+      return take_all();
+    } catch (const std::bad_alloc&) {
+      return std::move(no_memory_);
+    }
+  }
+
+ private:
+  Result<CaptureStatistics> take_all() {
     PLIMSOLL_TRY(capture_->run(writer_));
     CaptureStatistics statistics = capture_->statistics();
     add_meta(statistics);
@@ -243,7 +254,6 @@ class Preparation {
     return statistics;
   }
 
- private:
   Preparation(heap::SnapshotWriter writer, CaptureOptions options)
       : writer_(std::move(writer)), values_(options.values) {
     std::vector<heap::TypeRule> rules = heap::built_in_rules();
@@ -282,6 +292,7 @@ class Preparation {
     writer_.add_meta("values", values_ == Values::kShown ? "shown" : "redacted");
   }
 
+  Error no_memory_{ErrorKind::kSystem, "no memory was left for the snapshot"};  // and none would be for this
   heap::SnapshotWriter writer_;
   Values values_;
   nanobind::object tracked_;

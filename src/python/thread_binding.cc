@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -45,11 +46,21 @@ std::string name_of(PyObject* body) {
   return bytes != nullptr ? bytes : "";
 }
 
+// Those who call these are C: nothing may be thrown. (A thread without a name of its own, for want of memory, has the
+// kernel's.)
+std::string name_or_none(PyObject* body) noexcept {
+  try {
+    return name_of(body);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 void begin(PyObject* body) {
-  if (capture::Session* session = current_recording()) session->sampler().thread_started(name_of(body));
+  if (capture::Session* session = current_recording()) session->sampler().thread_started(name_or_none(body));
 }
 void end(PyObject* body) {
-  if (capture::Session* session = current_recording()) session->sampler().thread_ending(name_of(body));
+  if (capture::Session* session = current_recording()) session->sampler().thread_ending(name_or_none(body));
 }
 
 PyObject* call_body(PyObject* self, PyObject* args, PyObject* kwargs) {

@@ -119,26 +119,34 @@ def test_the_engine_that_is_asked_for_is_used_and_named(tmp_path: pathlib.Path, 
 
 
 BUDGET = """
-import json, time
+import json, resource, time
+def stolen():
+    with open("/proc/stat") as file: return int(file.readline().split()[8]) / 100
+def preempted():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 def work():
     end = time.thread_time() + 2.5
     while time.thread_time() < end: sum(range(500))
+preempted_before, stolen_before = preempted(), stolen()
 work()
-print(json.dumps(time.process_time()))
+print(json.dumps({"stolen": stolen() - stolen_before, "preempted": preempted() - preempted_before}))
 """
 
 
 def test_the_rate_keeps_to_a_budget(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
     # GIVEN a rate that costs several percent, and a budget of one
     recorded = harness.record(tmp_path, program(BUDGET), options=["-r", "20000", "--engine", perf, "--max-overhead", "1"])
-    profile = recorded.profile
+    profile, truth = recorded.profile, recorded.truth
     # THEN the rate goes down to what that allows, a tick costing a few microseconds
     late = [stack for stack in harness.stacks(profile) if stack.time_ns > 0.6 * profile.duration * 1e9]
     rate = len(late) / (sum(stack.weight_ns for stack in late) / 1e9)
-    # (on a busy machine its clock shows other programs' work, too)
-    assert 50 <= rate <= 8000
-    # and weights stay right
-    assert harness.total_seconds(profile)["work"] == pytest.approx(2.5, rel=0.02)
+    # (A tick is timed by the time of day. If another program gets the CPU in the middle of one, that seems to cost what
+    # the other used, and the rate goes down to a quarter, though not below 1 Hz. One of a hundred falls into a tick.)
+    is_quiet = truth["preempted"] <= 20 and truth["stolen"] <= 0.02
+    assert (50 if is_quiet else 0.5) <= rate <= 8000, truth
+    # and weights stay right: the last sample may be of another function, and what is after it is of none
+    coarse = (max(stack.weight_ns for stack in late) + harness.missed_at_the_end(profile)) / 1e9
+    assert harness.total_seconds(profile)["work"] == pytest.approx(2.5, rel=0.02, abs=0.05 + coarse)
     # AND a budget that makes no sense is refused
     for percent in ("0", "101", "much"):
         assert harness.plimsoll_run(program("1"), options=["--max-overhead", percent]).code == 2
