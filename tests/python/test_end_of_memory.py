@@ -53,3 +53,39 @@ def test_a_program_without_memory_goes_on(tmp_path: pathlib.Path, program: Calla
     assert finished.expect(0).out.strip() == "3"
     if "runs unprofiled" not in finished.err:
         harness.plimsoll_command("info", tmp_path / "recorded.plim").expect(0)
+
+
+# It takes snapshots with less and less of what it holds, from nothing given back to all; and then with memory.
+SNAPSHOTS = """
+import resource, sys
+import plimsoll.heap
+kept = []
+try:
+    while True: kept.append([bytearray(2000) for _ in range(50)])
+except MemoryError: pass
+def take(how):
+    try:
+        pending = how(sys.argv[1])
+        if pending is not None and hasattr(pending, "wait"): pending.wait()
+        return True
+    except (MemoryError, OSError): return False
+def take_both(): return take(plimsoll.heap.snapshot), take(plimsoll.heap.fork_snapshot)
+for given_back in [0] + [1] * 30 + [20] * 10 + [len(kept)]:
+    if given_back: del kept[-given_back:]
+    take_both()
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print("ends", *take_both())
+"""
+
+
+@pytest.mark.most_versions
+def test_snapshots_without_memory_are_errors(tmp_path: pathlib.Path, program: Callable[[str], pathlib.Path]) -> None:
+    # GIVEN a program that has reached its limit of memory
+    bytes_of = 160 << 20
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (bytes_of, resource.RLIM_INFINITY))
+    # WHEN it takes snapshots THEN each is there, or an error; no copy of the program goes on, and the program does, and
+    # can take others as soon as there is memory
+    finished = harness.python(program(SNAPSHOTS), tmp_path / "taken.heap", preexec_fn=limit)
+    assert finished.expect(0).out.split() == ["ends", "True", "True"]
