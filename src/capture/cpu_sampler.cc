@@ -178,9 +178,10 @@ void CpuSampler::thread_ending(const std::string& name) noexcept {
   const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
   if (!is_running_ || found == by_tid_.end()) return;
   ThreadSlot& slot = *found->second;
+  std::int64_t* ended_at_cpu_ns = nullptr;
   try {
     if (!name.empty()) slot.info.name = name;
-    ended_[static_cast<std::int32_t>(slot.tid)] = 0;
+    ended_at_cpu_ns = &ended_[static_cast<std::int32_t>(slot.tid)];
   } catch (const std::bad_alloc&) {
     return;  // a poll finds that it is gone
   }
@@ -189,7 +190,7 @@ void CpuSampler::thread_ending(const std::string& name) noexcept {
   const std::int64_t missed = is_paused() ? std::exchange(slot.missed_ns, 0) : missed_ns(slot, cpu_ns);
   carried_ns_ += missed;
   slot.accounted_cpu_ns.fetch_add(missed, std::memory_order_relaxed);
-  ended_.find(static_cast<std::int32_t>(slot.tid))->second = cpu_ns;
+  *ended_at_cpu_ns = cpu_ns;
   retire(slot, cpu_ns, DropReason::kThreadEnded);
 }
 

@@ -405,7 +405,6 @@ void Session::complete() {
   last.process_cpu_ns += end_cpu_ns - process_cpu_ns();
   final_process_cpu_ns_ = last.process_cpu_ns;
   attempt([&] {
-    if (has_failed_.load()) return;
     count_allocations(end_ns_);
     tell_of_totals();
     if (const Status done = sink_->flush(last, SampleSink::Ending::kComplete); !done.ok()) fail(done.error());

@@ -9,6 +9,7 @@
 #include "capture/cpu_sampler.h"
 #include "memory/local.h"
 #include "os/os.h"
+#include "os/signal_handler.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -29,12 +30,8 @@ void on_tick(int, siginfo_t* info, void* context) {
 
 void on_trap(int signal, siginfo_t* info, void* context) {
   if (os::origin_of(*info).kind != os::TickOrigin::Kind::kForeign) return on_tick(signal, info, context);
-  // A breakpoint, or somebody's kill: what happens without us is that the program dies of it. The signal is blocked
-  // here, and taken on the way out.
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  ::sigaction(SIGTRAP, &action, nullptr);
-  ::raise(SIGTRAP);
+  // A breakpoint, or somebody's kill: what happens without us is that the program dies of it.
+  os::take_default_action(SIGTRAP);
 }
 
 Status install(int signal, void (*handler)(int, siginfo_t*, void*)) {
@@ -47,11 +44,7 @@ Status install(int signal, void (*handler)(int, siginfo_t*, void*)) {
   return Ok{};
 }
 
-bool is_free_for_traps() {
-  struct sigaction current {};
-  if (::sigaction(SIGTRAP, nullptr, &current) != 0) return false;
-  return traps_are_ours() || ((current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_DFL);
-}
+bool is_free_for_traps() { return traps_are_ours() || os::has_handler(SIGTRAP, SIG_DFL); }
 
 }  // namespace
 

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "os/os.h"
 #include "os/process.h"
+#include "os/signal_handler.h"
 
 // glibc before 2.40 has the member of sigevent that SIGEV_THREAD_ID needs under its private name only.
 #ifndef sigev_notify_thread_id
@@ -315,11 +316,8 @@ unsigned scheduler_hz() {
 }
 
 Result<int> unused_realtime_signal() {
-  for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
-    struct sigaction current {};
-    if (::sigaction(signal, nullptr, &current) != 0) continue;
-    if ((current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_DFL) return signal;
-  }
+  for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal)
+    if (has_handler(signal, SIG_DFL)) return signal;
   return Error{ErrorKind::kUnsupported, "every real-time signal is in use by the program"};
 }
 

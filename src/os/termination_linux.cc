@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "os/signal_handler.h"
 #include "os/termination.h"
 
 namespace plimsoll::os {
@@ -30,11 +31,7 @@ void on_termination(int signal) {
       answer.wait_for(deadline - now);
   }
   running_handlers.fetch_sub(1, std::memory_order_acq_rel);
-  // As if nobody had watched. The signal is blocked here, and taken on the way out.
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  ::sigaction(signal, &action, nullptr);
-  ::raise(signal);
+  take_default_action(signal);
   errno = error;
 }
 
@@ -43,17 +40,8 @@ void on_termination(int signal) {
 void watch_termination(Doorbell& bell) {
   is_asked.store(false);
   watcher.store(&bell);
-  for (const int signal : kSignals) {
-    struct sigaction current {};
-    const bool is_default = ::sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
-                            current.sa_handler == SIG_DFL;
-    if (!is_default) continue;
-    struct sigaction action {};
-    action.sa_handler = on_termination;
-    action.sa_flags = SA_RESTART | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(signal, &action, nullptr);
-  }
+  for (const int signal : kSignals)
+    if (has_handler(signal, SIG_DFL)) set_handler(signal, on_termination, SA_RESTART | SA_ONSTACK);
 }
 
 bool is_ending() noexcept { return is_asked.load(std::memory_order_acquire); }
@@ -67,15 +55,8 @@ void stop_watching_termination() {
   watcher.store(nullptr, std::memory_order_seq_cst);
   end_now();
   while (running_handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
-  for (const int signal : kSignals) {
-    struct sigaction current {};
-    const bool is_ours = ::sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
-                         current.sa_handler == on_termination;
-    if (!is_ours) continue;
-    current.sa_handler = SIG_DFL;
-    current.sa_flags = 0;
-    ::sigaction(signal, &current, nullptr);
-  }
+  for (const int signal : kSignals)
+    if (has_handler(signal, on_termination)) set_handler(signal, SIG_DFL);
 }
 
 TerminationBlocked::TerminationBlocked() noexcept {

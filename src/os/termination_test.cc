@@ -56,26 +56,17 @@ TEST(Termination, WhoeverWatchesSpeaksBeforeTheSignalEndsTheProcess) {
 }
 
 TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
-  EXPECT_TRUE(ended_by(status_of([] {
-                         Doorbell bell;
-                         watch_termination(bell);
-                         ::raise(SIGTERM);
-                       }),
-                       SIGTERM));
-  EXPECT_TRUE(ended_by(status_of([] {
-                         Doorbell bell;
-                         watch_termination(bell);
-                         stop_watching_termination();
-                         ::raise(SIGTERM);
-                       }),
-                       SIGTERM));
-  EXPECT_TRUE(ended_by(status_of([] {
-                         Doorbell bell;
-                         watch_termination(bell);
-                         forget_termination();
-                         ::raise(SIGHUP);
-                       }),
-                       SIGHUP));
+  // GIVEN nobody who answers, who watches still, or who exists
+  for (void (*const leave)() : {+[] {}, +[] { stop_watching_termination(); }, +[] { forget_termination(); }})
+    for (const int signal : {SIGTERM, SIGHUP}) {
+      const int status = status_of([&] {
+        Doorbell bell;
+        watch_termination(bell);
+        leave();
+        ::raise(signal);
+      });
+      EXPECT_TRUE(ended_by(status, signal)) << status;
+    }
 }
 
 TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {

@@ -65,8 +65,8 @@ try:
 except MemoryError: pass
 def take(how):
     try:
-        pending = how(sys.argv[1])
-        if pending is not None and hasattr(pending, "wait"): pending.wait()
+        taken = how(sys.argv[1])
+        if how is plimsoll.heap.fork_snapshot: taken.wait()
         return True
     except (MemoryError, OSError): return False
 def take_both(): return take(plimsoll.heap.snapshot), take(plimsoll.heap.fork_snapshot)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import pathlib
 import signal
-import subprocess
-import sys
 from typing import Callable
 
 import harness
@@ -15,9 +13,8 @@ import pytest
 Write = Callable[[str], pathlib.Path]
 
 
-def run(path: pathlib.Path, tmp_path: pathlib.Path, *options: str) -> "subprocess.CompletedProcess[str]":
-    words = [harness.binary(), "run", "--python", sys.executable, "-o", str(tmp_path / "recorded.plim"), *options, str(path)]
-    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=harness.DEADLINE)
+def run(path: pathlib.Path, tmp_path: pathlib.Path, *options: str) -> harness.Finished:
+    return harness.plimsoll_run(path, options=["-o", tmp_path / "recorded.plim", *options])
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
@@ -37,12 +34,12 @@ time.sleep(60)
     # WHEN it is recorded
     finished = run(path, tmp_path)
     # THEN it ends by the signal, and its profile is whole
-    assert finished.returncode in (-getattr(signal, name), 128 + getattr(signal, name)), finished.stderr
-    used = float(finished.stdout)
+    assert finished.code in (-getattr(signal, name), 128 + getattr(signal, name)), finished.err
+    used = float(finished.out)
     import plimsoll
 
     profile = plimsoll.Profile.open(tmp_path / "recorded.plim")
-    assert profile.complete and "cut short" not in finished.stderr
+    assert profile.complete and "cut short" not in finished.err
     rows = json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "flat", "--json").expect().out)
     work = next(row for row in rows["flat"] if row["function"] == "work")
     assert work["total_ns"] >= 0.8e9 * used
@@ -59,7 +56,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 while True: pass
 """)
     finished = run(path, tmp_path)
-    assert (finished.returncode, finished.stdout) == (5, "handled\n")
+    assert (finished.code, finished.out) == (5, "handled\n")
 
 
 def test_exact_allocations_until_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
@@ -69,7 +66,7 @@ kept = [bytearray(1000) for _ in range(10_000)]
 os.kill(os.getpid(), signal.SIGTERM)
 """)
     finished = run(path, tmp_path, "--alloc=exact")
-    assert finished.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM)
+    assert finished.code in (-signal.SIGTERM, 128 + signal.SIGTERM)
     harness.plimsoll_command("info", tmp_path / "recorded.plim").expect()
 
 
@@ -89,8 +86,8 @@ if __name__ == "__main__":
 """)
     # WHEN all are recorded
     finished = run(path, tmp_path, "--children")
-    assert finished.returncode == 0, finished.stderr
+    assert finished.code == 0, finished.err
     # THEN what they computed is in their profiles
     rows = json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "flat", "--json", "--children").expect().out)
     heavy = next(row for row in rows["flat"] if row["function"] == "heavy")
-    assert heavy["total_ns"] >= 0.8e9 * float(finished.stdout)
+    assert heavy["total_ns"] >= 0.8e9 * float(finished.out)
