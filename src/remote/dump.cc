@@ -84,7 +84,12 @@ class Dumper {
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
     for (const Address interpreter : interpreters_) names_.push_back(program_names(target_, interpreter));
     for (const ThreadState& state : states)
-      if (const os::Task* task = task_of(tasks, state); task != nullptr) dump.threads.push_back(look_at(*task, &state));
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) {
+        DumpedThread thread = look_at(*task, &state);
+        // (The state of a thread that was being made, and runs by now, is not its maker's.)
+        if (names_once(states, state) || is_still_its(memory_, target_.layout, state))
+          dump.threads.push_back(std::move(thread));
+      }
     for (const os::Task& task : tasks) {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::none_of(dump.threads.begin(), dump.threads.end(), is_it)) dump.threads.push_back(look_at(task, nullptr));
@@ -102,6 +107,12 @@ class Dumper {
       if (const os::Task* task = task_of(tasks, state))
         threads.push_back({state.address, state.interpreter, task->tid});
     return threads;
+  }
+
+  // Whether no other state says that it is of the same thread.
+  static bool names_once(std::span<const ThreadState> states, const ThreadState& state) {
+    const auto is_its = [&](const ThreadState& other) { return other.native_id == state.native_id; };
+    return std::count_if(states.begin(), states.end(), is_its) == 1;
   }
 
   // The interpreters' numbers, as they are listed from the end: the main one is the oldest.

@@ -119,7 +119,7 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   const cpython::Snapshot snapshot =
       has_native() ? stopping_->read_waiting(standing, wait, thread.state.address, reader_).snapshot
                    : read(thread, standing);
-  if (!snapshot.is_proven) return;
+  if (!snapshot.is_proven || !was_its_own(thread)) return;
   if (has_native()) learn_codes(snapshot.time_ns);
   const std::int64_t wall_ns = now_ns - thread.settled_ns;
   const std::int64_t used_ns =
@@ -149,6 +149,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
     holds_now = held_before && has_gil();
     if (look.outcome == Outcome::kRefused || look.outcome == Outcome::kLate) return false;
     if (look.outcome == Outcome::kEnded) return true;
+    look.snapshot.is_proven = look.snapshot.is_proven && was_its_own(thread);
     thread.held_ns += stopping_->held_ns();
     // It has come to no CPU since before it was stopped: it was there already, and not in a queue.
     has_run = has_run || look.schedule.turns == schedule.turns;
@@ -182,6 +183,7 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
     if (!standing && !can_prove_running(target_.layout)) return drop(DropReason::kMoved);
     const bool held_before = wants_gil && has_gil();
     snapshot = read(thread, standing);
+    snapshot.is_proven = snapshot.is_proven && was_its_own(thread);
     holds_now = held_before && has_gil();
     if (!shared_cpu_) break;
   }

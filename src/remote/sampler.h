@@ -111,6 +111,9 @@ class Sampler {
   void name_threads();
   // Which of a thread's states is that of the interpreter that it runs in. To be asked while it stands still.
   [[nodiscard]] ThreadState current_state(const Thread& thread) const;
+  // Whether the state whose stack has just been read is the thread's, still: of several it may be one that is on its
+  // way to another thread, which runs already.
+  [[nodiscard]] bool was_its_own(const Thread& thread) const;
   void look_at(Thread& thread);
   void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);

@@ -52,11 +52,13 @@ void Sampler::update_threads() {
 }
 
 std::vector<ThreadState> Sampler::sort_states(const std::vector<ThreadState>& states) {
+  const bool knows_native_ids = target_.layout.tstate.native_thread_id != cpython::kNoField;
   std::vector<ThreadState> unknown;
   std::vector<std::vector<ThreadState>> found(threads_.size());
   for (const ThreadState& state : states) {
     const auto is_it = [&](const ThreadState& known) {
-      return known.address == state.address && known.pthread == state.pthread;
+      const bool is_same = !knows_native_ids || known.native_id == state.native_id;
+      return is_same && known.address == state.address && known.pthread == state.pthread;
     };
     const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
       return !thread->has_ended && std::any_of(thread->states.begin(), thread->states.end(), is_it);
@@ -119,14 +121,15 @@ void Sampler::name_threads() {
   }
 }
 
+bool Sampler::was_its_own(const Thread& thread) const {
+  return thread.states.size() == 1 || is_still_its(memory_, target_.layout, thread.state);
+}
+
 ThreadState Sampler::current_state(const Thread& thread) const {
   if (thread.states.size() == 1) return thread.state;
   // The state of a thread that is being made is its maker's for a moment: until it runs, before it has a frame or the
   // lock. So whose it is is asked again when that has been seen.
-  const auto is_its_own = [&](const ThreadState& state) {
-    std::uint64_t pthread = 0;
-    return memory_.load(offset_by(state.address, target_.layout.tstate.thread_id), pthread) && pthread == state.pthread;
-  };
+  const auto is_its_own = [&](const ThreadState& state) { return is_still_its(memory_, target_.layout, state); };
   std::vector<ThreadState> states;
   std::copy_if(thread.states.begin(), thread.states.end(), std::back_inserter(states), is_its_own);
   if (states.empty()) return thread.state;

@@ -24,6 +24,22 @@ struct ThreadState {
 inline constexpr std::size_t kMostInterpreters = 4096;
 inline constexpr std::size_t kMostThreads = 65536;
 
+// Which thread a state says it is of.
+template <memory::Reader M>
+bool load_whose(const M& memory, const cpython::Layout& layout, ThreadState& state) {
+  const bool is_known = layout.tstate.native_thread_id != cpython::kNoField;
+  return memory.load(offset_by(state.address, layout.tstate.thread_id), state.pthread) &&
+         (!is_known || memory.load(offset_by(state.address, layout.tstate.native_thread_id), state.native_id));
+}
+
+// Whether it says so of the same thread as before. Up to 3.11 it is its maker's until the thread itself writes that it
+// is its own: one word after the other, so that it is neither's in between.
+template <memory::Reader M>
+bool is_still_its(const M& memory, const cpython::Layout& layout, const ThreadState& state) {
+  ThreadState now = state;
+  return load_whose(memory, layout, now) && now.pthread == state.pthread && now.native_id == state.native_id;
+}
+
 // The thread states of all interpreters, as far as the lists can be read. They change while they are read: what is
 // found may have ended since.
 template <memory::Reader M>
@@ -36,9 +52,7 @@ std::vector<ThreadState> thread_states(const M& memory, const cpython::Layout& l
     if (!memory::load_address(memory, offset_by(interpreter, layout.runtime.threads), state)) return found;
     while (!is_null(state) && found.size() < kMostThreads) {
       ThreadState thread{state, interpreter};
-      const bool is_known = layout.tstate.native_thread_id != cpython::kNoField;
-      if (!memory.load(offset_by(state, layout.tstate.thread_id), thread.pthread) ||
-          (is_known && !memory.load(offset_by(state, layout.tstate.native_thread_id), thread.native_id)) ||
+      if (!load_whose(memory, layout, thread) ||
           !memory::load_address(memory, offset_by(state, layout.tstate.next), state))
         break;
       found.push_back(thread);

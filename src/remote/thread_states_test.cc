@@ -72,6 +72,23 @@ TEST_P(ThreadStates, InACircleAreCountedToAnEnd) {
   EXPECT_EQ(found().size(), kMostThreads);
 }
 
+TEST_P(ThreadStates, AreNotTheSameThreadsWhenEitherIdIsAnother) {
+  // GIVEN the state of a thread as it was found
+  draw("a");
+  const ThreadState state = found()[0];
+  EXPECT_TRUE(is_still_its(python.memory, layout, state));
+  // WHEN the thread writes that the state is its own: first the one id, then the other
+  if (layout.tstate.native_thread_id != cpython::kNoField) {
+    const Address native_id = offset_by(states_[0], layout.tstate.native_thread_id);
+    python.memory.put(native_id, std::uint64_t{'b'});
+    // THEN either says that it is another's
+    EXPECT_FALSE(is_still_its(python.memory, layout, state));
+    python.memory.put(native_id, std::uint64_t{'a'});
+  }
+  python.memory.put(offset_by(states_[0], layout.tstate.thread_id), state.pthread + 1);
+  EXPECT_FALSE(is_still_its(python.memory, layout, state));
+}
+
 TEST_P(ThreadStates, LearnTheKernelsIdsFromTheCLibrary) {
   draw("a b c");
   std::vector<ThreadState> states = found();
