@@ -143,9 +143,13 @@ class CpuSampler {
   // How looks at threads in a task's step went. The second is async-signal-safe.
   [[nodiscard]] TaskCounts task_counts() const;
   void count_tasks(cpython::AwaitingStack::Outcome outcome);
-  // What ticks have cost the program so far: measured in the handler, and for what happens before and after it an
-  // allowance for each. 0 unless settings ask for it, as the measurement costs as much as several frames.
-  [[nodiscard]] std::int64_t handler_ns() const { return handler_ns_.load(std::memory_order_relaxed); }
+  // What ticks have cost the program so far: measured in the handler, and for what happens before and after it what
+  // that took at the start. 0 unless settings ask for it, as the measurement costs as much as several frames.
+  [[nodiscard]] std::int64_t handler_ns() const {
+    return tick_costs_.undisturbed_ns() + static_cast<std::int64_t>(tick_costs_.count()) * empty_tick_ns_;
+  }
+  // What a tick costs whose handler does nothing, as measured at the start; 0 likewise.
+  [[nodiscard]] std::int64_t empty_tick_ns() const { return empty_tick_ns_; }
   // What the handler itself took, tick by tick, likewise.
   [[nodiscard]] const TickCosts& tick_costs() const { return tick_costs_; }
   // CPU time of the process that passed while paused.
@@ -222,9 +226,9 @@ class CpuSampler {
   const native::Modules* const modules_;
   os::Doorbell* const bell_;
   std::atomic<const native::ModuleMap*> rang_for_{nullptr};  // the map in which unknown code was met
-  std::atomic<std::int64_t> handler_ns_{0};
   TickCosts tick_costs_;
   const os::TickClock clock_;
+  const std::int64_t empty_tick_ns_;
   TickSignals signals_;
   SampleRing& ring_;
   SeenFilter& seen_;

@@ -307,7 +307,9 @@ TEST(CpuSampler, AThreadThatEndsWithoutMemoryIsAccountedFor) {
   Sampling sampling(TickSettings{1000, std::nullopt, 64});
   sampling->start({os::current_tid()});
   // GIVEN a thread that takes leave when no memory is left
+  Tid tid{};
   std::thread thread([&] {
+    tid = os::current_tid();
     const std::string name(100, 'n');
     sampling->thread_started("worker");
     burn(20 * kMillisecond);
@@ -315,6 +317,7 @@ TEST(CpuSampler, AThreadThatEndsWithoutMemoryIsAccountedFor) {
     sampling->thread_ending(name);
   });
   thread.join();
+  while (os::thread_cpu_ns(tid) != 0) std::this_thread::yield();  // the kernel knows it a moment longer
   // WHEN it is looked for THEN it is known to have ended, and nothing is missing
   sampling->poll();
   ASSERT_EQ(sampling.threads().size(), 1U);

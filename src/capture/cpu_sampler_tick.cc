@@ -66,13 +66,7 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began_ns = monotonic_ns();
   take_sample(*slot, began_ns, context);
-  if (measures_itself_) {
-    // Interrupt, signal frame and return, measured with an empty handler (bench/floor.c): one to two microseconds.
-    constexpr std::int64_t kAllowance = 1'500;
-    const std::int64_t took_ns = monotonic_ns() - began_ns;
-    handler_ns_.fetch_add(took_ns + kAllowance, std::memory_order_relaxed);
-    tick_costs_.add(took_ns);
-  }
+  if (measures_itself_) tick_costs_.add(monotonic_ns() - began_ns);
   if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) {
     const std::int64_t period = slot->pace.next(slot->clock.cpu_ns(), kJitterTicks, varied_period(*slot));
     slot->clock.vary(period);

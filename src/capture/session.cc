@@ -76,6 +76,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   if (settings.exact_allocations)
     session->exact_ = std::make_unique<ExactRecorder>(interpreter, *session->sampler_, session->registry_.seen(),
                                                       settings.tick.max_depth, session->modules_.get());
+  session->begin_budget();
   session->start_ns_ = monotonic_ns();
   session->start_cpu_ns_ = process_cpu_ns();
   session->start_child_cpu_ns_ = os::ended_children_cpu_ns();
@@ -182,7 +183,8 @@ std::int64_t Session::next_drain_interval(std::int64_t last) const {
   if (modules_ != nullptr && modules_->is_restless(monotonic_ns())) return kSoon;
   if (backlog > ring_.capacity() / 8) return std::max(last / 2, kShortestDrainInterval);
   if (backlog > ring_.capacity() / 32) return last;
-  const bool is_beginning = monotonic_ns() - start_ns_ < kBeginning;
+  // (Where there is a limit to the overhead, that is the first thing to be saved.)
+  const bool is_beginning = !budget_ && monotonic_ns() - start_ns_ < kBeginning;
   return std::min({last * 2, is_beginning ? kLongestInBeginning : kLongestDrainInterval,
                    std::max(settings_.rss_interval_ns, kShortestDrainInterval)});
 }
@@ -375,18 +377,23 @@ void Session::count_allocations(std::int64_t now_ns) {
   if (bytes != 0) sink_->counter("allocated", "bytes", now_ns, static_cast<std::int64_t>(bytes));
 }
 
+void Session::begin_budget() {
+  if (settings_.max_overhead <= 0) return;
+  constexpr std::int64_t kTick = 2'000, kLook = 20'000;  // what one takes, without the interrupt
+  const std::int64_t sample_ns = settings_.tick.by_reader ? kLook : sampler_->empty_tick_ns() + kTick;
+  budget_.emplace(settings_.max_overhead, settings_.tick.rate_hz, sample_ns);
+  (void)sampler_->set_rate(budget_->first_hz());  // within limits, so it cannot fail
+}
+
 void Session::keep_to_budget() {
   constexpr std::int64_t kLeast = 50'000'000;  // CPU time that says something
   const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_;
-  const std::int64_t cost_ns = sampler_->handler_ns() + profiler_cpu_ns_.load(std::memory_order_relaxed);
-  if (settings_.max_overhead <= 0 || sampler_->is_paused() || cpu_ns - budget_cpu_ns_ < kLeast) return;
-  const std::int64_t program_ns = cpu_ns - std::exchange(budget_cpu_ns_, cpu_ns);
-  const double overhead =
-      static_cast<double>(cost_ns - std::exchange(budget_cost_ns_, cost_ns)) / static_cast<double>(program_ns);
-  // A little below the limit, and in bounded steps.
-  const double wanted = 0.85 * settings_.max_overhead / std::max(overhead, 1e-6);
-  const double rate = std::clamp(sampler_->rate_hz() * std::clamp(wanted, 0.25, 1.5), 1.0, settings_.tick.rate_hz);
-  const bool is_worth_it = rate < 0.9 * sampler_->rate_hz() || rate > 1.1 * sampler_->rate_hz();
+  if (!budget_ || sampler_->is_paused() || cpu_ns - budget_cpu_ns_ < kLeast) return;
+  budget_cpu_ns_ = cpu_ns;
+  const std::int64_t reader_ns = reader_ != nullptr ? reader_->cpu_ns() : 0;
+  const double before = sampler_->rate_hz();
+  const double rate = budget_->next_hz(before, {cpu_ns, sampler_->handler_ns() + reader_ns, thread_cpu_ns()});
+  const bool is_worth_it = rate < 0.9 * before || rate > 1.1 * before;
   if (is_worth_it) (void)sampler_->set_rate(rate);  // within limits, so it cannot fail
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "capture/drain_gate.h"
 #include "capture/exact_recorder.h"
 #include "capture/held_records.h"
+#include "capture/overhead_budget.h"
 #include "capture/reader_thread.h"
 #include "capture/resolve.h"
 #include "capture/sink.h"
@@ -141,7 +143,8 @@ class Session {
   void look_at_modules(std::int64_t now_ns);
   void look_for_threads(std::int64_t now_ns);
   void count_allocations(std::int64_t now_ns);
-  // Lowers the rate while recording costs more than it may, and raises it again up to what was asked.
+  // The rate is such that recording costs what it may, and at most what was asked.
+  void begin_budget();
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
   void tell_of_totals();
@@ -179,8 +182,8 @@ class Session {
   std::int64_t next_flush_ns_ = 0;
   std::int64_t next_guard_ns_ = 0;
   // When the cost of recording was looked at last: what it was then, and the program's CPU time.
-  std::int64_t budget_cost_ns_ = 0;
-  std::int64_t budget_cpu_ns_ = 0;
+  std::optional<OverheadBudget> budget_;
+  std::int64_t budget_cpu_ns_ = 0;  // when it was last looked at
 
   std::atomic<std::uint64_t> samples_{0};
   std::atomic<std::int64_t> sampled_cpu_ns_{0};

@@ -25,6 +25,20 @@ TEST(TickCosts, AreRightToAnEighthAtAnyShare) {
   }
 }
 
+TEST(TickCosts, AreTogetherWithoutWhatOthersTookInBetween) {
+  // GIVEN a thousand ticks of 2 to 4 us, and one with a deep stack
+  TickCosts costs;
+  EXPECT_EQ(costs.undisturbed_ns(), 0);
+  for (std::int64_t ns = 2000; ns < 4000; ns += 2) costs.add(ns);
+  costs.add(80'000);
+  const double true_ns = 1000 * 2999 + 80'000;
+  EXPECT_NEAR(static_cast<double>(costs.undisturbed_ns()), true_ns, true_ns / 16);
+  // WHEN another program gets the CPU in the middle of ten more
+  for (int i = 0; i < 10; ++i) costs.add(4'000'000);
+  // THEN its time is not theirs
+  EXPECT_NEAR(static_cast<double>(costs.undisturbed_ns()), true_ns + 10 * 3000, true_ns / 16);
+}
+
 TEST(TickCosts, TakeWhatClocksThatGoBackwardsAndLongStopsGiveThem) {
   TickCosts costs;
   costs.add(-5);

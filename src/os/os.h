@@ -212,7 +212,7 @@ class ThreadTick {
   ThreadTick& operator=(const ThreadTick&) = delete;
   ~ThreadTick();
 
-  // Creates and starts a tick for a thread of this process. kPermission when the kernel forbids the clock.
+  // Creates a tick for a thread of this process, which restart() starts. kPermission when the kernel forbids the clock.
   static Result<ThreadTick> create(TickClock clock, const Settings& settings);
 
   [[nodiscard]] bool is_armed() const { return kind_ != Kind::kNone; }

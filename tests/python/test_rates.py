@@ -137,13 +137,11 @@ def test_the_rate_keeps_to_a_budget(tmp_path: pathlib.Path, program: Write, perf
     # GIVEN a rate that costs several percent, and a budget of one
     recorded = harness.record(tmp_path, program(BUDGET), options=["-r", "20000", "--engine", perf, "--max-overhead", "1"])
     profile, truth = recorded.profile, recorded.truth
-    # THEN the rate goes down to what that allows, a tick costing a few microseconds
+    # THEN the rate goes down to what that allows, a tick costing 1 to 150 us (on a virtual machine that shares its CPUs)
     late = [stack for stack in harness.stacks(profile) if stack.time_ns > 0.6 * profile.duration * 1e9]
     rate = len(late) / (sum(stack.weight_ns for stack in late) / 1e9)
-    # (A tick is timed by the time of day. If another program gets the CPU in the middle of one, that seems to cost what
-    # the other used, and the rate goes down to a quarter, though not below 1 Hz. One of a hundred falls into a tick.)
     is_quiet = truth["preempted"] <= 20 and truth["stolen"] <= 0.02
-    assert (50 if is_quiet else 0.5) <= rate <= 8000, truth
+    assert 50 <= rate <= 8000, truth
     # and weights stay right: the last sample may be of another function, and what is after it is of none
     coarse = (max(stack.weight_ns for stack in late) + harness.missed_at_the_end(profile)) / 1e9
     assert harness.total_seconds(profile)["work"] == pytest.approx(2.5, rel=0.02, abs=0 if is_quiet else 0.05 + coarse)
