@@ -476,8 +476,8 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   if (is_suspect && os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.tick.pause();
     slot.is_blocked = true;
-    slot.accounted_cpu_ns.store(cpu_ns, std::memory_order_relaxed);
-    count_drop(DropReason::kSignalBlocked, cpu_ns - accounted);
+    // (It may have let the signal in meanwhile, and have a sample of that time.)
+    count_drop(DropReason::kSignalBlocked, slot.account_until(cpu_ns));
   } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.is_blocked = false;
     restart_tick(slot);

@@ -85,6 +85,7 @@ TEST(LocalReader, SurvivesABadAddressWhileATrapIsPending) {
   ::sigaddset(&trap, SIGTRAP);
   ::pthread_sigmask(SIG_BLOCK, &trap, nullptr);
   std::uint64_t word = 0;
+  traps = 0;
   for (const std::uint64_t bad : {0xdead'beef'dead'beefULL, 8ULL}) {
     queue_trap();
     // WHEN a guarded load faults: the kernel delivers the trap first, although it is blocked

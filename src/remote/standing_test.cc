@@ -96,8 +96,10 @@ TEST(SharedCpu, HasNoPlaceBesideAThreadThatWaitsOrIsGone) {
     });
     tid.wait(0);
     probe.emplace(Tid{tid.load()}, os::ThreadProbe::Keep::kOpen, static_cast<std::int32_t>(::getpid()));
+    // (On its way to wait it may stand still for a moment, too.)
     std::optional<Standing> still;
-    while (!(still = standing_still(*probe))) std::this_thread::yield();
+    while (probe->wait().kind != os::KernelWait::Kind::kFutex || !(still = standing_still(*probe)) || !still->goes_on())
+      std::this_thread::yield();
     EXPECT_FALSE(shared.stand_beside(*probe));
     EXPECT_TRUE(still->goes_on());
     ends = true;
