@@ -29,19 +29,6 @@ bool is_executable(const fs::path& path) {
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
-std::string on_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "";
-  while (!rest.empty()) {
-    const std::size_t colon = rest.find(':');
-    const std::string_view directory = rest.substr(0, colon);
-    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
-    const fs::path candidate = fs::path(directory.empty() ? "." : directory) / name;
-    if (is_executable(candidate)) return candidate.string();
-  }
-  return {};
-}
-
 std::vector<std::string> paths_matching(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> paths;
@@ -149,10 +136,23 @@ std::string output_of(const std::vector<std::string>& argv) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string{};
 }
 
+std::string find_on_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_executable(name) ? name : std::string{};
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "";
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view directory = rest.substr(0, colon);
+    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    const fs::path candidate = fs::path(directory.empty() ? "." : directory) / name;
+    if (is_executable(candidate)) return candidate.string();
+  }
+  return {};
+}
+
 Result<std::string> find_interpreter(const std::string& asked) {
   if (!asked.empty()) {
-    const std::string found =
-        asked.find('/') != std::string::npos ? (is_executable(asked) ? asked : "") : on_path(asked);
+    const std::string found = find_on_path(asked);
     if (found.empty()) return Error{ErrorKind::kUsage, fmt::format("no Python interpreter '{}'", asked)};
     return found;
   }
@@ -163,7 +163,7 @@ Result<std::string> find_interpreter(const std::string& asked) {
       if (const fs::path beside = ours.parent_path() / name; is_executable(beside)) return beside.string();
   if (const char* venv = std::getenv("VIRTUAL_ENV"))
     if (const fs::path python = fs::path(venv) / "bin" / "python"; is_executable(python)) return python.string();
-  const std::string found = on_path("python3");
+  const std::string found = find_on_path("python3");
   if (found.empty()) return Error{ErrorKind::kUsage, "no python3 on PATH: say which with --python"};
   return found;
 }

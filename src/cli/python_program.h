@@ -10,6 +10,10 @@
 
 namespace plimsoll::cli {
 
+// The file that a command's name stands for: the first on PATH that may be executed, or, if it has a slash, itself;
+// empty if there is none.
+std::string find_on_path(const std::string& name);
+
 // The interpreter to run: `asked` if it is not empty; else the one beside this binary (a virtual environment has both);
 // else the active virtual environment's; else python3 on PATH.
 Result<std::string> find_interpreter(const std::string& asked);

@@ -11,11 +11,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/exit_code.h"
 #include "cli/firefox_page.h"
 #include "cli/native_frames.h"
 #include "cli/outside_recording.h"
 #include "cli/pypy_files.h"
+#include "cli/python_command.h"
 #include "cli/python_program.h"
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
@@ -64,6 +64,7 @@ class Run final : public Command {
   [[nodiscard]] std::string examples() const override {
     return "  plimsoll run app.py --port 80             as python app.py --port 80\n"
            "  plimsoll run -m pytest tests              as python -m pytest tests\n"
+           "  plimsoll run pytest tests                 a command that is a Python program\n"
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
@@ -139,14 +140,13 @@ class Run final : public Command {
     fill_in(settings_, file.value());
     if (settings_.native_memory.value_or(false) && !settings_.alloc) settings_.alloc = "512K";
     PLIMSOLL_TRY(check_settings());
-    const Result<std::string> interpreter = find_interpreter(python_);
-    if (!interpreter.ok()) return interpreter.error();
-    const std::string output = settings_.output.value_or(default_output(program_));
+    const Result<PythonCommand> command = find_python_command(python_, program_);
+    if (!command.ok()) return command.error();
+    const std::string output = settings_.output.value_or(default_output(command.value().program));
     const std::string plim = is_plim() ? output : output + ".plim";
-    std::vector<std::string> argv{interpreter.value()};
-    argv.insert(argv.end(), program_.begin(), program_.end());
+    const std::vector<std::string> argv = command.value().argv();
     if (is_external_) return run_external(argv, plim, output, console);
-    const Result<std::string> boot = find_boot_directory(interpreter.value());
+    const Result<std::string> boot = find_boot_directory(argv[0]);
     if (!boot.ok()) return boot.error();
     PyPyRun pypy;
     if (!settings_.sources.value_or(true)) pypy.sources = PyPyRun::Sources::kOmit;

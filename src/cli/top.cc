@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/process_sources.h"
+#include "cli/python_command.h"
 #include "cli/top_loop.h"
 #include "cli/units.h"
 #include "cli/watched_program.h"
@@ -157,12 +158,11 @@ class Top final : public Command {
 
   Status start_program(const TopSignals& signals) {
     if (program_.empty()) return Ok{};
-    const Result<std::string> interpreter = find_interpreter(python_);
-    if (!interpreter.ok()) return interpreter.error();
-    std::vector<std::string> argv{interpreter.value()};
-    argv.insert(argv.end(), program_.begin(), program_.end());
-    Result<std::unique_ptr<WatchedProgram>> started = WatchedProgram::start(
-        argv, discards_output_ ? ProgramOutput::kNowhere : ProgramOutput::kFile, signals.mask_before());
+    const Result<PythonCommand> command = find_python_command(python_, program_);
+    if (!command.ok()) return command.error();
+    Result<std::unique_ptr<WatchedProgram>> started =
+        WatchedProgram::start(command.value().argv(), discards_output_ ? ProgramOutput::kNowhere : ProgramOutput::kFile,
+                              signals.mask_before());
     if (!started.ok()) return started.error();
     watched_ = started.take();
     return Ok{};

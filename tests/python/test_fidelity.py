@@ -56,6 +56,33 @@ def test_a_command_sees_the_same_world(tmp_path: pathlib.Path) -> None:
     assert_same_facts(*both(tmp_path, "-c", TELL, "a", "-c", cwd=tmp_path))
 
 
+def test_an_interpreter_before_the_program_is_the_one_that_runs_it(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a command line as it is typed without us, with options of the interpreter's
+    words = [sys.executable, "-X", "dev", program(TELL), "a", "-X"]
+    # WHEN `plimsoll run` is put before it THEN the program sees the same world
+    plain = harness.run(words)
+    recorded = harness.plimsoll_command("run", "-o", tmp_path / "out.plim", *words)
+    assert_same_facts(plain.expect(0), recorded.expect(0))
+
+
+def test_a_command_on_the_path_is_run_as_the_script_that_it_is(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a script that its directory on PATH makes a command, as pip installs them
+    script = program(f"#!{sys.executable} -u\n{TELL}", "bin/tell")
+    script.chmod(0o700)
+    more = {"env": {"PATH": f"{script.parent}:/usr/bin:/bin"}, "cwd": tmp_path}
+    # WHEN it is called by its name THEN it sees the same world
+    plain = harness.run(["tell", "a", "-u"], **more)
+    recorded = harness.plimsoll_command("run", "-o", tmp_path / "out.plim", "tell", "a", "-u", **more)
+    assert_same_facts(plain.expect(0), recorded.expect(0))
+
+
+def test_what_is_no_program_is_not_recorded(tmp_path: pathlib.Path) -> None:
+    for word, problem in (("nothing.py", "there is no file 'nothing.py'"), ("/bin/sh", "machine code")):
+        finished = harness.plimsoll_run(word, cwd=tmp_path)
+        assert finished.code == 2 and problem in finished.err
+        assert not list(tmp_path.iterdir())
+
+
 def test_a_program_from_standard_input_sees_the_same_world(tmp_path: pathlib.Path) -> None:
     assert_same_facts(*both(tmp_path, "-", "a", stdin=TELL, cwd=tmp_path))
 
@@ -95,12 +122,6 @@ def test_a_traceback_through_a_thread_shows_nothing_of_ours(tmp_path: pathlib.Pa
     plain, recorded = both(tmp_path, script)
     assert recorded.own_err == plain.err
     assert "ValueError: in a thread" in recorded.err
-
-
-def test_a_missing_script_is_pythons_own_error(tmp_path: pathlib.Path) -> None:
-    plain, recorded = both(tmp_path, "no-such-file.py", cwd=tmp_path)
-    assert recorded.code == 2
-    assert "No such file" in recorded.own_err and plain.err.splitlines()[-1] == recorded.own_err.splitlines()[-1]
 
 
 def test_keyboard_interrupt_reaches_the_program_and_the_profile_is_kept(tmp_path: pathlib.Path, program: Write) -> None:

@@ -1,0 +1,150 @@
+#include "cli/python_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "cli/python_program.h"
+
+namespace plimsoll::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a file begins with; empty if it cannot be read.
+std::string beginning_of(const fs::path& file) {
+  std::string text(1024, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+bool is_machine_code(const fs::path& file) {
+  return beginning_of(file).starts_with(
+      "\x7f"
+      "ELF");
+}
+
+bool is_named_like_python(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with("python") || name.starts_with("pypy");
+}
+
+// In a virtual environment, and elsewhere, an interpreter may be a link of any name.
+bool is_interpreter(const fs::path& file) {
+  std::error_code none;
+  return is_machine_code(file) && (is_named_like_python(file) || is_named_like_python(fs::canonical(file, none)));
+}
+
+// Whether Python runs it by its name.
+bool is_program_here(const std::string& word) {
+  std::error_code none;
+  const fs::file_status status = fs::status(word, none);
+  if (fs::is_directory(status)) return fs::exists(fs::path(word) / "__main__.py", none);
+  return fs::exists(status);
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
+}
+
+// The interpreter that the first lines of a script name, and its options; empty if it is none of Python's.
+std::vector<std::string> named_interpreter(const std::string& script) {
+  if (!script.starts_with("#!")) return {};
+  std::istringstream lines(script.substr(2));
+  std::string first, second;
+  std::getline(lines, first);
+  std::getline(lines, second);
+  std::vector<std::string> words = words_of(first);
+  // Where the name of the interpreter is too long for the kernel, installers let the shell read a line that is a string
+  // to Python:  '''exec' "/a/long/path/python" "$0" "$@"
+  constexpr std::string_view kExec = "'''exec' ";
+  if (!words.empty() && fs::path(words[0]).filename() == "sh" && second.starts_with(kExec)) {
+    std::string path = second.substr(kExec.size(), second.find(" \"$0\"") - kExec.size());
+    std::erase(path, '"');
+    words = {path};
+  } else if (!words.empty() && fs::path(words[0]).filename() == "env") {
+    const auto is_name = [](const std::string& word) {
+      return !word.starts_with('-') && word.find('=') == std::string::npos;
+    };
+    words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_name));
+  }
+  if (words.empty() || !is_named_like_python(words[0])) return {};
+  return words;
+}
+
+// The options of an interpreter at the beginning of its words, taken from there.
+std::vector<std::string> take_options(std::vector<std::string>& words) {
+  const auto has_value = [](const std::string& word) {
+    return word == "-X" || word == "-W" || word == "--check-hash-based-pycs";
+  };
+  std::size_t count = 0;
+  while (count < words.size() && words[count].starts_with('-') && words[count] != "-" && words[count] != "-m" &&
+         words[count] != "-c")
+    count += has_value(words[count]) ? 2 : 1;
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(std::min(count, words.size()));
+  std::vector<std::string> options(words.begin(), end);
+  words.erase(words.begin(), end);
+  return options;
+}
+
+Result<PythonCommand> begin_with_interpreter(const std::string& asked, const std::string& interpreter,
+                                             std::vector<std::string> words) {
+  if (!asked.empty())
+    return Error{ErrorKind::kUsage, fmt::format("--python {} and {}: which interpreter?", asked, words[0])};
+  const std::string name = words[0];
+  words.erase(words.begin());
+  std::vector<std::string> options = take_options(words);
+  if (words.empty())
+    return Error{ErrorKind::kUsage, fmt::format("which program? For example: plimsoll run {} app.py", name)};
+  return PythonCommand{interpreter, std::move(options), std::move(words)};
+}
+
+}  // namespace
+
+std::vector<std::string> PythonCommand::argv() const {
+  std::vector<std::string> all{interpreter};
+  all.insert(all.end(), options.begin(), options.end());
+  all.insert(all.end(), program.begin(), program.end());
+  return all;
+}
+
+Result<PythonCommand> find_python_command(const std::string& asked, std::vector<std::string> words) {
+  std::string first = words[0];
+  std::string interpreter = asked;
+  std::vector<std::string> options;
+  if (!first.starts_with('-')) {
+    const bool is_here = is_program_here(first);
+    const std::string found = is_here ? first : find_on_path(first);
+    if (found.empty())
+      return Error{ErrorKind::kUsage, fmt::format("there is no file '{}', and no command of that name", first)};
+    if (is_interpreter(found)) return begin_with_interpreter(asked, found, std::move(words));
+    if (is_machine_code(found))
+      return Error{ErrorKind::kUsage, fmt::format("{} is no program of Python, but machine code. A program that has "
+                                                  "Python in it is recorded while it runs: plimsoll attach PID",
+                                                  found)};
+    if (!is_here) {
+      options = named_interpreter(beginning_of(found));
+      if (options.empty())
+        return Error{ErrorKind::kUsage,
+                     fmt::format("there is no file '{}', and {} is no program of Python", first, found)};
+      if (asked.empty()) interpreter = options[0];
+      options.erase(options.begin());
+      words[0] = found;
+    }
+  }
+  const Result<std::string> python = find_interpreter(interpreter);
+  if (!python.ok()) return python.error();
+  return PythonCommand{python.value(), std::move(options), std::move(words)};
+}
+
+}  // namespace plimsoll::cli
