@@ -157,7 +157,10 @@ class CpuSampler {
   // What takes the samples of threads that run, in words.
   [[nodiscard]] const char* engine() const { return by_reader_ ? "reader" : os::text(clock_); }
   [[nodiscard]] std::size_t thread_count() const;
+  // As set, of samples; of ticks no more than this machine bears.
   [[nodiscard]] double rate_hz() const;
+  // That limit, if it is lower than the rate that was set; else 0.
+  [[nodiscard]] double most_ticks_hz() const;
   [[nodiscard]] bool is_paused() const { return paused_.load(std::memory_order_relaxed); }
 
   // 100 kHz: beyond that a signal costs more than the period, in nanoseconds.
@@ -192,6 +195,7 @@ class CpuSampler {
   enum class Head { kMeasured, kCredited };
   void adopt(Tid tid, std::int64_t used_ns, Head head);
   std::int64_t next_phase();
+  void set_period(std::int64_t asked_ns);
   [[nodiscard]] std::int64_t tick_period(const ThreadSlot& slot) const;
   // The next tick comes a whole period from now, or after `first_ns`. False if the thread is gone.
   static void restart_tick(ThreadSlot& slot);
@@ -228,12 +232,14 @@ class CpuSampler {
   std::atomic<const native::ModuleMap*> rang_for_{nullptr};  // the map in which unknown code was met
   TickCosts tick_costs_;
   const os::TickClock clock_;
-  const std::int64_t empty_tick_ns_;
+  std::int64_t empty_tick_ns_ = 0;
   TickSignals signals_;
   SampleRing& ring_;
   SeenFilter& seen_;
   ThreadSlots slots_;
-  std::atomic<std::int64_t> period_ns_;
+  std::int64_t shortest_period_ns_ = 0;     // of ticks; 0: not known yet
+  std::atomic<std::int64_t> period_ns_{0};  // of ticks
+  std::atomic<std::int64_t> asked_period_ns_{0};
   std::atomic<bool> paused_{false};
   std::int64_t carried_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, kDropReasonCount> drop_counts_{};

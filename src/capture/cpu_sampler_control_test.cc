@@ -194,6 +194,25 @@ TEST_P(CpuSamplerControl, AnImpossibleRateIsRefusedAndChangesNothing) {
   EXPECT_NEAR(sampling->rate_hz(), 1000, 0.01);
 }
 
+TEST_P(CpuSamplerControl, TicksComeNoFasterThanAProgramCanBear) {
+  // GIVEN a rate that every machine bears WHEN it is set THEN it is that
+  Sampling sampling(at(10'000));
+  EXPECT_NEAR(sampling->rate_hz(), 10'000, 0.01);
+  EXPECT_EQ(sampling->most_ticks_hz(), 0);
+  // WHEN it is one at which ticks may take longer than what is between them
+  EXPECT_TRUE(sampling->set_rate(100'000).ok());
+  // THEN half of the time is left, and a rate as before is borne all the same
+  const double period_ns = 1e9 / sampling->rate_hz();
+  EXPECT_GE(period_ns, std::min(2 * sampling->empty_tick_ns(), std::int64_t{100'000}) - 1);
+  EXPECT_LE(period_ns, 100'001);
+  EXPECT_EQ(sampling->most_ticks_hz(), sampling->rate_hz() < 99'999 ? sampling->rate_hz() : 0);
+  // AND a thread can be sampled at it
+  sampling->start({os::current_tid()});
+  run_registered(sampling, "worker", [&] { burn_until([&] { return sampling.samples().size() >= 10; }); });
+  sampling->stop();
+  sampling.expect_all_accounted_for();
+}
+
 // ---- threads that come and go ----
 
 TEST_P(CpuSamplerControl, ThreadsThatDoNotRegisterAreFound) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <new>
 
 #include "base/clock.h"
@@ -83,6 +84,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   session->next_flush_ns_ = session->start_ns_ + settings.flush_interval_ns;
   session->sink_->fact("engine", session->sampler_->engine());
   session->sink_->fact("mode", text(settings.tick.mode));
+  if (const double most = session->sampler_->most_ticks_hz(); most > 0)
+    session->sink_->fact("most_ticks_hz", std::to_string(std::llround(most)));
   session->sink_->fact("trust", settings.trust == Trust::kKnown ? "known" : "validated");
   if (interpreter.tags.registry == nullptr) session->sink_->fact("tags", "cannot be read in this build of Python");
   // The first flush writes the facts of the session: the file is readable from now on.

@@ -39,6 +39,9 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
                              plural(profile.samples.size(), "sample"), format_time(facts.sampled_cpu_ns),
                              format_percent(facts.covered_percent), format_time(profile.end_ns),
                              plural(profile.threads.size(), "thread"), profile.meta_value("engine")));
+  if (const std::string_view most = profile.meta_value("most_ticks_hz"); !most.empty())
+    console.notice(fmt::format("ticks take so long on this machine that {} a second were made at most, not {}", most,
+                               profile.meta_value("rate_hz")));
   if (profile.allocation_distance != 0)
     console.notice(fmt::format("{}, one in {} on average: plimsoll show FILE live, peak, leaks, types or memory",
                                plural(profile.allocations.size(), "sampled allocation"),

@@ -152,8 +152,8 @@ def test_samples_and_what_the_collector_did_are_on_one_time_axis(tmp_path: pathl
     # THEN what came before the wait is before it, and what came after is after it
     before, after = (list(profile.filter(function=name).samples.time_ns) for name in ("before", "after"))
     assert before and after and before == sorted(before) and after == sorted(after)
-    # Those of PyPy 7.3 have no times: they are spread evenly, so one or two may be on the other side.
-    astray = 0 if session["meta"]["weights"].startswith("measured: the time") else 3
+    # Those of PyPy 7.3 have no times: they are spread evenly, so a few may be on the other side.
+    astray = 0 if session["meta"]["weights"].startswith("measured: the time") else max(3, len(before + after) // 20)
     assert sum(time_ns >= waits_ns for time_ns in before) <= astray
     assert sum(time_ns <= waits_ns for time_ns in after) <= astray
     rss = list(profile.counters["rss"].time_ns)

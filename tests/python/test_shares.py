@@ -29,8 +29,9 @@ def check_functions(directory: pathlib.Path, engine: str, rate: int, seconds: fl
     truth = recorded.truth
     measured = measured_in(recorded, list(truth), "main")
     assert_shares(measured, truth, worth(recorded.profile.samples.weight_ns))
-    # and not only the shares: the time itself
-    assert sum(measured.values()) == pytest.approx(sum(truth.values()), rel=0.04)
+    # and not only the shares: the time itself; the first sample and the one after the last may be of other functions
+    at_the_ends = 2 * max(recorded.profile.samples.weight_ns)
+    assert sum(measured.values()) == pytest.approx(sum(truth.values()), abs=0.04 * sum(truth.values()) + at_the_ends)
 
 
 def test_functions_get_their_share_of_the_time(tmp_path: pathlib.Path, engine: str) -> None:
