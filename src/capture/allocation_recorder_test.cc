@@ -66,10 +66,6 @@ class Recording {
 };
 
 TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP()
-      << "the locks of GCC 12's ThreadSanitizer lose a wake-up where two threads use one atomic as fast as they can";
-#endif
   Recording recording;
   // WHEN far more is allocated than the ring has room for
   const std::size_t records = recording.drained_during([&] {
@@ -81,6 +77,9 @@ TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
 }
 
 TEST(AllocationRecorder, WaitsForRoomThoughTheThreadKeepsTheDrainOut) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not see pthread_mutex_clocklock (LLVM issue 62623): an unlock has no lock then";
+#endif
   Recording recording;
   // GIVEN a thread that is about to fork
   recording.gate().keep_out();
@@ -111,10 +110,6 @@ TEST(AllocationRecorder, DoesNotWaitAgainForOneThatIsStuck) {
 }
 
 TEST(AllocationRecorder, TellsAtTheEndOfAllFreesThatHadNoRoom) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP()
-      << "the locks of GCC 12's ThreadSanitizer lose a wake-up where two threads use one atomic as fast as they can";
-#endif
   Recording recording;
   // GIVEN frees of which the ring has room for some
   for (std::size_t i = 0; i < kMany; ++i) recording.release(i);

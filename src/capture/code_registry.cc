@@ -1,7 +1,6 @@
 #include "capture/code_registry.h"
 
 #include <algorithm>
-#include <atomic>
 #include <new>
 
 #include "base/clock.h"
@@ -32,7 +31,6 @@ void CodeRegistry::on_destroy(Address code) noexcept {
 }
 
 void CodeRegistry::take_deaths() {
-  if (!has_reported_.load(std::memory_order_acquire)) return;
   std::int64_t missed_ns = 0;
   {
     const std::lock_guard guard(mutex_);
@@ -72,7 +70,7 @@ bool CodeRegistry::is_dead(Address code, std::int64_t time_ns, const Entry*& ent
 }
 
 const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns) {
-  take_deaths();
+  if (has_reported_.load(std::memory_order_acquire)) take_deaths();
   const Entry* dead = nullptr;
   if (is_dead(code, time_ns, dead)) return dead;
   if (const auto living = living_.find(raw(code)); living != living_.end()) return &living->second;
@@ -80,8 +78,9 @@ const CodeRegistry::Entry* CodeRegistry::find(Address code, std::int64_t time_ns
   cpython::CodeInfo info;
   const bool was_read = cpython::read_code(memory::LocalReader{}, layout_, code, info);
   // If the object died while it was read, its death has been reported with a copy by now, as the report comes before
-  // the memory is freed; if no death is there, what was read is good.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // the memory is freed; if no death is there, what was read is good: a report that comes later waits for the lock that
+  // was held after the reads. (So the lock is taken whatever has_reported_ says, as nothing keeps that from being
+  // looked at before the reads; ThreadSanitizer knows locks, but not the fence that would.)
   take_deaths();
   if (is_dead(code, time_ns, dead)) return dead;
   if (!was_read) return nullptr;

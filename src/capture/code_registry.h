@@ -120,7 +120,7 @@ class CodeRegistry {
   static constexpr std::size_t kDeathsWithoutMemory = 64;  // between two times that they are taken
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
-  void take_deaths();
+  void take_deaths();  // takes the lock
   // Whether what was at the address then has died. Null if it is not known what that was.
   bool is_dead(Address code, std::int64_t time_ns, const Entry*& entry);
   const cpython::Layout layout_;

@@ -34,8 +34,6 @@ class SignalsBlocked {
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
   ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  // They stay blocked.
-  void keep() { ::sigfillset(&before_); }
 
  private:
   sigset_t before_{};
@@ -53,11 +51,6 @@ class BusyThread {
             burn(kMillisecond / 10);
             if (wants_signals_) blocked.reset();
           }
-#ifdef __SANITIZE_THREAD__
-          // What TSan knows of a thread ends before the thread does, but of SIGTRAP it still runs the handler at once.
-          if (!blocked) blocked.emplace();
-          blocked->keep();
-#endif
         }) {
     while (tid_ == 0) std::this_thread::yield();
   }

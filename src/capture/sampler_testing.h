@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,13 @@
 namespace plimsoll::capture::testing {
 
 inline constexpr std::int64_t kMillisecond = 1'000'000;
+
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer runs handlers later, where they cannot hurt it, but that of SIGTRAP at once: in the middle of what it
+// does itself, which then waits for a lock of its own, or tells of races that are none. Where the program has that
+// signal ticks do not come as traps.
+inline const bool kTrapsAreTaken = ::signal(SIGTRAP, SIG_IGN) != SIG_ERR;
+#endif
 
 // Uses CPU time of the calling thread, in user and in kernel mode. Not bounded by the time that passes.
 inline void burn(std::int64_t cpu_ns) {

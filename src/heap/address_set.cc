@@ -34,7 +34,7 @@ bool AddressSet::take_put_aside(std::vector<Address>& out) {
   region->has_aside[span] = false;
   const auto append = [&](Address address) { out.push_back(address); };
   visit_span(
-      *region, [&](std::size_t word) { return region->aside[word]; }, span, append);
+      *region, [&aside = region->aside](std::size_t word) { return aside[word]; }, span, append);
   std::fill_n(&region->aside[span * kSpanWords], kSpanWords, 0);
   return true;
 }

@@ -14,9 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace plimsoll::profile;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   // Once as a file, and as what is in a chunk, which random changes would not get past the checksum with: sections of
-  // version 2, and of this one, with rows behind them, which begin where the first byte says.
-  const std::size_t sections = size == 0 ? 0 : std::min<std::size_t>(data[0], size - 1);
-  const std::string_view rest = bytes.substr(std::min<std::size_t>(size, 1));
+  // version 2, and of this one, with rows behind them, which begin where the first two bytes say.
+  if (size < 2) return 0;
+  const std::string_view rest = bytes.substr(2);
+  const std::size_t sections = std::min<std::size_t>(data[0] + 256U * data[1], rest.size());
   for (const std::string& file : {std::string(bytes), old_plim_file_with_chunk(bytes),
                                   plim_file_with_chunk(rest.substr(0, sections), rest.substr(sections))}) {
     const auto profile = read_plim(file);

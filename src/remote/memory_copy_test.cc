@@ -150,13 +150,14 @@ TEST(MemoryCopy, SaysHowMuchMoreThereIsThanIsAllowed) {
 TEST(StoppedProcess, StandsStillUntilItIsLetGo) {
   // GIVEN a process that is stopped
   const Child child;
+  ASSERT_EQ(child.ask('x'), 'y');  // by now it has the thread that ThreadSanitizer starts after a fork
   Result<os::StoppedProcess> stopped = os::StoppedProcess::stop(child.pid());
   ASSERT_TRUE(stopped.ok()) << stopped.error().message;
-  EXPECT_EQ(stopped.value().thread_count(), 1U);
-  // THEN the kernel says that it is traced
+  // THEN the kernel says of all of it that it is traced
   const std::vector<os::Task> tasks = os::tasks_of(child.pid());
-  ASSERT_EQ(tasks.size(), 1U);
-  EXPECT_EQ(tasks[0].state, 't');
+  EXPECT_EQ(stopped.value().thread_count(), tasks.size());
+  ASSERT_FALSE(tasks.empty());
+  for (const os::Task& task : tasks) EXPECT_EQ(task.state, 't');
   // AND it goes on when it is let go
   stopped.value().resume();
   EXPECT_EQ(child.ask('a'), 'b');

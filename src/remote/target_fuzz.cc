@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "cpython/awaiting.h"
 #include "cpython/testing.h"
@@ -76,14 +77,14 @@ void look_at_tasks(const remote::Target& target, const remote::ThreadState& stat
   const memory::RemoteReader memory = target.memory();
   (void)cpython::find_task_layout(memory, target.layout, target.runtime, Address{kBase + 2048});
   const memory::PagedReader paged(memory);
-  const remote::TaskReading reading =
-      remote::read_tasks(paged, {target.layout, layout, target.code_type}, state, state.interpreter);
+  const cpython::TaskPlaces places{target.layout, layout, target.code_type};
+  const std::vector<Address> loops = remote::running_loops(paged, places, {state});
+  const remote::TaskReading reading = remote::read_tasks(paged, places, {state, state.interpreter}, loops);
   if (reading.tasks.size() > cpython::kMostTasks + 1) __builtin_trap();
   std::vector<cpython::PyFrame> frames(256);
   const cpython::Walk walk =
       cpython::walk_thread(paged, target.layout, target.code_type, state.address, std::span(frames).first(64));
-  const cpython::AwaitingStack stack =
-      cpython::put_awaiting(paged, {target.layout, layout, target.code_type}, state.address, frames, walk, 64);
+  const cpython::AwaitingStack stack = cpython::put_awaiting(paged, places, state.address, frames, walk, 64);
   const auto shown = std::span<const cpython::PyFrame>(frames).first(stack.count);
   const bool is_whole = cpython::each_from_outermost(shown, [](const auto&, std::string_view) { return true; });
   if (stack.own > stack.count || stack.touched > frames.size() || !is_whole) __builtin_trap();
