@@ -125,7 +125,7 @@ NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::b
 void AllocationRecorder::released(const RawRelease& release) {
   const Waiting now{monotonic_ns(), release};
   const std::lock_guard guard(mutex_);
-  if (is_closed_.load(std::memory_order_relaxed)) return waiting_.clear();
+  if (is_closed_.load(std::memory_order_relaxed)) return;
   put_waiting(IfFull::kGiveUp);
   if (waiting_.empty() && put(now, IfFull::kGiveUp)) return;
   try {
@@ -139,6 +139,13 @@ void AllocationRecorder::released(const RawRelease& release) {
 void AllocationRecorder::flush_releases() {
   const std::lock_guard guard(mutex_);
   if (!is_closed_.load(std::memory_order_relaxed)) put_waiting(IfFull::kWait);
+}
+
+bool AllocationRecorder::put_rest() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;  // whoever has it may be waiting for room
+  put_waiting(IfFull::kGiveUp);
+  return !waiting_.empty();
 }
 
 void AllocationRecorder::put_waiting(IfFull if_full) {

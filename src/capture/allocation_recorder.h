@@ -36,6 +36,8 @@ class AllocationRecorder {
   void released(const RawRelease& release);
   // At the end: waits until all of them are in the ring. What the drain thread makes no room for is lost.
   void flush_releases();
+  // Likewise, by the drain thread itself, which makes the room: whether some are left for when it has done so again.
+  [[nodiscard]] bool put_rest();
   // The session is over, though the hooks may still be there: what comes from now on is not for it.
   void close() { is_closed_.store(true, std::memory_order_relaxed); }
   // From some time on, allocations were not sampled: another tool has taken out the hooks.

@@ -119,5 +119,17 @@ TEST(AllocationRecorder, TellsAtTheEndOfAllFreesThatHadNoRoom) {
   EXPECT_EQ(records, kMany);
 }
 
+TEST(AllocationRecorder, TellsOfThemWhenTheDrainThreadEndsTheRecording) {
+  Recording recording;
+  // GIVEN frees of which the ring has room for some
+  for (std::size_t i = 0; i < kMany; ++i) recording.release(i);
+  // WHEN the recording ends by itself
+  recording.recorder().close();
+  recording.release(kMany);  // too late
+  while (recording.recorder().put_rest()) recording.drain_now();
+  // THEN all that were before are there
+  EXPECT_EQ(recording.drained_during([] {}), kMany);
+}
+
 }  // namespace
 }  // namespace plimsoll::capture

@@ -406,8 +406,14 @@ void Session::complete() {
   sampler_->stop();
   allocations_->close();
   const std::int64_t end_cpu_ns = process_cpu_ns();
-  // No handler runs any more: what is in the ring now is all there will be.
-  attempt([this] { drain_once(); });
+  // No handler runs any more: what is in the ring now is all there will be, but for frees that had no room there.
+  // (Where there is no memory to empty it, there is an end all the same.)
+  constexpr std::int64_t kLongestEnd = 1'000'000'000;
+  const std::int64_t last_ns = monotonic_ns() + kLongestEnd;
+  for (bool has_more = true; has_more;) {
+    has_more = allocations_->put_rest() && monotonic_ns() < last_ns;
+    attempt([this] { drain_once(); });
+  }
   if (exact_ != nullptr) exact_->close();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();

@@ -33,15 +33,18 @@ bool is_machine_code(const fs::path& file) {
       "ELF");
 }
 
+// python, python3, python3.13t, pypy3.10
 bool is_named_like_python(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name.starts_with("python") || name.starts_with("pypy");
+  for (const std::string_view start : {"python", "pypy"})
+    if (name.starts_with(start)) return name.find_first_not_of("0123456789.t", start.size()) == std::string::npos;
+  return false;
 }
 
-// In a virtual environment, and elsewhere, an interpreter may be a link of any name.
+// In a virtual environment, and elsewhere, an interpreter may be a link of any name; and pyenv's are scripts.
 bool is_interpreter(const fs::path& file) {
   std::error_code none;
-  return is_machine_code(file) && (is_named_like_python(file) || is_named_like_python(fs::canonical(file, none)));
+  return is_named_like_python(file) || (is_machine_code(file) && is_named_like_python(fs::canonical(file, none)));
 }
 
 // Whether Python runs it by its name.
@@ -119,15 +122,19 @@ std::vector<std::string> PythonCommand::argv() const {
 }
 
 Result<PythonCommand> find_python_command(const std::string& asked, std::vector<std::string> words) {
-  std::string first = words[0];
-  std::string interpreter = asked;
+  Result<std::string> interpreter = find_interpreter(asked);
+  if (!interpreter.ok() && !asked.empty()) return interpreter.error();
+  // A program of another kind, with Python in it, takes what words it likes.
+  const bool is_python = asked.empty() || is_interpreter(interpreter.value());
   std::vector<std::string> options;
-  if (!first.starts_with('-')) {
+  if (is_python && !words[0].starts_with('-')) {
+    const std::string first = words[0];
     const bool is_here = is_program_here(first);
     const std::string found = is_here ? first : find_on_path(first);
     if (found.empty())
       return Error{ErrorKind::kUsage, fmt::format("there is no file '{}', and no command of that name", first)};
-    if (is_interpreter(found)) return begin_with_interpreter(asked, found, std::move(words));
+    if (is_interpreter(found) && (!is_here || is_machine_code(found)))
+      return begin_with_interpreter(asked, found, std::move(words));
     if (is_machine_code(found))
       return Error{ErrorKind::kUsage, fmt::format("{} is no program of Python, but machine code. A program that has "
                                                   "Python in it is recorded while it runs: plimsoll attach PID",
@@ -135,16 +142,16 @@ Result<PythonCommand> find_python_command(const std::string& asked, std::vector<
     if (!is_here) {
       options = named_interpreter(beginning_of(found));
       if (options.empty())
-        return Error{ErrorKind::kUsage,
-                     fmt::format("there is no file '{}', and {} is no program of Python", first, found)};
-      if (asked.empty()) interpreter = options[0];
+        return Error{ErrorKind::kUsage, fmt::format("there is no file '{0}', and {1} is no program of Python. If there "
+                                                    "is a module of that name: plimsoll run -m {0}",
+                                                    first, found)};
+      if (asked.empty()) interpreter = find_interpreter(options[0]);
       options.erase(options.begin());
       words[0] = found;
     }
   }
-  const Result<std::string> python = find_interpreter(interpreter);
-  if (!python.ok()) return python.error();
-  return PythonCommand{python.value(), std::move(options), std::move(words)};
+  if (!interpreter.ok()) return interpreter.error();
+  return PythonCommand{interpreter.take(), std::move(options), std::move(words)};
 }
 
 }  // namespace plimsoll::cli

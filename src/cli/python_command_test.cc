@@ -82,6 +82,11 @@ TEST_F(PythonCommands, MayBeginWithTheInterpreter) {
     EXPECT_EQ(found.value().program, (Words{"app.py", "-u"}));
   }
   EXPECT_EQ(argv({bin("python3.12"), "-m", "app"}, ""), (Words{bin("python3.12"), "-m", "app"}));
+  // One of pyenv's is a script; a program here may be called like one.
+  command("python3.9", "#!/usr/bin/env bash\n");
+  EXPECT_EQ(argv({"python3.9", "app.py"}, ""), (Words{bin("python3.9"), "app.py"}));
+  std::ofstream("python") << "print()\n";
+  EXPECT_EQ(argv({"python", "x"}), (Words{bin("python3"), "python", "x"}));
   EXPECT_NE(problem({"python3.12"}).find("which program?"), std::string::npos);
   EXPECT_NE(problem({"python3.12", "-X"}).find("which program?"), std::string::npos);
   EXPECT_NE(problem({"python3.12", "app.py"}, "python3").find("which interpreter?"), std::string::npos);
@@ -102,6 +107,13 @@ TEST_F(PythonCommands, MayBeScriptsThatNameTheirInterpreter) {
   EXPECT_EQ(argv({"long"}), (Words{bin("python3"), bin("long")}));
 }
 
+TEST_F(PythonCommands, OfProgramsWithPythonInThemAreTheirOwn) {
+  command("editor",
+          "\x7f"
+          "ELF");
+  EXPECT_EQ(argv({"scene.blend", "-x"}, "editor"), (Words{bin("editor"), "scene.blend", "-x"}));
+}
+
 TEST_F(PythonCommands, ThatAreNoneSaySo) {
   command("tool",
           "\x7f"
@@ -109,6 +121,7 @@ TEST_F(PythonCommands, ThatAreNoneSaySo) {
   command("script", "#!/bin/sh\necho\n");
   command("text", "hello");
   EXPECT_EQ(problem({"nothing.py"}), "there is no file 'nothing.py', and no command of that name");
+  EXPECT_EQ(problem({"nothing.py"}, "no-such-python"), "no Python interpreter 'no-such-python'");
   EXPECT_NE(problem({"tool"}).find("machine code"), std::string::npos);
   EXPECT_NE(problem({"script"}).find("is no program of Python"), std::string::npos);
   EXPECT_NE(problem({"text"}).find("is no program of Python"), std::string::npos);
