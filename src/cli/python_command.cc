@@ -18,8 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a file begins with; empty if it cannot be read.
+// What a file begins with; empty if it cannot be read, or not twice: a pipe's text is for the program.
 std::string beginning_of(const fs::path& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return {};
   std::string text(1024, '\0');
   std::ifstream stream(file, std::ios::binary);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));

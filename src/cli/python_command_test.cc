@@ -2,6 +2,7 @@
 #include "cli/python_command.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -62,6 +63,9 @@ TEST_F(PythonCommands, AreProgramsForPython) {
   EXPECT_EQ(argv({"app.py", "--port", "80"}), (Words{python, "app.py", "--port", "80"}));
   EXPECT_EQ(argv({"-m", "pytest"}), (Words{python, "-m", "pytest"}));
   EXPECT_EQ(argv({"-"}), (Words{python, "-"}));
+  // So is what a shell makes of <(...), which can be read only once.
+  ASSERT_EQ(::mkfifo("pipe", 0600), 0);
+  EXPECT_EQ(argv({"pipe"}), (Words{python, "pipe"}));
   // A directory is one if Python can run it.
   fs::create_directories("package");
   EXPECT_NE(problem({"package"}), "");
