@@ -149,6 +149,8 @@ def expect_made_code(profile: plimsoll.Profile, name: str) -> None:
     stacks = [stack for stack in harness.stacks(profile) if any(frame.function.name == "burn" for frame in stack.frames)]
     # (But for the moment until its memory and its name have been noticed.)
     named = [stack for stack in stacks if any(frame.function.name == name for frame in stack.frames)]
+    while named and not whole(named[:1]):
+        del named[0]
     assert len(named) > max(100, len(stacks) / 2)
     for stack in named:
         names = [frame.function.name for frame in stack.frames]
