@@ -148,7 +148,8 @@ class CpuSampler {
   [[nodiscard]] std::int64_t handler_ns() const {
     return tick_costs_.undisturbed_ns() + static_cast<std::int64_t>(tick_costs_.count()) * empty_tick_ns_;
   }
-  // What a tick costs whose handler does nothing, as measured at the start; 0 likewise.
+  // What a tick costs whose handler does nothing; 0 unless that was measured, as it is for handler_ns() and above 10
+  // kHz.
   [[nodiscard]] std::int64_t empty_tick_ns() const { return empty_tick_ns_; }
   // What the handler itself took, tick by tick, likewise.
   [[nodiscard]] const TickCosts& tick_costs() const { return tick_costs_; }
