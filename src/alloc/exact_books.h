@@ -40,6 +40,8 @@ inline constexpr std::uint32_t kCareful = 8;
 struct Exact {
   std::array<Allocator, kAllDomains> original{};
   std::array<bool, kAllDomains> is_installed{};
+  std::array<bool, kAllDomains> is_over_heap{};  // whether the original is a heap of ours; see is_heap()
+  bool has_heap = false;                         // which this recording has started
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
   std::atomic<std::uint32_t> attention{kCareful};

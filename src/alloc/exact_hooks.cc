@@ -13,6 +13,7 @@
 #include "alloc/exact_malloc.h"
 #include "alloc/exact_python.h"
 #include "alloc/patched_malloc.h"
+#include "alloc/sampling_hooks.h"
 
 namespace plimsoll::alloc {
 
@@ -38,15 +39,20 @@ bool is_called(std::size_t domain) {
   return is_reached || block == nullptr;
 }
 
+// Puts our hooks over what is in the table.
+void put_over(std::size_t domain) {
+  // Threads may be late to leave hooks of the last recording: what is as it was is not written.
+  const Allocator below = exact->table->get(static_cast<Domain>(domain));
+  if (exact->original[domain] != below) exact->original[domain] = below;
+  exact->is_over_heap[domain] = domain < kDomains && is_heap(static_cast<Domain>(domain), below);
+  exact->table->set(static_cast<Domain>(domain), hooks_of(domain));
+  exact->is_installed[domain] = true;
+}
+
 void install() {
   for (std::size_t i = 0; i < kAllDomains; ++i) {
     // Hooks that others' lie over are called by those.
-    if (exact->is_installed[i] && (is_current(i) || is_called(i))) continue;
-    // Threads may be late to leave hooks of the last recording: what is as it was is not written.
-    const Allocator below = exact->table->get(static_cast<Domain>(i));
-    if (exact->original[i] != below) exact->original[i] = below;
-    exact->table->set(static_cast<Domain>(i), hooks_of(i));
-    exact->is_installed[i] = true;
+    if (!exact->is_installed[i] || !(is_current(i) || is_called(i))) put_over(i);
   }
 }
 
@@ -78,6 +84,7 @@ void take_out() {
     set_taker(nullptr);
   }
   remove();
+  if (std::exchange(exact->has_heap, false)) stop_heap();
   while (exact->raw_callers.load() != 0) ::sched_yield();
   const Books books;
   forget_all();
@@ -131,6 +138,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
     exact->find_key = taker.find_key;
     set_taker(&taker);
   }
+  exact->has_heap = start_heap(table, interpreters);
   install();
   if (scope == ExactScope::kPython) return Ok{};
   Status patched = patch_exact_malloc();
@@ -193,8 +201,19 @@ void close_exact_epoch() {
   attend(*taker_now());
 }
 
-void lock_exact() {
-  if (exact_is_made) set_locked(true);
+Status lock_exact() {
+  if (!exact_is_made) return lock_heap();
+  set_locked(true);
+  // The heap's hooks are changed where they lie, which is below ours, if these are in place.
+  std::array<bool, kDomains> are_ours{};
+  for (std::size_t i = 0; i < kDomains; ++i) {
+    are_ours[i] = exact->is_installed[i] && is_current(i);
+    if (are_ours[i]) exact->table->set(static_cast<Domain>(i), exact->original[i]);
+  }
+  Status locked = lock_heap();
+  for (std::size_t i = 0; i < kDomains; ++i)
+    if (are_ours[i]) put_over(i);
+  return locked;
 }
 
 std::uint32_t stack_at(const void* block) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "alloc/sampling_hooks.h"
 #include "alloc/testing.h"
 
 namespace plimsoll::alloc {
@@ -20,7 +21,11 @@ namespace {
 // A runtime whose object allocator turns to the raw one for what is large, as pymalloc does.
 class Runtime final : public AllocatorTable {
  public:
-  Runtime() {
+  Runtime() { reset(); }
+  // It is as it was, without any hooks.
+  void reset() {
+    is_plain_now = true;
+    small_given = 0;
     const Allocator plain{this, [](void*, std::size_t size) { return std::malloc(size == 0 ? 1 : size); },
                           [](void*, std::size_t count, std::size_t item) { return std::calloc(count, item); },
                           [](void* self, void* at, std::size_t size) {
@@ -31,7 +36,9 @@ class Runtime final : public AllocatorTable {
     Allocator& object = now_[0];
     object.malloc = [](void* self, std::size_t size) {
       const Allocator raw = static_cast<Runtime*>(self)->get(Domain::kRaw);
-      return size > 512 ? raw.malloc(raw.context, size) : std::malloc(size);
+      if (size > 512) return raw.malloc(raw.context, size);
+      ++static_cast<Runtime*>(self)->small_given;
+      return std::malloc(size);
     };
     object.free = [](void* self, void* at) {
       const Allocator raw = static_cast<Runtime*>(self)->get(Domain::kRaw);
@@ -46,7 +53,7 @@ class Runtime final : public AllocatorTable {
     const std::lock_guard guard(mutex_);
     now_[static_cast<std::size_t>(domain)] = allocator;
   }
-  [[nodiscard]] bool is_plain() const override { return true; }
+  [[nodiscard]] bool is_plain() const override { return is_plain_now; }
 
   // (The function may be of one moment, and the context of the next.)
   void* malloc(Domain domain, std::size_t size) { return get(domain).malloc(get(domain).context, size); }
@@ -55,6 +62,8 @@ class Runtime final : public AllocatorTable {
   }
   void free(Domain domain, void* at) { get(domain).free(get(domain).context, at); }
   bool fails = false;
+  bool is_plain_now = true;
+  int small_given = 0;  // blocks of objects
 
  private:
   mutable std::mutex mutex_;
@@ -130,7 +139,16 @@ Runtime& runtime() {
   return only;
 }
 
-TEST(ExactHooks, EveryBlockIsBookedOnce) {
+// Leaves nothing behind.
+class ExactHooks : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    runtime().reset();
+    forget_hooks();
+  }
+};
+
+TEST_F(ExactHooks, EveryBlockIsBookedOnce) {
   // GIVEN blocks of all allocators, one from before, large ones that the object allocator has of the raw one
   Accountant books;
   void* before = runtime().malloc(Domain::kObject, 64);
@@ -154,7 +172,7 @@ TEST(ExactHooks, EveryBlockIsBookedOnce) {
   runtime().free(Domain::kRaw, raw);
 }
 
-TEST(ExactHooks, AStackIsAskedForOnceIfItHasAKey) {
+TEST_F(ExactHooks, AStackIsAskedForOnceIfItHasAKey) {
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
   const auto allocate = [&](std::uint32_t stack, std::uint64_t key, std::size_t size) {
@@ -180,7 +198,7 @@ TEST(ExactHooks, AStackIsAskedForOnceIfItHasAKey) {
   EXPECT_EQ(books.of_stack, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 10}, {3, 10}, {4, 1}}));
 }
 
-TEST(ExactHooks, AReallocIsTheEndOfOneBlockAndTheBeginningOfAnother) {
+TEST_F(ExactHooks, AReallocIsTheEndOfOneBlockAndTheBeginningOfAnother) {
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kAtOnce).ok());
   void* at = runtime().malloc(Domain::kMemory, 100);
@@ -196,7 +214,7 @@ TEST(ExactHooks, AReallocIsTheEndOfOneBlockAndTheBeginningOfAnother) {
   runtime().free(Domain::kMemory, at);
 }
 
-TEST(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsBookedLater) {
+TEST_F(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsBookedLater) {
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
   books.is_with_gil = false;
@@ -209,7 +227,7 @@ TEST(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsBookedLater) {
   runtime().free(Domain::kRaw, kept);
 }
 
-TEST(ExactHooks, NothingIsBookedWhilePausedButFrees) {
+TEST_F(ExactHooks, NothingIsBookedWhilePausedButFrees) {
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
   void* first = runtime().malloc(Domain::kObject, 10);
@@ -223,10 +241,11 @@ TEST(ExactHooks, NothingIsBookedWhilePausedButFrees) {
   runtime().free(Domain::kObject, second);
 }
 
-TEST(ExactHooks, HooksThatWereTakenOutAreNoticed) {
+TEST_F(ExactHooks, HooksThatWereTakenOutAreNoticed) {
   // GIVEN another tool that was there before, and puts back what was there before it
   Accountant books;
   const Allocator before = runtime().get(Domain::kObject);
+  runtime().is_plain_now = false;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
   void* block = runtime().malloc(Domain::kObject, 10);
   runtime().set(Domain::kObject, before);
@@ -236,7 +255,7 @@ TEST(ExactHooks, HooksThatWereTakenOutAreNoticed) {
   runtime().free(Domain::kObject, block);
 }
 
-TEST(ExactHooks, EachEventIsToldInOrder) {
+TEST_F(ExactHooks, EachEventIsToldInOrder) {
   // GIVEN a recording of events, and blocks that come, go, grow and stay
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, ExactDetail::kEvents).ok());
@@ -263,7 +282,7 @@ TEST(ExactHooks, EachEventIsToldInOrder) {
   runtime().free(Domain::kObject, stays);
 }
 
-TEST(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
+TEST_F(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
   for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
     // GIVEN somebody who has no memory for what has changed
     Accountant books;
@@ -282,7 +301,7 @@ TEST(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
   }
 }
 
-TEST(ExactHooks, ALogThatNobodyReadsDoesNotHoldTheProgramUpForEver) {
+TEST_F(ExactHooks, ALogThatNobodyReadsDoesNotHoldTheProgramUpForEver) {
   // GIVEN a recording whose log is never dealt with
   Accountant books;
   books.deals_with_words = false;
@@ -350,7 +369,7 @@ class Threads {
   std::array<std::thread, kThreads> threads_;
 };
 
-class ExactHooksOfThreads : public ::testing::TestWithParam<ExactDetail> {};
+class ExactHooksOfThreads : public ExactHooks, public ::testing::WithParamInterface<ExactDetail> {};
 
 TEST_P(ExactHooksOfThreads, AreBookedToTheLastByte) {
   // GIVEN threads that allocate, free and move blocks at the same time, for as long as the recording lasts
@@ -387,6 +406,82 @@ class Others {
   static const Allocator& of(void* below) { return *static_cast<Allocator*>(below); }
   Allocator below_;
 };
+
+TEST_F(ExactHooks, SmallBlocksComeFromAHeapOfOursWhereNothingElseLiesBelow) {
+  // GIVEN blocks from before, during and after a recording
+  Accountant books;
+  void* before = runtime().malloc(Domain::kObject, 64);
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  runtime().small_given = 0;
+  void* small = runtime().malloc(Domain::kObject, 64);
+  void* kept = runtime().malloc(Domain::kObject, 64);
+  void* large = runtime().malloc(Domain::kObject, 513);
+  EXPECT_EQ(runtime().small_given, 0);
+  runtime().free(Domain::kObject, before);
+  runtime().free(Domain::kObject, small);
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.live[Domain::kObject], 64 + 513);
+  EXPECT_EQ(books.alive_bytes, 64U + 513U);
+  // WHEN the recording is over THEN the runtime gives out blocks, and each comes back to whom it is of
+  void* after = runtime().malloc(Domain::kObject, 64);
+  EXPECT_EQ(runtime().small_given, 1);
+  for (void* at : {after, kept, large}) runtime().free(Domain::kObject, at);
+  // AND the next one goes on with the heap
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 64));
+  EXPECT_EQ(runtime().small_given, 1);
+  stop_exact();
+}
+
+TEST_F(ExactHooks, AllBlocksComeFromBelowWhereOthersLieThereOrInterpretersRunAtOnce) {
+  for (const bool is_plain : {false, true}) {
+    Accountant books;
+    runtime().is_plain_now = is_plain;
+    runtime().small_given = 0;
+    const Interpreters interpreters = is_plain ? Interpreters::kAtOnce : Interpreters::kInTurns;
+    ASSERT_TRUE(start_exact(books, runtime(), interpreters).ok());
+    runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 64));
+    EXPECT_EQ(runtime().small_given, 1);
+    EXPECT_EQ(stop_exact(), Stopped::kWhole);
+    EXPECT_EQ(books.born[Domain::kObject], 64);
+  }
+}
+
+TEST_F(ExactHooks, TheHeapBelowIsLockedWithTheBooks) {
+  // GIVEN a recording, and blocks of it
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  void* first = runtime().malloc(Domain::kMemory, 40);
+  // WHEN interpreters are to run at once from now on, and do
+  ASSERT_TRUE(lock_exact().ok());
+  runtime().free(Domain::kMemory, first);
+  Threads threads(20'000);
+  threads.join();
+  // THEN the books are right
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.born[Domain::kMemory], 40 + threads.allocated);
+  EXPECT_EQ(books.live[Domain::kMemory], threads.free_all());
+}
+
+TEST_F(ExactHooks, HooksThatOthersLieOverAreUsedAgainWithTheHeapBelow) {
+  // GIVEN a recording that ends under others' hooks
+  Accountant books, again;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  std::optional<Others> others(std::in_place);
+  void* block = runtime().malloc(Domain::kObject, 100);
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(books.live[Domain::kObject], 100);
+  // WHEN another begins there, and ends when they are gone THEN it is whole
+  ASSERT_TRUE(start_exact(again, runtime(), Interpreters::kInTurns).ok());
+  void* another = runtime().malloc(Domain::kObject, 200);
+  runtime().free(Domain::kObject, block);
+  others.reset();
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(again.live[Domain::kObject], 200);
+  runtime().free(Domain::kObject, another);
+  // AND interpreters may be added, whose blocks are given out under a lock
+  EXPECT_TRUE(lock_exact().ok());
+}
 
 TEST_P(ExactHooksOfThreads, StartAndStopMeanwhile) {
   // GIVEN threads that go on while recordings come and go, some of which end under others' hooks

@@ -3,6 +3,8 @@
 #include <new>
 
 #include "alloc/exact_books.h"
+#include "alloc/object_heap.h"
+#include "alloc/sampling_state.h"
 #include "base/inside.h"
 
 namespace plimsoll::alloc::exact_books {
@@ -10,10 +12,31 @@ namespace {
 
 // ---- objects and memory ----
 
-template <Domain domain>
-void* exact_malloc(void*, std::size_t size) {
+// What lies below. The short ways of the heap are written out here: a call of its hooks takes as long as they do.
+enum class Below { kAnything, kHeap };
+
+ObjectHeap& heap() { return sampling::hooks->heap; }
+
+template <Domain domain, Below below>
+void* malloc_below(std::size_t size) {
+  if (below == Below::kHeap && size - 1 < ObjectHeap::kLargest) [[likely]]
+    if (void* at = heap().allocate(ObjectHeap::class_of(size))) return at;
   Allocator& from = original(domain);
-  void* at = inside([&] { return from.malloc(from.context, size); });
+  return inside([&] { return from.malloc(from.context, size); });
+}
+
+// (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
+template <Domain domain, Below below>
+void free_small_below(void* at) {
+  if (below == Below::kHeap && heap().owns(at)) [[likely]]
+    return heap().free(at);
+  const Allocator& from = original(domain);
+  from.free(from.context, at);
+}
+
+template <Domain domain, Below below>
+void* exact_malloc(void*, std::size_t size) {
+  void* at = malloc_below<domain, below>(size);
   if (at != nullptr) book(domain, at, size);
   return at;
 }
@@ -34,18 +57,16 @@ void* exact_calloc(void*, std::size_t count, std::size_t item) {
   });
 }
 
-// (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
-template <Domain domain>
+template <Domain domain, Below below>
 void exact_free(void*, void* at) {
-  const Allocator& from = original(domain);
   if (book_end(at)) [[likely]]
-    return from.free(from.context, at);
-  free_carefully(from, at);
+    return free_small_below<domain, below>(at);
+  free_carefully(original(domain), at);
 }
 
 template <Domain domain>
 void* exact_realloc(void*, void* at, std::size_t size) {
-  if (at == nullptr) return exact_malloc<domain>(nullptr, size);
+  if (at == nullptr) return exact_malloc<domain, Below::kAnything>(nullptr, size);
   Allocator& from = original(domain);
   const Lifted lifted = lift(at);
   void* moved = inside([&] { return from.realloc(from.context, at, size); });
@@ -149,19 +170,25 @@ void* raw_realloc(void*, void* at, std::size_t size) {
   return moved;
 }
 
+template <Domain domain>
+Allocator hooks_over(void* context, bool is_over_heap) {
+  if (is_over_heap)
+    return {context, exact_malloc<domain, Below::kHeap>, exact_calloc<domain>, exact_realloc<domain>,
+            exact_free<domain, Below::kHeap>};
+  return {context, exact_malloc<domain, Below::kAnything>, exact_calloc<domain>, exact_realloc<domain>,
+          exact_free<domain, Below::kAnything>};
+}
+
 }  // namespace
 
 Allocator hooks_of(std::size_t domain) {
   // With the context of the allocator below: a thread that allocates while the table is changed may take the function
   // from one, and the context from the other.
   void* const context = exact->original[domain].context;
+  const bool is_over_heap = exact->is_over_heap[domain];
   switch (static_cast<Domain>(domain)) {
-    case Domain::kObject:
-      return {context, exact_malloc<Domain::kObject>, exact_calloc<Domain::kObject>, exact_realloc<Domain::kObject>,
-              exact_free<Domain::kObject>};
-    case Domain::kMemory:
-      return {context, exact_malloc<Domain::kMemory>, exact_calloc<Domain::kMemory>, exact_realloc<Domain::kMemory>,
-              exact_free<Domain::kMemory>};
+    case Domain::kObject: return hooks_over<Domain::kObject>(context, is_over_heap);
+    case Domain::kMemory: return hooks_over<Domain::kMemory>(context, is_over_heap);
     default: return {context, raw_malloc, raw_calloc, raw_realloc, raw_free};
   }
 }

@@ -299,7 +299,8 @@ class Program {
       case 6: return pause();
       case 7: return resume();
       case 8: return close_exact_epoch();
-      case 9: return recording_ == Recording::kExact ? lock_exact() : void();
+      case 9:
+        return recording_ == Recording::kExact ? require(lock_exact().ok(), "nobody lies over the hooks") : void();
       case 10:
         // Blocks that others free, past our functions: their address may be given out again.
         if (!blocks_.empty() && !blocks_.back().python && recording_ == Recording::kSampled) {

@@ -54,6 +54,12 @@ Stopped stop_sampling();
 void abandon_sampling();
 // The allocators may be called by several threads at the same time from now on.
 Status lock_heap();
+// Between recordings of samples: small blocks come from the heap, and nothing is sampled. For whoever puts hooks over
+// it. Returns whether they do: not where interpreters run at once, nor where other hooks are in place.
+bool start_heap(AllocatorTable& table, Interpreters interpreters);
+void stop_heap();
+// Whether an allocator of the table is that heap, not locked.
+[[nodiscard]] bool is_heap(Domain domain, const Allocator& allocator);
 // The number of the living block of this recording at this address; nothing if it is no sample. Needs the GIL, and also
 // answers in the child of a fork.
 [[nodiscard]] std::optional<std::uint64_t> sample_at(const void* block);

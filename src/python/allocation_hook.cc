@@ -235,10 +235,7 @@ void abandon_allocations() {
   books_taker.end();
 }
 
-Status prepare_for_interpreter() {
-  alloc::lock_exact();
-  return alloc::lock_heap();
-}
+Status prepare_for_interpreter() { return alloc::lock_exact(); }
 
 void pause_allocations() {
   alloc::pause_sampling();
