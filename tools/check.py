@@ -2,7 +2,7 @@
 """`make check`: the rules that a machine can hold a change against. Prints what exceeds a budget, fails on hard limits.
 
     tools/check.py                      everything
-    tools/check.py --only layers sizes  some of it; the first six look at the source only and take a second
+    tools/check.py --only layers sizes  some of it; the first six look at the source only and take a second, fuzzers a minute
     tools/check.py --fix                lets clang-format write first
     tools/check.py --update-golden      records the instruction counts of today
 """
@@ -44,6 +44,7 @@ CHECKS = {
     "comments": (budgets.check_type_comments, False),
     "format": (clang.check_format, False),
     "python": (python_code.check_python, False),
+    "fuzzers": (clang.check_fuzzers, False),
     "globals": (mutable_state.check_mutable_state, True),
     "signals": (check_signals, True),
     "golden": (golden.check_golden, True),

@@ -1,4 +1,4 @@
-"""clang-format and clang-tidy."""
+"""clang-format, clang-tidy, and clang itself for what only it builds."""
 
 from __future__ import annotations
 
@@ -116,4 +116,22 @@ def check_tidy(context: Context) -> Report:
                 if line not in report.failures:  # a header's findings come with every file that includes it
                     report.fail(line)
     report.summary = f"{len(chosen) - len(unbuilt)} files"
+    return report
+
+
+def check_fuzzers(context: Context) -> Report:
+    """The fuzzers compile, of which no build but their own has any."""
+    report = Report()
+    command, version = tool("clang++")
+    if not version:
+        report.warn("not checked: needs clang++")
+        return report
+    fuzzers = [path for path in context.sources(".cc") if path.name.endswith("_fuzz.cc")]
+    compile_only = [command, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Isrc"]
+    with ThreadPoolExecutor(context.jobs) as pool:
+        for path, result in zip(fuzzers, pool.map(lambda path: run([*compile_only, str(path)]), fuzzers)):
+            if result.returncode != 0:
+                errors = [line for line in result.stdout.splitlines() if "error: " in line]
+                report.fail(errors[0] if errors else f"{path}: does not compile")
+    report.summary = f"{len(fuzzers)} files"
     return report
