@@ -2,7 +2,7 @@
 """`make check`: the rules that a machine can hold a change against. Prints what exceeds a budget, fails on hard limits.
 
     tools/check.py                      everything
-    tools/check.py --only layers sizes  some of it; the first six look at the source only and take a second, fuzzers a minute
+    tools/check.py --only layers sizes  some of it; the first six look at the source only and take a second
     tools/check.py --fix                lets clang-format write first
     tools/check.py --update-golden      records the instruction counts of today
 """

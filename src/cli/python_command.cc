@@ -113,6 +113,24 @@ Result<PythonCommand> begin_with_interpreter(const std::string& asked, const std
   return PythonCommand{interpreter, std::move(options), std::move(words)};
 }
 
+Error no_such_thing(const std::string& word) {
+  return {ErrorKind::kUsage, fmt::format("there is no file '{}', and no command of that name", word)};
+}
+
+Error no_program_of_python(const std::string& word, const std::string& found) {
+  return {ErrorKind::kUsage,
+          fmt::format("there is no file '{0}', and {1} is no program of Python. If there is a module "
+                      "of that name: plimsoll run -m {0}",
+                      word, found)};
+}
+
+Error only_machine_code(const std::string& found) {
+  return {ErrorKind::kUsage,
+          fmt::format("{} is no program of Python, but machine code. A program that has Python in it "
+                      "is recorded while it runs: plimsoll attach PID",
+                      found)};
+}
+
 }  // namespace
 
 std::vector<std::string> PythonCommand::argv() const {
@@ -125,31 +143,23 @@ std::vector<std::string> PythonCommand::argv() const {
 Result<PythonCommand> find_python_command(const std::string& asked, std::vector<std::string> words) {
   Result<std::string> interpreter = find_interpreter(asked);
   if (!interpreter.ok() && !asked.empty()) return interpreter.error();
-  // A program of another kind, with Python in it, takes what words it likes.
+  // A program of another kind, with Python in it, takes what words it likes; and options are Python's.
   const bool is_python = asked.empty() || is_interpreter(interpreter.value());
+  const bool is_here = words[0].starts_with('-') || is_program_here(words[0]);
+  const std::string found = is_here ? words[0] : find_on_path(words[0]);
   std::vector<std::string> options;
   if (is_python && !words[0].starts_with('-')) {
-    const std::string first = words[0];
-    const bool is_here = is_program_here(first);
-    const std::string found = is_here ? first : find_on_path(first);
-    if (found.empty())
-      return Error{ErrorKind::kUsage, fmt::format("there is no file '{}', and no command of that name", first)};
+    if (found.empty()) return no_such_thing(words[0]);
     if (is_interpreter(found) && (!is_here || is_machine_code(found)))
       return begin_with_interpreter(asked, found, std::move(words));
-    if (is_machine_code(found))
-      return Error{ErrorKind::kUsage, fmt::format("{} is no program of Python, but machine code. A program that has "
-                                                  "Python in it is recorded while it runs: plimsoll attach PID",
-                                                  found)};
-    if (!is_here) {
-      options = named_interpreter(beginning_of(found));
-      if (options.empty())
-        return Error{ErrorKind::kUsage, fmt::format("there is no file '{0}', and {1} is no program of Python. If there "
-                                                    "is a module of that name: plimsoll run -m {0}",
-                                                    first, found)};
-      if (asked.empty()) interpreter = find_interpreter(options[0]);
-      options.erase(options.begin());
-      words[0] = found;
-    }
+    if (is_machine_code(found)) return only_machine_code(found);
+  }
+  if (is_python && !is_here) {
+    options = named_interpreter(beginning_of(found));
+    if (options.empty()) return no_program_of_python(words[0], found);
+    if (asked.empty()) interpreter = find_interpreter(options[0]);
+    options.erase(options.begin());
+    words[0] = found;
   }
   if (!interpreter.ok()) return interpreter.error();
   return PythonCommand{interpreter.take(), std::move(options), std::move(words)};
