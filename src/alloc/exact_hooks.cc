@@ -118,6 +118,8 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
   if (!std::exchange(exact_is_made, true)) make_exact();
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
+  // (If others' hooks are over it, the heap cannot be locked; it gives nothing, and its blocks are of one interpreter.)
+  if (interpreters == Interpreters::kAtOnce) (void)lock_exact();
   exact->was_patched = exact->was_patched || scope == ExactScope::kNative;
   set_locked(interpreters == Interpreters::kAtOnce || exact->was_patched);
   {

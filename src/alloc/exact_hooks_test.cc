@@ -437,9 +437,9 @@ TEST_F(ExactHooks, AllBlocksComeFromBelowWhereOthersLieThereOrInterpretersRunAtO
   for (const bool is_plain : {false, true}) {
     Accountant books;
     runtime().is_plain_now = is_plain;
-    runtime().small_given = 0;
     const Interpreters interpreters = is_plain ? Interpreters::kAtOnce : Interpreters::kInTurns;
     ASSERT_TRUE(start_exact(books, runtime(), interpreters).ok());
+    runtime().small_given = 0;
     runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 64));
     EXPECT_EQ(runtime().small_given, 1);
     EXPECT_EQ(stop_exact(), Stopped::kWhole);
@@ -471,6 +471,10 @@ TEST_F(ExactHooks, HooksThatOthersLieOverAreUsedAgainWithTheHeapBelow) {
   void* block = runtime().malloc(Domain::kObject, 100);
   EXPECT_EQ(stop_exact(), Stopped::kWhole);
   EXPECT_EQ(books.live[Domain::kObject], 100);
+  // AND whose heap gives nothing any more, as nobody sees to its lock
+  runtime().small_given = 0;
+  runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 64));
+  EXPECT_EQ(runtime().small_given, 1);
   // WHEN another begins there, and ends when they are gone THEN it is whole
   ASSERT_TRUE(start_exact(again, runtime(), Interpreters::kInTurns).ok());
   void* another = runtime().malloc(Domain::kObject, 200);
@@ -481,6 +485,47 @@ TEST_F(ExactHooks, HooksThatOthersLieOverAreUsedAgainWithTheHeapBelow) {
   runtime().free(Domain::kObject, another);
   // AND interpreters may be added, whose blocks are given out under a lock
   EXPECT_TRUE(lock_exact().ok());
+}
+
+TEST_F(ExactHooks, BlocksOfARecordingBeforeAreFreedUnderALockIfInterpretersRunAtOnce) {
+  // GIVEN blocks of the heap
+  Accountant books, again;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  std::array<std::vector<void*>, 2> blocks;
+  for (int i = 0; i < 100'000; ++i) blocks[i % 2].push_back(runtime().malloc(Domain::kMemory, 64));
+  stop_exact();
+  // WHEN another recording is of interpreters that run at once, and they free those
+  ASSERT_TRUE(start_exact(again, runtime(), Interpreters::kAtOnce).ok());
+  const auto free_all = [](const std::vector<void*>& all) {
+    for (void* at : all) runtime().free(Domain::kMemory, at);
+  };
+  std::thread other([&] { free_all(blocks[0]); });
+  free_all(blocks[1]);
+  other.join();
+  // THEN nothing is wrong (which ThreadSanitizer says), and none of them is booked
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  EXPECT_EQ(again.live[Domain::kMemory], 0);
+}
+
+TEST_F(ExactHooks, AHeapThatCanOnlyBePutBelowOneOfTheAllocatorsIsNotUsed) {
+  // GIVEN what a recording leaves, and somebody who lies over that of one allocator
+  Accountant books, again;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  void* block = runtime().malloc(Domain::kMemory, 64);
+  stop_exact();
+  const Others others;
+  // WHEN another recording comes and goes THEN all blocks are the runtime's, during it and after
+  const auto expect_no_heap = [] {
+    runtime().small_given = 0;
+    runtime().free(Domain::kObject, runtime().malloc(Domain::kObject, 64));
+    EXPECT_EQ(runtime().small_given, 1);
+    EXPECT_FALSE(is_heap(Domain::kMemory, runtime().get(Domain::kMemory)));
+  };
+  ASSERT_TRUE(start_exact(again, runtime(), Interpreters::kInTurns).ok());
+  expect_no_heap();
+  EXPECT_EQ(stop_exact(), Stopped::kWhole);
+  expect_no_heap();
+  runtime().free(Domain::kMemory, block);
 }
 
 TEST_P(ExactHooksOfThreads, StartAndStopMeanwhile) {

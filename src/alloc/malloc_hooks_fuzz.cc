@@ -17,6 +17,7 @@
 #include "alloc/exact_hooks.h"
 #include "alloc/native_sampling.h"
 #include "alloc/patched_malloc.h"
+#include "alloc/sampling_hooks.h"
 #include "alloc/testing.h"
 
 namespace plimsoll::alloc {
@@ -145,6 +146,9 @@ class Program {
   ~Program() {
     while (!blocks_.empty()) release(0);
     stop();
+    // The next program begins anew, with a heap that no interpreters have had locked.
+    table = testing::CLibraryTable();
+    forget_hooks();
   }
 
   void step(std::uint8_t what, std::uint8_t which, std::uint8_t how_much) {

@@ -187,16 +187,25 @@ void* ObjectHeap::take(std::size_t size_class) {
   return std::exchange(stash.first, stash.first->next);
 }
 
+ObjectHeap::List ObjectHeap::take_all(std::size_t size_class) {
+  List list{std::exchange(lists_[size_class], nullptr), 0};
+  Block** end = &list.first;
+  for (; *end != nullptr; end = &(*end)->next) ++list.length;
+  const List behind = std::exchange(stashed_[size_class], {});
+  *end = behind.first;
+  list.length += behind.length;
+  return list;
+}
+
+void ObjectHeap::close() {
+  for (std::size_t size_class = 0; size_class < kClasses; ++size_class) stashed_[size_class] = take_all(size_class);
+}
+
 void ObjectHeap::set_distance(std::uint64_t mean_bytes) {
   mean_bytes_ = mean_bytes;
   for (std::size_t size_class = 0; size_class < kClasses; ++size_class) {
     // Undo the cut, if there is one, and cut anew.
-    List list{lists_[size_class], 0};
-    Block** end = &list.first;
-    for (; *end != nullptr; end = &(*end)->next) ++list.length;
-    const List behind = std::exchange(stashed_[size_class], {});
-    *end = behind.first;
-    list.length += behind.length;
+    const List list = take_all(size_class);
     to_sample_[size_class] = mean_bytes == 0 ? kNever : blocks_to_sample(random_, bytes_of(size_class), mean_bytes);
     set_list(size_class, list);
   }

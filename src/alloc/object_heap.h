@@ -68,6 +68,8 @@ class ObjectHeap {
 
   // From now on one sample in `mean_bytes`; 0 = none.
   void set_distance(std::uint64_t mean_bytes);
+  // Until then allocate() finds all lists empty, and its caller has to turn to others.
+  void close();
   // Of pages that hold blocks.
   [[nodiscard]] std::size_t used_bytes() const { return pages_used_ * kPageBytes; }
 
@@ -121,6 +123,8 @@ class ObjectHeap {
   List next_list(std::size_t size_class);
   // Makes a list the class's, up to its next sample.
   void set_list(std::size_t size_class, List list);
+  // All that the class has at its disposal, which it has no more.
+  List take_all(std::size_t size_class);
   Page* empty_page();
   void free_slowly(Page& page);
   void enqueue(Page& page);

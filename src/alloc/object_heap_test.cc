@@ -37,6 +37,25 @@ TEST(ObjectHeap, GivesAlignedBlocksOfTheClass) {
   EXPECT_FALSE(heap.owns(nullptr));
 }
 
+TEST(ObjectHeap, GivesNothingWhileItIsClosed) {
+  // GIVEN a heap with a sample in sight, which has given out one of a page's blocks
+  ObjectHeap heap(kRegion, 1);
+  heap.set_distance(4096);
+  void* first = allocate(heap, 64);
+  // WHEN it is closed THEN there are no blocks, and those that are out come back
+  heap.close();
+  EXPECT_EQ(heap.allocate(ObjectHeap::class_of(64)), nullptr);
+  heap.free(first);
+  EXPECT_EQ(heap.allocate(ObjectHeap::class_of(64)), nullptr);
+  // AND it goes on where it was, to the page's last block
+  heap.set_distance(0);
+  const std::size_t page = heap.used_bytes();
+  for (int i = 0; i < 255; ++i) EXPECT_NE(allocate(heap, 64), nullptr);
+  EXPECT_EQ(heap.used_bytes(), page);
+  EXPECT_NE(allocate(heap, 64), nullptr);
+  EXPECT_GT(heap.used_bytes(), page);
+}
+
 TEST(ObjectHeap, EmptyPagesServeOtherClasses) {
   // GIVEN a heap that has room for 64 pages, full of blocks of one class
   ObjectHeap heap(64 * 16384, 1);

@@ -117,11 +117,17 @@ Status choose_tier(Interpreters interpreters) {
 
 bool is_sampling() { return hooks_are_made && hooks->is_active; }
 
+// Hooks that others' lie over stay in place, and interpreters may run at once when nobody records: the heap, which has
+// no lock, must not give them anything then.
+void close_heap() {
+  hooks->gives = false;
+  hooks->heap.close();
+}
+
 void end_sampling() {
   hooks->is_active = false;
   hooks->taker = nullptr;
-  hooks->gives = false;
-  hooks->heap.set_distance(0);
+  close_heap();
 }
 
 }  // namespace
@@ -131,7 +137,7 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
   hooks->table = &table;
   PLIMSOLL_TRY(choose_tier(interpreters));
   {
-    const std::lock_guard guard(hooks->mutex);
+    const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
     hooks->taker = &taker;
     hooks->is_active = true;
     hooks->mean_bytes = mean_bytes;
@@ -143,7 +149,7 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
   // The calling thread begins with its next block; others do within kLookAgain bytes.
   countdown = {0, 0, 0, 0, countdown.random};
   Status installed = install_hooks();
-  if (!installed.ok()) end_sampling();
+  if (!installed.ok()) abandon_sampling();
   return installed;
 }
 
@@ -151,7 +157,7 @@ Stopped stop_sampling() {
   if (!is_sampling()) return Stopped::kWhole;
   const bool is_whole = is_called(0) && is_called(1);
   {
-    const std::lock_guard guard(hooks->mutex);
+    const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
     if (!is_whole) hooks->blocks.forget_large();  // their memory may be gone
     hooks->blocks.for_each([](const void* at, const SampledBlock& block) { release(at, block, End::kOfTime); });
     end_sampling();
@@ -192,12 +198,15 @@ bool start_heap(AllocatorTable& table, Interpreters interpreters) {
   if (!hooks_are_made) make_hooks();
   hooks->table = &table;
   if (!choose_tier(interpreters).ok() || hooks->tier != Tier::kHeap) return false;
-  hooks->gives = install_hooks().ok();
-  return hooks->gives;
+  hooks->gives = true;
+  hooks->heap.set_distance(0);
+  if (install_hooks().ok()) return true;
+  stop_heap();
+  return false;
 }
 
 void stop_heap() {
-  hooks->gives = false;
+  close_heap();
   remove_hooks();
 }
 

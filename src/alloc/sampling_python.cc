@@ -117,6 +117,7 @@ bool release_if_sampled(const void* at, End end) {
 
 // The slow path of an allocation: the class's list has ended, for the sample that this one is, or for want of blocks.
 [[gnu::noinline]] void* allocate_at_end(Domain domain, std::size_t size, Fill fill) {
+  if (!hooks->gives) return plain_allocate(domain, size, fill);
   const std::size_t size_class = ObjectHeap::class_of(size);
   const std::size_t block_bytes = ObjectHeap::bytes_of(size_class);
   const ObjectHeap::Outcome outcome = hooks->heap.allocate_slowly(size_class);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -37,7 +38,7 @@ struct Hooks {
   ObjectHeap heap{kHeapBytes, os::random_seed()};
   std::mutex heap_mutex;  // for Tier::kLockedHeap; before `mutex` where both are held
   Tier tier = Tier::kCounting;
-  bool gives = false;  // whether the heap gives out blocks, and does not only take them back
+  std::atomic<bool> gives = false;  // whether the heap gives out blocks, and does not only take them back
   SampledBlocks blocks{kMostSmallBlocks};
 
   // Guards what follows, and the blocks: interpreters with GILs of their own share all this.

@@ -96,20 +96,42 @@ class CallTree {
     std::int32_t position = 0;
     CallNode node = 0;  // of the stack up to here
   };
-  // What a thread was met on, with machine code: the two kinds of frames, and how they went together.
-  struct Mixed {
+  // With machine code: what else a stack is told from others by, beside its frames of both kinds.
+  struct MixedFacts {
     RawNative head;
-    // Room for the deepest stack, and how many there are.
+    cpython::WalkStop stop{};
+    bool has_state = false;  // the thread is one of Python's
+    std::uint32_t deaths = 0, unloads = 0;
+    bool operator==(const MixedFacts&) const = default;
+  };
+  // A look at the calling thread.
+  struct MixedLook {
+    MixedFacts facts;
+    // Room for the deepest stack, and how many Python frames there are.
     std::vector<native::NativeFrame> native_room;
     std::vector<cpython::PyFrame> python_room;
     std::size_t python_count = 0;
-    std::uint32_t deaths = 0, unloads = 0;
-    bool is_matched = true;
-    CallNode node = 0;
-    std::vector<MixedLink> links;  // outermost first
-    [[nodiscard]] std::span<const native::NativeFrame> native() const { return {native_room.data(), head.count}; }
+    [[nodiscard]] std::span<const native::NativeFrame> native() const { return {native_room.data(), facts.head.count}; }
     [[nodiscard]] std::span<const cpython::PyFrame> python() const { return {python_room.data(), python_count}; }
   };
+  // A stack that a thread was met on, and how its frames went together.
+  struct MixedStack {
+    MixedFacts facts;
+    std::vector<native::NativeFrame> native;
+    std::vector<cpython::PyFrame> python;
+    bool is_matched = true;
+    CallNode node = 0;  // 0: there is none
+  };
+  // That which was looked up last, outermost frame first.
+  struct MixedLinks {
+    std::uint32_t deaths = 0, unloads = 0;
+    std::vector<MixedLink> links;
+  };
+  // A program allocates in some places in turn, each of which is met again and again. What no place is kept for is
+  // deep.
+  static constexpr unsigned kMixedBits = 6;
+  static constexpr std::size_t kDeepMixed = 256;
+  using MixedStacks = std::array<MixedStack, std::size_t{1} << kMixedBits>;
   static constexpr unsigned kFrameBits = 9;
   static std::size_t frame_row(Address frame) {
     return static_cast<std::size_t>(raw(frame) * 0x9e3779b97f4a7c15U >> (64U - kFrameBits));
@@ -132,8 +154,10 @@ class CallTree {
     FrameNodes nodes;             // numbers are CallNodes
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
-    // With machine code: how it was met last, and what is looked at.
-    Mixed mixed, mixed_now;
+    // With machine code: what is looked at, where it was met before, and what is kept to save allocations.
+    MixedLook look;
+    std::unique_ptr<MixedStacks> mixed;
+    MixedLinks mixed_links, next_links;
     std::vector<StackItem> items;
   };
   // What a node is found by.
@@ -221,12 +245,17 @@ class CallTree {
 
   // With machine code: mixed_calls.cc.
   CallNode mixed_stack_of_caller(Chain& chain);
-  // Reads both kinds of frames into mixed_now.
-  cpython::Walk read_both(Chain& chain, Address state);
-  // Whether that is what the thread was met on last.
-  [[nodiscard]] bool is_as_before(const Chain& chain) const;
-  // Puts both kinds together, finds the node.
-  CallNode mix(Chain& chain, CallNode root, cpython::WalkStop stop);
+  // Reads both kinds of frames.
+  void read_both(MixedLook& look, Address state);
+  // Where the stack that is looked at would have been kept.
+  static MixedStack& place_of(Chain& chain);
+  // Whether it is that one.
+  static bool is_same(const MixedStack& stack, const MixedLook& look);
+  // Puts both kinds together and finds the node, for that place.
+  void mix(Chain& chain, MixedStack& stack);
+  [[nodiscard]] CallNode mixed_root(Chain& chain);
+  // The node of what chain.items say.
+  CallNode mixed_node(Chain& chain, CallNode root);
   CallNode machine_node_of(CallNode parent, const cpython::PyFrame& at, std::uint32_t unloads);
 
   const Interpreter interpreter_;

@@ -1,5 +1,6 @@
 // The stacks of a CallTree that are of both kinds of frames.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -24,93 +25,112 @@ bool are_same(std::span<const T> a, std::span<const T> b) {
 
 CallNode CallTree::mixed_stack_of_caller(Chain& chain) {
   const Address state = interpreter_.thread_state_of_caller().address;
-  const cpython::Walk walk = read_both(chain, state);
-  if (!cpython::is_proven(walk.stop)) {
-    chain.mixed.links.clear();
-    chain.mixed.node = 0;
-    return unproven(chain, walk.stop);
-  }
-  if (!is_as_before(chain)) {
-    const bool has_all = walk.stop == cpython::WalkStop::kComplete;
-    CallNode root = chain.root;
-    if (is_null(state)) root = native_root(chain);
-    if (!has_all || chain.mixed_now.head.stop == native::UnwindStop::kTruncated) {
-      const std::lock_guard guard(mutex_);
-      root = root_of(chain.thread, CallNodeInfo::Kind::kTruncated);
-    }
-    chain.mixed_now.node = mix(chain, root, walk.stop);
-    std::swap(chain.mixed, chain.mixed_now);
-  }
-  const Mixed& found = chain.mixed;
-  if (found.head.stop != native::UnwindStop::kComplete) sampler_.count_drop(reason_of(found.head.stop), 0);
+  MixedLook& look = chain.look;
+  read_both(look, state);
+  if (!cpython::is_proven(look.facts.stop)) return unproven(chain, look.facts.stop);
+  MixedStack& found = place_of(chain);
+  if (!is_same(found, look)) mix(chain, found);
+  if (found.facts.head.stop != native::UnwindStop::kComplete) sampler_.count_drop(reason_of(found.facts.head.stop), 0);
   if (!found.is_matched) sampler_.count_drop(DropReason::kNativeUnmatched, 0);
   return found.node;
 }
 
-cpython::Walk CallTree::read_both(Chain& chain, Address state) {
-  Mixed& now = chain.mixed_now;
-  if (now.native_room.empty()) {
-    now.native_room.resize(max_depth_);
-    now.python_room.resize(2 * max_depth_);
+void CallTree::read_both(MixedLook& look, Address state) {
+  if (look.native_room.empty()) {
+    look.native_room.resize(max_depth_);
+    look.python_room.resize(2 * max_depth_);
   }
-  now.deaths = seen_.deaths();
-  now.unloads = modules_->unloads();
+  MixedFacts& facts = look.facts;
+  facts.deaths = seen_.deaths();
+  facts.unloads = modules_->unloads();
+  facts.has_state = !is_null(state);
   Address leaf{};
-  const bool counts = counts_calls(interpreter_.layout) && !is_null(state) &&
+  const bool counts = counts_calls(interpreter_.layout) && facts.has_state &&
                       cpython::current_frame(kMemory, interpreter_.layout, state, leaf);
   {
     const RunningHandler uses_modules;
     const native::ModuleMap& modules = *modules_->current();
     const NativePlace place = caller_of_library(modules);
-    const native::Unwind unwound = native::unwind(kMemory, modules, place.registers, now.native_room, place.known);
-    now.head = {Address{place.registers.value[native::kStackPointer]}, unwound.count, unwound.stop, kNowhere, {}};
-    if (counts) now.head.leaf = find_leaf(kMemory, modules, now.native(), leaf);
+    const native::Unwind unwound = native::unwind(kMemory, modules, place.registers, look.native_room, place.known);
+    facts.head = {Address{place.registers.value[native::kStackPointer]}, unwound.count, unwound.stop, kNowhere, {}};
+    if (counts) facts.head.leaf = find_leaf(kMemory, modules, look.native(), leaf);
   }
   cpython::Walk walk;
-  if (!is_null(state))
-    walk = cpython::walk_thread(kMemory, interpreter_.layout, interpreter_.code_type, state, now.python_room,
+  if (facts.has_state)
+    walk = cpython::walk_thread(kMemory, interpreter_.layout, interpreter_.code_type, state, look.python_room,
                                 cpython::EntryMarks{});
-  now.python_count = cpython::is_proven(walk.stop) ? walk.count : 0;
-  return walk;
+  facts.stop = walk.stop;
+  look.python_count = cpython::is_proven(walk.stop) ? walk.count : 0;
 }
 
-bool CallTree::is_as_before(const Chain& chain) const {
-  const Mixed& before = chain.mixed;
-  const Mixed& now = chain.mixed_now;
-  return before.node != 0 && before.deaths == now.deaths && before.unloads == now.unloads &&
-         before.head.stop == now.head.stop && before.head.leaf == now.head.leaf &&
-         are_same(before.native(), now.native()) && are_same(before.python(), now.python());
+CallTree::MixedStack& CallTree::place_of(Chain& chain) {
+  if (chain.mixed == nullptr) chain.mixed = std::make_unique<MixedStacks>();
+  const std::span<const native::NativeFrame> native = chain.look.native();
+  const std::span<const cpython::PyFrame> python = chain.look.python();
+  if (native.size() + python.size() > kDeepMixed) return chain.mixed->front();
+  // The innermost frames tell most of what is at other places; how many there are, recursion.
+  constexpr std::size_t kTold = 8;
+  std::uint64_t sum = native.size() << 32U | python.size();
+  for (const native::NativeFrame& frame : native.first(std::min(native.size(), kTold)))
+    sum = std::rotl(sum, 5) ^ raw(frame.instruction);
+  for (const cpython::PyFrame& frame : python.first(std::min<std::size_t>(python.size(), 2)))
+    sum = std::rotl(sum, 5) ^ (raw(frame.code) + static_cast<std::uint32_t>(frame.position));
+  return (*chain.mixed)[sum * 0x9e3779b97f4a7c15U >> (64U - kMixedBits)];
 }
 
-CallNode CallTree::mix(Chain& chain, CallNode root, cpython::WalkStop stop) {
-  Mixed& now = chain.mixed_now;
-  const NativeStack native{now.head, now.native()};
-  const std::span<const cpython::PyFrame> python = now.python();
+bool CallTree::is_same(const MixedStack& stack, const MixedLook& look) {
+  return stack.node != 0 && stack.facts == look.facts && are_same<native::NativeFrame>(stack.native, look.native()) &&
+         are_same<cpython::PyFrame>(stack.python, look.python());
+}
+
+CallNode CallTree::mixed_root(Chain& chain) {
+  const MixedFacts& facts = chain.look.facts;
+  if (facts.stop != cpython::WalkStop::kComplete || facts.head.stop == native::UnwindStop::kTruncated) {
+    const std::lock_guard guard(mutex_);
+    return root_of(chain.thread, CallNodeInfo::Kind::kTruncated);
+  }
+  return facts.has_state ? chain.root : native_root(chain);
+}
+
+void CallTree::mix(Chain& chain, MixedStack& stack) {
+  const MixedLook& look = chain.look;
+  stack.node = 0;  // until all of it is there
+  const NativeStack native{look.facts.head, look.native()};
+  const std::span<const cpython::PyFrame> python = look.python();
   if (counts_calls(interpreter_.layout)) {
     const RunningHandler uses_modules;
-    now.is_matched = interleave_by_calls(native, *modules_->current(), python, stop, chain.items);
+    stack.is_matched = interleave_by_calls(native, *modules_->current(), python, look.facts.stop, chain.items);
   } else {
-    now.is_matched = interleave(native, python, stop, chain.items);
+    stack.is_matched = interleave(native, python, look.facts.stop, chain.items);
   }
-  if (!now.is_matched) {
+  if (!stack.is_matched) {
     chain.items.clear();
     for (std::uint32_t i = 0; i < python.size(); ++i)
       if (python[i].position != cpython::kEntryMark) chain.items.push_back({StackItem::Kind::kPython, i});
   }
-  // As far out as it is as before, its nodes are known.
-  const bool are_known = now.deaths == chain.mixed.deaths && now.unloads == chain.mixed.unloads;
-  const std::vector<MixedLink>& before = chain.mixed.links;
+  const CallNode node = mixed_node(chain, mixed_root(chain));
+  stack.facts = look.facts;
+  stack.native.assign(native.frames.begin(), native.frames.end());
+  stack.python.assign(python.begin(), python.end());
+  stack.node = node;
+}
+
+CallNode CallTree::mixed_node(Chain& chain, CallNode root) {
+  const MixedLook& look = chain.look;
+  MixedLinks& next = chain.next_links;
+  next.deaths = look.facts.deaths;
+  next.unloads = look.facts.unloads;
+  // As far out as it is as what was looked up last, its nodes are known.
+  const bool are_known = next.deaths == chain.mixed_links.deaths && next.unloads == chain.mixed_links.unloads;
+  const std::vector<MixedLink>& before = chain.mixed_links.links;
   std::size_t same = are_known && !before.empty() && before.front().node == root ? 1 : 0;
-  now.links.clear();
-  now.links.push_back({{}, 0, root});
+  next.links.clear();
+  next.links.push_back({{}, 0, root});
   CallNode node = root;
   for (auto item = chain.items.rbegin(); item != chain.items.rend(); ++item) {
     const bool is_python = item->kind == StackItem::Kind::kPython;
-    cpython::PyFrame frame;
-    if (is_python)
-      frame = python[item->index];
-    else
-      frame = {native.frames[item->index].instruction, kMachineCode};
+    const cpython::PyFrame frame =
+        is_python ? look.python()[item->index] : cpython::PyFrame{look.native()[item->index].instruction, kMachineCode};
     const bool is_same =
         same != 0 && same < before.size() && before[same].code == frame.code && before[same].position == frame.position;
     same = is_same ? same + 1 : 0;
@@ -118,10 +138,11 @@ CallNode CallTree::mix(Chain& chain, CallNode root, cpython::WalkStop stop) {
       node = before[same - 1].node;
     } else {
       const std::lock_guard guard(mutex_);
-      node = is_python ? node_of(node, frame) : machine_node_of(node, frame, now.unloads);
+      node = is_python ? node_of(node, frame) : machine_node_of(node, frame, next.unloads);
     }
-    now.links.push_back({frame.code, frame.position, node});
+    next.links.push_back({frame.code, frame.position, node});
   }
+  std::swap(chain.mixed_links, chain.next_links);
   return node;
 }
 

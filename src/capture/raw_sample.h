@@ -60,6 +60,7 @@ struct RawNative {
   native::UnwindStop stop = native::UnwindStop::kComplete;
   std::uint8_t leaf = 0;  // up to Python 3.10: LeafAt (loop_calls.h)
   std::uint8_t reserved[2] = {};
+  bool operator==(const RawNative&) const = default;
 };
 static_assert(sizeof(RawNative) == 16);
 

@@ -151,6 +151,36 @@ print(json.dumps(time.process_time()))
     assert profile.sampled_cpu <= used * 1.02
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12) or harness.FREE_THREADED, reason="interpreters have had their own GIL since 3.12")
+@pytest.mark.parametrize("what", ["alloc_exact=True", "alloc_bytes=32768"])
+def test_a_recording_that_ended_under_other_hooks_is_nothing_to_later_interpreters(program: Write, what: str) -> None:
+    # GIVEN a recording that ends while tracemalloc's hooks lie over its own, which end later
+    script = program(START + f"""
+import tracemalloc
+import plimsoll
+profiler = plimsoll.Profiler({what})
+profiler.start()
+kept = [[i] for i in range(1000)]
+tracemalloc.start()
+profiler.stop()
+tracemalloc.stop()
+""" + """
+CODE = "for _ in range(100): x = [[i, {i: str(i)}, bytes(i % 400)] for i in range(2000)]"
+def body():
+    try: interpreter = interpreters.create("isolated")
+    except TypeError: interpreter = interpreters.create(isolated=True)
+    run(interpreter, CODE)
+    interpreters.destroy(interpreter)
+threads = [threading.Thread(target=body) for _ in range(3)]
+for thread in threads: thread.start()
+exec(CODE)
+for thread in threads: thread.join()
+print("done")
+""")
+    # WHEN interpreters with GILs of their own allocate at the same time THEN they do as without us
+    assert harness.run([sys.executable, script]).expect().out == "done\n"
+
+
 UNDER_TRACEMALLOC = """
 import tracemalloc
 import plimsoll
