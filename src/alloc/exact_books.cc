@@ -8,7 +8,7 @@
 
 namespace plimsoll::alloc::exact_books {
 
-constinit ExactStorage exact_storage;
+constinit StaticStorage<Exact> exact_storage;
 constinit bool exact_is_made = false;
 thread_local constinit bool is_forking = false;
 thread_local constinit Probe probe = Probe::kNone;

@@ -20,6 +20,7 @@
 #include "alloc/event_log.h"
 #include "alloc/exact_hooks.h"
 #include "alloc/ledger.h"
+#include "base/static_storage.h"
 
 namespace plimsoll::alloc::exact_books {
 
@@ -40,8 +41,7 @@ inline constexpr std::uint32_t kCareful = 8;
 struct Exact {
   std::array<Allocator, kAllDomains> original{};
   std::array<bool, kAllDomains> is_installed{};
-  std::array<bool, kAllDomains> is_over_heap{};  // whether the original is a heap of ours; see is_heap()
-  bool has_heap = false;                         // which this recording has started
+  bool has_heap = false;  // this recording has started it (start_heap)
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
   std::atomic<std::uint32_t> attention{kCareful};
@@ -64,15 +64,8 @@ struct Exact {
   std::atomic<std::int64_t> waiting_words{0};  // logged, and not dealt with
 };
 
-// As with sampling_hooks: in static memory, made at first use, never destroyed.
-union ExactStorage {
-  constexpr ExactStorage() : nothing(0) {}
-  ~ExactStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
-  char nothing;
-  Exact exact;
-};
-extern constinit ExactStorage exact_storage;
-inline constexpr Exact* exact = &exact_storage.exact;
+extern constinit StaticStorage<Exact> exact_storage;
+inline constexpr Exact* exact = &exact_storage.value;
 extern constinit bool exact_is_made;
 
 // The thread has the books, as fork must not happen while another has them.

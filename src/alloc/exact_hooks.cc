@@ -44,7 +44,6 @@ void put_over(std::size_t domain) {
   // Threads may be late to leave hooks of the last recording: what is as it was is not written.
   const Allocator below = exact->table->get(static_cast<Domain>(domain));
   if (exact->original[domain] != below) exact->original[domain] = below;
-  exact->is_over_heap[domain] = domain < kDomains && is_heap(static_cast<Domain>(domain), below);
   exact->table->set(static_cast<Domain>(domain), hooks_of(domain));
   exact->is_installed[domain] = true;
 }
@@ -93,7 +92,7 @@ void take_out() {
 bool is_recording() { return exact_is_made && exact->is_active; }
 
 void make_exact() {
-  new (&exact_storage.exact) Exact;
+  new (&exact_storage.value) Exact;
   const auto let_go = [] {
     exact->mutex.unlock();
     is_forking = false;

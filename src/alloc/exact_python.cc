@@ -171,8 +171,8 @@ void* raw_realloc(void*, void* at, std::size_t size) {
 }
 
 template <Domain domain>
-Allocator hooks_over(void* context, bool is_over_heap) {
-  if (is_over_heap)
+Allocator hooks_over(void* context) {
+  if (is_heap(domain, original(domain)))
     return {context, exact_malloc<domain, Below::kHeap>, exact_calloc<domain>, exact_realloc<domain>,
             exact_free<domain, Below::kHeap>};
   return {context, exact_malloc<domain, Below::kAnything>, exact_calloc<domain>, exact_realloc<domain>,
@@ -185,10 +185,9 @@ Allocator hooks_of(std::size_t domain) {
   // With the context of the allocator below: a thread that allocates while the table is changed may take the function
   // from one, and the context from the other.
   void* const context = exact->original[domain].context;
-  const bool is_over_heap = exact->is_over_heap[domain];
   switch (static_cast<Domain>(domain)) {
-    case Domain::kObject: return hooks_over<Domain::kObject>(context, is_over_heap);
-    case Domain::kMemory: return hooks_over<Domain::kMemory>(context, is_over_heap);
+    case Domain::kObject: return hooks_over<Domain::kObject>(context);
+    case Domain::kMemory: return hooks_over<Domain::kMemory>(context);
     default: return {context, raw_malloc, raw_calloc, raw_realloc, raw_free};
   }
 }

@@ -15,6 +15,7 @@
 #include "alloc/patched_malloc.h"
 #include "base/inside.h"
 #include "base/poisson.h"
+#include "base/static_storage.h"
 #include "os/os.h"
 
 namespace plimsoll::alloc {
@@ -45,15 +46,8 @@ struct Native {
   SampledBlocks blocks{0};
 };
 
-// As with sampling_hooks: in static memory, made at first use, never destroyed.
-union NativeStorage {
-  constexpr NativeStorage() : nothing(0) {}
-  ~NativeStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
-  char nothing;
-  Native native;
-};
-constinit NativeStorage native_storage;
-Native* const native = &native_storage.native;
+constinit StaticStorage<Native> native_storage;
+Native* const native = &native_storage.value;
 bool native_is_made = false;
 
 // What a thread has left to allocate before its next sample point.
@@ -298,7 +292,7 @@ struct Hooks {
 };
 
 void make_native() {
-  new (&native_storage.native) Native;
+  new (&native_storage.value) Native;
   native_is_made = true;
   const auto let_go = [] {
     native->mutex.unlock();

@@ -14,7 +14,7 @@ namespace plimsoll::alloc {
 
 namespace sampling {
 
-constinit HooksStorage hooks_storage;
+constinit StaticStorage<Hooks> hooks_storage;
 thread_local constinit Countdown countdown;
 
 }  // namespace sampling
@@ -76,7 +76,7 @@ Status install_hooks() {
 }
 
 void make_hooks() {
-  new (&hooks_storage.hooks) Hooks;
+  new (&hooks_storage.value) Hooks;
   hooks_are_made = true;
   const auto release_locks = [] {
     hooks->mutex.unlock();
@@ -237,8 +237,8 @@ std::size_t living_samples() { return hooks_are_made ? hooks->blocks.living() : 
 
 void forget_hooks() {
   if (!hooks_are_made) return;
-  hooks_storage.hooks.~Hooks();
-  new (&hooks_storage.hooks) Hooks;
+  hooks_storage.value.~Hooks();
+  new (&hooks_storage.value) Hooks;
   countdown = {0, 0, 0, 0, countdown.random};
 }
 

@@ -13,6 +13,7 @@
 #include "alloc/object_heap.h"
 #include "alloc/sampled_blocks.h"
 #include "alloc/sampling_hooks.h"
+#include "base/static_storage.h"
 #include "os/os.h"
 
 namespace plimsoll::alloc::sampling {
@@ -53,15 +54,8 @@ struct Hooks {
   std::array<Extent, 2> extent{};
 };
 
-// In static memory, but made at first use and never destroyed: the compiler knows the address, and nobody waits for it.
-union HooksStorage {
-  constexpr HooksStorage() : nothing(0) {}
-  ~HooksStorage() {}  // NOLINT(modernize-use-equals-default): that would be deleted
-  char nothing;
-  Hooks hooks;
-};
-extern constinit HooksStorage hooks_storage;
-inline constexpr Hooks* hooks = &hooks_storage.hooks;
+extern constinit StaticStorage<Hooks> hooks_storage;
+inline constexpr Hooks* hooks = &hooks_storage.value;
 
 // What a thread has left to allocate before it reaches its next sample point. Constant-initialised and in the
 // executable's own TLS block (initial-exec), so that counting is one subtraction in memory.

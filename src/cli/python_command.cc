@@ -145,21 +145,21 @@ Result<PythonCommand> find_python_command(const std::string& asked, std::vector<
   if (!interpreter.ok() && !asked.empty()) return interpreter.error();
   // A program of another kind, with Python in it, takes what words it likes; and options are Python's.
   const bool is_python = asked.empty() || is_interpreter(interpreter.value());
-  const bool is_here = words[0].starts_with('-') || is_program_here(words[0]);
-  const std::string found = is_here ? words[0] : find_on_path(words[0]);
   std::vector<std::string> options;
   if (is_python && !words[0].starts_with('-')) {
+    const bool is_here = is_program_here(words[0]);
+    const std::string found = is_here ? words[0] : find_on_path(words[0]);
     if (found.empty()) return no_such_thing(words[0]);
     if (is_interpreter(found) && (!is_here || is_machine_code(found)))
       return begin_with_interpreter(asked, found, std::move(words));
     if (is_machine_code(found)) return only_machine_code(found);
-  }
-  if (is_python && !is_here) {
-    options = named_interpreter(beginning_of(found));
-    if (options.empty()) return no_program_of_python(words[0], found);
-    if (asked.empty()) interpreter = find_interpreter(options[0]);
-    options.erase(options.begin());
-    words[0] = found;
+    if (!is_here) {
+      options = named_interpreter(beginning_of(found));
+      if (options.empty()) return no_program_of_python(words[0], found);
+      if (asked.empty()) interpreter = find_interpreter(options[0]);
+      options.erase(options.begin());
+      words[0] = found;
+    }
   }
   if (!interpreter.ok()) return interpreter.error();
   return PythonCommand{interpreter.take(), std::move(options), std::move(words)};
