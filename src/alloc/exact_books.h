@@ -65,7 +65,7 @@ struct Exact {
 };
 
 extern constinit StaticStorage<Exact> exact_storage;
-inline constexpr Exact* exact = &exact_storage.value;
+inline constinit Exact* const exact = &exact_storage.value;
 extern constinit bool exact_is_made;
 
 // The thread has the books, as fork must not happen while another has them.

@@ -55,7 +55,7 @@ struct Hooks {
 };
 
 extern constinit StaticStorage<Hooks> hooks_storage;
-inline constexpr Hooks* hooks = &hooks_storage.value;
+inline constinit Hooks* const hooks = &hooks_storage.value;
 
 // What a thread has left to allocate before it reaches its next sample point. Constant-initialised and in the
 // executable's own TLS block (initial-exec), so that counting is one subtraction in memory.
