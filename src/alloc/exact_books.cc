@@ -18,7 +18,7 @@ namespace {
 // After whatever it depends on has changed.
 void find_quick_way() {
   const bool is_quick =
-      taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && exact->pauses == 0;
+      taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && !is_paused();
   if (is_quick)
     exact->attention.fetch_and(~kCareful);
   else
@@ -92,7 +92,7 @@ void set_locked(bool is_locked) {
 }
 
 void set_pauses(int pauses) {
-  exact->pauses = pauses;
+  exact->pauses.store(pauses);
   find_quick_way();
 }
 
@@ -126,7 +126,7 @@ void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
     const Books books;
     ExactTaker* taker = taker_now();
     try {
-      if (!begin(taker) || exact->pauses > 0) return;
+      if (!begin(taker) || is_paused()) return;
       exact->ledger != nullptr ? book_in<Ledger>(domain, at, size) : book_in<EventLog>(domain, at, size);
     } catch (const std::bad_alloc&) {
       taker->lost();

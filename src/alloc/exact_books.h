@@ -50,8 +50,8 @@ struct Exact {
   bool is_patched = false;             // malloc is
   bool was_patched = false;            // it has been: somebody may have copied a pointer to ours
   std::atomic<bool> is_locked{false};  // there is not one GIL, or the books are of malloc, too
+  std::atomic<int> pauses{0};          // changed with the books held, and looked at without as well
   std::mutex mutex;                    // guards what follows if so; else the GIL does
-  int pauses = 0;
   std::uint32_t recording = 0;  // which one this is
   BlockMap blocks;
   std::unique_ptr<Ledger> ledger;  // one of these two
@@ -100,6 +100,7 @@ inline ExactTaker* taker_now() { return exact->taker.load(std::memory_order_rela
 void set_taker(ExactTaker* taker);
 void set_locked(bool is_locked);
 void set_pauses(int pauses);
+inline bool is_paused() { return exact->pauses.load(std::memory_order_relaxed) > 0; }
 
 // Whether another epoch follows.
 enum class Epoch : std::uint8_t { kAnother, kLast };

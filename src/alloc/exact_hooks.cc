@@ -134,7 +134,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
     }
     exact->attention.store(kCareful);  // somebody may have asked who was not told of the end
     exact->waiting_words.store(0);
-    exact->pauses = 0;
+    exact->pauses.store(0);
     exact->is_active = true;
     exact->find_key = taker.find_key;
     set_taker(&taker);
@@ -228,13 +228,13 @@ std::uint32_t stack_at(const void* block) {
 void pause_exact() {
   if (!exact_is_made) return;
   const Books books;
-  set_pauses(exact->pauses + 1);
+  set_pauses(exact->pauses.load() + 1);
 }
 
 void resume_exact() {
   if (!exact_is_made) return;
   const Books books;
-  set_pauses(std::max(0, exact->pauses - 1));
+  set_pauses(std::max(0, exact->pauses.load() - 1));
 }
 
 }  // namespace plimsoll::alloc

@@ -241,6 +241,22 @@ TEST_F(ExactHooks, NothingIsBookedWhilePausedButFrees) {
   runtime().free(Domain::kObject, second);
 }
 
+TEST_F(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsNotBookedInAPauseEither) {
+  Accountant books;
+  ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+  books.is_with_gil = false;
+  void* before = runtime().malloc(Domain::kRaw, 1000);
+  pause_exact();
+  void* meanwhile = runtime().malloc(Domain::kRaw, 24);
+  runtime().free(Domain::kRaw, before);
+  resume_exact();
+  books.is_with_gil = true;
+  stop_exact();
+  EXPECT_EQ(books.born[Domain::kRaw], 1000);
+  EXPECT_EQ(books.live[Domain::kRaw], 0);
+  runtime().free(Domain::kRaw, meanwhile);
+}
+
 TEST_F(ExactHooks, HooksThatWereTakenOutAreNoticed) {
   // GIVEN another tool that was there before, and puts back what was there before it
   Accountant books;

@@ -90,9 +90,9 @@ void put_down(const RawEvent& event) {
 
 void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
   try {
-    if (!has_books(taker)) return put_down({at, size, taker.stack()});
+    if (!has_books(taker)) return is_paused() ? void() : put_down({at, size, taker.stack()});
     const Books books;
-    if (begin(&taker) && exact->pauses == 0) book_raw(taker.stack(), at, size);
+    if (begin(&taker) && !is_paused()) book_raw(taker.stack(), at, size);
   } catch (const std::bad_alloc&) {
     taker.lost();
   }
