@@ -10,11 +10,11 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "alloc/exact_hooks.h"
+#include "alloc/exact_testing.h"
 #include "alloc/native_sampling.h"
 #include "alloc/patched_malloc.h"
 #include "alloc/sampling_hooks.h"
@@ -23,80 +23,10 @@
 namespace plimsoll::alloc {
 namespace {
 
+using testing::Accounts;
+using testing::kOthers;
 using testing::require;
-
-constexpr std::uint32_t kOthers = 1;  // the stack of those who are not the program
-
-// Blocks and bytes.
-struct Sum {
-  std::int64_t blocks = 0, bytes = 0;
-  void add(std::int64_t more_blocks, std::int64_t more_bytes) {
-    blocks += more_blocks;
-    bytes += more_bytes;
-  }
-  bool operator==(const Sum&) const = default;
-};
-using Site = std::pair<std::uint32_t, Domain>;
-// What was allocated, and what of it came to an end.
-struct Account {
-  Sum born, ended;
-  bool operator==(const Account&) const = default;
-};
-
-// Adds up what the exact books say.
-class Accountant final : public ExactTaker {
- public:
-  Accountant() {
-    // Half of the stacks have a key.
-    find_key = {[](void* self) {
-                  const std::uint32_t stack = static_cast<Accountant*>(self)->stack_now;
-                  return StackKey{stack, stack % 2 == 0 ? std::uint64_t{stack} + 1 : 0};
-                },
-                this};
-    clock_ns = &clock_;
-  }
-  std::uint32_t stack() override { return stack_now; }
-  std::uint32_t stack_of(StackKey& /*key*/) override { return stack_now; }
-  [[nodiscard]] bool is_attached() const override { return is_with_gil; }
-  void failed() override { std::abort(); }
-  void lost() override { require(false, "there is memory for the books"); }
-  void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
-    for (const LedgerRow& row : rows) {
-      if (row.kind == LedgerRow::Kind::kPeak || row.stack == kOthers) continue;
-      Account& account = accounts[{row.stack, row.domain}];
-      (row.kind == LedgerRow::Kind::kBorn ? account.born : account.ended).add(row.blocks, row.bytes);
-    }
-  }
-  void logged(EventBatch batch) override {
-    reader_.read(batch, [&](AllocationEvent event, const testing::LogReader::Block& block) {
-      if (block.stack == kOthers) return;
-      Account& account = accounts[{block.stack, block.domain}];
-      (event == AllocationEvent::kAllocated ? account.born : account.ended)
-          .add(1, static_cast<std::int64_t>(block.size));
-    });
-    note_words_done(batch.words.size());
-  }
-  void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) override {
-    if (const auto block = reader_.at(EventLog::slot_of(token)); has_events)
-      require(block && block->stack == facts.stack && block->size == facts.size, "a token is that of its slot");
-    if (facts.stack != kOthers) living[at] = {{facts.stack, facts.domain}, facts.size};
-  }
-
-  void begin(ExactDetail detail) {
-    reader_ = {};
-    has_events = detail == ExactDetail::kEvents;
-  }
-
-  bool has_events = false;
-  std::uint32_t stack_now = kOthers;
-  bool is_with_gil = true;
-  std::map<Site, Account> accounts;
-  std::map<const void*, std::pair<Site, std::size_t>> living;
-
- private:
-  testing::LogReader reader_;
-  std::atomic<std::int64_t> clock_{1};
-};
+using testing::Site;
 
 // Knows which samples are alive.
 class Witness final : public SampleTaker {
@@ -134,7 +64,7 @@ Function* now(const char* name, Function* original) {
   return ours != nullptr ? reinterpret_cast<Function*>(ours) : original;
 }
 
-Accountant accountant;
+testing::Accountant accountant;
 Witness witness;
 testing::CLibraryTable table;
 
@@ -338,16 +268,12 @@ class Program {
     if (recording_ == Recording::kSampled) stop_native_sampling();
     if (recording_ == Recording::kExact) {
       require(stop_exact() == Stopped::kWhole, "nobody takes out the hooks");
-      std::size_t alive = 0;
+      testing::LivingBlocks living;
       for (const Held& held : blocks_) {
-        if (!held.booked || held.python == Domain::kRaw) continue;  // raw blocks have no types to be told
-        ++alive;
-        const auto found = accountant.living.find(held.at);
-        require(found != accountant.living.end() && found->second == std::pair(*held.booked, held.size),
-                "what is alive is told of");
+        const bool is_told = held.booked && held.python != Domain::kRaw;  // raw blocks have no types to be told
+        if (is_told) living[held.at] = {*held.booked, held.size};
       }
-      require(accountant.living.size() == alive, "what is not alive is not");
-      require(accountant.accounts == expected_, "the books are right");
+      accountant.check(expected_, living);
     }
     forget();
   }
@@ -359,8 +285,7 @@ class Program {
   void forget() {
     recording_ = Recording::kNone;
     witness.forget();
-    accountant.accounts.clear();
-    accountant.living.clear();
+    accountant.forget();
     expected_.clear();
     for (Held& held : blocks_) {
       held.booked.reset();
@@ -385,7 +310,7 @@ class Program {
   bool may_lose_ = false;
   std::vector<Held> blocks_;
   unsigned patterns_ = 0;
-  std::map<Site, Account> expected_;
+  Accounts expected_;
 };
 
 }  // namespace

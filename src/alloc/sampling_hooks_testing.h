@@ -29,6 +29,8 @@ class Below {
   }
   // The next allocation finds no memory.
   void fail_once() { fails_ = true; }
+  // It finds some after all.
+  void recover() { fails_ = false; }
   [[nodiscard]] std::size_t living() const { return blocks_.size(); }
 
  private:
@@ -58,20 +60,23 @@ class Below {
   bool fails_ = false;
 };
 
-// A runtime with two domains over one allocator, and hooks of another tool, which passes all calls on, on top or not.
+// A runtime's allocators, and hooks of another tool, which passes all calls on, on top or not.
 class Table final : public AllocatorTable {
  public:
-  explicit Table(Below& below) : now_{below.allocator(), below.allocator()} {}
+  explicit Table(Below& below) : Table(below.allocator(), below.allocator()) {}
+  Table(const Allocator& objects, const Allocator& raw) : plain_{objects, objects, raw}, now_(plain_) {}
   [[nodiscard]] Allocator get(Domain domain) const override { return now_[static_cast<std::size_t>(domain)]; }
   void set(Domain domain, const Allocator& allocator) override { now_[static_cast<std::size_t>(domain)] = allocator; }
-  [[nodiscard]] bool is_plain() const override { return !has_others_; }
+  // As Python's name of its allocator, which it knows by what is in the table.
+  [[nodiscard]] bool is_plain() const override { return now_ == plain_; }
 
+  [[nodiscard]] bool has_others() const { return has_others_; }
   [[nodiscard]] bool had_others() const { return had_others_; }
 
   // Another tool begins and ends, as tracemalloc does: it puts back what was there before it.
   void begin_others() {
     if (has_others_) return;
-    for (std::size_t i = 0; i < kDomains; ++i) {
+    for (std::size_t i = 0; i < kAllDomains; ++i) {
       replaced_[i] = now_[i];
       now_[i] = {
           &replaced_[i], [](void* to, std::size_t size) { return of(to).malloc(of(to).context, size); },
@@ -84,11 +89,17 @@ class Table final : public AllocatorTable {
   void end_others() {
     if (std::exchange(has_others_, false)) now_ = replaced_;
   }
+  // As if nobody ever had put hooks into it.
+  void forget_hooks() {
+    now_ = plain_;
+    has_others_ = had_others_ = false;
+  }
 
  private:
   static const Allocator& of(void* replaced) { return *static_cast<Allocator*>(replaced); }
-  std::array<Allocator, kDomains> now_;
-  std::array<Allocator, kDomains> replaced_;
+  std::array<Allocator, kAllDomains> plain_;
+  std::array<Allocator, kAllDomains> now_;
+  std::array<Allocator, kAllDomains> replaced_;
   bool has_others_ = false;
   bool had_others_ = false;
 };
@@ -128,6 +139,77 @@ class Witness final : public SampleTaker {
   bool loses_next_ = false;
 };
 
+// A block that a program holds.
+struct Held {
+  Domain domain{};
+  unsigned char* at = nullptr;
+  std::size_t size = 0;
+  unsigned char pattern = 0;
+  std::uint32_t stack = 0;      // under which exact books have it; 0: they do not
+  std::size_t booked_size = 0;  // with which they have it
+
+  // The first bytes are those that were put there.
+  void check(std::size_t bytes) const {
+    for (std::size_t i = 0; i < bytes; ++i) require(at[i] == pattern, "a block keeps what is in it");
+  }
+};
+
+// The blocks that a program holds, each with a pattern of its own, and none over another.
+class HeldBlocks {
+ public:
+  [[nodiscard]] bool is_empty() const { return blocks_.empty(); }
+  [[nodiscard]] std::vector<Held>& all() { return blocks_; }
+
+  // A new one.
+  void hold(Held held) {
+    require(reinterpret_cast<std::uintptr_t>(held.at) % 16 == 0, "blocks are aligned");
+    const auto next = addresses_.lower_bound(held.at);
+    require(next == addresses_.end() || held.at + held.size <= next->first, "a block ends before the next one");
+    require(next == addresses_.begin() || std::prev(next)->first + std::prev(next)->second <= held.at,
+            "a block begins behind the one before");
+    held.pattern = static_cast<unsigned char>(++patterns_);
+    std::memset(held.at, held.pattern, held.size);
+    put_back(held);
+  }
+  // One that was taken, and stays as it was.
+  void put_back(const Held& held) {
+    held.check(held.size);
+    addresses_[held.at] = std::max<std::size_t>(held.size, 1);
+    blocks_.push_back(held);
+  }
+  Held take(std::size_t number) {
+    Held& at = blocks_[number % blocks_.size()];
+    const Held held = std::exchange(at, blocks_.back());
+    blocks_.pop_back();
+    addresses_.erase(held.at);
+    held.check(held.size);
+    return held;
+  }
+
+ private:
+  std::vector<Held> blocks_;
+  std::map<unsigned char*, std::size_t> addresses_;
+  unsigned patterns_ = 0;
+};
+
+// A block from an allocator; nullptr if it has none.
+inline void* allocate_from(const Allocator& from, std::size_t size, bool zeroed) {
+  void* at = zeroed ? from.calloc(from.context, 1, size) : from.malloc(from.context, size);
+  if (at == nullptr || !zeroed) return at;
+  for (std::size_t i = 0; i < size; ++i) require(static_cast<unsigned char*>(at)[i] == 0, "calloc gives zeros");
+  return at;
+}
+
+// A size of one of four kinds.
+inline std::size_t size_of_kind(unsigned kind, std::uint8_t how_much) {
+  switch (kind) {
+    case 0: return how_much;                           // 0 to 255
+    case 1: return 256 + std::size_t{how_much} * 2;    // about the largest small block
+    case 2: return std::size_t{how_much} * 97;         // to 24 KiB
+    default: return 505 + std::size_t{how_much} % 16;  // at the border
+  }
+}
+
 // The program: does what bytes say, in steps, and checks every block. What it leaves behind is nothing.
 class Program {
  public:
@@ -135,7 +217,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program() {
-    while (!blocks_.empty()) free_block(0);
+    while (!blocks_.is_empty()) free_block(0);
     table_.end_others();
     stop();
     require(below_.living() == 0, "all blocks of the allocator below have been freed");
@@ -146,87 +228,36 @@ class Program {
   // One step: three bytes say which.
   void step(std::uint8_t what, std::uint8_t which, std::uint8_t how_much) {
     const auto domain = static_cast<Domain>(which & 1U);
-    const std::size_t size = size_of(which, how_much);
+    const std::size_t size = size_of_kind(which % 8 / 2, how_much);
     if (what < 90) return allocate(domain, size, what % 3 == 0);
-    if (what < 150) return blocks_.empty() ? void() : free_block(which * 256U + how_much);
-    if (what < 200) return blocks_.empty() ? void() : change_block(which, size);
+    if (what < 150) return blocks_.is_empty() ? void() : free_block(which * 256U + how_much);
+    if (what < 200) return blocks_.is_empty() ? void() : change_block(which, size);
     control(what % 14, how_much);
   }
 
   Witness witness;
 
  private:
-  // What the program holds.
-  struct Held {
-    Domain domain;
-    unsigned char* at;
-    std::size_t size;
-    unsigned char pattern;
-  };
-
-  static std::size_t size_of(std::uint8_t which, std::uint8_t how_much) {
-    switch (which % 8 / 2) {
-      case 0: return how_much;                           // 0 to 255
-      case 1: return 256 + std::size_t{how_much} * 2;    // about the largest small block
-      case 2: return std::size_t{how_much} * 97;         // to 24 KiB
-      default: return 505 + std::size_t{how_much} % 16;  // at the border
-    }
-  }
-
-  void hold(Domain domain, void* at, std::size_t size) {
-    auto* bytes = static_cast<unsigned char*>(at);
-    require(reinterpret_cast<std::uintptr_t>(at) % 16 == 0, "blocks are aligned");
-    const auto next = addresses_.lower_bound(bytes);
-    require(next == addresses_.end() || bytes + size <= next->first, "a block ends before the next one");
-    require(next == addresses_.begin() || std::prev(next)->first + std::prev(next)->second <= bytes,
-            "a block begins behind the one before");
-    addresses_[bytes] = size == 0 ? 1 : size;
-    const auto pattern = static_cast<unsigned char>(++patterns_);
-    std::memset(at, pattern, size);
-    blocks_.push_back({domain, bytes, size, pattern});
-  }
-
-  static void check(const Held& held, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) require(held.at[i] == held.pattern, "a block keeps what is in it");
-  }
-
   void allocate(Domain domain, std::size_t size, bool zeroed) {
-    const Allocator from = table_.get(domain);
-    void* at = zeroed ? from.calloc(from.context, 1, size) : from.malloc(from.context, size);
-    if (at == nullptr) return;
-    for (std::size_t i = 0; zeroed && i < size; ++i)
-      require(static_cast<unsigned char*>(at)[i] == 0, "calloc gives zeros");
-    hold(domain, at, size);
-  }
-
-  Held take(std::size_t number) {
-    Held& at = blocks_[number % blocks_.size()];
-    const Held held = std::exchange(at, blocks_.back());
-    blocks_.pop_back();
-    addresses_.erase(held.at);
-    check(held, held.size);
-    return held;
+    void* at = allocate_from(table_.get(domain), size, zeroed);
+    if (at != nullptr) blocks_.hold({domain, static_cast<unsigned char*>(at), size});
   }
 
   void free_block(std::size_t number) {
-    const Held held = take(number);
+    const Held held = blocks_.take(number);
     const Allocator from = table_.get(held.domain);
     from.free(from.context, held.at);
   }
 
   void change_block(std::size_t number, std::size_t size) {
-    Held held = take(number);
+    Held held = blocks_.take(number);
     const Allocator from = table_.get(held.domain);
     void* moved = from.realloc(from.context, held.at, size);
-    if (moved == nullptr) {  // the old one is as it was
-      check(held, held.size);
-      addresses_[held.at] = held.size == 0 ? 1 : held.size;
-      blocks_.push_back(held);
-      return;
-    }
+    if (moved == nullptr) return blocks_.put_back(held);
     held.at = static_cast<unsigned char*>(moved);
-    check(held, std::min(held.size, size));
-    hold(held.domain, moved, size);
+    held.check(std::min(held.size, size));
+    held.size = size;
+    blocks_.hold(held);
   }
 
   void control(std::uint8_t what, std::uint8_t how_much) {
@@ -266,9 +297,7 @@ class Program {
 
   Below below_;
   Table table_;
-  std::vector<Held> blocks_;
-  std::map<unsigned char*, std::size_t> addresses_;
-  unsigned patterns_ = 0;
+  HeldBlocks blocks_;
   bool is_recording_ = false;
 };
 
