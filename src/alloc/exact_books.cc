@@ -17,8 +17,7 @@ namespace {
 
 // After whatever it depends on has changed.
 void find_quick_way() {
-  const bool is_quick =
-      taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && !is_paused();
+  const bool is_quick = taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && !is_paused();
   if (is_quick)
     exact->attention.fetch_and(~kCareful);
   else

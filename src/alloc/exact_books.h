@@ -52,7 +52,7 @@ struct Exact {
   std::atomic<bool> is_locked{false};  // there is not one GIL, or the books are of malloc, too
   std::atomic<int> pauses{0};          // changed with the books held, and looked at without as well
   std::mutex mutex;                    // guards what follows if so; else the GIL does
-  std::uint32_t recording = 0;  // which one this is
+  std::uint32_t recording = 0;         // which one this is
   BlockMap blocks;
   std::unique_ptr<Ledger> ledger;  // one of these two
   std::unique_ptr<EventLog> log;
