@@ -172,10 +172,39 @@ StackKey CallTree::find_key(void* self) {
   return key_on<positions>(offsets, chain, frame);
 }
 
+template <cpython::FrameStyle style>
+StackKey CallTree::find_mixed_key(void* self) {
+  CallTree& tree = *static_cast<CallTree*>(self);
+  if (known_chain.session != tree.session_) [[unlikely]]
+    return {};
+  Chain& chain = *static_cast<Chain*>(known_chain.chain);
+  chain.unmet = {};
+  tree.find_machine_code(chain);
+  if (chain.machine_code == nullptr) return {};
+  if (chain.deaths != tree.seen_.deaths()) [[unlikely]]
+    tree.begin_era(chain);
+  const StackKey python = find_key<Positions::kWide, style>(self);
+  // (An innermost frame that is an entry from C is not told from others by its place.)
+  if (python.is_none() || chain.machine_code->has(chain.found->frame)) [[unlikely]]
+    return {};
+  const MixedKey key{python, chain.machine_code->number};
+  const auto known = chain.mixed_nodes.find(key);
+  if (known != chain.mixed_nodes.end()) [[likely]]
+    return {known->second, kMixedEra};
+  chain.unmet = key;
+  return {};
+}
+
 KeyFinder CallTree::key_finder() {
   using Style = cpython::FrameStyle;
   const Style style = interpreter_.layout.frame_style;
-  if (modules_ != nullptr || interpreter_.attached_state_of_caller == nullptr) return {&no_key, this};
+  if (interpreter_.attached_state_of_caller == nullptr) return {&no_key, this};
+  if (modules_ != nullptr) {
+    // Of versions before, neither frames nor their chain say where on C's stack Python was entered.
+    const bool has_entry_frames = interpreter_.layout.first_shim_owner != cpython::Layout{}.first_shim_owner;
+    if (!has_entry_frames) return {&no_key, this};
+    return {style == Style::kCFrame ? &find_mixed_key<Style::kCFrame> : &find_mixed_key<Style::kDirect>, this};
+  }
   if (positions_ == Positions::kNarrow) return {&find_key<Positions::kNarrow, Style::kFrameObject>, this};
   if (style == Style::kCFrame) return {&find_key<Positions::kWide, Style::kCFrame>, this};
   return {&find_key<Positions::kWide, Style::kDirect>, this};
@@ -212,6 +241,7 @@ CallNode CallTree::stack_of_caller() {
 }
 
 CallNode CallTree::stack_of(StackKey& key) {
+  if (modules_ != nullptr) return mixed_stack_of(chain_of_caller(), key);
   return key.is_none() ? stack_of_caller() : stack_of_found(*static_cast<Chain*>(known_chain.chain), key);
 }
 
@@ -274,8 +304,9 @@ cpython::WalkStop CallTree::extend(Chain& chain, std::size_t kept) {
   FrameNodes::Place place = chain.found->place;
   for (std::size_t i = chain.fresh.size(); i > 1; --i) {
     const Address frame = chain.fresh[i - 1];
-    FrameWords words;
-    if (!load_any_words(frame, words)) return cpython::WalkStop::kUnreadable;
+    FrameWords there;
+    if (!load_any_words(frame, there)) return cpython::WalkStop::kUnreadable;
+    FrameWords words = told_words(chain, frame, there);
     FrameNodes::Guess& guess = chain.nodes.guess(place, words.position);
     const bool is_known = guess.is(place, chain.deaths, words) || find_on_top(chain, place, words, guess);
     if (is_known) {
@@ -285,7 +316,7 @@ cpython::WalkStop CallTree::extend(Chain& chain, std::size_t kept) {
       place = prove(chain, frame, words, place, stop);
       if (stop != cpython::WalkStop::kComplete) return stop;
     }
-    push(chain, {frame, words.position, words.executable, place, chain.nodes.number(place)});
+    push(chain, {frame, there.position, there.executable, place, chain.nodes.number(place)});
   }
   push(chain, {chain.fresh.front(), kNotLookedUp});
   chain.found = chain.top;
@@ -302,11 +333,13 @@ FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords&
   CallNode number = chain.nodes.number(below);  // of an entry from C, which is no frame of Python code
   if (look.found) {
     seen_.mark(found.code);
-    CallNodeInfo info;
-    info.parent = number;
-    info.frame = found;
-    const std::lock_guard guard(mutex_);
-    number = new_node(info);
+    if (modules_ == nullptr) {  // else it is no stack yet
+      CallNodeInfo info;
+      info.parent = number;
+      info.frame = found;
+      const std::lock_guard guard(mutex_);
+      number = new_node(info);
+    }
   }
   return chain.nodes.add(below, words, number);
 }

@@ -9,6 +9,10 @@
 //
 // Equal words are a proof: the chain was proven when they were read, the thread stands still in the middle of its own
 // allocation, and no code object that the tree knows has died since.
+//
+// With machine code the same holds of both kinds of frames (native/proven_stacks.h), if entries from C are told from
+// each other by their places on the stack of C: how both go together follows from these. So what was met before is
+// found by the numbers of both (from 3.12 on, where entries have frames; mixed_calls.cc).
 #pragma once
 
 #include <array>
@@ -25,6 +29,7 @@
 #include "capture/interleave.h"
 #include "capture/native_sample.h"
 #include "capture/raw_sample.h"
+#include "native/proven_stacks.h"
 
 namespace plimsoll::capture {
 
@@ -132,6 +137,19 @@ class CallTree {
   static constexpr unsigned kMixedBits = 6;
   static constexpr std::size_t kDeepMixed = 256;
   using MixedStacks = std::array<MixedStack, std::size_t{1} << kMixedBits>;
+  // What a stack of both kinds is known by to its thread.
+  struct MixedKey {
+    StackKey python;
+    std::uint64_t native = 0;  // number of a ProvenStack; 0: this is no key
+    bool operator==(const MixedKey&) const = default;
+    friend std::size_t hash_value(const MixedKey& key) {
+      std::uint64_t hash = key.python.at * 0x9e3779b97f4a7c15U;
+      hash ^= (key.python.below + key.native) * 0xc2b2ae3d27d4eb4fU;
+      return static_cast<std::size_t>(hash ^ (hash >> 29U));
+    }
+  };
+  // So many are kept of a thread; then it begins anew.
+  static constexpr std::size_t kMostMixed = std::size_t{1} << 18U;
   static constexpr unsigned kFrameBits = 9;
   static std::size_t frame_row(Address frame) {
     return static_cast<std::size_t>(raw(frame) * 0x9e3779b97f4a7c15U >> (64U - kFrameBits));
@@ -159,6 +177,12 @@ class CallTree {
     std::unique_ptr<MixedStacks> mixed;
     MixedLinks mixed_links, next_links;
     std::vector<StackItem> items;
+    bool is_whole = false;  // what was looked up last, from its beginning to its end
+    // What was met by its key, and the key that was not.
+    native::ProvenStacks proven;
+    const native::ProvenStack* machine_code = nullptr;  // that the thread is on
+    boost::unordered_flat_map<MixedKey, CallNode, boost::hash<MixedKey>> mixed_nodes;
+    MixedKey unmet;
   };
   // What a node is found by.
   struct Key {
@@ -178,6 +202,9 @@ class CallTree {
   template <Positions positions, cpython::FrameStyle style>
   static StackKey find_key(void* tree);
   static StackKey no_key(void* /*tree*/) { return {}; }
+  // Of a stack of both kinds: its number is its key.
+  template <cpython::FrameStyle style>
+  static StackKey find_mixed_key(void* tree);
   // Of a thread whose chain is not what it was. As for `other`, see walk().
   StackKey walk_to_key(Chain& chain, Address frame, const Link* other);
   // Of an innermost frame, whose link was found.
@@ -230,6 +257,11 @@ class CallTree {
   cpython::WalkStop walk(Chain& chain, Address frame, const Link* other);
   // Likewise, where it may not differ.
   cpython::WalkStop find_any_link(Chain& chain, Address frame);
+  // What a frame is told from others by, of which an entry from C has its place on C's stack, if that counts.
+  static FrameWords told_words(const Chain& chain, Address frame, const FrameWords& words) {
+    const bool is_entry = chain.machine_code != nullptr && chain.machine_code->has(frame);
+    return is_entry ? FrameWords{raw(frame), words.executable} : words;
+  }
   // Puts what is in `fresh` on top of the first `kept` links.
   cpython::WalkStop extend(Chain& chain, std::size_t kept);
   // Of a frame on top of a stack, which is looked at first; `below` if it is no frame.
@@ -245,6 +277,10 @@ class CallTree {
 
   // With machine code: mixed_calls.cc.
   CallNode mixed_stack_of_caller(Chain& chain);
+  // Finds what machine code the calling thread is in, for chain.machine_code; null if that cannot be proven.
+  void find_machine_code(Chain& chain) const;
+  // Likewise, of a stack whose key was looked for.
+  CallNode mixed_stack_of(Chain& chain, StackKey key);
   // Reads both kinds of frames.
   void read_both(MixedLook& look, Address state);
   // Where the stack that is looked at would have been kept.
@@ -263,7 +299,9 @@ class CallTree {
   const std::uint32_t session_;
   const Positions positions_;
   const native::Modules* const modules_;
-  std::atomic<std::uint64_t> last_era_{0};
+  // The last of the eras of threads' keys; the first is that of the keys of stacks of both kinds, which are numbers.
+  static constexpr std::uint64_t kMixedEra = std::uint64_t{1} << 32U;
+  std::atomic<std::uint64_t> last_era_{1};
   CpuSampler& sampler_;
   SeenFilter& seen_;
   std::mutex mutex_;  // guards what follows

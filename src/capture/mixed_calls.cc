@@ -24,6 +24,7 @@ bool are_same(std::span<const T> a, std::span<const T> b) {
 }  // namespace
 
 CallNode CallTree::mixed_stack_of_caller(Chain& chain) {
+  chain.is_whole = false;
   const Address state = interpreter_.thread_state_of_caller().address;
   MixedLook& look = chain.look;
   read_both(look, state);
@@ -32,7 +33,29 @@ CallNode CallTree::mixed_stack_of_caller(Chain& chain) {
   if (!is_same(found, look)) mix(chain, found);
   if (found.facts.head.stop != native::UnwindStop::kComplete) sampler_.count_drop(reason_of(found.facts.head.stop), 0);
   if (!found.is_matched) sampler_.count_drop(DropReason::kNativeUnmatched, 0);
+  chain.is_whole = found.facts.head.stop == native::UnwindStop::kComplete && found.is_matched &&
+                   found.facts.stop == cpython::WalkStop::kComplete;
   return found.node;
+}
+
+void CallTree::find_machine_code(Chain& chain) const {
+  const native::Registers here = native::registers_here();
+  const std::uint32_t unloads = modules_->unloads();
+  chain.machine_code = chain.proven.find(kMemory, here, unloads);
+  if (chain.machine_code != nullptr) [[likely]]
+    return;
+  const RunningHandler uses_modules;
+  chain.machine_code = chain.proven.add(kMemory, *modules_->current(), here, unloads);
+}
+
+CallNode CallTree::mixed_stack_of(Chain& chain, StackKey key) {
+  if (!key.is_none()) return static_cast<CallNode>(key.at);
+  const CallNode node = mixed_stack_of_caller(chain);
+  const MixedKey met = std::exchange(chain.unmet, {});
+  if (met.native == 0 || !chain.is_whole) return node;
+  if (chain.mixed_nodes.size() >= kMostMixed) chain.mixed_nodes.clear();
+  chain.mixed_nodes[met] = node;
+  return node;
 }
 
 void CallTree::read_both(MixedLook& look, Address state) {
