@@ -139,3 +139,40 @@ def test_without_the_option_stacks_are_of_python_alone(tmp_path: pathlib.Path, p
     recorded = harness.record(tmp_path, script, options=["--alloc=8K"])
     assert recorded.profile.allocations
     assert all(frame.function.kind != "native" for _, stack in stacks(recorded.profile) for frame in stack.frames)
+
+
+def test_one_place_that_calls_directly_and_through_c_in_turn(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a line that calls a function, at times as it is, at times by C that calls it; likewise one further in
+    script = program(f"""
+import ctypes, functools
+library = ctypes.CDLL({str(built(tmp_path, "chain.c"))!r})
+Callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)
+library.descend.argtypes = [ctypes.c_long, Callback]
+kept = []
+def inner(_=0):
+    kept.append(bytearray(3000))
+    return 0
+def middle(call):
+    call()
+def by_c(call):
+    return functools.partial(library.descend, 0, Callback(call))
+inners = [inner, by_c(inner)]
+middles = [[functools.partial(middle, way), by_c(lambda _, way=way: middle(way) or 0)] for way in inners]
+def main():
+    for i in range(400):
+        outer = middles[i % 2][i // 2 % 2]
+        outer()
+main()
+""")
+    # WHEN every block is recorded with its stack
+    recorded = harness.record(tmp_path, script, options=[EXACT, "--native"])
+    # THEN each of the four ways has a quarter of them, and C stands where it was, not where it was before
+    found: dict[str, int] = {}
+    for row, stack in stacks(recorded.profile):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        if "inner" not in names or not 3000 < row.size / row.blocks < 3100:
+            continue
+        main, middle, inner = (names.index(name) for name in ("main", "middle", "inner"))
+        way = "".join("C" if "descend" in part else "-" for part in (names[main:middle], names[middle:inner]))
+        found[way] = found.get(way, 0) + row.blocks
+    assert found == {"--": 100, "-C": 100, "C-": 100, "CC": 100}, found
