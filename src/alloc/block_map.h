@@ -71,6 +71,7 @@ class BlockMap {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): the place in the tables is the address
         if (leaf[i] != 0) visit(reinterpret_cast<const void*>((number << kLeafShift) + i * kStep), leaf[i]);
     }
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): likewise the key
     for (const auto& [at, word] : between_) visit(reinterpret_cast<const void*>(at), word);
   }
   // Nothing is known of any block.

@@ -85,7 +85,7 @@ void Ledger::number_stamps_anew() {
     if (stamp == 0) return 0;
     return stamp < low ? 1 : stamp < high ? 2 : 3;
   };
-  for (std::size_t i = 0; i < sites_.size(); ++i) sites_[i].stamp = anew(sites_[i].stamp);
+  for (Site& site : sites_) site.stamp = anew(site.stamp);
   for (LargeBytes& large : large_bytes_) large.stamp = anew(large.stamp);
   told_stamp_ = told_stamp_ == peak_stamp_ ? anew(peak_stamp_) : 0;
   peak_stamp_ = anew(peak_stamp_);

@@ -39,6 +39,8 @@ class GrowingArray {
   [[nodiscard]] std::size_t size() const { return size_; }
   // Bytes of memory that it has touched: whole pages, however much it has mapped.
   [[nodiscard]] std::size_t memory() const { return (size_ * sizeof(T) + kPage - 1) / kPage * kPage; }
+  [[nodiscard]] T* begin() { return data_; }
+  [[nodiscard]] T* end() { return data_ + size_; }
   [[nodiscard]] const T* begin() const { return data_; }
   [[nodiscard]] const T* end() const { return data_ + size_; }
   bool operator==(const GrowingArray& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }

@@ -8,7 +8,7 @@
 namespace plimsoll {
 
 // An address in a target's memory (our own process, another one, or a core file). Never a pointer: only a Reader
-// turns it into bytes.
+// turns it into bytes, or pointer_to, if it is of our own process.
 enum class Address : std::uint64_t {};
 
 constexpr std::uint64_t raw(Address address) { return static_cast<std::uint64_t>(address); }
@@ -16,6 +16,11 @@ constexpr Address offset_by(Address address, std::uint64_t bytes) { return Addre
 constexpr bool is_null(Address address) { return raw(address) == 0; }
 // Where something of our own process is.
 inline Address address_of(const void* pointer) { return Address{reinterpret_cast<std::uint64_t>(pointer)}; }
+// What is there: of an address of our own process where a T is known to be.
+template <typename T>
+T* pointer_to(Address at) {
+  return reinterpret_cast<T*>(raw(at));  // NOLINT(performance-no-int-to-ptr): that is what it is for
+}
 
 // The kernel's id of a thread (gettid).
 enum class Tid : std::int32_t {};

@@ -42,7 +42,7 @@ class SparseArray {
   const T& operator[](std::size_t i) const { return elements_[i]; }
 
  private:
-  static constexpr std::size_t kBytes = kCount * sizeof(T);
+  static constexpr std::size_t kBytes = kCount * sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   T* elements_ = nullptr;
 };
 

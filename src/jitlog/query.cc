@@ -15,7 +15,7 @@ class QueryParser {
     skip_blanks();
     if (at_ == text_.size()) return Query{};
     if (either() && at_ < text_.size())
-      expected(text_[at_] == ')' ? "no \")\", as none is open," : "\"&\", \"|\" or the end");
+      expected(text_[at_] == ')' ? "no \")\", as none is open," : R"("&", "|" or the end)");
     if (!problem_.empty()) return Error{ErrorKind::kUsage, problem_};
     return std::move(query_);
   }
@@ -65,7 +65,7 @@ class QueryParser {
     if (word == "file") return call(Step::kFile);
     if (word == "count") return count();
     at_ = start;
-    return expected("loops, bridges, op(), func(), file(), count, \"~\" or \"(\"");
+    return expected(R"(loops, bridges, op(), func(), file(), count, "~" or "(")");
   }
 
   bool kind(Step step) {

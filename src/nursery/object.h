@@ -40,12 +40,14 @@ class Object {
   [[nodiscard]] bool has(std::uint64_t flag) const { return (word_ & flag) != 0; }
   // The word behind this one, which every object has: where the object went, once it is forwarded; the next free slot
   // of a block, in one that is free.
+  // NOLINTBEGIN(bugprone-sizeof-expression): the pointer itself is what is copied
   [[nodiscard]] Object* link() const {
     Object* to = nullptr;
     std::memcpy(&to, reinterpret_cast<const char*>(this) + sizeof(Object), sizeof to);
     return to;
   }
   void set_link(Object* to) { std::memcpy(reinterpret_cast<char*>(this) + sizeof(Object), &to, sizeof to); }
+  // NOLINTEND(bugprone-sizeof-expression)
 
   std::uint64_t word_;
 };

@@ -99,7 +99,7 @@ class Capture {
     const auto add = [&](PyObject* object) {
       if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
-    tracked.for_each_not_in(found_, [&](Address object) { add(reinterpret_cast<PyObject*>(raw(object))); });
+    tracked.for_each_not_in(found_, [&](Address object) { add(pointer_to<PyObject>(object)); });
     for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
   }
 
@@ -129,8 +129,7 @@ class Capture {
       if (fetched != nullptr) record(fetched);
     };
     found_.for_each([&](Address address) {
-      auto* object =
-          reinterpret_cast<PyObject*>(raw(address));  // NOLINT(performance-no-int-to-ptr): a set of addresses
+      auto* object = pointer_to<PyObject>(address);
       __builtin_prefetch(reinterpret_cast<const char*>(object) - kCollectorHeader);
       pass(object);
     });

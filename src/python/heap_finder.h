@@ -73,7 +73,7 @@ class Finder {
   bool go_on() {
     Address object{};
     if (open_.pop(object) || !fetching_.is_empty()) {
-      auto* next = reinterpret_cast<PyObject*>(raw(object));  // NOLINT(performance-no-int-to-ptr): a set of addresses
+      auto* next = pointer_to<PyObject>(object);
       __builtin_prefetch(next);
       PyObject* fetched = fetching_.pass(next);
       if (PyObject* half = fetching_.halfway(); half != nullptr) fetch_parts(half);

@@ -46,7 +46,7 @@ class ThreadRoots {
   void add_frame_object(PyThreadState* thread, std::size_t number) {
     Address frame{};
     if (cpython::current_frame(memory_, layout_, address_of(thread), frame) && !is_null(frame))
-      nodes_[number].edges.push_back({reinterpret_cast<PyObject*>(raw(frame)), nullptr, "frame"});
+      nodes_[number].edges.push_back({pointer_to<PyObject>(frame), nullptr, "frame"});
   }
 
   void add_frames(PyThreadState* thread, std::size_t number) {
@@ -55,7 +55,7 @@ class ThreadRoots {
     if (!cpython::current_frame(memory_, layout_, address_of(thread), frame)) return;
     cpython::internal::each_frame(memory_, layout_, address_of(&PyCode_Type), frame, kDeepest,
                                   [&](Address at, const auto& look, const cpython::PyFrame& found) {
-                                    if (look.found) add_frame(reinterpret_cast<void*>(raw(at)), found, number);
+                                    if (look.found) add_frame(pointer_to<void>(at), found, number);
                                     return true;
                                   });
   }
@@ -63,11 +63,11 @@ class ThreadRoots {
   void add_frame(void* frame, const cpython::PyFrame& found, std::size_t thread) {
     auto* globals = field_at<PyObject*>(frame, kFrameFields.globals);
     if (std::find(hidden_.begin(), hidden_.end(), globals) != hidden_.end()) return;
-    auto* code = reinterpret_cast<PyCodeObject*>(raw(found.code));
+    auto* code = pointer_to<PyCodeObject>(found.code);
     RootNode node{
         "[frame]", text_of(code->co_name, 200) + "()", {{reinterpret_cast<PyObject*>(code), nullptr, "code"}}, {}};
     const auto function = field_at<std::uintptr_t>(frame, kFrameFields.function) & ~std::uintptr_t{3};
-    add(node, reinterpret_cast<PyObject*>(function), "function");
+    add(node, pointer_to<PyObject>(Address{function}), "function");
     add(node, field_at<PyObject*>(frame, kFrameFields.locals), "locals");
     add(node, field_at<PyObject*>(frame, kFrameFields.object), "frame");
     add_variables(node, frame, variable_names(code));
@@ -85,7 +85,7 @@ class ThreadRoots {
       constexpr std::uintptr_t kTag = 3;  // both bits: a small number in place of a reference
       if (kFrameFields.is_tagged && (word & kTag) == kTag) continue;
       if (kFrameFields.is_tagged) word &= ~kTag;
-      if (word != 0) node.edges.push_back({reinterpret_cast<PyObject*>(word), PyTuple_GET_ITEM(names, i)});
+      if (word != 0) node.edges.push_back({pointer_to<PyObject>(Address{word}), PyTuple_GET_ITEM(names, i)});
     }
   }
 
@@ -141,16 +141,14 @@ struct TrackedObjects::Generation {
 };
 
 TrackedObjects::Link* TrackedObjects::after(const Link* link) {
-  return reinterpret_cast<Link*>(link->next & ~Link::kFlags);
+  return pointer_to<Link>(Address{link->next & ~Link::kFlags});
 }
 
 TrackedObjects::Link* TrackedObjects::before(const Link* link) {
-  return reinterpret_cast<Link*>(link->previous & ~Link::kFlags);
+  return pointer_to<Link>(Address{link->previous & ~Link::kFlags});
 }
 
-PyObject* TrackedObjects::object_of(const Link* link) {
-  return reinterpret_cast<PyObject*>(reinterpret_cast<std::uintptr_t>(link + 1));
-}
+PyObject* TrackedObjects::object_of(const Link* link) { return pointer_to<PyObject>(address_of(link + 1)); }
 
 bool TrackedObjects::is_linked(const Link* link) { return before(after(link)) == link; }
 
@@ -186,7 +184,7 @@ bool TrackedObjects::find(const std::vector<int>& thresholds) {
     lists.push_back(&generation->head);
     ++generation;
   }
-  auto* pointer = reinterpret_cast<Link**>((reinterpret_cast<std::uintptr_t>(generation) + 7) / 8 * 8);
+  auto* pointer = pointer_to<Link*>(Address{(raw(address_of(generation)) + 7) / 8 * 8});
   lists.push_back(*pointer == youngest ? reinterpret_cast<Link*>(pointer + 1) : &generation->head);
   if (!std::all_of(lists.begin(), lists.end(), is_linked)) return false;
   lists_ = std::move(lists);

@@ -127,10 +127,10 @@ class RowMaker {
     const std::uint64_t value = *at & kValueBits;
     switch (static_cast<WordKind>(kind)) {
       case WordKind::kObject: object(value, at[1], at[2]); return at + 3;
-      case WordKind::kNamed: named(Address{value}, reinterpret_cast<PyObject*>(at[1])); return at + 2;
-      case WordKind::kNamedByUs: named(Address{value}, reinterpret_cast<const char*>(at[1])); return at + 2;
+      case WordKind::kNamed: named(Address{value}, pointer_to<PyObject>(Address{at[1]})); return at + 2;
+      case WordKind::kNamedByUs: named(Address{value}, pointer_to<const char>(Address{at[1]})); return at + 2;
       case WordKind::kContent: {
-        const std::string_view bytes(reinterpret_cast<const char*>(value), at[1] & kValueBits);
+        const std::string_view bytes(pointer_to<const char>(Address{value}), at[1] & kValueBits);
         writer_.content_hash(hash_.of(bytes, at[1] >> 56U));
         return at + 2;
       }

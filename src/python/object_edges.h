@@ -201,8 +201,7 @@ class ObjectEdges {
   void hidden_elements(PyObject* object, const TypePlan& plan) {
     const heap::HiddenElements inner = hidden_elements_of(object, plan);
     for (std::uint64_t i = 0; i < inner.count; ++i)
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): found where the rules say
-      element(field_at<PyObject*>(reinterpret_cast<void*>(raw(inner.first)), static_cast<std::ptrdiff_t>(8 * i)));
+      element(field_at<PyObject*>(pointer_to<void>(inner.first), static_cast<std::ptrdiff_t>(8 * i)));
   }
 
   void attributes(PyObject* object, const TypePlan& plan, std::size_t& next) {

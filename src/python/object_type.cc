@@ -62,7 +62,7 @@ const PyTypeObject* checked_type(std::uint64_t address) {
     return nullptr;
   if (!memory.load(Address{address + offsetof(PyTypeObject, tp_flags)}, flags) || (flags & Py_TPFLAGS_READY) == 0)
     return nullptr;
-  return reinterpret_cast<const PyTypeObject*>(address);
+  return pointer_to<const PyTypeObject>(Address{address});
 }
 
 }  // namespace

@@ -122,6 +122,11 @@ class Standin {
   [[nodiscard]] Py_hash_t hash() const { return nb::hash(original_); }
 
  protected:
+  [[nodiscard]] nb::object call_original(const nb::tuple& args, const nb::kwargs& kwargs) const {
+    return original_(*args, **kwargs);
+  }
+
+ private:
   nb::object original_;
 };
 
@@ -130,10 +135,10 @@ class ThreadStarter : public Standin {
  public:
   using Standin::Standin;
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (args.empty() || !PyCallable_Check(args[0].ptr())) return original_(*args, **kwargs);
+    if (args.empty() || !PyCallable_Check(args[0].ptr())) return call_original(args, kwargs);
     nb::list wrapped(args);
     wrapped[0] = thread_body(args[0].ptr());
-    return original_(*nb::tuple(wrapped), **kwargs);
+    return call_original(nb::tuple(wrapped), kwargs);
   }
 };
 
@@ -175,7 +180,7 @@ class Loader : public Standin {
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     const std::string name = args.empty() ? std::string{} : name_of_module(args[0]);
     if (makes_interpreters(name)) check(prepare_for_interpreter());
-    nb::object loaded = original_(*args, **kwargs);
+    nb::object loaded = call_original(args, kwargs);
     look_at_loaded();
     if (name == "_ctypes") loaded.attr("dlopen") = Loader(loaded.attr("dlopen"));
     return loaded;
@@ -198,7 +203,7 @@ class ExecCaller : public Standin {
       close_allocation_epoch();
       session->prepare_exec();
     }
-    return original_(*args, **kwargs);
+    return call_original(args, kwargs);
   }
 };
 
@@ -210,7 +215,7 @@ class FaultHandlerSetter : public Standin {
   using Standin::Standin;
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     const Held held(current_recording());
-    return original_(*args, **kwargs);
+    return call_original(args, kwargs);
   }
 
  private:

@@ -221,8 +221,7 @@ namespace {
 struct OwnProcess {
   template <typename Number>
   [[nodiscard]] Number number(Address at, std::uint64_t offset) const {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): as another process's readers take addresses
-    return field_at<Number>(reinterpret_cast<void*>(raw(at)), static_cast<std::ptrdiff_t>(offset));
+    return field_at<Number>(pointer_to<void>(at), static_cast<std::ptrdiff_t>(offset));
   }
   [[nodiscard]] std::uint64_t word(Address at, std::uint64_t offset) const { return number<std::uint64_t>(at, offset); }
 };

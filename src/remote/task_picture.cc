@@ -35,7 +35,7 @@ void TaskPicture::take(TaskReading reading, const os::Task& thread) {
   out_.unreadable += reading.unreadable;
   out_.is_cut = out_.is_cut || !reading.is_whole;
   if (!is_null(reading.running_loop)) out_.loops[loop_number(reading.running_loop)].thread = thread;
-  if (!is_null(reading.running_task)) running_.push_back({reading.running_loop, reading.running_task});
+  if (!is_null(reading.running_task)) running_.emplace_back(reading.running_loop, reading.running_task);
   for (ReadTask& task : reading.tasks) {
     if (read_.size() == cpython::kMostTasks)
       out_.is_cut = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "formats/vmprof/format.h"
 
@@ -26,7 +27,7 @@ std::int64_t asked_period_us(const profile::Profile& profile) {
   const std::string_view digits = profile.meta_value("rate_hz");
   double rate_hz = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), rate_hz);
-  return rate_hz > 1 ? static_cast<std::int64_t>(1e6 / rate_hz + 0.5) : kLongestUs;
+  return rate_hz > 1 ? std::llround(1e6 / rate_hz) : kLongestUs;
 }
 
 std::int64_t period_us_of(const profile::Profile& profile, std::int64_t total_ns) {
@@ -60,7 +61,7 @@ void share_out(std::vector<Share>& shares, std::int64_t total_ns, std::int64_t p
 std::int64_t due(const Share& share) {
   if (share.seen_ns >= share.time_ns) return share.samples;
   const double part = static_cast<double>(share.seen_ns) / static_cast<double>(share.time_ns);
-  return static_cast<std::int64_t>(part * static_cast<double>(share.samples) + 0.5);
+  return std::llround(part * static_cast<double>(share.samples));
 }
 
 }  // namespace

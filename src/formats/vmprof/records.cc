@@ -64,7 +64,8 @@ Result<std::optional<Layout>> detect_layout(std::string_view bytes) {
   if (!is_zero(0, kShort)) return std::optional<Layout>();
   if (is_three(4) && is_zero(5, 8)) {
     if (!is_zero(8, 12)) return std::optional<Layout>();
-    const bool is_windows64 = bytes.size() >= kHeaderWords * kShort && number_at(bytes, 4 * kShort, kShort) == 1;
+    const bool is_windows64 =
+        bytes.size() >= kHeaderWords * kShort && number_at(bytes, std::size_t{4} * kShort, kShort) == 1;
     return std::optional(Layout{kShort, is_windows64 ? kLong : kShort});
   }
   if (is_three(7) && is_zero(4, 7)) return big_endian("32");

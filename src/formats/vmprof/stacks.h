@@ -53,7 +53,7 @@ class StackBuilder {
 
   // Boost's own hash of a text goes byte by byte.
   struct EntriesHash {
-    using is_avalanching = void;
+    using is_avalanching = void;  // NOLINT(readability-identifier-naming): what Boost asks for
     std::size_t operator()(std::string_view entries) const { return std::hash<std::string_view>()(entries); }
   };
 
