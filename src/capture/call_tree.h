@@ -179,7 +179,7 @@ class CallTree {
     std::vector<StackItem> items;
     bool is_whole = false;  // what was looked up last, from its beginning to its end
     // What was met by its key, and the key that was not.
-    native::ProvenStacks proven;
+    std::unique_ptr<native::ProvenStacks> proven;
     const native::ProvenStack* machine_code = nullptr;  // that the thread is on
     boost::unordered_flat_map<MixedKey, CallNode, boost::hash<MixedKey>> mixed_nodes;
     MixedKey unmet;
@@ -277,10 +277,10 @@ class CallTree {
 
   // With machine code: mixed_calls.cc.
   CallNode mixed_stack_of_caller(Chain& chain);
-  // Finds what machine code the calling thread is in, for chain.machine_code; null if that cannot be proven.
-  void find_machine_code(Chain& chain) const;
   // Likewise, of a stack whose key was looked for.
   CallNode mixed_stack_of(Chain& chain, StackKey key);
+  // Finds what machine code the calling thread is in, for chain.machine_code; null if that cannot be proven.
+  void find_machine_code(Chain& chain) const;
   // Reads both kinds of frames.
   void read_both(MixedLook& look, Address state);
   // Where the stack that is looked at would have been kept.

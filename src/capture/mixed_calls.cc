@@ -41,11 +41,13 @@ CallNode CallTree::mixed_stack_of_caller(Chain& chain) {
 void CallTree::find_machine_code(Chain& chain) const {
   const native::Registers here = native::registers_here();
   const std::uint32_t unloads = modules_->unloads();
-  chain.machine_code = chain.proven.find(kMemory, here, unloads);
+  if (chain.proven == nullptr) [[unlikely]]
+    chain.proven = std::make_unique<native::ProvenStacks>();
+  chain.machine_code = chain.proven->find(kMemory, here, unloads);
   if (chain.machine_code != nullptr) [[likely]]
     return;
   const RunningHandler uses_modules;
-  chain.machine_code = chain.proven.add(kMemory, *modules_->current(), here, unloads);
+  chain.machine_code = chain.proven->add(kMemory, *modules_->current(), here, unloads);
 }
 
 CallNode CallTree::mixed_stack_of(Chain& chain, StackKey key) {

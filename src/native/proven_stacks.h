@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "memory/reader.h"
-#include "native/module_map.h"
-#include "native/registers.h"
+#include "native/unwind.h"
 
 namespace plimsoll::native {
 
@@ -101,34 +100,30 @@ class ProvenStacks {
 
   template <memory::Reader M>
   static bool prove(const M& memory, const ModuleMap& modules, const Registers& here, ProvenStack& out) {
-    std::uint64_t pc = out.pc = here.pc;
-    std::uint64_t stack_pointer = out.stack_pointer = here.value[kStackPointer];
-    std::uint64_t frame_pointer = out.frame_pointer = here.value[kFramePointer];
-    Address frame_pointer_at{};  // null: in its register
+    out.pc = here.pc;
+    out.stack_pointer = here.value[kStackPointer];
+    out.frame_pointer = here.value[kFramePointer];
     out.needs_frame_pointer = false;
     out.words.clear();
-    for (std::uint64_t back = 0; out.words.size() < kMostWords; back = 1) {
-      const PlainStep step = modules.step_at(pc - back);
-      if (!step.is_plain()) {
-        const Rule& rule = modules.rule_at(pc - back);
-        out.end = stack_pointer;
-        return rule.kind == Rule::Kind::kOutermost;
+    internal::Cursor at{here};
+    Address frame_pointer_at{};  // null: in its register
+    while (out.words.size() < kMostWords) {
+      const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
+      const PlainStep step = modules.step_at(instruction);
+      const std::uint64_t frame_pointer = at.registers.value[kFramePointer];
+      if (!internal::step_out_plainly(memory, step, at)) {
+        out.end = at.registers.value[kStackPointer];
+        return !step.is_plain() && modules.rule_at(instruction).kind == Rule::Kind::kOutermost;
       }
       if (step.is_by_frame_pointer() && is_null(frame_pointer_at))
         out.needs_frame_pointer = true;
       else if (step.is_by_frame_pointer())
         out.words.push_back({frame_pointer_at, frame_pointer});
-      const std::uint64_t cfa = (step.is_by_frame_pointer() ? frame_pointer : stack_pointer) + step.offset();
-      if (cfa <= stack_pointer || cfa % sizeof(std::uint64_t) != 0) return false;
-      if (step.saved() != 0) {
-        frame_pointer_at = Address{cfa - step.saved()};
-        if (!memory.load(frame_pointer_at, frame_pointer)) return false;
-      }
-      const Address return_at{cfa - step.return_place()};
-      if (!memory.load(return_at, pc)) return false;
-      out.words.push_back({return_at, pc});
-      pc = without_signature(pc);
-      stack_pointer = cfa;
+      const std::uint64_t cfa = at.registers.value[kStackPointer];
+      if (step.saved() != 0) frame_pointer_at = Address{cfa - step.saved()};
+      // As it lies there: a return address may be signed.
+      ProvenStack::Word& back = out.words.emplace_back(ProvenStack::Word{Address{cfa - step.return_place()}});
+      if (!memory.load(back.at, back.value)) return false;
     }
     return false;
   }

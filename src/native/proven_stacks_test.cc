@@ -31,8 +31,8 @@ class ProvenStacksTest : public ::testing::Test {
     was_met_ = stack != nullptr;
     if (stack == nullptr) stack = stacks_.add(kMemory, *modules_.current(), here, unloads_);
     if (stack == nullptr) return 0;
-    EXPECT_TRUE(stack->has(Address{reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))}));
-    EXPECT_FALSE(stack->has(Address{reinterpret_cast<std::uint64_t>(&stacks_)}));
+    EXPECT_TRUE(stack->has(address_of(__builtin_frame_address(0))));
+    EXPECT_FALSE(stack->has(address_of(&stacks_)));
     return stack->number;
   }
   // From so many frames further in.
