@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/ids.h"
 #include "base/result.h"
 
 namespace plimsoll::alloc {
@@ -68,11 +69,10 @@ class BlockMap {
       const Word* leaf = tables_[number];
       if (leaf == nullptr) continue;
       for (std::size_t i = 0; i < kLeafWords; ++i)
-        // NOLINTNEXTLINE(performance-no-int-to-ptr): the place in the tables is the address
-        if (leaf[i] != 0) visit(reinterpret_cast<const void*>((number << kLeafShift) + i * kStep), leaf[i]);
+        // The place in the tables is the address.
+        if (leaf[i] != 0) visit(pointer_to<const void>(Address{(number << kLeafShift) + i * kStep}), leaf[i]);
     }
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): likewise the key
-    for (const auto& [at, word] : between_) visit(reinterpret_cast<const void*>(at), word);
+    for (const auto& [at, word] : between_) visit(pointer_to<const void>(Address{at}), word);
   }
   // Nothing is known of any block.
   void clear();

@@ -27,20 +27,7 @@ using testing::require;
 class Objects {
  public:
   Objects(Below& below, const AllocatorTable& table) : below_(below.allocator()), table_(table) {}
-  Allocator allocator() {
-    return {this, [](void* self, std::size_t size) { return static_cast<Objects*>(self)->give(size); },
-            [](void* self, std::size_t count, std::size_t item) {
-              void* at = static_cast<Objects*>(self)->give(count * item);
-              return at == nullptr ? at : std::memset(at, 0, count * item);
-            },
-            [](void* self, void* at, std::size_t size) { return static_cast<Objects*>(self)->change(at, size); },
-            [](void* self, void* at) { static_cast<Objects*>(self)->take(at); }};
-  }
 
- private:
-  static constexpr std::size_t kLargest = 512;
-
-  [[nodiscard]] Allocator raw() const { return table_.get(Domain::kRaw); }
   void* give(std::size_t size) {
     const bool is_small = size - 1 < kLargest;
     const Allocator from = is_small ? below_ : raw();
@@ -68,6 +55,11 @@ class Objects {
     return moved;
   }
 
+ private:
+  static constexpr std::size_t kLargest = 512;
+
+  [[nodiscard]] Allocator raw() const { return table_.get(Domain::kRaw); }
+
   Allocator below_;
   const AllocatorTable& table_;
   std::map<void*, std::size_t> small_;
@@ -77,7 +69,7 @@ class Objects {
 struct Runtime {
   Below below;
   Objects objects{below, table};
-  testing::Table table{objects.allocator(), below.allocator()};
+  testing::Table table{testing::allocator_of(objects), below.allocator()};
 };
 
 Runtime runtime;

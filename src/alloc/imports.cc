@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
+
 namespace plimsoll::alloc {
 namespace {
 
@@ -28,12 +30,6 @@ enum class Change : std::uint8_t { kPatch, kRestore };
 // What a word is for.
 enum class Word : std::uint8_t { kJump, kPointer };
 
-// What lies there: the linker's tables tell addresses.
-template <typename T>
-T* pointer_to(std::uint64_t at) {
-  return reinterpret_cast<T*>(at);  // NOLINT(performance-no-int-to-ptr)
-}
-
 // A loaded module, as its program headers and its dynamic section describe it. Nothing that they say is believed
 // without a look at where the module's memory is.
 class LoadedModule {
@@ -42,7 +38,7 @@ class LoadedModule {
     for (const ElfW(Phdr) & header : headers_) {
       if (header.p_type == PT_GNU_RELRO) relro_ = &header;
       if (header.p_type == PT_DYNAMIC && holds(base_ + header.p_vaddr, header.p_memsz))
-        read_dynamic(pointer_to<const ElfW(Dyn)>(base_ + header.p_vaddr), header.p_memsz / sizeof(ElfW(Dyn)));
+        read_dynamic(pointer_to<const ElfW(Dyn)>(Address{base_ + header.p_vaddr}), header.p_memsz / sizeof(ElfW(Dyn)));
     }
   }
 
@@ -72,7 +68,7 @@ class LoadedModule {
   void each_import(Visit visit) const {
     for (const Table& table : {calls_, data_})
       for (std::uint64_t at = table.start; at < table.start + table.bytes; at += sizeof(ElfW(Rela))) {
-        const auto& relocation = *pointer_to<const ElfW(Rela)>(at);
+        const auto& relocation = *pointer_to<const ElfW(Rela)>(Address{at});
         const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
         if (type != kCall && type != kData && (type != kAddress || relocation.r_addend != 0)) continue;
         const char* name = name_of(ELF64_R_SYM(relocation.r_info));
@@ -80,7 +76,7 @@ class LoadedModule {
         const ElfW(Phdr)* segment = segment_of(word, sizeof(std::uint64_t));
         if (name == nullptr || segment == nullptr || (segment->p_flags & PF_W) == 0 || word % sizeof(word) != 0)
           continue;
-        visit(pointer_to<std::uint64_t>(word), name, type == kCall ? Word::kJump : Word::kPointer);
+        visit(pointer_to<std::uint64_t>(Address{word}), name, type == kCall ? Word::kJump : Word::kPointer);
       }
   }
 
@@ -130,9 +126,9 @@ class LoadedModule {
   [[nodiscard]] const char* name_of(std::uint64_t number) const {
     const std::uint64_t at = symbols_ + number * sizeof(ElfW(Sym));
     if (number == 0 || !holds(at, sizeof(ElfW(Sym)))) return nullptr;
-    const auto& symbol = *pointer_to<const ElfW(Sym)>(at);
+    const auto& symbol = *pointer_to<const ElfW(Sym)>(Address{at});
     if (symbol.st_shndx != SHN_UNDEF || symbol.st_name >= strings_bytes_) return nullptr;
-    const auto* name = pointer_to<const char>(strings_ + symbol.st_name);
+    const auto* name = pointer_to<const char>(Address{strings_ + symbol.st_name});
     return std::memchr(name, 0, strings_bytes_ - symbol.st_name) != nullptr ? name : nullptr;
   }
 
@@ -201,7 +197,7 @@ class Pass {
   }
   void put(const LoadedModule& module, std::uint64_t* word, std::uint64_t value) {
     const auto at = reinterpret_cast<std::uint64_t>(word);
-    auto* page = pointer_to<void>(at / page_ * page_);
+    auto* page = pointer_to<void>(Address{at / page_ * page_});
     const bool is_read_only = module.is_read_only(at, page_);
     if (is_read_only && ::mprotect(page, page_, PROT_READ | PROT_WRITE) != 0) {
       ++counts_.failures;

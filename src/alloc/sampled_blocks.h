@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 
 namespace plimsoll::alloc {
@@ -64,8 +65,7 @@ class SampledBlocks {
   void for_each(Visit visit) const {
     for (std::size_t i = 0; i < touched_; ++i)
       if (slots_[i].is_used) visit(static_cast<void*>(region_ + i * kSlotBytes), slots_[i].block);
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): they are found by their addresses
-    for (const auto& [at, block] : large_) visit(reinterpret_cast<void*>(at), block);
+    for (const auto& [at, block] : large_) visit(pointer_to<void>(Address{at}), block);
   }
 
  private:

@@ -15,25 +15,28 @@
 
 namespace plimsoll::alloc::testing {
 
+// That of somebody who gives blocks, changes their sizes, and takes them back.
+template <typename Giver>
+Allocator allocator_of(Giver& giver) {
+  return {&giver, [](void* self, std::size_t size) { return static_cast<Giver*>(self)->give(size); },
+          [](void* self, std::size_t count, std::size_t item) {
+            void* at = static_cast<Giver*>(self)->give(count * item);
+            return at == nullptr ? at : std::memset(at, 0, count * item);
+          },
+          [](void* self, void* at, std::size_t size) { return static_cast<Giver*>(self)->change(at, size); },
+          [](void* self, void* at) { static_cast<Giver*>(self)->take(at); }};
+}
+
 // The runtime's own allocator, as far as the hooks can tell: knows its blocks, and refuses those of others.
 class Below {
  public:
-  Allocator allocator() {
-    return {this, [](void* self, std::size_t size) { return static_cast<Below*>(self)->give(size); },
-            [](void* self, std::size_t count, std::size_t item) {
-              void* at = static_cast<Below*>(self)->give(count * item);
-              return at == nullptr ? at : std::memset(at, 0, count * item);
-            },
-            [](void* self, void* at, std::size_t size) { return static_cast<Below*>(self)->change(at, size); },
-            [](void* self, void* at) { static_cast<Below*>(self)->take(at); }};
-  }
+  Allocator allocator() { return allocator_of(*this); }
   // The next allocation finds no memory.
   void fail_once() { fails_ = true; }
   // It finds some after all.
   void recover() { fails_ = false; }
   [[nodiscard]] std::size_t living() const { return blocks_.size(); }
 
- private:
   void* give(std::size_t size) {
     if (std::exchange(fails_, false)) return nullptr;
     void* at = std::malloc(size == 0 ? 1 : size);
@@ -56,6 +59,7 @@ class Below {
     std::free(at);
   }
 
+ private:
   std::map<void*, std::size_t> blocks_;
   bool fails_ = false;
 };
