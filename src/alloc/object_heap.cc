@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/poisson.h"
+#include "os/available_memory.h"
 
 namespace plimsoll::alloc {
 namespace {
@@ -21,8 +22,10 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
   current_.fill(kNoPage);
   queued_.fill(kNoPage);
   to_sample_.fill(kNever);
-  // A limit of address space (RLIMIT_AS) may leave room for less. Most of it should be left to the program then.
+  // A limit of address space may leave room for less. Most of it should be left to the program then.
+  const std::uint64_t most = os::address_space_left() / 4;
   for (; bytes >= kPageBytes; bytes /= 8) {
+    if (bytes > most) continue;
     void* region = map(bytes);
     if (region == nullptr) continue;
     pages_ = static_cast<Page*>(map(bytes / kPageBytes * sizeof(Page)));

@@ -1,6 +1,8 @@
 #include "alloc/object_heap.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -8,6 +10,7 @@
 
 #include "base/poisson.h"
 #include "base/steps_testing.h"
+#include "os/available_memory.h"
 
 namespace plimsoll::alloc {
 namespace {
@@ -54,6 +57,25 @@ TEST(ObjectHeap, GivesNothingWhileItIsClosed) {
   EXPECT_EQ(heap.used_bytes(), page);
   EXPECT_NE(allocate(heap, 64), nullptr);
   EXPECT_GT(heap.used_bytes(), page);
+}
+
+TEST(ObjectHeap, LeavesMostOfFewAddressesToTheProgram) {
+  // GIVEN a process that may map 40 MiB more
+  constexpr std::uint64_t kLeft = std::uint64_t{40} << 20U;
+  const auto with_few = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = std::uint64_t{1} << 50U;
+    ::setrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur += kLeft - os::address_space_left();
+    ::setrlimit(RLIMIT_AS, &limit);
+    // WHEN a heap would have 64 GiB THEN it has some of that, and most is left
+    ObjectHeap heap(std::size_t{1} << 36U, 1);
+    const bool has_blocks = allocate(heap, 64) != nullptr;
+    const std::uint64_t left = os::address_space_left();
+    ::_exit(has_blocks && left < kLeft && left > kLeft / 2 ? 0 : 1);
+  };
+  EXPECT_EXIT(with_few(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(ObjectHeap, EmptyPagesServeOtherClasses) {

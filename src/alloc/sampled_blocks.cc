@@ -4,11 +4,15 @@
 
 #include <new>
 
+#include "os/available_memory.h"
+
 namespace plimsoll::alloc {
 
 SampledBlocks::SampledBlocks(std::size_t slots) {
-  // A limit of address space (RLIMIT_AS) may leave room for fewer.
+  // A limit of address space may leave room for fewer. Most of it should be left to the program then.
+  const std::uint64_t most = os::address_space_left() / 16;
   for (; slots > 0; slots /= 4) {
+    if (slots * kSlotBytes > most) continue;
     void* region =
         ::mmap(nullptr, slots * kSlotBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) continue;

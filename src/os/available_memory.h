@@ -10,6 +10,10 @@ namespace plimsoll::os {
 // least of these. In bytes.
 std::uint64_t available_memory();
 
+// How many bytes of addresses this process may still map until it comes to its limit (RLIMIT_AS); UINT64_MAX if there
+// is none.
+std::uint64_t address_space_left();
+
 // What the control groups named in `groups` (the text of /proc/self/cgroup) leave, by the files below `root`
 // (/sys/fs/cgroup), of version 2 and 1: the least of a group and of all above it. File pages that nobody has used
 // lately do not count, as the kernel takes them back. UINT64_MAX if there is no limit.

@@ -1,5 +1,8 @@
 #include "os/available_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -82,6 +85,14 @@ std::uint64_t available_memory() {
   const std::uint64_t kilobytes = number_after("/proc/meminfo", "MemAvailable:");
   return std::min((kilobytes == 0 ? kUnknown : kilobytes) * 1024,
                   group_memory_left(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"));
+}
+
+std::uint64_t address_space_left() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  const std::uint64_t pages = number_in("/proc/self/statm").value_or(0);
+  return limit.rlim_cur -
+         std::min<std::uint64_t>(limit.rlim_cur, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace plimsoll::os

@@ -83,8 +83,10 @@ async def branch(): await asyncio.gather(leaf(), leaf())
 
 async def main():
     print("begun", flush=True)
+    loop = asyncio.get_running_loop()
     while True:
-        tasks = [asyncio.create_task(branch(), name="branch") for _ in range(3)]
+        # (asyncio.create_task gives a task its name only after it has been made, up to 3.12.)
+        tasks = [loop.create_task(branch(), name="branch") for _ in range(3)]
         for task in tasks:
             await task
 
