@@ -1,6 +1,6 @@
 """What recording allocations costs: programs that do little else, plainly and recorded, in turn.
 
-    python bench/allocations.py [--rounds 9] [--memray]      with an interpreter that has plimsoll
+    python bench/allocations.py [--rounds 9] [--native] [--memray]      with an interpreter that has plimsoll
 
 Each round runs each way of each program once, in a random order; what is compared is process CPU time, as the program
 itself measures it, of a way with plain Python in the same round; told is the median. Ticks of CPU time come once a
@@ -73,7 +73,7 @@ def recorded(directory: str) -> "list[str]":
             os.path.join(directory, "bench.plim")]
 
 
-def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, list[str]]":
+def ways(directory: str, distances: "list[str]", native: bool, memray: bool) -> "dict[str, list[str]]":
     """The command of each way to run a program, up to the program."""
     python = sys.executable
     plimsoll = recorded(directory)
@@ -82,16 +82,20 @@ def ways(directory: str, distances: "list[str]", memray: bool) -> "dict[str, lis
         found[f"--alloc={distance}"] = [*plimsoll, f"--alloc={distance}"]
     for way in ("exact", "events"):
         found[f"--alloc={way}"] = [*plimsoll, f"--alloc={way}"]
+        if native:
+            found[f"--alloc={way} --native"] = [*plimsoll, f"--alloc={way}", "--native"]
     if memray:
         run = [python, "-m", "memray", "run", "-q", "-f", "-o", os.path.join(directory, "bench.memray")]
         found["memray"] = run
         found["memray, Python's allocators"] = [*run, "--trace-python-allocators"]
+        if native:
+            found["memray, likewise, --native"] = [*run, "--trace-python-allocators", "--native"]
     return found
 
 
-def measure(rounds: int, distances: "list[str]", memray: bool, threads: int) -> None:
+def measure(rounds: int, distances: "list[str]", native: bool, memray: bool, threads: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        commands = ways(directory, distances, memray)
+        commands = ways(directory, distances, native, memray)
         times: "dict[tuple[str, str], list[float]]" = {}
         for _ in range(rounds):
             order = [(program, way) for program in PROGRAMS for way in commands]
@@ -115,7 +119,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--distances", nargs="*", default=["4G", "512K", "128K", "32K"])
+    parser.add_argument("--native", action="store_true", help="and with the stacks of machine code")
     parser.add_argument("--memray", action="store_true", help="and under memray, if that is installed")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    measure(options.rounds, options.distances, options.memray, options.threads)
+    measure(options.rounds, options.distances, options.native, options.memray, options.threads)

@@ -26,13 +26,18 @@ CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilt
     : interpreter_(interpreter),
       max_depth_(max_depth),
       session_(last_tree.fetch_add(1, std::memory_order_relaxed) + 1),
-      positions_(interpreter.layout.position_style == cpython::PositionStyle::kInstruction ? Positions::kWide
-                                                                                           : Positions::kNarrow),
+      positions_(positions_of(interpreter.layout, modules != nullptr)),
+      code_mask_(~(interpreter.layout.executable_tag_mask | (positions_ == Positions::kEntered ? kIsEntry : 0))),
       modules_(modules),
       sampler_(sampler),
       seen_(seen) {}
 
 CallTree::~CallTree() = default;
+
+CallTree::Positions CallTree::positions_of(const cpython::Layout& layout, bool has_modules) {
+  if (layout.position_style != cpython::PositionStyle::kInstruction) return Positions::kNarrow;
+  return has_modules && layout.entries_are_marked() ? Positions::kEntered : Positions::kWide;
+}
 
 inline CallTree::Chain& CallTree::chain_of_caller() {
   return known_chain.session == session_ ? *static_cast<Chain*>(known_chain.chain) : new_chain();
@@ -78,20 +83,41 @@ bool load_position(Address frame, std::uint64_t position_at, std::uint64_t& posi
 
 }  // namespace
 
+// Adds kIsEntry to a word if the frame is an entry from C.
+inline bool CallTree::load_entry(Address frame, std::uint64_t mark_at, std::uint64_t& word) {
+  std::uint8_t mark = 0;
+  if (!kMemory.load(offset_by(frame, mark_at), mark)) return false;
+  if (mark != 0) word |= kIsEntry;
+  return true;
+}
+
 template <CallTree::Positions positions>
 inline bool CallTree::load_words(FrameOffsets offsets, Address frame, FrameWords& words) {
-  using Word = std::conditional_t<positions == Positions::kWide, std::uint64_t, std::uint32_t>;
-  return load_position<Word>(frame, offsets.position, words.position) &&
-         kMemory.load_at(frame, offsets.executable, words.executable);
+  using Word = std::conditional_t<positions == Positions::kNarrow, std::uint32_t, std::uint64_t>;
+  if (!load_position<Word>(frame, offsets.position, words.position) ||
+      !kMemory.load_at(frame, offsets.executable, words.executable))
+    return false;
+  if constexpr (positions == Positions::kEntered) return load_entry(frame, offsets.entry_mark, words.executable);
+  return true;
+}
+
+// Calls `with(std::integral_constant<Positions, ...>)`, of how they are.
+template <typename With>
+inline auto CallTree::with_positions(With with) const {
+  switch (positions_) {
+    case Positions::kNarrow: return with(std::integral_constant<Positions, Positions::kNarrow>{});
+    case Positions::kWide: return with(std::integral_constant<Positions, Positions::kWide>{});
+    case Positions::kEntered: break;
+  }
+  return with(std::integral_constant<Positions, Positions::kEntered>{});
 }
 
 inline bool CallTree::load_any_words(Address frame, FrameWords& words) const {
-  return positions_ == Positions::kWide ? load_words<Positions::kWide>(frame_offsets(), frame, words)
-                                        : load_words<Positions::kNarrow>(frame_offsets(), frame, words);
+  return with_positions([&](auto positions) { return load_words<positions()>(frame_offsets(), frame, words); });
 }
 
 inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
-  return seen_.deaths_at(Address{words.executable & ~interpreter_.layout.executable_tag_mask});
+  return seen_.deaths_at(Address{words.executable & code_mask_});
 }
 
 template <CallTree::Positions positions>
@@ -99,8 +125,12 @@ inline const CallTree::Link* CallTree::find_other(FrameOffsets offsets, const Li
   for (const Link* at = begin; at != end; ++at) {
     const Address frame = at->frame;
     if (!kMemory.is_at(frame, offsets.previous, raw(at[-1].frame))) return at;
-    if constexpr (positions == Positions::kWide) {
+    if constexpr (positions != Positions::kNarrow) {
       if (!kMemory.is_at(frame, offsets.position, at->position)) return at;
+      if constexpr (positions == Positions::kEntered) {
+        std::uint64_t entry = 0;
+        if (!load_entry(frame, offsets.entry_mark, entry) || entry != (at->executable & kIsEntry)) return at;
+      }
     } else {
       const auto position = static_cast<std::uint32_t>(at->position);
       if (position != at->position || !kMemory.is_at(frame, offsets.position, position) ||
@@ -138,6 +168,10 @@ inline StackKey CallTree::key_on(FrameOffsets offsets, const Chain& chain, Addre
   StackKey key{0, chain.era | chain.found[-1].place};
   if constexpr (positions == Positions::kWide) {
     if (!kMemory.load_at(frame, offsets.position, key.at)) return {};
+  } else if constexpr (positions == Positions::kEntered) {
+    FrameWords words;
+    if (!load_words<positions>(offsets, frame, words)) return {};
+    key.at = words.position | (words.executable & kIsEntry);  // which no instruction's address has
   } else {
     // The code object and the place in it, as one word, if they fit.
     constexpr unsigned kPositionBits = 17;
@@ -172,7 +206,7 @@ StackKey CallTree::find_key(void* self) {
   return key_on<positions>(offsets, chain, frame);
 }
 
-template <cpython::FrameStyle style>
+template <CallTree::Positions positions, cpython::FrameStyle style>
 StackKey CallTree::find_mixed_key(void* self) {
   CallTree& tree = *static_cast<CallTree*>(self);
   if (known_chain.session != tree.session_) [[unlikely]]
@@ -183,7 +217,7 @@ StackKey CallTree::find_mixed_key(void* self) {
   if (chain.machine_code == nullptr) return {};
   if (chain.deaths != tree.seen_.deaths()) [[unlikely]]
     tree.begin_era(chain);
-  const StackKey python = find_key<Positions::kWide, style>(self);
+  const StackKey python = find_key<positions, style>(self);
   // (An innermost frame that is an entry from C is not told from others by its place.)
   if (python.is_none() || chain.machine_code->has(chain.found->frame)) [[unlikely]]
     return {};
@@ -199,21 +233,22 @@ KeyFinder CallTree::key_finder() {
   using Style = cpython::FrameStyle;
   const Style style = interpreter_.layout.frame_style;
   if (interpreter_.attached_state_of_caller == nullptr) return {&no_key, this};
-  if (modules_ != nullptr) {
-    // Of versions before, neither frames nor their chain say where on C's stack Python was entered.
-    const bool has_entry_frames = interpreter_.layout.first_shim_owner != cpython::Layout{}.first_shim_owner;
-    if (!has_entry_frames) return {&no_key, this};
-    return {style == Style::kCFrame ? &find_mixed_key<Style::kCFrame> : &find_mixed_key<Style::kDirect>, this};
-  }
-  if (positions_ == Positions::kNarrow) return {&find_key<Positions::kNarrow, Style::kFrameObject>, this};
-  if (style == Style::kCFrame) return {&find_key<Positions::kWide, Style::kCFrame>, this};
-  return {&find_key<Positions::kWide, Style::kDirect>, this};
+  const bool is_mixed = modules_ != nullptr;
+  if (positions_ == Positions::kNarrow)
+    return {is_mixed ? &find_mixed_key<Positions::kNarrow, Style::kFrameObject>
+                     : &find_key<Positions::kNarrow, Style::kFrameObject>,
+            this};
+  if (positions_ == Positions::kEntered) return {&find_mixed_key<Positions::kEntered, Style::kCFrame>, this};
+  if (style == Style::kCFrame)
+    return {is_mixed ? &find_mixed_key<Positions::kWide, Style::kCFrame> : &find_key<Positions::kWide, Style::kCFrame>,
+            this};
+  return {is_mixed ? &find_mixed_key<Positions::kWide, Style::kDirect> : &find_key<Positions::kWide, Style::kDirect>,
+          this};
 }
 
 StackKey CallTree::walk_to_key(Chain& chain, Address frame, const Link* other) {
   if (is_null(frame) || walk(chain, frame, other) != cpython::WalkStop::kComplete) return {};
-  return positions_ == Positions::kWide ? key_on<Positions::kWide>(frame_offsets(), chain, frame)
-                                        : key_on<Positions::kNarrow>(frame_offsets(), chain, frame);
+  return with_positions([&](auto positions) { return key_on<positions()>(frame_offsets(), chain, frame); });
 }
 
 bool CallTree::find_on_top(Chain& chain, FrameNodes::Place below, FrameWords& words, FrameNodes::Guess& guess) {
@@ -266,14 +301,14 @@ CallNode CallTree::stack_of_found(Chain& chain, StackKey& key) {
 }
 
 inline const CallTree::Link* CallTree::find_any_other(const Link* begin, const Link* end) const {
-  return positions_ == Positions::kWide ? find_other<Positions::kWide>(frame_offsets(), begin, end)
-                                        : find_other<Positions::kNarrow>(frame_offsets(), begin, end);
+  return with_positions([&](auto positions) { return find_other<positions()>(frame_offsets(), begin, end); });
 }
 
 cpython::WalkStop CallTree::find_any_link(Chain& chain, Address frame) {
   const Link* other = nullptr;
-  const auto find = positions_ == Positions::kWide ? &find_link<Positions::kWide> : &find_link<Positions::kNarrow>;
-  const bool is_found = !is_null(frame) && find(frame_offsets(), chain, frame, other);
+  const bool is_found = !is_null(frame) && with_positions([&](auto positions) {
+    return find_link<positions()>(frame_offsets(), chain, frame, other);
+  });
   return is_found ? cpython::WalkStop::kComplete : walk(chain, frame, other);
 }
 

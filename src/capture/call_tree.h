@@ -11,8 +11,8 @@
 // allocation, and no code object that the tree knows has died since.
 //
 // With machine code the same holds of both kinds of frames (native/proven_stacks.h), if entries from C are told from
-// each other by their places on the stack of C: how both go together follows from these. So what was met before is
-// found by the numbers of both (from 3.12 on, where entries have frames; mixed_calls.cc).
+// calls by Python and, where they have frames, from each other by their places on the stack of C: how both go together
+// follows from these. So what was met before is found by the numbers of both (mixed_calls.cc).
 #pragma once
 
 #include <array>
@@ -80,12 +80,16 @@ class CallTree {
 
  private:
   // Narrow ones are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
-  enum class Positions : std::uint8_t { kNarrow, kWide };
+  // Entered ones are wide, and each frame is told to be an entry from C or not.
+  enum class Positions : std::uint8_t { kNarrow, kWide, kEntered };
+  static Positions positions_of(const cpython::Layout& layout, bool has_modules);
+  // In FrameWords::executable: the frame is an entry from C.
+  static constexpr std::uint64_t kIsEntry = 1;
   // A frame, and what makes it the frame that it is.
   struct Link {
     Address frame{};
     std::uint64_t position = 0;    // as it lies in the frame
-    std::uint64_t executable = 0;  // likewise
+    std::uint64_t executable = 0;  // likewise, and kIsEntry
     FrameNodes::Place place = 0;   // of the stack up to here
     CallNode node = 0;             // likewise
   };
@@ -93,7 +97,7 @@ class CallTree {
   static constexpr std::uint64_t kNotLookedUp = ~std::uint64_t{0};
   // Where what a frame is told from others by lies in it.
   struct FrameOffsets {
-    std::uint64_t previous = 0, position = 0, executable = 0;
+    std::uint64_t previous = 0, position = 0, executable = 0, entry_mark = 0;
   };
   // A frame of either kind.
   struct MixedLink {
@@ -203,7 +207,7 @@ class CallTree {
   static StackKey find_key(void* tree);
   static StackKey no_key(void* /*tree*/) { return {}; }
   // Of a stack of both kinds: its number is its key.
-  template <cpython::FrameStyle style>
+  template <Positions positions, cpython::FrameStyle style>
   static StackKey find_mixed_key(void* tree);
   // Of a thread whose chain is not what it was. As for `other`, see walk().
   StackKey walk_to_key(Chain& chain, Address frame, const Link* other);
@@ -234,8 +238,10 @@ class CallTree {
   }
   [[nodiscard]] FrameOffsets frame_offsets() const {
     const auto& frame = interpreter_.layout.frame;
-    return {frame.previous, frame.position, frame.executable};
+    return {frame.previous, frame.position, frame.executable, frame.entry_mark};
   }
+  template <typename With>
+  auto with_positions(With with) const;
   // The first link that is not what it was, or not around the one before; `end` if all are.
   template <Positions positions>
   [[nodiscard]] static const Link* find_other(FrameOffsets offsets, const Link* begin, const Link* end);
@@ -244,6 +250,7 @@ class CallTree {
   // Reads them, but for the number of deaths.
   template <Positions positions>
   [[nodiscard]] static bool load_words(FrameOffsets offsets, Address frame, FrameWords& words);
+  [[nodiscard]] static bool load_entry(Address frame, std::uint64_t mark_at, std::uint64_t& word);
   [[nodiscard]] bool load_any_words(Address frame, FrameWords& words) const;
   [[nodiscard]] std::uint16_t deaths_of(const FrameWords& words) const;
   // Puts a frame on top of the links that there are.
@@ -298,6 +305,7 @@ class CallTree {
   const std::size_t max_depth_;
   const std::uint32_t session_;
   const Positions positions_;
+  const std::uint64_t code_mask_;  // what of FrameWords::executable is an address
   const native::Modules* const modules_;
   // The last of the eras of threads' keys; the first is that of the keys of stacks of both kinds, which are numbers.
   static constexpr std::uint64_t kMixedEra = std::uint64_t{1} << 32U;

@@ -125,6 +125,12 @@ struct Layout {
   // Whether each entry from C into Python can be found on the C stack; see EntryMarks.
   [[nodiscard]] bool has_entry_marks() const { return frame_style != FrameStyle::kFrameObject; }
 
+  // Whether a frame of Python code says that C code entered Python there. (3.12 has marked frames, too, but those are
+  // the entries' own.)
+  [[nodiscard]] bool entries_are_marked() const {
+    return frame_style == FrameStyle::kCFrame && frame.entry_mark != kNoField && frame.entry_mark != frame.owner;
+  }
+
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;
   std::uint8_t first_entry_mark = 0xff;

@@ -231,11 +231,8 @@ bool is_entry(const M& memory, const Layout& layout, Address frame, const FrameL
     mark = frame;
     return look.stop == WalkStop::kComplete;
   }
-  // 3.12 has both, and its frames are nearer.
-  const bool has_marked_frames = layout.frame_style == FrameStyle::kCFrame && layout.frame.entry_mark != kNoField &&
-                                 layout.frame.entry_mark != layout.frame.owner;
   std::uint8_t entered = 0;
-  if (!has_marked_frames || !memory.load(offset_by(frame, layout.frame.entry_mark), entered) || entered == 0)
+  if (!layout.entries_are_marked() || !memory.load(offset_by(frame, layout.frame.entry_mark), entered) || entered == 0)
     return false;
   mark = entries.entry;
   if (is_null(mark)) return false;

@@ -152,15 +152,17 @@ kept = []
 def inner(_=0):
     kept.append(bytearray(3000))
     return 0
-def middle(call):
-    call()
+def middle(_=0):
+    chosen()
+    return 0
 def by_c(call):
     return functools.partial(library.descend, 0, Callback(call))
 inners = [inner, by_c(inner)]
-middles = [[functools.partial(middle, way), by_c(lambda _, way=way: middle(way) or 0)] for way in inners]
+middles = [middle, by_c(middle)]
 def main():
+    global chosen
     for i in range(400):
-        outer = middles[i % 2][i // 2 % 2]
+        outer, chosen = middles[i % 2], inners[i // 2 % 2]
         outer()
 main()
 """)
