@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -154,7 +155,15 @@ class Session {
   // Does what the sink is told of. If no memory is left for it, the recording has failed, and nothing more is told: the
   // sink may know a part.
   template <typename Work>
-  void attempt(Work work) noexcept;
+  void attempt(Work work) noexcept {
+    if (has_failed_.load()) return;
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      is_out_of_memory_.store(true);
+      has_failed_.store(true);
+    }
+  }
   [[nodiscard]] SessionStats stats_locked() const;
 
   const SessionSettings settings_;
