@@ -52,7 +52,8 @@ def pypy(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> "tuple[str, 
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / "plimsoll").symlink_to(pathlib.Path(plimsoll.__file__).parent)
-    return path, {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    # By itself PyPy's nursery is as large as half the CPU's cache, which may be more than a program of ours allocates.
+    return path, {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1", "PYPY_GC_NURSERY": "1M"}
 
 
 def record(pypy: "tuple[str, Mapping[str, str]]", path: pathlib.Path, *words: harness.Word,
@@ -65,9 +66,7 @@ def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Wr
     # GIVEN a program that PyPy compiles; WHEN it is recorded with the log of the JIT and the memory in use
     path = tmp_path / "app.plim"
     source = program(PROGRAM)
-    # (By itself PyPy's nursery is as large as half the CPU's cache, which may be more than the program allocates.)
-    done = record(pypy, path, source, "a", "b", options=["--jitlog", "--mem", "-r", "250"], code=3,
-                  env={"PYPY_GC_NURSERY": "1M"})
+    done = record(pypy, path, source, "a", "b", options=["--jitlog", "--mem", "-r", "250"], code=3)
     # THEN it runs as by itself, and one file has its samples, what PyPy it was, its memory and its traces
     assert done.out == "a b\n" and done.own_err == ""
     assert sorted(file.name for file in tmp_path.glob("app.plim*")) == ["app.plim"]
