@@ -76,7 +76,7 @@ void ExactRecorder::pass_on(Resolver& resolver, SampleSink& sink) {
   collected_events_.clear();
   if (collected_.empty()) return;
   const std::int64_t began_ns = monotonic_ns();
-  for (const ExactBatch& batch : collected_) pass_on_batch(batch, resolver, sink);
+  for (ExactBatch& batch : collected_) pass_on_batch(batch, resolver, sink);
   pass_on_ns_ = monotonic_ns() - began_ns;
   collected_.clear();
 }
@@ -178,9 +178,11 @@ void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleS
   for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
 }
 
-std::vector<ExactRow> ExactRecorder::merged(const std::vector<ExactRow>& rows) {
-  std::vector<ExactRow> result;
+void ExactRecorder::merge(std::vector<ExactRow>& rows) {
+  // There may be very many: they are merged where they are. So many rows, in front, are done with.
+  std::size_t count = 0;
   std::vector<std::uint32_t> next;  // row of the same stack; like those of row_of_stack_, 1 + its number
+  next.reserve(rows.size());
   for (const ExactRow& row : rows) {
     row_of_stack_.extend(std::size_t{row.stack} + 1);
     std::uint32_t& first = row_of_stack_[row.stack];
@@ -189,22 +191,23 @@ std::vector<ExactRow> ExactRecorder::merged(const std::vector<ExactRow>& rows) {
              row.type == other.type;
     };
     std::uint32_t found = first;
-    while (found != 0 && !is_same(result[found - 1])) found = next[found - 1];
+    while (found != 0 && !is_same(rows[found - 1])) found = next[found - 1];
     if (found != 0) {
-      result[found - 1].blocks += row.blocks;
-      result[found - 1].bytes += row.bytes;
+      rows[found - 1].blocks += row.blocks;
+      rows[found - 1].bytes += row.bytes;
       continue;
     }
-    result.push_back(row);
-    next.push_back(std::exchange(first, static_cast<std::uint32_t>(result.size())));
+    rows[count++] = row;
+    next.push_back(std::exchange(first, static_cast<std::uint32_t>(count)));
   }
-  for (const ExactRow& row : result) row_of_stack_[row.stack] = 0;
-  return result;
+  rows.resize(count);
+  for (const ExactRow& row : rows) row_of_stack_[row.stack] = 0;
 }
 
-void ExactRecorder::pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
+void ExactRecorder::pass_on_batch(ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
   epoch_ends_[batch.epoch] = batch.time_ns;
-  for (const ExactRow& row : merged(batch.rows)) {
+  merge(batch.rows);
+  for (const ExactRow& row : batch.rows) {
     ExactAllocation out;
     out.stack = tell_stack(row.stack, resolver, sink);
     out.thread = thread_of(out.stack);

@@ -121,7 +121,7 @@ class ExactRecorder {
   void resolve_new(Resolver& resolver);
   // The number of the frame that a node adds; 0 if it is not known.
   std::uint32_t resolve(const CallNodeInfo& info, Resolver& resolver);
-  void pass_on_batch(const ExactBatch& batch, Resolver& resolver, SampleSink& sink);
+  void pass_on_batch(ExactBatch& batch, Resolver& resolver, SampleSink& sink);
   void note_words_done(std::size_t words);
   void pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink);
   // Tells the sink of a stack, and those below it, as far as it does not know them. Returns the number that it has
@@ -131,7 +131,7 @@ class ExactRecorder {
   ExactStack stack_of(CallNode number, Resolver& resolver) const;
   [[nodiscard]] ThreadSerial thread_of(CallNode number) const;
   // Rows of one kind are one row: they came from several sites, whose blocks differ in size.
-  std::vector<ExactRow> merged(const std::vector<ExactRow>& rows);
+  void merge(std::vector<ExactRow>& rows);
 
   CpuSampler& sampler_;
   CallTree stacks_;

@@ -158,7 +158,7 @@ class AddressSet {
   static bool can_be(std::uint64_t address) {
     return address >> kAddressBits == 0 && (address & 7U) == 0 && address != 0;
   }
-  static bool holds(const Region& region, std::uint64_t address) {
+  [[gnu::always_inline]] static bool holds(const Region& region, std::uint64_t address) {
     const std::size_t granule = granule_of(address);
     return (region.bits[granule / 64] >> (granule % 64) & 1U) != 0 &&
            is_upper(region, granule) == ((address & 8U) != 0);

@@ -30,17 +30,18 @@ AllocationChange change_of(const AllocationRow& row, ExactChange change) {
 
 }  // namespace
 
-std::vector<AllocationChange> changes_of(const Profile& profile) {
-  std::vector<AllocationChange> changes = profile.allocation_changes;
+const std::vector<AllocationChange>& changes_of(const Profile& profile, std::vector<AllocationChange>& made) {
+  if (profile.allocations.empty() && profile.peak_allocations.empty()) return profile.allocation_changes;
+  made = profile.allocation_changes;
   for (const AllocationRow& row : profile.allocations) {
-    changes.push_back(change_of(row, ExactChange::kBorn));
+    made.push_back(change_of(row, ExactChange::kBorn));
     if (row.freed_ns != AllocationRow::kAlive)
-      changes.push_back(change_of(row, row.is_temporary ? ExactChange::kFreedAtOnce : ExactChange::kFreed));
+      made.push_back(change_of(row, row.is_temporary ? ExactChange::kFreedAtOnce : ExactChange::kFreed));
     else if (!row.type.is_none())
-      changes.push_back(change_of(row, ExactChange::kType));
+      made.push_back(change_of(row, ExactChange::kType));
   }
-  for (const AllocationRow& row : profile.peak_allocations) changes.push_back(change_of(row, ExactChange::kPeak));
-  return changes;
+  for (const AllocationRow& row : profile.peak_allocations) made.push_back(change_of(row, ExactChange::kPeak));
+  return made;
 }
 
 void ExactEncoder::put(std::string& out, const AllocationChange& change, std::int64_t stack, std::int64_t type) {

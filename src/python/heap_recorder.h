@@ -10,6 +10,7 @@
 #include <string>
 
 #include "heap/address_set.h"
+#include "heap/content_hash.h"
 #include "heap/pools.h"
 #include "python/heap_allocations.h"
 #include "python/heap_capture.h"
@@ -75,12 +76,16 @@ class Recorder {
   void tell_content(PyObject* object, const TypePlan& plan) {
     if (plan.content == Content::kNone) return;
     if (plan.content == Content::kBytes) {
-      words_.content(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)), 0);
+      words_.content(hash_of(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)), 0));
     } else if (PyUnicode_IS_READY(object) != 0) {
       const auto kind = static_cast<std::uint8_t>(PyUnicode_KIND(object));
       const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) * kind;
-      words_.content(PyUnicode_DATA(object), size, kind);
+      words_.content(hash_of(PyUnicode_DATA(object), size, kind));
     }
+  }
+  // (Here, where the characters are in reach of this CPU, next to what was just looked at.)
+  [[nodiscard]] std::uint64_t hash_of(const void* content, std::size_t size, std::uint8_t tag) const {
+    return hash_.of({static_cast<const char*>(content), size}, tag);
   }
 
   static constexpr Py_ssize_t kLongestName = 200, kLongestValue = 100;
@@ -144,6 +149,7 @@ class Recorder {
   const heap::AddressSet& found_;
   Values values_;
   heap::BlockCount blocks_;
+  heap::ContentHash hash_{heap::random_key()};
   HeapAllocations& allocations_;
   ObjectWords words_;
   ObjectEdges<Recorder> edges_;

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,6 @@
 #include <vector>
 
 #include "heap/address_set.h"
-#include "heap/content_hash.h"
 #include "heap/generations.h"
 #include "heap/snapshot_writer.h"
 #include "heap/word_stream.h"
@@ -32,7 +32,7 @@ enum class WordKind : std::uint8_t {
   kWeak = static_cast<std::uint8_t>(heap::EdgeKind::kWeak),
   kNamedByUs = heap::kEdgeKindCount,  // what is held; the name, a text of ours
   kObject,   // the object; type and references; whether it is on a list, and size. Ends the one before
-  kContent,  // where a str or bytes has it; its tag and size
+  kContent,  // of a str or bytes; its hash
   kBuffer,   // where it begins; its size
   kStack,    // its number
   kText,     // its size; the bytes, as many words as they take
@@ -49,9 +49,7 @@ class ObjectWords {
   void edge(heap::EdgeKind kind, Address held) { *words_.put(1) = word(static_cast<std::uint8_t>(kind), raw(held)); }
   void named(Address held, PyObject* name) { put(WordKind::kNamed, raw(held), raw(address_of(name))); }
   void named(Address held, const char* name) { put(WordKind::kNamedByUs, raw(held), raw(address_of(name))); }
-  void content(const void* bytes, std::size_t size, std::uint8_t tag) {
-    put(WordKind::kContent, raw(address_of(bytes)), word(tag, size));
-  }
+  void content(std::uint64_t hash) { put(WordKind::kContent, 0, hash); }
   void buffer(std::uint64_t start, std::uint64_t size) { put(WordKind::kBuffer, start, size); }
   void allocated_by(std::uint32_t stack) { put(WordKind::kStack, stack); }
   // What does not fit into a piece is left out; texts are cut at some hundred characters before, all but names in C.
@@ -74,8 +72,8 @@ class ObjectWords {
   heap::WordStream& words_;
 };
 
-// Makes rows: from words, or from what it is told. Looks at no object but the characters of a str and of bytes, and
-// calls nothing of Python's.
+// Makes rows: from words, or from what it is told. Looks at no object but the names of others, and calls nothing of
+// Python's.
 class RowMaker {
  public:
   // `hidden`: references to these are not lost.
@@ -109,9 +107,9 @@ class RowMaker {
   void named(Address held, Name name) {
     const heap::Node target = found_.rank(held);
     if (target == heap::kNoNode) return lose(held);
-    const auto [found, is_new] = names_.try_emplace(name, 0);
-    if (is_new) found->second = writer_.add_name(text_of_name(name));
-    writer_.named_edge(target, found->second);
+    LastName& last = last_names_[raw(address_of(name)) * 0x9e3779b97f4a7c15U >> (64U - kLastNameBits)];
+    if (last.name != name) last = {name, number_of(name)};
+    writer_.named_edge(target, last.number);
   }
 
  private:
@@ -129,11 +127,7 @@ class RowMaker {
       case WordKind::kObject: object(value, at[1], at[2]); return at + 3;
       case WordKind::kNamed: named(Address{value}, pointer_to<PyObject>(Address{at[1]})); return at + 2;
       case WordKind::kNamedByUs: named(Address{value}, pointer_to<const char>(Address{at[1]})); return at + 2;
-      case WordKind::kContent: {
-        const std::string_view bytes(pointer_to<const char>(Address{value}), at[1] & kValueBits);
-        writer_.content_hash(hash_.of(bytes, at[1] >> 56U));
-        return at + 2;
-      }
+      case WordKind::kContent: writer_.content_hash(at[1]); return at + 2;
       case WordKind::kBuffer: writer_.buffer(value, at[1]); return at + 2;
       case WordKind::kStack: writer_.allocated_by(static_cast<std::uint32_t>(value)); return at + 1;
       case WordKind::kText:
@@ -158,6 +152,12 @@ class RowMaker {
     if (is_open_) writer_.end_node();
     is_open_ = false;
   }
+  template <typename Name>
+  std::uint32_t number_of(Name name) {
+    const auto [found, is_new] = names_.try_emplace(name, 0);
+    if (is_new) found->second = writer_.add_name(text_of_name(name));
+    return found->second;
+  }
   void weak(Address held) {
     const heap::Node target = found_.rank(held);
     if (target != heap::kNoNode) writer_.edge(heap::EdgeKind::kWeak, target);
@@ -172,9 +172,15 @@ class RowMaker {
   const heap::AddressSet& found_;
   const heap::Generations& generations_;
   const std::vector<PyObject*>& hidden_;
-  heap::ContentHash hash_{heap::random_key()};
   heap::SnapshotWriter& writer_;
   boost::unordered_flat_map<const void*, std::uint32_t> names_;
+  // What was asked for last of those that share a place.
+  struct LastName {
+    const void* name = nullptr;
+    std::uint32_t number = 0;
+  };
+  static constexpr unsigned kLastNameBits = 8;
+  std::array<LastName, std::size_t{1} << kLastNameBits> last_names_{};
   bool is_open_ = false;  // an object
 };
 
