@@ -229,21 +229,19 @@ StackKey CallTree::find_mixed_key(void* self) {
   return {};
 }
 
+template <CallTree::Positions positions, cpython::FrameStyle style>
+KeyFinder CallTree::finder() {
+  return {modules_ != nullptr ? &find_mixed_key<positions, style> : &find_key<positions, style>, this};
+}
+
 KeyFinder CallTree::key_finder() {
   using Style = cpython::FrameStyle;
   const Style style = interpreter_.layout.frame_style;
   if (interpreter_.attached_state_of_caller == nullptr) return {&no_key, this};
-  const bool is_mixed = modules_ != nullptr;
-  if (positions_ == Positions::kNarrow)
-    return {is_mixed ? &find_mixed_key<Positions::kNarrow, Style::kFrameObject>
-                     : &find_key<Positions::kNarrow, Style::kFrameObject>,
-            this};
-  if (positions_ == Positions::kEntered) return {&find_mixed_key<Positions::kEntered, Style::kCFrame>, this};
-  if (style == Style::kCFrame)
-    return {is_mixed ? &find_mixed_key<Positions::kWide, Style::kCFrame> : &find_key<Positions::kWide, Style::kCFrame>,
-            this};
-  return {is_mixed ? &find_mixed_key<Positions::kWide, Style::kDirect> : &find_key<Positions::kWide, Style::kDirect>,
-          this};
+  if (positions_ == Positions::kNarrow) return finder<Positions::kNarrow, Style::kFrameObject>();
+  if (positions_ == Positions::kEntered) return finder<Positions::kEntered, Style::kCFrame>();
+  return style == Style::kCFrame ? finder<Positions::kWide, Style::kCFrame>()
+                                 : finder<Positions::kWide, Style::kDirect>();
 }
 
 StackKey CallTree::walk_to_key(Chain& chain, Address frame, const Link* other) {

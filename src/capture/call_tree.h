@@ -10,9 +10,10 @@
 // Equal words are a proof: the chain was proven when they were read, the thread stands still in the middle of its own
 // allocation, and no code object that the tree knows has died since.
 //
-// With machine code the same holds of both kinds of frames (native/proven_stacks.h), if entries from C are told from
-// calls by Python and, where they have frames, from each other by their places on the stack of C: how both go together
-// follows from these. So what was met before is found by the numbers of both (mixed_calls.cc).
+// With machine code the same holds of both kinds of frames (native/proven_stacks.h). How both go together follows from
+// these, if it is told where C entered Python: by the places of the entries' frames on the stack of C (from 3.12 on),
+// or by which frames are marked as entries (3.11); up to 3.10 each frame has a call of the loop. So what was met before
+// is found by the numbers of both (mixed_calls.cc).
 #pragma once
 
 #include <array>
@@ -80,7 +81,7 @@ class CallTree {
 
  private:
   // Narrow ones are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
-  // Entered ones are wide, and each frame is told to be an entry from C or not.
+  // Entered ones are wide, and it counts whether the frame is marked as an entry from C.
   enum class Positions : std::uint8_t { kNarrow, kWide, kEntered };
   static Positions positions_of(const cpython::Layout& layout, bool has_modules);
   // In FrameWords::executable: the frame is an entry from C.
@@ -209,6 +210,8 @@ class CallTree {
   // Of a stack of both kinds: its number is its key.
   template <Positions positions, cpython::FrameStyle style>
   static StackKey find_mixed_key(void* tree);
+  template <Positions positions, cpython::FrameStyle style>
+  KeyFinder finder();
   // Of a thread whose chain is not what it was. As for `other`, see walk().
   StackKey walk_to_key(Chain& chain, Address frame, const Link* other);
   // Of an innermost frame, whose link was found.
