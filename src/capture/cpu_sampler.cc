@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "capture/awaiting_tasks.h"
 #include "capture/tick_signals.h"
 #include "memory/local.h"

@@ -14,6 +14,7 @@
 #include "os/termination.h"
 
 namespace plimsoll::capture {
+
 Session::Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
                  std::unique_ptr<SampleSink> sink)
     : settings_(settings),
