@@ -187,7 +187,7 @@ class CpuSampler {
                           const ucontext_t& context) noexcept;
   bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
-  std::int64_t varied_period(ThreadSlot& slot) const noexcept;
+  static void vary_period(ThreadSlot& slot) noexcept;  // perf: of the next ticks
 
   // With mutex_ held.
   void meet_caller(const std::string& name);

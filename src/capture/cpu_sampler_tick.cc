@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "capture/cpu_sampler.h"
 #include "capture/native_sample.h"
 #include "capture/walk_into.h"
@@ -67,11 +66,20 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   const std::int64_t began_ns = monotonic_ns();
   take_sample(*slot, began_ns, context);
   if (measures_itself_) tick_costs_.add(monotonic_ns() - began_ns);
-  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) {
-    const std::int64_t period = slot->pace.next(slot->clock.cpu_ns(), kJitterTicks, varied_period(*slot));
-    slot->clock.vary(period);
-    slot->tick.set_period(period);
-  }
+  if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) vary_period(*slot);
+}
+
+void CpuSampler::vary_period(ThreadSlot& slot) noexcept {
+  const std::int64_t asked = slot.period_ns.load(std::memory_order_relaxed);
+  const std::int64_t period = slot.pace.next(slot.clock.cpu_ns(), kJitterTicks, slot.jitter.next(asked, slot.random));
+  slot.clock.vary(period);
+  slot.tick.set_period(period);
+  // Who changed the rate since we looked may have set the timer before we did.
+  const std::int64_t asked_now = slot.period_ns.load(std::memory_order_seq_cst);
+  if (asked_now == asked) return;
+  slot.clock.restart(asked_now);
+  slot.pace.restart();
+  slot.tick.set_period(asked_now);
 }
 
 std::int64_t CpuSampler::cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept {
@@ -149,7 +157,7 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_
   const bool is_waiting = !was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2;
   slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
   const bool is_due = cpu_ns >= slot.due_cpu_ns - kClose;
-  if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + varied_period(slot);
+  if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + slot.jitter.next(period, slot.random);
   const std::int64_t left = std::max(slot.due_cpu_ns - cpu_ns, kShortestPeriod);
   slot.tick_set_ns = left;
   slot.tick_due_ns = now_ns + left;
@@ -167,19 +175,6 @@ void CpuSampler::rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept
   slot.resting.store(true, std::memory_order_relaxed);
   slot.tick.pause();
   slot.rest_tick.restart(cpu_left_ns, 0);
-}
-
-std::int64_t CpuSampler::varied_period(ThreadSlot& slot) const noexcept {
-  // Periodic work must not be able to hide between ticks, or to be met by every one of them: the period wanders
-  // uniformly within a quarter of itself. Each step up is followed by the same step down, so that the number of ticks
-  // stays that of the rate that was asked for, and not only on average.
-  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
-  const std::int64_t range = std::max<std::int64_t>(period / 2, 1);
-  const bool is_return = slot.period_step_ns != 0;
-  const auto random = static_cast<std::int64_t>(next_random(slot.random) % static_cast<std::uint64_t>(range));
-  const std::int64_t step = is_return ? -slot.period_step_ns : random - range / 2;
-  slot.period_step_ns = is_return ? 0 : step;
-  return period + step;
 }
 
 }  // namespace plimsoll::capture

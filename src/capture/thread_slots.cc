@@ -21,7 +21,7 @@ ThreadSlot* ThreadSlots::allocate() {
   slot.resting.store(false, std::memory_order_relaxed);
   slot.thread_state.store(0, std::memory_order_relaxed);
   slot.ticks_at_poll = 0;
-  slot.period_step_ns = 0;
+  slot.jitter.restart();
   slot.is_blocked = false;
   slot.silent_until_ns = 0;
   return &slot;

@@ -9,6 +9,7 @@
 
 #include "capture/inferred_clock.h"
 #include "capture/last_stack.h"
+#include "capture/tick_jitter.h"
 #include "capture/tick_pace.h"
 #include "os/os.h"
 
@@ -43,8 +44,9 @@ struct alignas(128) ThreadSlot {
   // The thread's PyThreadState as last seen by the thread itself; null if it has none. It may be gone by now.
   std::atomic<std::uint64_t> thread_state{0};
   std::atomic<std::int64_t> period_ns{0};  // between its ticks
-  std::uint64_t random = 0;                // the handler's, for jitter
-  InferredClock clock;                     // with TickClock::kPerf, as is the next
+  std::uint64_t random = 0;                // the handler's, as is the next
+  TickJitter jitter;
+  InferredClock clock;  // with TickClock::kPerf, as is the next
   TickPace pace;
   // The handler's, with TickClock::kMonotonic: the thread's CPU clock at the last tick and when the next sample is due;
   // how far the timer was set ahead, and for when.
@@ -52,8 +54,7 @@ struct alignas(128) ThreadSlot {
   std::int64_t due_cpu_ns = 0;
   std::int64_t tick_set_ns = 0;
   std::int64_t tick_due_ns = 0;
-  std::int64_t period_step_ns = 0;  // likewise: the step of the period that is to be taken back
-  LastStack stacks;                 // the handler's
+  LastStack stacks;  // the handler's
 
   // Bookkeeping.
   ThreadInfo info;

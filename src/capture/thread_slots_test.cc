@@ -79,7 +79,6 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   slot->ticks = 5;
   slot->resting = true;
   slot->ticks_at_poll = 5;
-  slot->period_step_ns = 9;
   slot->is_blocked = true;
   // WHEN it is given to another
   slots->release(*slot);
@@ -91,7 +90,6 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   EXPECT_EQ(again->ticks, 0U);
   EXPECT_FALSE(again->resting);
   EXPECT_EQ(again->ticks_at_poll, 0U);
-  EXPECT_EQ(again->period_step_ns, 0);
   EXPECT_FALSE(again->is_blocked);
 }
 
