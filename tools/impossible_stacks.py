@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "python"))
 import harness
 import plimsoll
-from call_rules import CallRules
+from call_rules import CallRules, cut
 
 ENGINES = ("perf", "timer", "reader", "attach")
 SCENARIOS = 10  # of the program
@@ -49,6 +49,10 @@ def judge(recorded: harness.Recorded) -> "tuple[int, int, collections.Counter[st
         checked, impossible = checked + ruled, impossible + wrong
         if wrong:
             print(f"    {facts['work']}:\n{told}")
+    shortened = collections.Counter(cut(harness.stacks(recorded.profile)))
+    for stack, number in shortened.items():
+        print(f"    {number} times cut: {stack}")
+    impossible += sum(shortened.values())
     return checked, impossible, collections.Counter({drop.reason: drop.count for drop in recorded.profile.drops
                                                      if drop.count})
 

@@ -116,7 +116,7 @@ NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::b
   }
   const std::span<cpython::PyFrame> frames{reinterpret_cast<cpython::PyFrame*>(room.data()),
                                            max_depth_ + awaiting_slots(interpreter_)};
-  const WrittenStack stack = walk_into(sample, interpreter_, state, frames, seen_, cpython::NoEntries{});
+  const WrittenStack stack = walk_into(sample, interpreter_, state, Called{}, frames, seen_, cpython::NoEntries{});
   mark_frames(frames.first(sample.frame_count), seen_);
   return {stack.used * sizeof(cpython::PyFrame), stack.touched * sizeof(cpython::PyFrame),
           native::UnwindStop::kComplete, sample.stop, stack.tasks};

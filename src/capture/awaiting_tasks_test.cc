@@ -21,7 +21,7 @@ class AwaitingTasks : public ::testing::Test {
     std::vector<cpython::PyFrame> slots(max_depth + awaiting_slots(interpreter));
     RawSample raw;
     raw.time_ns = testing::later();
-    written = walk_into(raw, interpreter, thread.state(), slots, registry.seen(), cpython::NoEntries{});
+    written = walk_into(raw, interpreter, thread.state(), Called{}, slots, registry.seen(), cpython::NoEntries{});
     own = raw.frame_count;
     EXPECT_TRUE(resolver.resolve(raw, std::span(slots).first(written.used)));
     return sink.log.back();

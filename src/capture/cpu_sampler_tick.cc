@@ -106,7 +106,9 @@ void CpuSampler::take_sample(ThreadSlot& slot, std::int64_t now_ns, const uconte
   sample.thread = slot.serial;
   sample.stack = RawSample::Stack::kOnLast;
   const std::span<cpython::PyFrame> slots = slot.stacks.room();
-  const WrittenStack stack = walk_into(sample, interpreter_, thread_state.address, slots, seen_, cpython::NoEntries{});
+  const auto registers = [&] { return context != nullptr ? native::registers_of(*context) : native::Registers{}; };
+  const WrittenStack stack =
+      walk_into(sample, interpreter_, thread_state.address, registers, slots, seen_, cpython::NoEntries{});
   count_tasks(stack.tasks);
   if (!cpython::is_proven(sample.stop)) return count_drop(reason_of(sample.stop), weight);
   const std::size_t same = slot.stacks.same_outer(stack.used);

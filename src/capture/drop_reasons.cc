@@ -7,6 +7,7 @@ const char* text(DropReason reason) {
     case DropReason::kRingFull: return "ring full";
     case DropReason::kUnreadable: return cpython::text(cpython::WalkStop::kUnreadable);
     case DropReason::kEntering: return cpython::text(cpython::WalkStop::kEntering);
+    case DropReason::kUnlinked: return cpython::text(cpython::WalkStop::kUnlinked);
     case DropReason::kMisaligned: return cpython::text(cpython::WalkStop::kMisaligned);
     case DropReason::kBadOwner: return cpython::text(cpython::WalkStop::kBadOwner);
     case DropReason::kNotCode: return cpython::text(cpython::WalkStop::kNotCode);

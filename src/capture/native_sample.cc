@@ -78,7 +78,9 @@ NativeSample write_native_stack(std::span<std::byte> room, RawSample& sample, co
     at += copy_stack(place, leaf, {at, left - most_slots * sizeof(cpython::PyFrame)});
   }
   const std::span<cpython::PyFrame> slots{reinterpret_cast<cpython::PyFrame*>(at), most_slots};
-  const WrittenStack stack = walk_into(sample, interpreter, thread_state, slots, seen, cpython::EntryMarks{});
+  const auto registers = [&] { return place.registers; };
+  const WrittenStack stack =
+      walk_into(sample, interpreter, thread_state, registers, slots, seen, cpython::EntryMarks{});
   mark_frames(slots.first(sample.frame_count), seen);
   const auto before = static_cast<std::size_t>(at - room.data());
   return {before + stack.used * sizeof(cpython::PyFrame), before + stack.touched * sizeof(cpython::PyFrame),

@@ -117,6 +117,7 @@ enum class DropReason : std::uint8_t {
   kRingFull,
   kUnreadable,
   kEntering,
+  kUnlinked,
   kMisaligned,
   kBadOwner,
   kNotCode,
@@ -155,6 +156,7 @@ constexpr DropReason reason_of(cpython::WalkStop stop) {
     case cpython::WalkStop::kNotCode: return DropReason::kNotCode;
     case cpython::WalkStop::kCycle: return DropReason::kCycle;
     case cpython::WalkStop::kEntering: return DropReason::kEntering;
+    case cpython::WalkStop::kUnlinked: return DropReason::kUnlinked;
     default: return DropReason::kUnreadable;
   }
 }

@@ -4,7 +4,9 @@
 #include <span>
 
 #include "capture/awaiting_tasks.h"
+#include "cpython/unlinked.h"
 #include "memory/local.h"
+#include "native/registers.h"
 
 namespace plimsoll::capture {
 
@@ -21,20 +23,29 @@ inline void mark_frames(std::span<const cpython::PyFrame> frames, SeenFilter& se
     if (frame.position != cpython::kEntryMark) seen.mark(frame.code);
 }
 
+// The registers of a thread that has called us: none that an interpreter was about to use.
+struct Called {
+  native::Registers operator()() const noexcept { return {}; }
+};
+
 // Walks a thread's frames into `slots`, which have room for awaiting_slots beside them, and notes in `sample` how that
 // went, and in `seen` who awaits them: its own frames, the first RawSample::frame_count, are the caller's to mark.
-// Async-signal-safe.
-template <typename Entries>
+// `registers()` are those that the thread was interrupted with, which few walks ask for. Async-signal-safe.
+template <typename Registers, typename Entries>
 WrittenStack walk_into(RawSample& sample, const Interpreter& interpreter, Address thread_state,
-                       std::span<cpython::PyFrame> slots, SeenFilter& seen, Entries entries) noexcept {
+                       const Registers& registers, std::span<cpython::PyFrame> slots, SeenFilter& seen,
+                       Entries entries) noexcept {
   const memory::LocalReader memory;
   if (is_null(thread_state)) {
     sample.python = RawSample::Python::kNoState;
     return {};
   }
   const std::span<cpython::PyFrame> frames = slots.first(slots.size() - awaiting_slots(interpreter));
-  const cpython::Walk walk =
+  cpython::Walk walk =
       cpython::walk_thread(memory, interpreter.layout, interpreter.code_type, thread_state, frames, entries);
+  if (walk.stop == cpython::WalkStop::kUnlinked)
+    walk = cpython::walk_unlinked(memory, interpreter.layout, interpreter.code_type, thread_state, registers().value,
+                                  frames, entries);
   sample.tags = tags_of(memory, interpreter.layout, interpreter.tags, thread_state);
   sample.stop = walk.stop;
   sample.leaf_skipped = walk.leaf_skipped ? 1 : 0;

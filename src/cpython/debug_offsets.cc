@@ -125,6 +125,7 @@ Layout read_fields(OffsetReader& read, const Places& at, const Version& version)
                     .kind_shift = version.threading == Version::Threading::kFree && version.minor >= 14 ? 8U : 2U};
   set_context_fields(layout, version.minor >= 15 ? 232 : 208);
   layout.first_shim_owner = 3;
+  layout.threads_begin_with_entries = true;
   // 3.14 and free-threaded builds keep flags in the low bits of a stack reference; code objects are 8-aligned anyway.
   layout.executable_tag_mask = 7;
   return layout;

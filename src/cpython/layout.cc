@@ -88,6 +88,7 @@ Layout layout_3_11() {
                   .tlbc_index = kNoField,
                   .entry_mark = 68};  // is_entry
   layout.first_entry_mark = 1;
+  layout.generator = {.frame = 80, .state = 75};
   layout.code = {.filename = 112,
                  .name = 120,
                  .qualname = 128,
@@ -113,6 +114,7 @@ Layout layout_3_12() {
                   .owner = 70,
                   .tlbc_index = kNoField,
                   .entry_mark = 70};  // owner: FRAME_OWNED_BY_CSTACK
+  layout.generator = {.frame = 72, .state = kNoField, .values = 72, .words = 76};
   layout.first_entry_mark = 3;
   layout.code = {.filename = 112,
                  .name = 120,
@@ -125,6 +127,7 @@ Layout layout_3_12() {
   layout.unicode.ascii_size = 40;
   layout.unicode.compact_size = 56;
   layout.first_shim_owner = 3;
+  layout.threads_begin_with_entries = true;
   return layout;
 }
 

@@ -100,6 +100,14 @@ struct Layout {
     std::uint32_t kind_shift;                // of the bit-field in state; compact and ascii follow its three bits
   } unicode{};
 
+  // What is looked for where a chain of frames is cut at a generator; 3.11, and with what find_caller needs, 3.12.
+  struct {
+    std::uint32_t frame = kNoField;   // of a generator: gi_iframe, its frame
+    std::uint32_t state = kNoField;   // of a generator: gi_frame_state, one byte; 3.11
+    std::uint32_t values = kNoField;  // of a frame: localsplus, its variables and then its stack
+    std::uint32_t words = kNoField;   // of a code object: co_framesize, the words of a frame with all of these; an int
+  } generator{};
+
   // The way from _PyRuntime to all thread states.
   struct {
     std::uint32_t interpreters;      // of _PyRuntime: interpreters.head
@@ -134,6 +142,8 @@ struct Layout {
   // Frames whose owner is at least this are entries from C into Python, not Python code. No owner field: none are.
   std::uint8_t first_shim_owner = 0xff;
   std::uint8_t first_entry_mark = 0xff;
+  // Whether the outermost frame of a thread is one; 3.12+.
+  bool threads_begin_with_entries = false;
   // Bits of frame.executable that are not part of the pointer.
   std::uint64_t executable_tag_mask = 0;
 };

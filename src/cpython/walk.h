@@ -36,8 +36,12 @@ enum class WalkStop : std::uint8_t {
   kNotCode,     // a frame's code object is not a code object
   kCycle,       // the chain of frames comes back to itself
   kEntering,    // an entry from C is not filled in, nor does it say what is around it (see walk_thread)
+  kUnlinked,    // the chain ends in a frame without caller (see unlinked.h)
 };
-inline constexpr std::size_t kWalkStopCount = 8;
+inline constexpr std::size_t kWalkStopCount = 9;
+
+// Whether the thread is in the midst of a change of frames, which is over some instructions later.
+constexpr bool is_passing(WalkStop stop) { return stop == WalkStop::kEntering || stop == WalkStop::kUnlinked; }
 
 // Whether what was found is a stack that was there, as far as it goes.
 constexpr bool is_proven(WalkStop stop) { return stop == WalkStop::kComplete || stop == WalkStop::kTruncated; }
@@ -45,8 +49,8 @@ constexpr bool is_proven(WalkStop stop) { return stop == WalkStop::kComplete || 
 // The reason in words, for drop counters and messages.
 constexpr const char* text(WalkStop stop) {
   constexpr std::array<const char*, kWalkStopCount> kTexts{
-      "complete",          "stack too deep",      "frame unreadable", "frame misaligned", "frame owner invalid",
-      "not a code object", "frames form a cycle", "entering Python"};
+      "complete",          "stack too deep",      "frame unreadable", "frame misaligned",    "frame owner invalid",
+      "not a code object", "frames form a cycle", "entering Python",  "frame without caller"};
   return kTexts[static_cast<std::size_t>(stop)];
 }
 
@@ -56,6 +60,7 @@ struct Walk {
   WalkStop stop = WalkStop::kComplete;
   // The innermost frame was between two states (being pushed or popped) and is left out; the rest is proven.
   bool leaf_skipped = false;
+  Address outermost{};  // with kComplete, the last frame that was looked at
 };
 
 // Finds the innermost frame of a thread state; null when the thread runs no Python code. False if unreadable.
@@ -176,6 +181,7 @@ struct Entry {
   Address frame{};  // its current frame
   Address outer{};  // the entry that it was made in; null for a thread's first
   bool is_sound = false;
+  bool is_unlinked = false;  // its current frame has no caller, not even the entry
 };
 
 // Looks at the entry at `at`. It is sound if it is `root`, the thread state's own, or if the outermost of its own
@@ -197,10 +203,10 @@ bool look_at_entry(const M& memory, const Layout& layout, Address root, Address 
     if ((raw(frame) & 7U) != 0 || !memory.load(offset_by(frame, layout.frame.entry_mark), mark) ||
         !memory::load_address(memory, offset_by(frame, layout.frame.previous), previous))
       return true;
-    if (mark >= layout.first_entry_mark) {
-      out.is_sound = previous == caller;
-      return true;
-    }
+    const bool is_entered = mark >= layout.first_entry_mark;
+    out.is_sound = is_entered && previous == caller;
+    out.is_unlinked = seen == 0 && is_null(previous) && !out.is_sound;
+    if (is_entered) return true;
     frame = previous;
   }
   out.is_sound = true;
@@ -252,7 +258,8 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
   Address remembered{};
   std::uint32_t steps = 0;
   std::uint32_t next_mark = 64;
-  while (!is_null(frame)) {
+  if (is_null(frame)) return walk;
+  for (;;) {
     PyFrame found;
     const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, found);
     if (look.stop == WalkStop::kNotCode && steps == 0) {
@@ -279,8 +286,12 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
         out[walk.count++] = PyFrame{mark, kEntryMark, 0};
       }
     }
+    if (is_null(look.previous)) {
+      walk.outermost = frame;
+      return walk;
+    }
     frame = look.previous;
-    if (frame == remembered && !is_null(frame)) {
+    if (frame == remembered) {
       walk.stop = WalkStop::kCycle;
       return walk;
     }
@@ -289,8 +300,38 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
       next_mark *= 2;
     }
   }
+}
+
+namespace internal {
+
+// Whether a walk that has come to the frame `outermost`, which has no caller, has come to the end of the thread's
+// stack.
+template <memory::Reader M>
+bool is_end(const M& memory, const Layout& layout, Address outermost) {
+  constexpr std::uint8_t kGenerator = 1;
+  constexpr std::uint8_t kExecuting = 0;
+  std::uint8_t owner = 0;
+  std::uint8_t state = 0;
+  if (is_null(outermost) || layout.frame.owner == kNoField) return true;
+  if (!memory.load(offset_by(outermost, layout.frame.owner), owner)) return false;
+  if (layout.threads_begin_with_entries) return owner >= layout.first_shim_owner;
+  // A generator may have been resumed by C code with nothing around it; but of one that rests this is left over.
+  const Address generator{raw(outermost) - layout.generator.frame};
+  return owner != kGenerator || layout.generator.state == kNoField ||
+         (memory.load(offset_by(generator, layout.generator.state), state) && state == kExecuting);
+}
+
+// As walk_frames, of a frame that is a thread's innermost one.
+template <memory::Reader M, typename Entries>
+Walk walk_to_end(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out,
+                 Entries entries) {
+  Walk walk = walk_frames(memory, layout, code_type, frame, out, entries);
+  const bool is_cut = walk.stop == WalkStop::kComplete && !is_end(memory, layout, walk.outermost);
+  if (is_cut) walk.stop = WalkStop::kUnlinked;
   return walk;
 }
+
+}  // namespace internal
 
 // Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python
 // links a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry
@@ -303,7 +344,8 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
   walk.stop = WalkStop::kUnreadable;
   Address frame{};
   if (!current_frame(memory, layout, tstate, frame)) return walk;
-  if (layout.frame_style != FrameStyle::kCFrame) return walk_frames(memory, layout, code_type, frame, out, entries);
+  if (layout.frame_style != FrameStyle::kCFrame)
+    return internal::walk_to_end(memory, layout, code_type, frame, out, entries);
 
   Address entry{};
   if (!memory::load_address(memory, offset_by(tstate, layout.tstate.current_frame), entry)) return walk;
@@ -313,12 +355,17 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
   for (int tried = 0; tried < kEntriesTried; ++tried) {
     internal::Entry found;
     if (is_null(entry) || !internal::look_at_entry(memory, layout, root, entry, out.size(), found)) break;
+    if (found.is_unlinked && tried == 0) {
+      walk.stop = WalkStop::kUnlinked;
+      return walk;
+    }
     if (found.is_sound) {
       if constexpr (Entries::kAreMarked) entries.entry = entry;
-      walk = walk_frames(memory, layout, code_type, found.frame, out, entries);
+      walk = internal::walk_to_end(memory, layout, code_type, found.frame, out, entries);
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
       // Else it was made here, but is left over from an earlier call, and its frames have been overwritten since.
-      if (is_proven(walk.stop)) return walk;
+      const bool is_empty = tried > 0 && walk.count == 0;  // it is entered for the first time, or there is a fault
+      if (is_proven(walk.stop) && !is_empty) return walk;
     }
     entry = found.outer;
   }

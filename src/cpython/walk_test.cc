@@ -322,17 +322,45 @@ TEST_P(WalkOfEntries, AnEntryThatIsDoneIsPartOfTheStack) {
 }
 
 TEST_P(WalkOfEntries, WhateverLayOnTheStackIsNotBelieved) {
-  // GIVEN an entry that is not filled in yet: garbage; a stack that is gone, but for a frame that lives again; a
-  // generator at rest
+  // GIVEN an entry that is not filled in yet: garbage; a stack that is gone, but for a frame that lives again
   const Address ended = python.frame("ended", 4, work_);
-  for (const Address left : {Address{}, Address{0x666000}, Address{0x1}, entered("stale", 6, ended),
-                             python.frame("generator", 2, Address{}, 1)}) {
+  for (const Address left : {Address{}, Address{0x666000}, Address{0x1}, entered("stale", 6, ended)}) {
     const Seen seen = walk_in(python.cframe(left, outer_));
     // THEN the stack is that of the code that C was called from
     EXPECT_EQ(seen.walk.stop, WalkStop::kComplete);
     EXPECT_TRUE(seen.walk.leaf_skipped);
     EXPECT_EQ(seen.frames, "work@4 main@2");
   }
+}
+
+TEST_P(WalkOfEntries, AGeneratorBetweenTwoCallersHasNoStack) {
+  // GIVEN a generator that is the current frame of its entry and has no caller, as while it is resumed or yields
+  const Address generator = python.frame("generator", 2, Address{}, 1);
+  // THEN the frames of the entry are not known, and those around it are not the stack
+  EXPECT_EQ(walk_in(python.cframe(generator, outer_)).walk.stop, WalkStop::kUnlinked);
+}
+
+TEST_P(WalkOfEntries, AGeneratorIsTheOutermostFrameOnlyWhileItRuns) {
+  if (python.layout.version.minor >= 12) GTEST_SKIP() << "the outermost frame is an entry's own";
+  // GIVEN a generator that C code has resumed outside of any Python code
+  const Address frame = python.frame("generator", 2, Address{}, 1);
+  const Address generator{raw(frame) - python.layout.generator.frame};
+  python.memory.put(field(frame, python.layout.frame.entry_mark), std::uint8_t{1});
+  const auto walk_while = [&](std::int8_t state) {
+    python.memory.put(offset_by(generator, python.layout.generator.state), static_cast<std::uint8_t>(state));
+    return walk_in(python.cframe(frame, root_));
+  };
+  constexpr std::int8_t kExecuting = 0;
+  EXPECT_EQ(walk_while(kExecuting).walk.stop, WalkStop::kComplete);
+  EXPECT_EQ(walk_while(kExecuting).frames, "generator@2");
+  // WHEN it rests, or has ended THEN what leads to it is left over
+  for (const std::int8_t state : std::initializer_list<std::int8_t>{-2, -1, 1, 4})
+    EXPECT_FALSE(is_proven(walk_while(state).walk.stop)) << int{state};
+}
+
+TEST_P(WalkOfEntries, AnEntryWithNothingAroundItIsNoEmptyStack) {
+  // GIVEN the thread's first entry, not filled in yet, and no frame around it
+  EXPECT_EQ(walk_in(python.cframe(Address{0x1}, root_)).walk.stop, WalkStop::kEntering);
 }
 
 TEST_P(WalkOfEntries, FramesThatHaveBeenOverwrittenAreLeftOut) {

@@ -47,6 +47,16 @@ class CallRules:
         return sum(seen.values()), sum(seen[path] for path in wrong), told
 
 
+def cut(stacks: "Iterable[harness.Stack]") -> "list[str]":
+    """The stacks of the main thread that lack the function that calls all scenarios, in its own time, as words."""
+    in_time = [[harness.plain_name(frame.function) for frame in stack.frames] for stack in stacks if stack.thread == 0]
+    whole = ["run_scenarios" in names for names in in_time]
+    if not any(whole):
+        return []
+    first, last = whole.index(True), len(whole) - whole[::-1].index(True)
+    return [" > ".join(in_time[i]) or "nothing" for i in range(first, last) if not whole[i]]
+
+
 def _hashable(entry: Any) -> Any:
     return entry if isinstance(entry, str) else tuple(entry)
 
