@@ -231,6 +231,7 @@ class Dumper {
     for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
       if (locals_)
         locals_->begin_look(tried < kTriesWithLocals ? LocalVariables::Wanted::kYes : LocalVariables::Wanted::kNo);
+      StackReader::let_pass(snapshot);
       std::optional<Standing> standing = standing_still(probe);
       shared_cpu_.begin_look();
       if (!standing) standing = shared_cpu_.stand_beside(probe);

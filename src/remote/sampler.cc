@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -23,8 +21,6 @@ constexpr std::int64_t kTellAfter = 500'000'000;
 constexpr std::size_t kMostPending = 256;
 // A thread that we stand beside may be sent to another CPU: it is followed so often.
 constexpr int kTries = 3;
-// So long a thread runs on that was met in the midst of a change of frames.
-constexpr std::chrono::microseconds kPassing{20};
 
 }  // namespace
 
@@ -147,7 +143,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   bool holds_now = false;
   bool has_run = schedule.cpu_ns > before.cpu_ns;
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
-    if (cpython::is_passing(look.snapshot.walk.stop)) std::this_thread::sleep_for(kPassing);
+    StackReader::let_pass(look.snapshot);
     thread.state = current_state(thread);
     const bool held_before = wants_gil && has_gil();
     look = stopping_->read_stopped(thread.info.tid, thread.probe, thread.state.address, reader_);
@@ -184,7 +180,7 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
   cpython::Snapshot snapshot;
   bool holds_now = false;
   for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
-    if (cpython::is_passing(snapshot.walk.stop)) std::this_thread::sleep_for(kPassing);
+    StackReader::let_pass(snapshot);
     if (tried > 0) standing = standing_of(thread);
     if (!standing && !can_prove_running(target_.layout)) return drop(DropReason::kMoved);
     const bool held_before = wants_gil && has_gil();

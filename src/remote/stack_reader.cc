@@ -1,7 +1,9 @@
 #include "remote/stack_reader.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "base/clock.h"
 
@@ -113,6 +115,11 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
     new_codes_.push_back(code);
   }
   return snapshot;
+}
+
+void StackReader::let_pass(const cpython::Snapshot& last) {
+  constexpr std::chrono::microseconds kMoment{20};
+  if (cpython::is_passing(last.walk.stop)) std::this_thread::sleep_for(kMoment);
 }
 
 void StackReader::copy_visited(Address thread_state, std::size_t most) {

@@ -68,6 +68,8 @@ class StackReader {
   // Reads a stack, innermost frame first, into frames(). Tried once. `standing`: of its thread, if it stood
   // still just before; it is not proven if the thread has gone on.
   cpython::Snapshot read(Address thread_state, const std::optional<Standing>& standing);
+  // Before another try: if the last one met the thread in the midst of a change of frames, lets it run on for a moment.
+  static void let_pass(const cpython::Snapshot& last);
 
   [[nodiscard]] std::span<const cpython::PyFrame> frames() const { return {frames_.data(), count_}; }
   // What the frames' code objects are; of proven stacks, and not of marks, nor of those that stand for tasks.
