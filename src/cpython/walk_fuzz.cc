@@ -2,12 +2,13 @@
 // context, too.
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "cpython/code_object.h"
 #include "cpython/context.h"
 #include "cpython/testing.h"
-#include "cpython/walk.h"
+#include "cpython/unlinked.h"
 #include "memory/hostile.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -26,6 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // entries from C, of which each is looked at up to as many frames as there is room for.
   constexpr std::uint64_t kPerFrame = 12, kWords = 65536, kEntries = 2;
   memory.expect_at_most(kEntries * (3 * kWords * kPerFrame + 64 * 2 + 8));
+  // Of a frame without caller, registers may lead to frames, of which as many words are looked at as there are.
+  std::uint64_t registers[17];
+  for (std::uint64_t i = 0; i < std::size(registers); ++i) (void)memory.load(Address{64 + 8 * i}, registers[i] = 0);
+  const Walk linked = walk_unlinked(memory, layout, code_type, Address{0}, registers, frames);
+  if (linked.count > 64) __builtin_trap();
+  constexpr std::uint64_t kWordsOfFrame = 1U << 12U;
+  memory.expect_at_most(2 * kEntries * (3 * kWords * kPerFrame + 64 * 2 + 8) +
+                        std::size(registers) * (kWordsOfFrame + kPerFrame));
   CodeInfo info;
   (void)read_code(memory, layout, Address{16}, info);
   Address value{};
