@@ -336,7 +336,8 @@ Walk walk_to_end(const M& memory, const Layout& layout, Address code_type, Addre
 // Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python
 // links a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry
 // with frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
-// called from is the innermost one, if it proves to be one.
+// called from is the innermost one, if it proves to be one. And the outermost frame must be one that a thread's stack
+// can end at: what ends elsewhere is cut (kUnlinked).
 template <memory::Reader M, typename Entries = NoEntries>
 Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out,
                  [[maybe_unused]] Entries entries = {}) {
