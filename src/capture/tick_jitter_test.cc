@@ -24,6 +24,7 @@ TEST_F(TickJitterTest, PeriodsAreSpreadOverAQuarterUpAndDown) {
   // GIVEN many periods, one step each
   std::array<int, 8> counts{};
   constexpr int kSteps = 16'000;
+  constexpr int kEach = kSteps / 8;
   for (int i = 0; i < kSteps; ++i) {
     const std::int64_t period = next(kPeriod);
     next(kPeriod);
@@ -33,7 +34,7 @@ TEST_F(TickJitterTest, PeriodsAreSpreadOverAQuarterUpAndDown) {
     ++counts.at(static_cast<std::size_t>((period - kPeriod * 3 / 4) / (kPeriod / 16)));
   }
   // AND each sixteenth of it is met as often as the others, within five standard deviations
-  for (const int count : counts) EXPECT_NEAR(count, kSteps / 8, 5 * 42);
+  for (const int count : counts) EXPECT_NEAR(count, kEach, 5 * 42);
 }
 
 TEST_F(TickJitterTest, TwoPeriodsTakeTheTimeOfTwo) {
