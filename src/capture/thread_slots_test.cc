@@ -79,6 +79,9 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   slot->ticks = 5;
   slot->resting = true;
   slot->ticks_at_poll = 5;
+  constexpr std::int64_t kPeriod = 1'000'000;
+  std::uint64_t random = 4711;
+  slot->jitter.next(kPeriod, random);  // a step, which is to be taken back
   slot->is_blocked = true;
   // WHEN it is given to another
   slots->release(*slot);
@@ -90,6 +93,8 @@ TEST_F(ThreadSlotsTest, ASlotThatIsUsedAgainKnowsNothingOfItsFormerThread) {
   EXPECT_EQ(again->ticks, 0U);
   EXPECT_FALSE(again->resting);
   EXPECT_EQ(again->ticks_at_poll, 0U);
+  std::uint64_t same_random = random;
+  EXPECT_EQ(again->jitter.next(kPeriod, random), TickJitter{}.next(kPeriod, same_random));
   EXPECT_FALSE(again->is_blocked);
 }
 

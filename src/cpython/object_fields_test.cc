@@ -26,6 +26,15 @@ TEST(ObjectFields, AreKnownForEachVersionWithAGil) {
   }
 }
 
+TEST(ObjectFields, AgreeWithWhatLayoutsSayOfGenerators) {
+  const auto layout_of = [](unsigned minor) { return layout_from_table({3, minor, 0}).value(); };
+  const auto fields_of = [](unsigned minor) { return object_fields({3, minor, 0}).value(); };
+  for (const unsigned minor : {11U, 12U})
+    EXPECT_EQ(layout_of(minor).generator.frame, fields_of(minor).generator.frame) << minor;
+  EXPECT_EQ(layout_of(11).generator.state, fields_of(11).generator.state);
+  EXPECT_EQ(layout_of(12).generator.values, fields_of(12).frame.variables);
+}
+
 TEST(ObjectFields, OfOtherBuildsAreRefusedInWords) {
   // GIVEN versions that are too old or not known yet THEN it is said which are known
   for (const unsigned minor : {8U, 16U}) {

@@ -248,8 +248,9 @@ def drops(profile: plimsoll.Profile) -> "dict[str, int]":
     """How many samples were lost, by reason, without the unavoidable: the rest at the end of threads, looks of the
     reader that came to nothing, whose time goes to the next sample (test_calls.py says how many there may be), a few
     on the way into Python in 3.11 and 3.12: they link an entry from C before they fill it in, and for ten instructions
-    nothing proves what is around it, the less so if what is left there is a generator's frame; and fewer that came while the handler of the one before met an unreadable page: the
-    kernel gives a pending trap before the fault, though it is blocked."""
+    nothing proves what is around it, the less so if what is left there is a generator's frame; and fewer that came
+    while the handler of the one before met an unreadable page: the kernel gives a pending trap before the fault, though
+    it is blocked."""
     unavoidable = ("end of thread", "thread ran on")
     counts = {drop.reason: drop.count for drop in profile.drops if drop.reason not in unavoidable}
     allowed = 5 + 0.003 * len(profile.samples) if sys.version_info[:2] in ((3, 11), (3, 12)) else 0
