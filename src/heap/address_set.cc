@@ -18,6 +18,13 @@ AddressSet::Region* AddressSet::make_region(std::uint64_t address) {
   return region;
 }
 
+// A page that is read before it is written to is given twice: at first the one page of zeros that all share. To
+// exchange it the kernel interrupts all CPUs that the process runs on, which takes some 20 us.
+void AddressSet::begin_span(Region& region, std::size_t span) {
+  std::fill_n(&region.bits[span * kSpanWords], kSpanWords, 0);
+  region.is_used[span] = true;
+}
+
 void AddressSet::put_aside(Address address) {
   Region* region = find(raw(address));
   if (region == nullptr) return;

@@ -25,10 +25,10 @@ class AddressSet {
     Region* region = find(raw(address));
     if (region == nullptr) region = make_region(raw(address));
     const std::size_t granule = granule_of(raw(address));
+    if (!region->is_used[granule / kSpanGranules]) begin_span(*region, granule / kSpanGranules);
     std::uint64_t& word = region->bits[granule / 64];
     const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
     if ((word & bit) != 0) return false;
-    if (word == 0) region->is_used[granule / kSpanGranules] = true;
     word |= bit;
     ++size_;
     if ((raw(address) & 8U) != 0) {
@@ -38,16 +38,21 @@ class AddressSet {
     return true;
   }
   // For whoever will ask soon.
-  void prefetch(Address address) const { __builtin_prefetch(place_of(address)); }
+  void prefetch(Address address) const {
+    if (const Region* region = find(raw(address)); region != nullptr)
+      __builtin_prefetch(&region->bits[granule_of(raw(address)) / 64]);
+  }
   // Where an address is or will be, so that it need not be looked for again; null if there is nothing near.
   [[nodiscard]] std::uint64_t* place_of(Address address) const {
     Region* region = find(raw(address));
-    return region == nullptr ? nullptr : &region->bits[granule_of(raw(address)) / 64];
+    if (region == nullptr) return nullptr;
+    const std::size_t granule = granule_of(raw(address));
+    return region->is_used[granule / kSpanGranules] ? &region->bits[granule / 64] : nullptr;
   }
   // Inserts an address whose place was asked for before.
   bool insert(Address address, std::uint64_t* place) {
-    // The first ones of a word, and those 8 bytes off, need more than a bit.
-    if (place == nullptr || *place == 0 || (raw(address) & 15U) != 0) return insert(address);
+    // The first one of a span, and those 8 bytes off, need more than a bit.
+    if (place == nullptr || (raw(address) & 15U) != 0) return insert(address);
     const std::uint64_t bit = std::uint64_t{1} << (raw(address) >> 4U & 63U);
     if ((*place & bit) != 0) return false;
     *place |= bit;
@@ -65,7 +70,8 @@ class AddressSet {
   }
   [[nodiscard]] bool contains(Address address) const {
     const Region* region = find(raw(address));
-    return region != nullptr && holds(*region, raw(address));
+    return region != nullptr && region->is_used[granule_of(raw(address)) / kSpanGranules] &&
+           holds(*region, raw(address));
   }
 
   // A mark of the caller's on some of the addresses.
@@ -141,7 +147,13 @@ class AddressSet {
   };
 
   // std::popcount calls a function that looks bytes up, unless it is compiled for newer CPUs than all that we run on.
-  static Node count_of_ones(std::uint64_t word) {
+  [[nodiscard]] Node count_of_ones(std::uint64_t word) const {
+#ifdef __x86_64__
+    if (has_popcnt_) {
+      asm("popcnt %0, %0" : "+r"(word) : : "cc");
+      return static_cast<Node>(word);
+    }
+#endif
     word -= word >> 1U & 0x5555555555555555U;
     word = (word & 0x3333333333333333U) + (word >> 2U & 0x3333333333333333U);
     word = (word + (word >> 4U)) & 0x0f0f0f0f0f0f0f0fU;
@@ -170,6 +182,7 @@ class AddressSet {
     return address >> kAddressBits == 0 ? by_address_[address >> kRegionBits] : nullptr;
   }
   Region* make_region(std::uint64_t address);
+  static void begin_span(Region& region, std::size_t span);
 
   // visit(Address) for those of a span's addresses whose bits are set in bits(word).
   template <typename BitsOf, typename Visit>
@@ -186,6 +199,9 @@ class AddressSet {
   std::vector<std::unique_ptr<Region>> regions_;  // by address
   std::vector<std::pair<Region*, std::size_t>> have_aside_;
   std::size_t size_ = 0;
+#ifdef __x86_64__
+  bool has_popcnt_ = __builtin_cpu_supports("popcnt") != 0;
+#endif
 };
 
 }  // namespace plimsoll::heap

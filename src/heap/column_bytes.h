@@ -28,19 +28,16 @@ class ColumnSink {
 // is full goes to the sink.
 class ColumnBytes {
  public:
-  void number(std::uint64_t value) {
-    char* at = room(kLongestVarint);
-    char* const start = at;
-    while (value >= 0x80U) {
-      *at++ = static_cast<char>(value | 0x80U);
-      value >>= 7U;
-    }
-    *at++ = static_cast<char>(value);
-    piece_.size += static_cast<std::size_t>(at - start);
+  [[gnu::always_inline]] void number(std::uint64_t value) {
+    if (value < 0x80U)
+      byte(static_cast<std::uint8_t>(value));
+    else
+      long_number(value);
   }
-  void byte(std::uint8_t value) {
-    *room(1) = static_cast<char>(value);
-    ++piece_.size;
+  [[gnu::always_inline]] void byte(std::uint8_t value) {
+    if (piece_.size == piece_.room) [[unlikely]]
+      make_room(1);
+    piece_.bytes[piece_.size++] = static_cast<char>(value);
   }
   // 8 bytes, little endian.
   void word(std::uint64_t value) {
@@ -74,6 +71,7 @@ class ColumnBytes {
     return piece_.bytes.get() + piece_.size;
   }
   void make_room(std::size_t more);
+  void long_number(std::uint64_t value);
 
   ColumnSink* sink_ = nullptr;
   std::size_t column_ = 0;

@@ -47,7 +47,9 @@ std::vector<Pool> find_pools(const M& memory, std::span<const Region> regions, c
     if (!may_have_pools(region)) continue;
     const std::uint64_t end = region.start + region.size;
     std::array<std::byte, kPoolHeader> header;
+    constexpr std::uint64_t kAhead = 16;  // pools, each of which is waited for otherwise
     for (std::uint64_t at = (region.start + size - 1) / size * size; at < end && end - at >= size; at += size) {
+      if constexpr (requires { memory.prefetch(Address{}); }) memory.prefetch(Address{at + kAhead * size});
       if (!memory.read(Address{at}, header.data(), header.size())) continue;
       if (const auto pool = read_pool(at, header, size)) pools.push_back(*pool);
     }

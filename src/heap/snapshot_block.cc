@@ -29,6 +29,17 @@ void ColumnBytes::make_room(std::size_t more) {
   piece_ = {std::make_unique_for_overwrite<char[]>(room), room, 0};
 }
 
+void ColumnBytes::long_number(std::uint64_t value) {
+  char* at = room(kLongestVarint);
+  char* const start = at;
+  while (value >= 0x80U) {
+    *at++ = static_cast<char>(value | 0x80U);
+    value >>= 7U;
+  }
+  *at++ = static_cast<char>(value);
+  piece_.size += static_cast<std::size_t>(at - start);
+}
+
 void put_section(std::string& out, Section kind, std::string_view payload) {
   put_varint(out, static_cast<std::uint64_t>(kind));
   put_bytes(out, payload);

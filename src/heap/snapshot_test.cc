@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "base/chunk.h"
 #include "heap/content_hash.h"
@@ -200,6 +202,20 @@ TEST(Snapshot, AThreadBesideWritesTheSameFile) {
   ASSERT_TRUE(beside.finish().ok());
   EXPECT_TRUE(beside.bytes() == alone.bytes());
   EXPECT_EQ(beside.file_bytes(), alone.file_bytes());
+  // AND so it is with others that help it
+  SnapshotWriter helped;
+  helped.write_beside();
+  std::atomic<bool> is_over = false;
+  std::thread helper([&] {
+    while (!is_over)
+      if (!helped.help()) std::this_thread::yield();
+  });
+  write_many(helped);
+  is_over = true;
+  helper.join();
+  ASSERT_TRUE(helped.finish().ok());
+  EXPECT_FALSE(helped.help());
+  EXPECT_TRUE(helped.bytes() == alone.bytes());
   // AND a file that is given up, or that cannot be written, ends as well
   {
     SnapshotWriter given_up;

@@ -18,11 +18,6 @@ namespace {
 
 using file::Section;
 
-// Rows of a section, and bytes of its edges or texts: whichever is reached first ends it. With the largest row, one
-// object that holds a hundred million others, a chunk would be too large; end_node checks bytes as edges come.
-constexpr std::size_t kFullBlock = 1U << 16U;
-constexpr std::size_t kFullColumn = std::size_t{2} << 20U;
-
 }  // namespace
 
 Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
@@ -56,61 +51,17 @@ std::uint32_t SnapshotWriter::add_name(std::string_view name) {
   return names_++;
 }
 
-SnapshotWriter::TypeRows& SnapshotWriter::rows_of_type(std::uint32_t type) {
-  if (type >= by_type_.size()) by_type_.resize(types_);
-  TypeRows& rows = by_type_[type];
-  if (rows.block != block_number_) {
-    rows.block = block_number_;
-    rows.details = file::kNoDetails;
-    rows.size = 0;
-    rows.kinds.clear();
-    rows.names.clear();
-  }
-  return rows;
+void SnapshotWriter::begin_rows(TypeRows& rows) const {
+  rows.block = block_number_;
+  rows.details = file::kNoDetails;
+  rows.size = 0;
+  rows.kinds.clear();
+  rows.names.clear();
 }
 
-void SnapshotWriter::begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount, Address address) {
-  usual_ = &rows_of_type(type);
-  column(Column::kTypes).number(type);
-  column(Column::kSizes).number(usual_->size == size ? 0 : size + 1);
-  usual_->size = size;
-  column(Column::kRefcounts).number(refcount);
-  column(Column::kAddresses).number((raw(address) - address_) / 8);
-  address_ = raw(address);
-}
-
-void SnapshotWriter::put_edge(EdgeKind kind, Node target) {
-  put_kind(kind);
-  if (kind == EdgeKind::kType) return;
-  const std::uint64_t step = zigzag(std::int64_t{target} - std::int64_t{node_});
-  column(Column::kLowTargets).byte(static_cast<std::uint8_t>(step));
-  column(Column::kMiddleTargets).byte(static_cast<std::uint8_t>(step >> 8U));
-  column(Column::kHighTargets).number(step >> 16U);
-}
-
-void SnapshotWriter::named_edge(Node target, std::uint32_t name) {
-  put_edge(EdgeKind::kNamed, target);
-  if (!has_own_shape_) {
-    const bool is_usual = named_ < usual_->names.size() && usual_->names[named_] == name;
-    if (is_usual) {
-      ++named_;
-      return;
-    }
-    give_own_shape();
-  }
-  column(Column::kNames).number(name);
-  if (is_pattern_) usual_->names.push_back(name);
-}
-
-void SnapshotWriter::put_kind(EdgeKind kind) {
-  ++edges_;
-  if (!has_own_shape_) {
-    if (degree_ < usual_->kinds.size() && usual_->kinds[degree_] == kind) {
-      ++degree_;
-      return;
-    }
-    give_own_shape();
-  }
+// An edge whose kind is not the usual one at its place.
+void SnapshotWriter::put_own_kind(EdgeKind kind) {
+  if (!has_own_shape_) give_own_shape();
   ++degree_;
   column(Column::kKinds).byte(static_cast<std::uint8_t>(kind));
   if (!is_pattern_) return;
@@ -122,6 +73,12 @@ void SnapshotWriter::put_kind(EdgeKind kind) {
   kinds.push_back(kind);
 }
 
+void SnapshotWriter::put_own_name(std::uint32_t name) {
+  if (!has_own_shape_) give_own_shape();
+  column(Column::kNames).number(name);
+  if (is_pattern_) usual_->names.push_back(name);
+}
+
 // The edges so far were as usual. From now on the usual is what the row has.
 void SnapshotWriter::give_own_shape() {
   has_own_shape_ = true;
@@ -131,15 +88,10 @@ void SnapshotWriter::give_own_shape() {
   for (const std::uint32_t name : usual_->names) column(Column::kNames).number(name);
 }
 
-void SnapshotWriter::put_shape() {
-  if (!has_own_shape_ && degree_ != usual_->kinds.size()) give_own_shape();
-  column(Column::kShapes).number(has_own_shape_ ? std::uint64_t{degree_} + 1 : 0);
-  if (!is_pattern_) {
-    usual_->kinds.clear();
-    usual_->names.clear();
-  }
-  degree_ = named_ = 0;
-  has_own_shape_ = false;
+// The usual is nothing, as what the row has is no pattern.
+void SnapshotWriter::forget_usual() {
+  usual_->kinds.clear();
+  usual_->names.clear();
   is_pattern_ = true;
 }
 
@@ -147,11 +99,6 @@ void SnapshotWriter::text(std::string_view text) {
   column(Column::kTexts).number(block_.rows - text_row_);
   column(Column::kTexts).text(text);
   text_row_ = block_.rows + 1;
-}
-
-void SnapshotWriter::content_hash(std::uint64_t hash) {
-  column(Column::kHashes).word(hash);
-  has_hash_ = true;
 }
 
 void SnapshotWriter::allocated_by(std::uint32_t stack) {
@@ -165,21 +112,6 @@ void SnapshotWriter::buffer(std::uint64_t start, std::uint64_t size) {
   put_varint(block_.buffers, start);
   put_varint(block_.buffers, size);
   buffer_owner_ = node_;
-}
-
-void SnapshotWriter::end_node() {
-  put_shape();
-  auto details = static_cast<std::uint8_t>(1U + static_cast<unsigned>(generation_));
-  if (has_hash_) details += file::kHasHash;
-  column(Column::kDetails).byte(usual_->details == details ? 0 : details);
-  usual_->details = details;
-  generation_ = Generation::kUnknown;
-  has_hash_ = false;
-  ++node_;
-  ++block_.rows;
-  const bool is_full = block_.rows == kFullBlock || column(Column::kLowTargets).size() > kFullColumn ||
-                       column(Column::kTexts).size() > kFullColumn;
-  if (is_full) end_block();
 }
 
 void SnapshotWriter::end_objects() {

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "base/varint.h"
 #include "heap/snapshot.h"
 #include "heap/snapshot_block.h"
 #include "heap/snapshot_file.h"
@@ -29,6 +30,8 @@ class SnapshotWriter {
   // From now on a thread of its own compresses and writes, so that the rows are made in less time. Not before a fork
   // whose child goes on with this.
   void write_beside() { file_->write_beside(); }
+  // Does a part of that thread's work; false if there is none. For any thread that would wait otherwise.
+  bool help() noexcept { return file_->help(); }
 
   // The number of a type, or of the name of an edge; the caller sees to it that each is added once.
   std::uint32_t add_type(std::string_view name);
@@ -41,7 +44,10 @@ class SnapshotWriter {
   void named_edge(Node target, std::uint32_t name);
   void text(std::string_view text);
   // Of an object; see Snapshot.
-  void content_hash(std::uint64_t hash);
+  void content_hash(std::uint64_t hash) {
+    column(Column::kHashes).word(hash);
+    has_hash_ = true;
+  }
   // Of an object: the number of the stack that allocated it, as add_stacks will tell.
   void allocated_by(std::uint32_t stack);
   // Of an object: memory outside Python that is its own, and that its size has.
@@ -70,6 +76,10 @@ class SnapshotWriter {
 
  private:
   using Column = SnapshotBlock::Column;
+  // Rows of a section, and bytes of its edges or texts: whichever is reached first ends it. With the largest row, one
+  // object that holds a hundred million others, a chunk would be too large; end_node checks bytes as edges come.
+  static constexpr std::size_t kFullBlock = 1U << 16U;
+  static constexpr std::size_t kFullColumn = std::size_t{2} << 20U;
   // What the next row of a type is most likely to have: as the last one in the block.
   struct TypeRows {
     std::uint32_t block = 0;  // of which all else is
@@ -81,11 +91,25 @@ class SnapshotWriter {
   explicit SnapshotWriter(UniqueFd fd);
 
   ColumnBytes& column(Column which) { return block_.columns[which]; }
-  TypeRows& rows_of_type(std::uint32_t type);
+  TypeRows& rows_of_type(std::uint32_t type) {
+    if (type >= by_type_.size()) by_type_.resize(types_);
+    TypeRows& rows = by_type_[type];
+    if (rows.block != block_number_) begin_rows(rows);
+    return rows;
+  }
+  void begin_rows(TypeRows& rows) const;
   void put_edge(EdgeKind kind, Node target);
-  void put_kind(EdgeKind kind);
+  void put_kind(EdgeKind kind) {
+    ++edges_;
+    if (!has_own_shape_ && degree_ < usual_->kinds.size() && usual_->kinds[degree_] == kind)
+      ++degree_;
+    else
+      put_own_kind(kind);
+  }
+  void put_own_kind(EdgeKind kind);
+  void put_own_name(std::uint32_t name);
   void give_own_shape();
-  void put_shape();
+  void forget_usual();
   void end_block();
 
   std::string path_;
@@ -110,6 +134,55 @@ class SnapshotWriter {
   Node objects_ = kNoNode;  // set by end_objects
   std::uint64_t edges_ = 0, lost_edges_ = 0;
 };
+
+// What is done for each row and each edge stands here, so that it becomes one piece with whoever has them.
+
+inline void SnapshotWriter::begin_node(std::uint32_t type, std::uint64_t size, std::uint32_t refcount,
+                                       Address address) {
+  usual_ = &rows_of_type(type);
+  column(Column::kTypes).number(type);
+  column(Column::kSizes).number(usual_->size == size ? 0 : size + 1);
+  usual_->size = size;
+  column(Column::kRefcounts).number(refcount);
+  column(Column::kAddresses).number((raw(address) - address_) / 8);
+  address_ = raw(address);
+}
+
+inline void SnapshotWriter::put_edge(EdgeKind kind, Node target) {
+  put_kind(kind);
+  if (kind == EdgeKind::kType) return;
+  const std::uint64_t step = zigzag(std::int64_t{target} - std::int64_t{node_});
+  column(Column::kLowTargets).byte(static_cast<std::uint8_t>(step));
+  column(Column::kMiddleTargets).byte(static_cast<std::uint8_t>(step >> 8U));
+  column(Column::kHighTargets).number(step >> 16U);
+}
+
+inline void SnapshotWriter::named_edge(Node target, std::uint32_t name) {
+  put_edge(EdgeKind::kNamed, target);
+  if (!has_own_shape_ && named_ < usual_->names.size() && usual_->names[named_] == name)
+    ++named_;
+  else
+    put_own_name(name);
+}
+
+inline void SnapshotWriter::end_node() {
+  if (!has_own_shape_ && degree_ != usual_->kinds.size()) give_own_shape();
+  column(Column::kShapes).number(has_own_shape_ ? std::uint64_t{degree_} + 1 : 0);
+  if (!is_pattern_) forget_usual();
+  degree_ = named_ = 0;
+  has_own_shape_ = false;
+  auto details = static_cast<std::uint8_t>(1U + static_cast<unsigned>(generation_));
+  if (has_hash_) details += file::kHasHash;
+  column(Column::kDetails).byte(usual_->details == details ? 0 : details);
+  usual_->details = details;
+  generation_ = Generation::kUnknown;
+  has_hash_ = false;
+  ++node_;
+  ++block_.rows;
+  const bool is_full = block_.rows == kFullBlock || column(Column::kLowTargets).size() > kFullColumn ||
+                       column(Column::kTexts).size() > kFullColumn;
+  if (is_full) end_block();
+}
 
 // What a function of the program said of an object: what it is called, or how many more bytes it has.
 struct Said {

@@ -18,7 +18,7 @@ void WordStream::pass_on() {
   // To wake the thread takes as long as to fill the better part of a piece.
   const bool is_worth_it = filled_ - taken_ >= kPieces / 2;
   if (is_worth_it) has_changed_.notify_all();
-  has_changed_.wait(lock, [this] { return filled_ - taken_ < kPieces; });
+  wait(lock, [this] { return filled_ - taken_ < kPieces; });
   begin_piece();
 }
 
@@ -31,10 +31,20 @@ void WordStream::take(const Piece& piece) noexcept {
   }
 }
 
+template <typename IsMet>
+void WordStream::wait(std::unique_lock<std::mutex>& lock, IsMet is_met) {
+  while (!is_met()) {
+    lock.unlock();
+    const bool has_helped = meanwhile_();
+    lock.lock();
+    if (!has_helped && !is_met()) has_changed_.wait(lock);
+  }
+}
+
 void WordStream::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    has_changed_.wait(lock, [this] { return filled_ != taken_ || is_over_; });
+    wait(lock, [this] { return filled_ != taken_ || is_over_; });
     if (filled_ == taken_) return;
     const Piece& piece = pieces_[taken_ % kPieces];
     lock.unlock();

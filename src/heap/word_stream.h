@@ -22,8 +22,15 @@ class WordStream {
  public:
   static constexpr std::size_t kPieceWords = 4096;
   using Take = std::function<void(std::span<const std::uint64_t>)>;
+  using Meanwhile = std::function<bool()>;
 
-  explicit WordStream(Take take) : take_(std::move(take)) { begin_piece(); }
+  // `meanwhile`: what a thread does that would wait for the other one, until that says that there is nothing to do.
+  // Throws nothing.
+  explicit WordStream(
+      Take take, Meanwhile meanwhile = [] { return false; })
+      : take_(std::move(take)), meanwhile_(std::move(meanwhile)) {
+    begin_piece();
+  }
   WordStream(const WordStream&) = delete;
   WordStream& operator=(const WordStream&) = delete;
   ~WordStream() { join(); }
@@ -45,8 +52,8 @@ class WordStream {
   void finish();
 
  private:
-  // A megabyte in all would be too much for the cache that the threads share; fewer would be waited for.
-  static constexpr std::size_t kPieces = 16;
+  // Half a megabyte in all would be too much for a CPU's cache; fewer would be waited for.
+  static constexpr std::size_t kPieces = 8;
   // Words that go together.
   struct Piece {
     std::array<std::uint64_t, kPieceWords> words;
@@ -59,10 +66,13 @@ class WordStream {
   }
   void pass_on();
   void take(const Piece& piece) noexcept;
+  template <typename IsMet>
+  void wait(std::unique_lock<std::mutex>& lock, IsMet is_met);
   void run();
   void join();
 
   Take take_;
+  Meanwhile meanwhile_;
   std::exception_ptr error_;  // of the thread, until it is joined
   std::unique_ptr<std::array<Piece, kPieces>> room_ = std::make_unique_for_overwrite<std::array<Piece, kPieces>>();
   std::span<Piece, kPieces> pieces_{*room_};

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <new>
+#include <semaphore>
+#include <thread>
 #include <vector>
 
 namespace plimsoll::heap {
@@ -81,6 +83,33 @@ TEST_P(WordStreamTest, AFailureIsThrownAtTheEndAndNotWhereWordsArePut) {
   for (std::size_t i = 0; i < 50 * WordStream::kPieceWords; ++i) *words.put(1) = i;
   EXPECT_THROW(words.finish(), std::bad_alloc);
   EXPECT_EQ(calls, 1);
+}
+
+TEST_P(WordStreamTest, WhoWouldWaitDoesSomethingElseMeanwhile) {
+  // GIVEN a taker that goes on only when who puts has done something else
+  std::binary_semaphore may_go_on(0);
+  const std::thread::id putting = std::this_thread::get_id();
+  std::size_t taken = 0;
+  bool has_waited = false;
+  WordStream words(
+      [&](std::span<const std::uint64_t> some) {
+        if (GetParam() == Taker::kThread && taken == 0) may_go_on.acquire();
+        taken += some.size();
+      },
+      [&] {
+        if (std::this_thread::get_id() != putting || has_waited) return false;
+        has_waited = true;
+        may_go_on.release();
+        return true;
+      });
+  begin(words);
+  // WHEN more words are put than there is room for
+  constexpr std::size_t kCount = 50 * WordStream::kPieceWords;
+  for (std::size_t i = 0; i < kCount; ++i) *words.put(1) = i;
+  words.finish();
+  // THEN it did, and all words were taken; without another thread there is nobody to wait for
+  EXPECT_EQ(has_waited, GetParam() == Taker::kThread);
+  EXPECT_EQ(taken, kCount);
 }
 
 TEST_P(WordStreamTest, AStreamThatNobodyFinishesThrowsNothing) {

@@ -78,6 +78,9 @@ namespace plimsoll::memory {
 // as usual. Bytes that another thread is writing may be read torn; callers validate what they read.
 class LocalReader {
  public:
+  // For whoever will read there soon; of any address, there or not.
+  void prefetch(Address at) const { __builtin_prefetch(reinterpret_cast<const void*>(raw(at))); }
+
   [[nodiscard]] bool load(Address at, std::uint8_t& out) const {
     std::uint8_t value;
     PLIMSOLL_LOAD_8(raw(at), value);

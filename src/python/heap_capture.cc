@@ -112,7 +112,8 @@ class Capture {
     const cpython::Version version = own_version();
     const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
     RowMaker rows(found_, generations_, hidden_, writer);
-    heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); });
+    heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); },
+                           [&writer] { return writer.help(); });
     if (threads_ == Threads::kBeside) words.take_beside();
     Recorder recorder(plans_, found_, values_, pools, heap::pool_bytes(version), allocations_, words);
     Node number = 0;

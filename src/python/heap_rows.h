@@ -83,9 +83,11 @@ class RowMaker {
 
   // Records of words, each of them whole.
   void take(std::span<const std::uint64_t> words) {
-    constexpr std::size_t kAhead = 16;
+    // In words: of these what they will need is fetched, and those come from another CPU, which takes longer.
+    constexpr std::size_t kAhead = 16, kFarAhead = 96;
     const std::uint64_t* const end = words.data() + words.size();
     for (const std::uint64_t* at = words.data(); at < end;) {
+      __builtin_prefetch(at + kFarAhead);
       if (end - at > static_cast<std::ptrdiff_t>(kAhead)) fetch(at[kAhead]);
       at = take(at);
     }
