@@ -46,10 +46,15 @@ bool AddressSet::take_put_aside(std::vector<Address>& out) {
   return true;
 }
 
+void AddressSet::free_aside() {
+  if (!have_aside_.empty()) return;
+  for (const auto& region : regions_) region->aside = {};
+}
+
 void AddressSet::seal() {
+  free_aside();
   Node rank = 0;
   for (const auto& region : regions_) {
-    region->aside = {};
     region->before = decltype(region->before)::zeros();
     for (std::size_t span = 0; span < kSpans; ++span) {
       if (!region->is_used[span]) continue;

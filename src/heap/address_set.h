@@ -87,6 +87,8 @@ class AddressSet {
   void put_aside(Address address);
   // Appends those of one MiB, which are at most 65,536 and are not aside any more. False if there are none.
   bool take_put_aside(std::vector<Address>& out);
+  // The memory for that, while nothing is aside.
+  void free_aside();
 
   // Makes the ranks; nothing can be inserted or erased after.
   void seal();

@@ -47,6 +47,24 @@ TEST(AddressSet, MarksBelongToAddresses) {
   EXPECT_FALSE(set.is_marked(Address{0x900000}));
 }
 
+TEST(AddressSet, WhatIsAsideStaysThereUntilItIsTaken) {
+  // GIVEN an address that is put aside
+  AddressSet set;
+  set.insert(Address{0x1000});
+  set.put_aside(Address{0x1000});
+  // WHEN its memory is to be freed THEN it is there as before
+  set.free_aside();
+  std::vector<Address> taken;
+  ASSERT_TRUE(set.take_put_aside(taken));
+  EXPECT_EQ(taken, std::vector{Address{0x1000}});
+  // AND when the memory has been freed, others can be put aside
+  set.free_aside();
+  set.put_aside(Address{0x1000});
+  EXPECT_TRUE(set.take_put_aside(taken));
+  EXPECT_EQ(taken.size(), 2U);
+  EXPECT_FALSE(set.take_put_aside(taken));
+}
+
 TEST(OpenObjects, ComeBackEachOnce) {
   // GIVEN more objects than there is room for, in several places, some 8 bytes off the rest, and more with each that
   // is looked at

@@ -14,8 +14,8 @@
 namespace plimsoll::heap {
 namespace {
 
-// Pieces that wait for the thread: as many as come at once when a block ends, so that the next one can begin.
-constexpr std::size_t kMostTasks = SnapshotBlock::kColumnCount + 1;
+// Pieces that wait for the thread. Who brings more, as many come at once when a block ends, compresses some itself.
+constexpr std::size_t kMostTasks = 4;
 // To wake it takes as long as to fill the better part of a piece.
 constexpr std::size_t kEnoughTasks = 2;
 // Threads that help: who looks at objects, and who makes rows.

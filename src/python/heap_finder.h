@@ -3,10 +3,12 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "heap/address_set.h"
 #include "heap/open_objects.h"
@@ -69,6 +71,14 @@ class Finder {
     if (!found_.insert(address_of(object), place)) return;
     if (plans_.of(Py_TYPE(object)).shape != Shape::kLeaf) open_.push(address_of(object));
   }
+  // A very long list, of which so much has been looked at. A portion is so large that what it holds, in the order of
+  // addresses as it comes when it was put aside, is near one another; all at once would be as much memory as the set.
+  struct LongList {
+    PyObject* list = nullptr;
+    Py_ssize_t next = 0;
+  };
+  static constexpr Py_ssize_t kPortion = Py_ssize_t{1} << 20U;
+
   // A step towards the next object to be looked at. False if none is left.
   bool go_on() {
     Address object{};
@@ -87,15 +97,35 @@ class Finder {
       const Shown last = std::exchange(shown, {});
       enter(last.object, last.place);
     }
-    return is_more;
+    return is_more || take_portion();
   }
-  void visit(PyObject* object) { edges_.visit(object, plans_.of(Py_TYPE(object))); }
+  // When nothing else is left.
+  bool take_portion() {
+    found_.free_aside();
+    if (long_lists_.empty()) return false;
+    LongList& last = long_lists_.back();
+    PyObject* const list = last.list;
+    Py_ssize_t next = last.next;
+    const Py_ssize_t end = std::min(next + kPortion, PyList_GET_SIZE(list));
+    last.next = end;
+    if (end == PyList_GET_SIZE(list)) long_lists_.pop_back();
+    for (; next < end; ++next) add(PyList_GET_ITEM(list, next));
+    return true;
+  }
+  void visit(PyObject* object) {
+    const TypePlan& plan = plans_.of(Py_TYPE(object));
+    if (plan.shape == Shape::kList && PyList_GET_SIZE(object) > kPortion)
+      long_lists_.push_back({object, 0});
+    else
+      edges_.visit(object, plan);
+  }
 
   TypePlans& plans_;
   heap::AddressSet& found_;
   const heap::AddressSet* known_;
   ObjectEdges<Finder> edges_;
   heap::OpenObjects open_;
+  std::vector<LongList> long_lists_;
   std::array<Shown, 16> shown_{};
   std::size_t next_shown_ = 0;
   FetchQueue<16> fetching_;  // found

@@ -88,6 +88,20 @@ def test_finds_what_tp_traverse_does_not_show(take: Any) -> None:
     assert {id(numbers), *map(id, numbers)} <= addresses
 
 
+def test_finds_all_that_very_long_lists_hold(take: Any) -> None:
+    # GIVEN lists of more than a million, two of them at the end of another
+    long = [(0, number) for number in range(3)] * 400_000
+    longer = [*long, [long, "at the end", [*range(10**6, 10**6 + 1_100_000)]]]
+    del long
+    # WHEN
+    snapshot = take()
+    # THEN the last of all is there, and so is what only the end of a list holds
+    addresses = set(snapshot.address)
+    numbers = longer[-1][2]
+    assert {id(longer), id(numbers), id(numbers[0]), id(numbers[-1])} <= addresses
+    assert sum(1 for number in numbers if id(number) not in addresses) == 0
+
+
 def test_a_retained_size_is_that_of_all_below(take: Any) -> None:
     # GIVEN an object that alone holds a list of bytes
     holder = Held()
