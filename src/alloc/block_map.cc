@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 namespace plimsoll::alloc {
 namespace {
@@ -31,13 +31,19 @@ Status BlockMap::prepare() {
 }
 
 BlockMap::Word* BlockMap::make_leaf(std::size_t number) {
+  try {
+    leaves_.push_back(number);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
   auto* leaf = static_cast<Word*>(map(kLeafWords * sizeof(Word)));
-  if (leaf == nullptr) return nullptr;
+  if (leaf == nullptr) {
+    leaves_.pop_back();
+    return nullptr;
+  }
   // A page of 2 MiB would be used up for the sake of a few blocks.
   ::madvise(leaf, kLeafWords * sizeof(Word), MADV_NOHUGEPAGE);
   tables_[number] = leaf;
-  first_leaf_ = std::min(first_leaf_, number);
-  end_leaf_ = std::max(end_leaf_, number + 1);
   return leaf;
 }
 
@@ -75,13 +81,10 @@ BlockMap::Word BlockMap::get_between(std::uintptr_t at) const {
 
 void BlockMap::clear() {
   between_ = {};
-  for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
-    if (tables_[number] == nullptr) continue;
+  for (const std::size_t number : std::exchange(leaves_, {})) {
     ::munmap(tables_[number], kLeafWords * sizeof(Word));
     tables_[number] = nullptr;
   }
-  first_leaf_ = kLeaves;
-  end_leaf_ = 0;
 }
 
 }  // namespace plimsoll::alloc

@@ -10,6 +10,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -65,9 +66,8 @@ class BlockMap {
   // visit(const void* block, Word) for all that have one.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (std::size_t number = first_leaf_; number < end_leaf_; ++number) {
+    for (const std::size_t number : leaves_) {
       const Word* leaf = tables_[number];
-      if (leaf == nullptr) continue;
       for (std::size_t i = 0; i < kLeafWords; ++i)
         // The place in the tables is the address.
         if (leaf[i] != 0) visit(pointer_to<const void>(Address{(number << kLeafShift) + i * kStep}), leaf[i]);
@@ -94,7 +94,8 @@ class BlockMap {
   [[nodiscard]] Word get_between(std::uintptr_t at) const;
 
   Word** tables_ = nullptr;
-  std::size_t first_leaf_ = kLeaves, end_leaf_ = 0;  // between which there may be any
+  std::vector<std::size_t>
+      leaves_;  // that there are: to look for them takes the kernel 20 ms, page after page of nothing
   boost::unordered_flat_map<std::uintptr_t, Word> between_;
 };
 
