@@ -182,6 +182,16 @@ void book_end_carefully(void* at) noexcept;
   return true;
 }
 
+// Likewise, of one that is not as usual because it is from an earlier epoch.
+[[gnu::always_inline]] inline bool book_earlier_end(void* at) noexcept {
+  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
+    return false;
+  BlockMap::Word* const place = exact->blocks.place_of(at);
+  if (place == nullptr || *place == 0 || !exact->ledger->earlier_ended_quickly(*place, at)) return false;
+  *place = 0;
+  return true;
+}
+
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.
 struct Lifted {
   std::uint32_t recording = 0;

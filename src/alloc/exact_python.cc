@@ -49,8 +49,11 @@ void* exact_calloc(void*, std::size_t count, std::size_t item) {
   return at;
 }
 
-[[gnu::noinline]] void free_carefully(const Allocator& from, void* at) {
+template <Domain domain, Below below>
+[[gnu::noinline]] void free_unusual(void* at) {
+  if (book_earlier_end(at)) return free_small_below<domain, below>(at);
   if (at != nullptr) book_end_carefully(at);
+  const Allocator& from = original(domain);
   inside([&] {
     from.free(from.context, at);
     return 0;
@@ -61,7 +64,7 @@ template <Domain domain, Below below>
 void exact_free(void*, void* at) {
   if (book_end(at)) [[likely]]
     return free_small_below<domain, below>(at);
-  free_carefully(original(domain), at);
+  free_unusual<domain, below>(at);
 }
 
 template <Domain domain>

@@ -151,8 +151,8 @@ void Ledger::count_end(Site& site, Token token, bool at_once, std::uint64_t byte
 }
 
 Ledger::Sum& Ledger::freed_later(Token token, bool at_once) {
-  const std::uint64_t key = std::uint64_t{token} << 1U | (at_once ? 1U : 0U);
-  std::uint32_t& last = last_freed_later_[key * 0x9e3779b97f4a7c15U >> 56U];
+  const std::uint64_t key = key_of(token, at_once);
+  std::uint32_t& last = last_freed_later_[place_of(key)];
   if (last < freed_later_.size() && freed_later_[last].key == key) return freed_later_[last].sum;
   if (freed_later_.size() == freed_later_.capacity()) freed_later_.reserve(2 * freed_later_.size() + 64);
   const auto [found, is_new] = freed_later_of_key_.try_emplace(key, static_cast<std::uint32_t>(freed_later_.size()));

@@ -81,6 +81,23 @@ class Ledger final : public BlockBooks {
     below_peak_ += site.size();
     return true;
   }
+  // Likewise, if it is of an earlier epoch, and of a site of which such have ended: programs free in long rows what
+  // they have kept.
+  bool earlier_ended_quickly(Token token, const void* at) {
+    Site& site = sites_[number_of(token)];
+    if (site.stamp != stamp_ || below_peak_ < 0 || epoch_of(token) == epoch()) [[unlikely]]
+      return false;
+    const std::uint64_t key = key_of(token, site.last == mark_of(at));
+    const std::uint32_t last = last_freed_later_[place_of(key)];
+    if (last >= freed_later_.size() || freed_later_[last].key != key) [[unlikely]]
+      return false;
+    Sum& sum = freed_later_[last].sum;
+    ++sum.blocks;
+    sum.bytes += site.size();
+    --rest_of(site).before;
+    below_peak_ += site.size();
+    return true;
+  }
   void ended(Token token, const void* at, Fate fate) override;
   std::size_t lift(Token token, const void* at) noexcept override;
   void moved(Token token, std::size_t size) override;
@@ -196,6 +213,8 @@ class Ledger final : public BlockBooks {
   // A block of the site is no more.
   void count_end(Site& site, Token token, bool at_once, std::uint64_t bytes);
   Sum& freed_later(Token token, bool at_once);
+  static std::uint64_t key_of(Token token, bool at_once) { return std::uint64_t{token} << 1U | (at_once ? 1U : 0U); }
+  static std::size_t place_of(std::uint64_t key) { return key * 0x9e3779b97f4a7c15U >> 56U; }  // in last_freed_later_
   [[nodiscard]] Sum peak_of(const Site& site) const;
   void put_site(std::vector<LedgerRow>& rows, Site& site);
   void put_peak(std::vector<LedgerRow>& rows);

@@ -27,7 +27,16 @@ class LedgerTest : public ::testing::Test {
     void* at = reinterpret_cast<void*>(next_ += 16);
     return {at, ledger.allocated(stack, Domain::kObject, at, size)};
   }
-  void free(const Block& block, Fate fate = Fate::kFreed) { ledger.ended(block.token, block.at, fate); }
+  void free(const Block& block, Fate fate = Fate::kFreed) {
+    const bool may_be_quick = ways == Ways::kQuick && fate == Fate::kFreed;
+    if (may_be_quick && ledger.ended_quickly(block.token, block.at)) {
+      ++quick_ends;
+    } else if (may_be_quick && ledger.earlier_ended_quickly(block.token, block.at)) {
+      ++earlier_quick_ends;
+    } else {
+      ledger.ended(block.token, block.at, fate);
+    }
+  }
   // Closes the epoch: {blocks, bytes} by kind, stack and epoch of birth, added up.
   using Sums = std::map<std::tuple<Kind, std::uint32_t, int>, std::pair<std::int64_t, std::int64_t>>;
   Sums close() {
@@ -45,6 +54,8 @@ class LedgerTest : public ::testing::Test {
 
   std::atomic<std::int64_t> clock{7};
   Ledger ledger;
+  enum class Ways { kOne, kQuick } ways = Ways::kOne;  // how blocks end: quickly where that may be
+  int quick_ends = 0, earlier_quick_ends = 0;
 
  private:
   std::uintptr_t next_ = 0x100000;
@@ -105,6 +116,22 @@ TEST_F(LedgerTest, WhatIsFreedLaterIsToldByEpochAndStackHoweverManyThereAre) {
       EXPECT_EQ(one.first + other.first, stack) << epoch;
       EXPECT_EQ(one.second + other.second, 16 * std::int64_t{stack}) << epoch;
     }
+}
+
+TEST_F(LedgerTest, WhatIsFreedLaterInARowIsToldLikewise) {
+  // GIVEN four blocks of a site, from the epoch before
+  ways = Ways::kQuick;
+  std::vector<Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(allocate(1, 24));
+  close();
+  // WHEN they are freed in a row, the first of which shows the site, and the last had no other after it
+  for (const Block& block : blocks) free(block);
+  // THEN those between took the quick way, and all are told
+  EXPECT_EQ(earlier_quick_ends, 2);
+  EXPECT_EQ(ledger.live_bytes(), 0U);
+  Sums sums = close();
+  EXPECT_EQ((sums[{Kind::kFreed, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{3, 72}));
+  EXPECT_EQ((sums[{Kind::kFreedAtOnce, 1, 1}]), (std::pair<std::int64_t, std::int64_t>{1, 24}));
 }
 
 TEST_F(LedgerTest, ABlockIsTemporaryIfItsSiteHadNoOtherMeanwhile) {
@@ -183,6 +210,13 @@ void LedgerTest::draw_programs() {
 TEST_F(LedgerTest, DrawnProgramsAddUp) {
   // GIVEN books WHEN blocks are allocated and freed at random THEN what is told is the sum of that
   draw_programs();
+}
+
+TEST_F(LedgerTest, DrawnProgramsAddUpByQuickWaysToo) {
+  ways = Ways::kQuick;
+  draw_programs();
+  EXPECT_GT(quick_ends, 100);
+  EXPECT_GT(earlier_quick_ends, 0);
 }
 
 // Books after so many moments that their numbers are nearly used up.
