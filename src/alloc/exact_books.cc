@@ -52,7 +52,7 @@ void tell_epoch(ExactTaker& taker, Epoch which) {
   // The last number is for the last epoch, however long that becomes.
   if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
   const std::uint8_t epoch = exact->ledger->epoch();
-  std::vector<LedgerRow> rows = exact->ledger->close_epoch();
+  ExactRows rows = exact->ledger->close_epoch();
   taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
 }
 

@@ -35,7 +35,7 @@ class ExactTaker {
   // What has changed could not be told, for the same reason. Without it, what is told later is not right.
   virtual void failed() = 0;
   // What an epoch has changed. In the order of epochs, one at a time.
-  virtual void closed(std::uint8_t epoch, std::vector<LedgerRow> rows, std::int64_t peak_ns) = 0;
+  virtual void closed(std::uint8_t epoch, ExactRows rows, std::int64_t peak_ns) = 0;
   // What has been logged. In order, one at a time.
   virtual void logged(EventBatch batch) = 0;
   // At the end, of each living block but those of the raw allocator.

@@ -86,14 +86,14 @@ class Accountant final : public ExactTaker {
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
   void lost() override { ++lost_blocks; }
   void failed() override { ++failures; }
-  void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
+  void closed(std::uint8_t, ExactRows rows, std::int64_t) override {
     if (has_no_memory) throw std::bad_alloc();
-    for (const LedgerRow& row : rows) {
-      if (row.kind == LedgerRow::Kind::kPeak) continue;
-      if (row.kind == LedgerRow::Kind::kBorn) of_stack[row.stack] += row.blocks;
-      const bool is_born = row.kind == LedgerRow::Kind::kBorn;
-      if (is_born) born[row.domain] += row.bytes;
-      live[row.domain] += is_born ? row.bytes : -row.bytes;
+    for (const ExactRow& row : rows) {
+      if (row.change == ExactChange::kPeak) continue;
+      if (row.change == ExactChange::kBorn) of_stack[row.stack] += row.blocks;
+      const bool is_born = row.change == ExactChange::kBorn;
+      if (is_born) born[static_cast<Domain>(row.domain)] += row.bytes;
+      live[static_cast<Domain>(row.domain)] += is_born ? row.bytes : -row.bytes;
     }
   }
   void logged(EventBatch batch) override {

@@ -54,11 +54,11 @@ class Accountant final : public ExactTaker {
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
   void failed() override { std::abort(); }
   void lost() override { require(false, "there is memory for the books"); }
-  void closed(std::uint8_t, std::vector<LedgerRow> rows, std::int64_t) override {
-    for (const LedgerRow& row : rows) {
-      if (row.kind == LedgerRow::Kind::kPeak || row.stack == kOthers) continue;
+  void closed(std::uint8_t, ExactRows rows, std::int64_t) override {
+    for (const ExactRow& row : rows) {
+      if (row.change == ExactChange::kPeak || row.stack == kOthers) continue;
       Account& account = accounts_[{row.stack, row.domain}];
-      (row.kind == LedgerRow::Kind::kBorn ? account.born : account.ended).add(row.blocks, row.bytes);
+      (row.change == ExactChange::kBorn ? account.born : account.ended).add(row.blocks, row.bytes);
     }
   }
   void logged(EventBatch batch) override {

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace plimsoll::alloc {
+namespace {
+
+AllocationDomain recorded(Domain domain) { return static_cast<AllocationDomain>(domain); }
+static_assert(static_cast<int>(Domain::kObject) == static_cast<int>(AllocationDomain::kObject));
+static_assert(static_cast<int>(Domain::kMmap) == static_cast<int>(AllocationDomain::kMmap));
+
+}  // namespace
 
 // The first site is where blocks go when there is no room for another site.
 Ledger::Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp)
@@ -182,19 +189,18 @@ Ledger::Sum Ledger::peak_of(const Site& site) const {
   return {blocks, is_kept ? bytes.at_peak : bytes.live};
 }
 
-void Ledger::put_site(std::vector<LedgerRow>& rows, Site& site) {
-  using Kind = LedgerRow::Kind;
+void Ledger::put_site(ExactRows& rows, Site& site) {
   const std::int64_t born = site.born_count(), freed = site.freed_count(), at_once = site.at_once_count();
   const bool is_small = !site.has_many_sizes();
   const std::int64_t size = site.size();
   LargeBytes bytes{0, born * size, freed * size, at_once * size, 0};
   if (!is_small) bytes = large_of(site);
-  const auto put = [&](Kind kind, std::int64_t blocks, std::int64_t sum) {
-    if (blocks != 0) rows.push_back({kind, site.domain(), epoch(), site.stack(), blocks, sum});
+  const auto put = [&](ExactChange change, std::int64_t blocks, std::int64_t sum) {
+    if (blocks != 0) rows.push_back({change, recorded(site.domain()), epoch(), site.stack(), blocks, sum});
   };
-  put(Kind::kBorn, born, bytes.born);
-  put(Kind::kFreed, freed - at_once, bytes.freed - bytes.at_once);
-  put(Kind::kFreedAtOnce, at_once, bytes.at_once);
+  put(ExactChange::kBorn, born, bytes.born);
+  put(ExactChange::kFreed, freed - at_once, bytes.freed - bytes.at_once);
+  put(ExactChange::kFreedAtOnce, at_once, bytes.at_once);
   if (born != freed) rest_of(site).before += born - freed;
   site.reset_counts();
   if (is_small) return;
@@ -202,7 +208,7 @@ void Ledger::put_site(std::vector<LedgerRow>& rows, Site& site) {
   counts.born = counts.freed = counts.at_once = 0;
 }
 
-void Ledger::put_peak(std::vector<LedgerRow>& rows) {
+void Ledger::put_peak(ExactRows& rows) {
   if (below_peak_ < 0) note_peak();
   if (told_stamp_ == peak_stamp_) return;
   told_stamp_ = peak_stamp_;
@@ -212,22 +218,22 @@ void Ledger::put_peak(std::vector<LedgerRow>& rows) {
     const Sum now = peak_of(site);
     const Sum told = told_peak_[i];
     if (now == told) continue;
-    rows.push_back({LedgerRow::Kind::kPeak, site.domain(), epoch(), site.stack(), now.blocks - told.blocks,
+    rows.push_back({ExactChange::kPeak, recorded(site.domain()), epoch(), site.stack(), now.blocks - told.blocks,
                     now.bytes - told.bytes});
     told_peak_[i] = now;
   }
 }
 
-std::vector<LedgerRow> Ledger::close_epoch() {
-  std::vector<LedgerRow> rows;
+ExactRows Ledger::close_epoch() {
+  ExactRows rows;
   rows.reserve(2 * changed_count_ + freed_later_.size());
   for (std::size_t i = 0; i < changed_count_; ++i) put_site(rows, sites_[changed_[i]]);
   changed_count_ = 0;
   for (const auto& [key, sum] : freed_later_) {
     const auto token = static_cast<Token>(key >> 1U);
     const Site& site = sites_[number_of(token)];
-    const auto kind = (key & 1U) != 0 ? LedgerRow::Kind::kFreedAtOnce : LedgerRow::Kind::kFreed;
-    rows.push_back({kind, site.domain(), epoch_of(token), site.stack(), sum.blocks, sum.bytes});
+    const auto change = (key & 1U) != 0 ? ExactChange::kFreedAtOnce : ExactChange::kFreed;
+    rows.push_back({change, recorded(site.domain()), epoch_of(token), site.stack(), sum.blocks, sum.bytes});
   }
   freed_later_.clear();
   freed_later_of_key_.clear();

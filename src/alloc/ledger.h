@@ -16,26 +16,13 @@
 
 #include "alloc/books.h"
 #include "alloc/site_numbers.h"
+#include "base/exact_row.h"
 #include "base/growing_array.h"
 
 namespace plimsoll::alloc {
 
-// A change of the books: blocks of one stack and allocator.
-struct LedgerRow {
-  // What has become of them.
-  enum class Kind : std::uint8_t {
-    kBorn,
-    kFreed,
-    kFreedAtOnce,  // before the site gave out another block
-    kPeak,         // how many more, or fewer, were alive at the peak than at the peak before
-  };
-  Kind kind{};
-  Domain domain{};
-  std::uint8_t epoch = 0;  // that they were allocated in
-  std::uint32_t stack = 0;
-  std::int64_t blocks = 0;
-  std::int64_t bytes = 0;
-};
+// What an epoch has changed.
+using ExactRows = GrowingArray<ExactRow>;
 
 // The books as sums. As for their threads and errors, see BlockBooks.
 class Ledger final : public BlockBooks {
@@ -106,7 +93,7 @@ class Ledger final : public BlockBooks {
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
 
   // Ends the epoch: what it has changed. The last one does not end.
-  std::vector<LedgerRow> close_epoch();
+  ExactRows close_epoch();
   [[nodiscard]] std::uint8_t epoch() const { return epoch_of(epoch_bits_); }
   [[nodiscard]] std::uint64_t live_bytes() const { return static_cast<std::uint64_t>(peak_bytes_ - below_peak_); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return static_cast<std::uint64_t>(peak_bytes_); }
@@ -216,8 +203,8 @@ class Ledger final : public BlockBooks {
   static std::uint64_t key_of(Token token, bool at_once) { return std::uint64_t{token} << 1U | (at_once ? 1U : 0U); }
   static std::size_t place_of(std::uint64_t key) { return key * 0x9e3779b97f4a7c15U >> 56U; }  // in last_freed_later_
   [[nodiscard]] Sum peak_of(const Site& site) const;
-  void put_site(std::vector<LedgerRow>& rows, Site& site);
-  void put_peak(std::vector<LedgerRow>& rows);
+  void put_site(ExactRows& rows, Site& site);
+  void put_peak(ExactRows& rows);
 
   const std::atomic<std::int64_t>& clock_;
   std::int64_t peak_ns_ = 0;

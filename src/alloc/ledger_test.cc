@@ -12,7 +12,7 @@
 namespace plimsoll::alloc {
 namespace {
 
-using Kind = LedgerRow::Kind;
+using Kind = ExactChange;
 
 // The books, with blocks at addresses of their own.
 class LedgerTest : public ::testing::Test {
@@ -41,8 +41,8 @@ class LedgerTest : public ::testing::Test {
   using Sums = std::map<std::tuple<Kind, std::uint32_t, int>, std::pair<std::int64_t, std::int64_t>>;
   Sums close() {
     Sums sums;
-    for (const LedgerRow& row : ledger.close_epoch()) {
-      auto& sum = sums[{row.kind, row.stack, row.kind == Kind::kPeak ? 0 : row.epoch}];
+    for (const ExactRow& row : ledger.close_epoch()) {
+      auto& sum = sums[{row.change, row.stack, row.change == Kind::kPeak ? 0 : row.epoch}];
       sum.first += row.blocks;
       sum.second += row.bytes;
     }

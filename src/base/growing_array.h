@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -56,16 +57,28 @@ class GrowingArray {
   }
   // (What is beyond the last is made of zeros: extend() counts on that.)
   void pop_back() { std::memset(static_cast<void*>(data_ + --size_), 0, sizeof(T)); }
+  // Room for so many. May throw std::bad_alloc; then nothing has changed.
+  void reserve(std::size_t count) {
+    if (count > capacity_) grow(count);
+  }
+  // It is empty, and keeps its memory.
+  void clear() {
+    if (size_ != 0) std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
+    size_ = 0;
+  }
   // It is empty, and has no memory.
   void free() {
     release();
     data_ = nullptr;
-    size_ = capacity_ = bytes_ = 0;
+    size_ = capacity_ = written_ = bytes_ = 0;
   }
   // At least so many, the new ones made of zeros. May throw std::bad_alloc; then nothing has changed.
   void extend(std::size_t size) {
+    if (size <= size_) return;
     if (size > capacity_) grow(size);
-    if (size > size_) size_ = size;
+    if (size > written_) [[unlikely]]
+      write_to_pages(size);
+    size_ = size;
   }
 
  private:
@@ -77,6 +90,7 @@ class GrowingArray {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
+    std::swap(written_, other.written_);
     std::swap(bytes_, other.bytes_);
     std::swap(is_mapped_, other.is_mapped_);
   }
@@ -93,6 +107,15 @@ class GrowingArray {
     if (bytes >= kLargePages) ::madvise(moved, bytes, MADV_HUGEPAGE);
     is_mapped_ = true;
     set_memory(moved, bytes);
+  }
+  // Zeros, where there are such. A page that is read before it is written to is given twice: at first the one page of
+  // zeros that all share; to exchange it the kernel interrupts all CPUs that the process runs on, which takes some 20
+  // us.
+  [[gnu::noinline]] void write_to_pages(std::size_t size) {
+    const auto start = reinterpret_cast<std::uintptr_t>(data_);
+    std::uintptr_t page = (start + std::max(size_, written_) * sizeof(T) + kPage - 1) / kPage * kPage;
+    for (; page < start + size * sizeof(T); page += kPage) *reinterpret_cast<volatile char*>(page) = 0;
+    written_ = std::max(size, (page - start) / sizeof(T));
   }
   void grow_in_heap(std::size_t bytes) {
     void* const copy = std::calloc(1, bytes);
@@ -117,6 +140,7 @@ class GrowingArray {
 
   T* data_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0, bytes_ = 0;
+  std::size_t written_ = 0;  // no element before it is on a page that extend() has yet to write to, nor before size_
   bool is_mapped_ = false;
 };
 

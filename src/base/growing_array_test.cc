@@ -28,6 +28,32 @@ TEST(GrowingArray, KeepsWhatItHasWhileItGrowsToLargePages) {
   EXPECT_EQ(numbers.back(), (kCount - 2) * 3);
 }
 
+TEST(GrowingArray, WhatIsAddedUnnamedLeavesWhatIsThere) {
+  // GIVEN elements of a size that pages are no multiple of, half of them added unnamed and written to later
+  struct Element {
+    std::uint32_t numbers[5];
+  };
+  GrowingArray<Element> elements;
+  constexpr std::uint32_t kCount = 100'000;
+  // WHEN it grows in both ways, in turn, by steps that end anywhere on a page
+  for (std::uint32_t i = 0; elements.size() < kCount; ++i) {
+    for (std::uint32_t k = 0; k < i % 300; ++k) elements.push_back({{~0U, ~0U, ~0U, ~0U, ~0U}});
+    const std::size_t before = elements.size();
+    elements.extend(before + i % 7 * 40);
+    for (std::size_t k = before; k < elements.size(); ++k) {
+      for (const std::uint32_t number : elements[k].numbers) ASSERT_EQ(number, 0U) << k;
+      elements[k] = {{~0U, ~0U, ~0U, ~0U, ~0U}};
+    }
+    if (i % 11 == 0 && elements.size() > 500)
+      for (int k = 0; k < 450; ++k) elements.pop_back();
+  }
+  // THEN nothing was written over
+  std::size_t wrong = 0;
+  for (const Element& element : elements)
+    for (const std::uint32_t number : element.numbers) wrong += number == ~0U ? 0 : 1;
+  EXPECT_EQ(wrong, 0U);
+}
+
 TEST(GrowingArray, WhatIsAddedUnnamedIsZero) {
   // GIVEN one with an element WHEN it is extended far beyond, and then to less
   GrowingArray<std::uint32_t> numbers;
@@ -114,6 +140,23 @@ TEST(GrowingArray, IsTakenOverAsAWhole) {
   EXPECT_EQ(sum, 499'500);
   EXPECT_EQ(some.size(), 0U);  // NOLINT(bugprone-use-after-move): that is what is asked
   EXPECT_FALSE(some == others);
+}
+
+TEST(GrowingArray, HasRoomThatWasAskedFor) {
+  GrowingArray<std::uint64_t> numbers;
+  numbers.reserve(1'000'000);
+  EXPECT_EQ(numbers.size(), 0U);
+  numbers.push_back(1);
+  const std::uint64_t* const first = numbers.data();
+  for (std::uint64_t i = 1; i < 1'000'000; ++i) numbers.push_back(i);
+  EXPECT_EQ(numbers.data(), first);
+  EXPECT_EQ(numbers.back(), 999'999U);
+  // AND it keeps that when it is cleared, of zeros again
+  numbers.clear();
+  EXPECT_EQ(numbers.size(), 0U);
+  numbers.extend(1'000'000);
+  EXPECT_EQ(numbers.data(), first);
+  EXPECT_EQ(numbers[0] + numbers[500'000] + numbers[999'999], 0U);
 }
 
 }  // namespace

@@ -444,10 +444,10 @@ CallNode CallTree::new_node(const CallNodeInfo& info) {
   return ++last_node_;
 }
 
-void CallTree::take_new(std::vector<CallNodeInfo>& out) {
+void CallTree::take_new(GrowingArray<CallNodeInfo>& out) {
   out.clear();
   const std::lock_guard guard(mutex_);
-  out.swap(new_);
+  std::swap(out, new_);
 }
 
 }  // namespace plimsoll::capture

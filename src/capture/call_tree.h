@@ -23,6 +23,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "base/stack_key.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
@@ -77,7 +78,7 @@ class CallTree {
   // it does not stand for the stack.
   CallNode stack_of(StackKey& key);
   // For the drain thread: nodes that are new, in order; their numbers go on from those of the last call.
-  void take_new(std::vector<CallNodeInfo>& out);
+  void take_new(GrowingArray<CallNodeInfo>& out);
 
  private:
   // Narrow ones are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
@@ -320,7 +321,7 @@ class CallTree {
   boost::unordered_flat_map<Key, CallNode, boost::hash<Key>> nodes_;
   std::vector<CallNode> thread_roots_, native_roots_, truncated_roots_;  // by ThreadSerial
   CallNode last_node_ = 0;
-  std::vector<CallNodeInfo> new_;
+  GrowingArray<CallNodeInfo> new_;
   std::int64_t met_ns_ = 0;  // when the last nodes were met, and how many code objects had died
   std::uint32_t met_deaths_ = 0;
 };

@@ -54,7 +54,8 @@ class CallTreeTest : public ::testing::Test {
   Result<std::unique_ptr<CpuSampler>> created_;
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<CallTree> tree_;
-  std::vector<CallNodeInfo> new_, nodes_;
+  GrowingArray<CallNodeInfo> new_;
+  std::vector<CallNodeInfo> nodes_;
 };
 
 TEST_F(CallTreeTest, FindsEachStackOfAProgramThatCallsAndReturns) {

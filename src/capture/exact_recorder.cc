@@ -18,6 +18,13 @@ constexpr std::int64_t kEpochShare = 16;
 // and this many times as long as it took to tell of the last one, where there are very many stacks.
 constexpr std::int64_t kCostShare = 100;
 
+bool is_same(const ExactRow& row, const ExactRow& other) {
+  return row.change == other.change && row.domain == other.domain && row.epoch == other.epoch;
+}
+bool is_same(const TypedRow& row, const TypedRow& other) {
+  return is_same(static_cast<const ExactRow&>(row), static_cast<const ExactRow&>(other)) && row.type == other.type;
+}
+
 }  // namespace
 
 ExactRecorder::ExactRecorder(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen,
@@ -178,20 +185,17 @@ void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleS
   for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
 }
 
-void ExactRecorder::merge(std::vector<ExactRow>& rows) {
+template <typename Row>
+std::size_t ExactRecorder::merge(std::span<Row> rows) {
   // There may be very many: they are merged where they are. So many rows, in front, are done with.
   std::size_t count = 0;
   std::vector<std::uint32_t> next;  // row of the same stack; like those of row_of_stack_, 1 + its number
   next.reserve(rows.size());
-  for (const ExactRow& row : rows) {
+  for (const Row& row : rows) {
     row_of_stack_.extend(std::size_t{row.stack} + 1);
     std::uint32_t& first = row_of_stack_[row.stack];
-    const auto is_same = [&](const ExactRow& other) {
-      return row.change == other.change && row.domain == other.domain && row.epoch == other.epoch &&
-             row.type == other.type;
-    };
     std::uint32_t found = first;
-    while (found != 0 && !is_same(rows[found - 1])) found = next[found - 1];
+    while (found != 0 && !is_same(row, rows[found - 1])) found = next[found - 1];
     if (found != 0) {
       rows[found - 1].blocks += row.blocks;
       rows[found - 1].bytes += row.bytes;
@@ -200,14 +204,13 @@ void ExactRecorder::merge(std::vector<ExactRow>& rows) {
     rows[count++] = row;
     next.push_back(std::exchange(first, static_cast<std::uint32_t>(count)));
   }
-  rows.resize(count);
-  for (const ExactRow& row : rows) row_of_stack_[row.stack] = 0;
+  for (const Row& row : rows.first(count)) row_of_stack_[row.stack] = 0;
+  return count;
 }
 
 void ExactRecorder::pass_on_batch(ExactBatch& batch, Resolver& resolver, SampleSink& sink) {
   epoch_ends_[batch.epoch] = batch.time_ns;
-  merge(batch.rows);
-  for (const ExactRow& row : batch.rows) {
+  const auto pass_on = [&](const ExactRow& row, std::string_view type) {
     ExactAllocation out;
     out.stack = tell_stack(row.stack, resolver, sink);
     out.thread = thread_of(out.stack);
@@ -215,11 +218,15 @@ void ExactRecorder::pass_on_batch(ExactBatch& batch, Resolver& resolver, SampleS
     out.domain = row.domain;
     out.born_ns = row.change == ExactChange::kPeak ? batch.peak_ns : epoch_ends_[row.epoch];
     out.at_ns = batch.time_ns;
+    out.type = type;
     out.blocks = row.blocks;
     out.bytes = row.bytes;
-    if (row.type != 0) out.type = batch.types[row.type - 1];
     if (out.blocks != 0 || out.bytes != 0) sink.exact_allocation(out);
-  }
+  };
+  const std::span<ExactRow> rows(batch.rows.begin(), batch.rows.end());
+  for (const ExactRow& row : rows.first(merge(rows))) pass_on(row, {});
+  const std::span<TypedRow> living(batch.living);
+  for (const TypedRow& row : living.first(merge(living))) pass_on(row, batch.types[row.type]);
 }
 
 }  // namespace plimsoll::capture

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,23 +20,18 @@
 
 namespace plimsoll::capture {
 
-// Blocks of one stack and one allocator: what has become of them in an epoch.
-struct ExactRow {
-  ExactChange change{};
-  AllocationDomain domain{};
-  std::uint8_t epoch = 0;  // that they were allocated in
-  CallNode stack = 0;
-  std::uint32_t type = 0;  // 1 + number of ExactBatch::types; 0 = none
-  std::int64_t blocks = 0;
-  std::int64_t bytes = 0;
+// Blocks that are alive at the end, and whose type is known.
+struct TypedRow : ExactRow {
+  std::uint32_t type = 0;  // number of ExactBatch::types
 };
 
 // What an epoch has changed.
 struct ExactBatch {
   std::uint8_t epoch = 0;
-  std::int64_t time_ns = 0;  // of its end
-  std::int64_t peak_ns = 0;  // when most was alive, so far
-  std::vector<ExactRow> rows;
+  std::int64_t time_ns = 0;     // of its end
+  std::int64_t peak_ns = 0;     // when most was alive, so far
+  GrowingArray<ExactRow> rows;  // `stack` is a CallNode
+  std::vector<TypedRow> living;
   std::vector<std::string> types;
 };
 
@@ -131,7 +127,9 @@ class ExactRecorder {
   ExactStack stack_of(CallNode number, Resolver& resolver) const;
   [[nodiscard]] ThreadSerial thread_of(CallNode number) const;
   // Rows of one kind are one row: they came from several sites, whose blocks differ in size.
-  void merge(std::vector<ExactRow>& rows);
+  // They are in front; returns how many.
+  template <typename Row>
+  std::size_t merge(std::span<Row> rows);
 
   CpuSampler& sampler_;
   CallTree stacks_;
@@ -149,7 +147,7 @@ class ExactRecorder {
   GrowingArray<ResolvedNode> nodes_;   // by CallNode; the first is none
   std::vector<ResolvedFrame> frames_;  // the first is none
   std::array<LastResolved, 1024> last_resolved_{};
-  std::vector<CallNodeInfo> new_;             // kept to save allocations
+  GrowingArray<CallNodeInfo> new_;
   std::vector<CallNode> untold_;              // likewise
   GrowingArray<std::uint32_t> row_of_stack_;  // likewise
   std::vector<std::int64_t> epoch_ends_;

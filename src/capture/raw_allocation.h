@@ -4,19 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/exact_row.h"
 #include "base/ids.h"
 #include "capture/raw_sample.h"
 
 namespace plimsoll::capture {
 
-// Which of Python's allocators a block came from. The numbers are part of the .plim format.
-enum class AllocationDomain : std::uint8_t {
-  kObject,  // PyObject_Malloc: objects
-  kMemory,  // PyMem_Malloc: what objects own
-  kRaw,     // PyMem_RawMalloc: what Python has of the system
-  kMalloc,  // malloc and its kin, called by others than Python's allocators
-  kMmap,    // anonymous memory of mmap, likewise
-};
+using plimsoll::AllocationDomain;
+using plimsoll::ExactChange;
 
 // A block that was sampled; then come the frames.
 struct RawAllocation {
@@ -43,15 +38,6 @@ static_assert(sizeof(RawRelease) == 72);
 struct Allocation {
   Sample sample;  // its weight is 0: it is not time
   RawAllocation block;
-};
-
-// What has become of blocks. The numbers are part of the .plim format.
-enum class ExactChange : std::uint8_t {
-  kBorn,
-  kFreed,
-  kFreedAtOnce,  // before the same stack had another such block
-  kType,         // they are alive at the end, and their type is known
-  kPeak,         // so many more, or fewer, were alive at the peak than at the peak known before
 };
 
 // A stack of an exact recording: a frame on top of another stack, or where stacks begin.

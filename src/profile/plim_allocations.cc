@@ -80,7 +80,7 @@ std::string AllocationEncoder::releases(const Profile& profile, std::size_t& nex
   return out;
 }
 
-std::string AllocationEncoder::exact(const std::vector<AllocationChange>& changes, std::size_t& next) {
+std::string AllocationEncoder::exact(const GrowingArray<AllocationChange>& changes, std::size_t& next) {
   if (next == changes.size() && has_exact_) return {};
   has_exact_ = true;
   const std::size_t end = std::min(next + kRowsInSection, changes.size());

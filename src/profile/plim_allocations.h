@@ -31,7 +31,7 @@ class AllocationEncoder {
   // samples, exact and events come without rows, too: that allocations are recorded so is a fact even without any.
   std::string samples(const Profile& profile, std::size_t& next);
   std::string releases(const Profile& profile, std::size_t& next);
-  std::string exact(const std::vector<AllocationChange>& changes, std::size_t& next);
+  std::string exact(const GrowingArray<AllocationChange>& changes, std::size_t& next);
   std::string sites(const AllocationEvents& events, std::size_t& next) const;
   std::string events(const Profile& profile, std::size_t& next);
   std::string types(const AllocationEvents& events, std::size_t& next) const;

@@ -30,9 +30,9 @@ AllocationChange change_of(const AllocationRow& row, ExactChange change) {
 
 }  // namespace
 
-const std::vector<AllocationChange>& changes_of(const Profile& profile, std::vector<AllocationChange>& made) {
+const GrowingArray<AllocationChange>& changes_of(const Profile& profile, GrowingArray<AllocationChange>& made) {
   if (profile.allocations.empty() && profile.peak_allocations.empty()) return profile.allocation_changes;
-  made = profile.allocation_changes;
+  for (const AllocationChange& change : profile.allocation_changes) made.push_back(change);
   for (const AllocationRow& row : profile.allocations) {
     made.push_back(change_of(row, ExactChange::kBorn));
     if (row.freed_ns != AllocationRow::kAlive)

@@ -14,7 +14,7 @@ namespace plimsoll::profile {
 
 // The changes that a profile's tables come from: those of a recording, else such as would make the tables, which are in
 // `made`.
-const std::vector<AllocationChange>& changes_of(const Profile& profile, std::vector<AllocationChange>& made);
+const GrowingArray<AllocationChange>& changes_of(const Profile& profile, GrowingArray<AllocationChange>& made);
 
 // Appends a row; `stack` and `type` are optional ids as they are in the file, `unit_ns` that of the times of
 // allocations. Rows of one section are told by their difference to the one before.

@@ -95,8 +95,8 @@ void add_allocations(ChunkWriter& out, const Profile& profile, AllocationEncoder
     out.add_rows(Section::kReleases, [&](std::size_t& row) { return encoder.releases(profile, row); });
   }
   if (profile.is_exact) {
-    std::vector<AllocationChange> made;
-    const std::vector<AllocationChange>& changes = changes_of(profile, made);
+    GrowingArray<AllocationChange> made;
+    const GrowingArray<AllocationChange>& changes = changes_of(profile, made);
     out.add_rows(Section::kExactAllocations, [&](std::size_t& row) { return encoder.exact(changes, row); });
   }
   if (profile.has_events) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "profile/allocation_table.h"
 #include "profile/frame_table.h"
 #include "profile/sample_table.h"
@@ -84,10 +85,10 @@ struct Profile {
   bool is_exact = false;                  // all allocations were recorded; the distance is 0
   bool has_events = false;                // exact: when each was freed is known, to a sixteenth of the time it lived
   AllocationTable allocations;
-  AllocationTable peak_allocations;                  // exact: what was alive when most was, by stack
-  std::int64_t peak_ns = 0;                          // exact: when that was
-  std::vector<AllocationChange> allocation_changes;  // while recording, exact: likewise
-  AllocationEvents events;                           // likewise
+  AllocationTable peak_allocations;                   // exact: what was alive when most was, by stack
+  std::int64_t peak_ns = 0;                           // exact: when that was
+  GrowingArray<AllocationChange> allocation_changes;  // while recording, exact: likewise
+  AllocationEvents events;                            // likewise
   std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty
   std::vector<Counter> counters;
   std::vector<Marker> markers;

@@ -91,16 +91,6 @@ class RecordingTaker final : public alloc::SampleTaker {
   }
 };
 
-capture::ExactChange change_of(alloc::LedgerRow::Kind kind) {
-  switch (kind) {
-    case alloc::LedgerRow::Kind::kBorn: return capture::ExactChange::kBorn;
-    case alloc::LedgerRow::Kind::kFreed: return capture::ExactChange::kFreed;
-    case alloc::LedgerRow::Kind::kFreedAtOnce: return capture::ExactChange::kFreedAtOnce;
-    case alloc::LedgerRow::Kind::kPeak: break;
-  }
-  return capture::ExactChange::kPeak;
-}
-
 // Passes the books of an exact recording on.
 class BooksTaker final : public alloc::ExactTaker {
  public:
@@ -118,7 +108,7 @@ class BooksTaker final : public alloc::ExactTaker {
   // The recorder, which is not told of anything from now on but of the types of what is alive.
   capture::ExactRecorder* end() {
     try {
-      if (recorder_ != nullptr && !living_.rows.empty()) recorder_->add(std::exchange(living_, {}));
+      if (recorder_ != nullptr && !living_.living.empty()) recorder_->add(std::exchange(living_, {}));
       if (recorder_ != nullptr && !living_slots_.living.empty()) recorder_->add(std::exchange(living_slots_, {}));
     } catch (const std::bad_alloc&) {
       lost();
@@ -131,12 +121,8 @@ class BooksTaker final : public alloc::ExactTaker {
   [[nodiscard]] bool is_attached() const override { return has_gil(); }
   void lost() override { recorder_->lost(); }
   void failed() override { recorder_->fail(); }
-  void closed(std::uint8_t epoch, std::vector<alloc::LedgerRow> rows, std::int64_t peak_ns) override {
-    capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, {}, {}};
-    batch.rows.reserve(rows.size());
-    for (const alloc::LedgerRow& row : rows)
-      batch.rows.push_back({change_of(row.kind), static_cast<AllocationDomain>(row.domain), row.epoch, row.stack, 0,
-                            row.blocks, row.bytes});
+  void closed(std::uint8_t epoch, alloc::ExactRows rows, std::int64_t peak_ns) override {
+    capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, std::move(rows), {}, {}};
     living_.epoch = epoch;
     living_.time_ns = batch.time_ns;
     recorder_->add(std::move(batch));
@@ -158,8 +144,9 @@ class BooksTaker final : public alloc::ExactTaker {
     if (what_ == ExactAllocations::kEvents)
       living_slots_.living.emplace_back(alloc::EventLog::slot_of(token), found->second);
     else
-      living_.rows.push_back({capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack,
-                              found->second + 1, 1, static_cast<std::int64_t>(facts.size)});
+      living_.living.push_back({{capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack, 1,
+                                 static_cast<std::int64_t>(facts.size)},
+                                found->second});
   }
 
  private:
