@@ -112,10 +112,12 @@ class GrowingArray {
   // zeros that all share; to exchange it the kernel interrupts all CPUs that the process runs on, which takes some 20
   // us.
   [[gnu::noinline]] void write_to_pages(std::size_t size) {
-    const auto start = reinterpret_cast<std::uintptr_t>(data_);
-    std::uintptr_t page = (start + std::max(size_, written_) * sizeof(T) + kPage - 1) / kPage * kPage;
-    for (; page < start + size * sizeof(T); page += kPage) *reinterpret_cast<volatile char*>(page) = 0;
-    written_ = std::max(size, (page - start) / sizeof(T));
+    volatile char* const bytes = reinterpret_cast<char*>(data_);
+    const std::size_t into_page = reinterpret_cast<std::uintptr_t>(data_) % kPage;
+    const std::size_t before = into_page + std::max(size_, written_) * sizeof(T);
+    std::size_t page = (before + kPage - 1) / kPage * kPage - into_page;  // where one begins, from data_ on
+    for (; page < size * sizeof(T); page += kPage) bytes[page] = 0;
+    written_ = std::max(size, page / sizeof(T));
   }
   void grow_in_heap(std::size_t bytes) {
     void* const copy = std::calloc(1, bytes);

@@ -39,7 +39,7 @@ TEST(GrowingArray, WhatIsAddedUnnamedLeavesWhatIsThere) {
   for (std::uint32_t i = 0; elements.size() < kCount; ++i) {
     for (std::uint32_t k = 0; k < i % 300; ++k) elements.push_back({{~0U, ~0U, ~0U, ~0U, ~0U}});
     const std::size_t before = elements.size();
-    elements.extend(before + i % 7 * 40);
+    elements.extend(before + std::size_t{i % 7} * 40);
     for (std::size_t k = before; k < elements.size(); ++k) {
       for (const std::uint32_t number : elements[k].numbers) ASSERT_EQ(number, 0U) << k;
       elements[k] = {{~0U, ~0U, ~0U, ~0U, ~0U}};

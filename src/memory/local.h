@@ -79,7 +79,7 @@ namespace plimsoll::memory {
 class LocalReader {
  public:
   // For whoever will read there soon; of any address, there or not.
-  void prefetch(Address at) const { __builtin_prefetch(reinterpret_cast<const void*>(raw(at))); }
+  void prefetch(Address at) const { __builtin_prefetch(pointer_to<const void>(at)); }
 
   [[nodiscard]] bool load(Address at, std::uint8_t& out) const {
     std::uint8_t value;
