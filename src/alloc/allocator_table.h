@@ -5,16 +5,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/exact_row.h"
+
 namespace plimsoll::alloc {
 
-// Which of the program's allocators: SampledBlock::kind.
-enum class Domain : std::uint8_t {
-  kObject,
-  kMemory,
-  kRaw,     // called without the GIL, too
-  kMalloc,  // the C library's, not Python's; this and what follows is not in an AllocatorTable
-  kMmap,    // the kernel's
-};
+// Which of the program's allocators: SampledBlock::kind. kRaw is called without the GIL, too; kMalloc and kMmap are not
+// Python's, and not in an AllocatorTable.
+using Domain = AllocationDomain;
 inline constexpr std::size_t kDomains = 2;     // of an AllocatorTable that are called with the GIL held
 inline constexpr std::size_t kAllDomains = 3;  // of an AllocatorTable
 

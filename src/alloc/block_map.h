@@ -94,8 +94,8 @@ class BlockMap {
   [[nodiscard]] Word get_between(std::uintptr_t at) const;
 
   Word** tables_ = nullptr;
-  std::vector<std::size_t>
-      leaves_;  // that there are: to look for them takes the kernel 20 ms, page after page of nothing
+  // The leaves that there are. (To look for them in the tables takes the kernel 20 ms, for pages of nothing.)
+  std::vector<std::size_t> leaves_;
   boost::unordered_flat_map<std::uintptr_t, Word> between_;
 };
 

@@ -170,26 +170,24 @@ void book_carefully(Domain domain, void* at, std::size_t size) noexcept;
 
 void book_end_carefully(void* at) noexcept;
 
-// The block is about to be freed. Written out as book() is. False if that is not as usual, and then nothing has
-// changed.
-[[gnu::always_inline]] inline bool book_end(void* at) noexcept {
+// The block is about to be freed. `ended(token)` books it, or is false if that is not as usual, and so is this; then
+// nothing has changed. Written out as book() is.
+template <typename Ended>
+[[gnu::always_inline]] inline bool book_end_by(void* at, Ended ended) noexcept {
   if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
     return false;
   BlockMap::Word* const place = exact->blocks.place_of(at);
-  if (place == nullptr || *place == 0 || !exact->ledger->ended_quickly(*place, at)) [[unlikely]]
+  if (place == nullptr || *place == 0 || !ended(*place)) [[unlikely]]
     return false;
   *place = 0;
   return true;
 }
-
-// Likewise, of one that is not as usual because it is from an earlier epoch.
+[[gnu::always_inline]] inline bool book_end(void* at) noexcept {
+  return book_end_by(at, [at](BlockBooks::Token token) { return exact->ledger->ended_quickly(token, at); });
+}
+// Of a block that is not as usual because it is from an earlier epoch.
 [[gnu::always_inline]] inline bool book_earlier_end(void* at) noexcept {
-  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
-    return false;
-  BlockMap::Word* const place = exact->blocks.place_of(at);
-  if (place == nullptr || *place == 0 || !exact->ledger->earlier_ended_quickly(*place, at)) return false;
-  *place = 0;
-  return true;
+  return book_end_by(at, [at](BlockBooks::Token token) { return exact->ledger->earlier_ended_quickly(token, at); });
 }
 
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.

@@ -92,8 +92,8 @@ class Accountant final : public ExactTaker {
       if (row.change == ExactChange::kPeak) continue;
       if (row.change == ExactChange::kBorn) of_stack[row.stack] += row.blocks;
       const bool is_born = row.change == ExactChange::kBorn;
-      if (is_born) born[static_cast<Domain>(row.domain)] += row.bytes;
-      live[static_cast<Domain>(row.domain)] += is_born ? row.bytes : -row.bytes;
+      if (is_born) born[row.domain] += row.bytes;
+      live[row.domain] += is_born ? row.bytes : -row.bytes;
     }
   }
   void logged(EventBatch batch) override {

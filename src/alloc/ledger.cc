@@ -4,13 +4,6 @@
 #include <utility>
 
 namespace plimsoll::alloc {
-namespace {
-
-AllocationDomain recorded(Domain domain) { return static_cast<AllocationDomain>(domain); }
-static_assert(static_cast<int>(Domain::kObject) == static_cast<int>(AllocationDomain::kObject));
-static_assert(static_cast<int>(Domain::kMmap) == static_cast<int>(AllocationDomain::kMmap));
-
-}  // namespace
 
 // The first site is where blocks go when there is no room for another site.
 Ledger::Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp)
@@ -196,7 +189,7 @@ void Ledger::put_site(ExactRows& rows, Site& site) {
   LargeBytes bytes{0, born * size, freed * size, at_once * size, 0};
   if (!is_small) bytes = large_of(site);
   const auto put = [&](ExactChange change, std::int64_t blocks, std::int64_t sum) {
-    if (blocks != 0) rows.push_back({change, recorded(site.domain()), epoch(), site.stack(), blocks, sum});
+    if (blocks != 0) rows.push_back({change, site.domain(), epoch(), site.stack(), blocks, sum});
   };
   put(ExactChange::kBorn, born, bytes.born);
   put(ExactChange::kFreed, freed - at_once, bytes.freed - bytes.at_once);
@@ -218,8 +211,8 @@ void Ledger::put_peak(ExactRows& rows) {
     const Sum now = peak_of(site);
     const Sum told = told_peak_[i];
     if (now == told) continue;
-    rows.push_back({ExactChange::kPeak, recorded(site.domain()), epoch(), site.stack(), now.blocks - told.blocks,
-                    now.bytes - told.bytes});
+    rows.push_back(
+        {ExactChange::kPeak, site.domain(), epoch(), site.stack(), now.blocks - told.blocks, now.bytes - told.bytes});
     told_peak_[i] = now;
   }
 }
@@ -233,7 +226,7 @@ ExactRows Ledger::close_epoch() {
     const auto token = static_cast<Token>(key >> 1U);
     const Site& site = sites_[number_of(token)];
     const auto change = (key & 1U) != 0 ? ExactChange::kFreedAtOnce : ExactChange::kFreed;
-    rows.push_back({change, recorded(site.domain()), epoch_of(token), site.stack(), sum.blocks, sum.bytes});
+    rows.push_back({change, site.domain(), epoch_of(token), site.stack(), sum.blocks, sum.bytes});
   }
   freed_later_.clear();
   freed_later_of_key_.clear();

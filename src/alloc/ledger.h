@@ -21,9 +21,6 @@
 
 namespace plimsoll::alloc {
 
-// What an epoch has changed.
-using ExactRows = GrowingArray<ExactRow>;
-
 // The books as sums. As for their threads and errors, see BlockBooks.
 class Ledger final : public BlockBooks {
  public:

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/growing_array.h"
+
 namespace plimsoll {
 
 // Which of Python's allocators a block came from. The numbers are part of the .plim format.
@@ -34,5 +36,6 @@ struct ExactRow {
   std::int64_t bytes = 0;
 };
 static_assert(sizeof(ExactRow) == 24);
+using ExactRows = GrowingArray<ExactRow>;
 
 }  // namespace plimsoll

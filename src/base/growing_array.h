@@ -108,9 +108,8 @@ class GrowingArray {
     is_mapped_ = true;
     set_memory(moved, bytes);
   }
-  // Zeros, where there are such. A page that is read before it is written to is given twice: at first the one page of
-  // zeros that all share; to exchange it the kernel interrupts all CPUs that the process runs on, which takes some 20
-  // us.
+  // Zeros, where there are such. The kernel gives a page that is read before it is written to twice, at first the one
+  // of zeros that all share; to exchange it, it interrupts all CPUs that the process runs on, for some 20 us.
   [[gnu::noinline]] void write_to_pages(std::size_t size) {
     volatile char* const bytes = reinterpret_cast<char*>(data_);
     const std::size_t into_page = reinterpret_cast<std::uintptr_t>(data_) % kPage;

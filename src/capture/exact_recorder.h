@@ -28,9 +28,9 @@ struct TypedRow : ExactRow {
 // What an epoch has changed.
 struct ExactBatch {
   std::uint8_t epoch = 0;
-  std::int64_t time_ns = 0;     // of its end
-  std::int64_t peak_ns = 0;     // when most was alive, so far
-  GrowingArray<ExactRow> rows;  // `stack` is a CallNode
+  std::int64_t time_ns = 0;  // of its end
+  std::int64_t peak_ns = 0;  // when most was alive, so far
+  ExactRows rows;            // `stack` is a CallNode
   std::vector<TypedRow> living;
   std::vector<std::string> types;
 };
@@ -147,7 +147,7 @@ class ExactRecorder {
   GrowingArray<ResolvedNode> nodes_;   // by CallNode; the first is none
   std::vector<ResolvedFrame> frames_;  // the first is none
   std::array<LastResolved, 1024> last_resolved_{};
-  GrowingArray<CallNodeInfo> new_;
+  GrowingArray<CallNodeInfo> new_;            // kept to save allocations
   std::vector<CallNode> untold_;              // likewise
   GrowingArray<std::uint32_t> row_of_stack_;  // likewise
   std::vector<std::int64_t> epoch_ends_;

@@ -24,13 +24,6 @@ namespace {
 using alloc::Allocator;
 using alloc::Domain;
 using alloc::SampledBlock;
-using capture::AllocationDomain;
-
-static_assert(static_cast<int>(Domain::kObject) == static_cast<int>(AllocationDomain::kObject));
-static_assert(static_cast<int>(Domain::kMemory) == static_cast<int>(AllocationDomain::kMemory));
-static_assert(static_cast<int>(Domain::kRaw) == static_cast<int>(AllocationDomain::kRaw));
-static_assert(static_cast<int>(Domain::kMalloc) == static_cast<int>(AllocationDomain::kMalloc));
-static_assert(static_cast<int>(Domain::kMmap) == static_cast<int>(AllocationDomain::kMmap));
 
 PyMemAllocatorDomain python_domain(Domain domain) {
   if (domain == Domain::kRaw) return PYMEM_DOMAIN_RAW;
@@ -62,7 +55,7 @@ capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_by
   raw.number = block.number;
   raw.size = block.size;
   raw.chance_bytes = chance_bytes;
-  raw.domain = static_cast<AllocationDomain>(block.kind);
+  raw.domain = static_cast<Domain>(block.kind);
   return raw;
 }
 
@@ -121,7 +114,7 @@ class BooksTaker final : public alloc::ExactTaker {
   [[nodiscard]] bool is_attached() const override { return has_gil(); }
   void lost() override { recorder_->lost(); }
   void failed() override { recorder_->fail(); }
-  void closed(std::uint8_t epoch, alloc::ExactRows rows, std::int64_t peak_ns) override {
+  void closed(std::uint8_t epoch, ExactRows rows, std::int64_t peak_ns) override {
     capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, std::move(rows), {}, {}};
     living_.epoch = epoch;
     living_.time_ns = batch.time_ns;
@@ -129,8 +122,7 @@ class BooksTaker final : public alloc::ExactTaker {
   }
   void logged(alloc::EventBatch events) override {
     capture::EventBatch batch;
-    for (const alloc::LoggedSite& site : events.sites)
-      batch.sites.push_back({site.stack, static_cast<AllocationDomain>(site.domain), site.size});
+    for (const alloc::LoggedSite& site : events.sites) batch.sites.push_back({site.stack, site.domain, site.size});
     batch.words = std::move(events.words);
     recorder_->add(std::move(batch));
   }
@@ -144,9 +136,9 @@ class BooksTaker final : public alloc::ExactTaker {
     if (what_ == ExactAllocations::kEvents)
       living_slots_.living.emplace_back(alloc::EventLog::slot_of(token), found->second);
     else
-      living_.living.push_back({{capture::ExactChange::kType, AllocationDomain::kObject, facts.epoch, facts.stack, 1,
-                                 static_cast<std::int64_t>(facts.size)},
-                                found->second});
+      living_.living.push_back(
+          {{ExactChange::kType, Domain::kObject, facts.epoch, facts.stack, 1, static_cast<std::int64_t>(facts.size)},
+           found->second});
   }
 
  private:
