@@ -18,6 +18,11 @@ void* map(std::size_t bytes) {
 
 }  // namespace
 
+std::size_t ObjectHeap::table_bytes(std::size_t region_bytes) {
+  const std::size_t pages = region_bytes / kPageBytes;
+  return pages * sizeof(Page) + pages / kRunPages + 1;
+}
+
 ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1U) {
   current_.fill(kNoPage);
   queued_.fill(kNoPage);
@@ -28,13 +33,15 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
     if (bytes > most) continue;
     void* region = map(bytes);
     if (region == nullptr) continue;
-    pages_ = static_cast<Page*>(map(bytes / kPageBytes * sizeof(Page)));
-    if (pages_ == nullptr) {
+    void* tables = map(table_bytes(bytes));
+    if (tables == nullptr) {
       ::munmap(region, bytes);
       continue;
     }
     region_ = static_cast<char*>(region);
     region_bytes_ = bytes;
+    pages_ = static_cast<Page*>(tables);
+    used_in_run_ = static_cast<std::uint8_t*>(tables) + bytes / kPageBytes * sizeof(Page);
     return;
   }
 }
@@ -42,7 +49,7 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
 ObjectHeap::~ObjectHeap() {
   if (region_ == nullptr) return;
   ::munmap(region_, region_bytes_);
-  ::munmap(pages_, region_bytes_ / kPageBytes * sizeof(Page));
+  ::munmap(pages_, table_bytes(region_bytes_));
 }
 
 // ---- pages ----
@@ -51,54 +58,67 @@ ObjectHeap::Page* ObjectHeap::empty_page() {
   Page* page = nullptr;
   if (spare_ != kNoPage) {
     page = &pages_[spare_];
-    spare_ = page->next;
+    remove(spare_, *page);
     --spare_count_;
   } else if (unbacked_ != kNoPage) {
     page = &pages_[unbacked_];
-    unbacked_ = page->next;
+    remove(unbacked_, *page);
   } else if ((pages_touched_ + 1) * kPageBytes <= region_bytes_) {
     page = &pages_[pages_touched_++];
   } else {
     return nullptr;
   }
   ++pages_used_;
+  ++used_in_run_[number_of(*page) / kRunPages];
   *page = Page{};
   return page;
 }
 
-void ObjectHeap::enqueue(Page& page) {
-  PageNumber& first = queued_[page.size_class];
+void ObjectHeap::push(PageNumber& first, Page& page) {
   page.previous = kNoPage;
   page.next = first;
   if (first != kNoPage) pages_[first].previous = number_of(page);
   first = number_of(page);
 }
 
-void ObjectHeap::dequeue(Page& page) {
+void ObjectHeap::remove(PageNumber& first, Page& page) {
   if (page.previous != kNoPage)
     pages_[page.previous].next = page.next;
   else
-    queued_[page.size_class] = page.next;
+    first = page.next;
   if (page.next != kNoPage) pages_[page.next].previous = page.previous;
 }
 
 void ObjectHeap::free_slowly(Page& page) {
-  if (page.is_full) {
-    page.is_full = false;
+  PageNumber& queue = queued_[page.size_class];
+  if (page.state == State::kFull) {
+    page.state = State::kKnown;
     page.countdown = capacity_of(page.size_class) - 1;
-    return enqueue(page);
+    return push(queue, page);
   }
   // All its blocks are back.
   if (current_[page.size_class] == number_of(page)) return;
-  dequeue(page);
+  remove(queue, page);
   --pages_used_;
-  if (spare_count_ < kMostSpare) {
-    ++spare_count_;
-    page.next = std::exchange(spare_, number_of(page));
-    return;
+  page.state = State::kSpare;
+  push(spare_, page);
+  ++spare_count_;
+  const std::size_t run = number_of(page) / kRunPages;
+  if (--used_in_run_[run] == 0 && spare_count_ > kMostSpare) give_back(run);
+}
+
+void ObjectHeap::give_back(std::size_t run) {
+  const std::size_t first = run * kRunPages;
+  const std::size_t end = std::min(first + kRunPages, pages_touched_);
+  for (std::size_t number = first; number < end; ++number) {
+    Page& page = pages_[number];
+    if (page.state == State::kUnbacked) continue;
+    remove(spare_, page);
+    --spare_count_;
+    page.state = State::kUnbacked;
+    push(unbacked_, page);
   }
-  ::madvise(memory_of(page), kPageBytes, MADV_DONTNEED);
-  page.next = std::exchange(unbacked_, number_of(page));
+  ::madvise(memory_of(pages_[first]), (end - first) * kPageBytes, MADV_DONTNEED);
 }
 
 // ---- lists ----
@@ -123,13 +143,13 @@ ObjectHeap::List ObjectHeap::next_list(std::size_t size_class) {
   if (current_[size_class] != kNoPage) {
     Page& page = pages_[current_[size_class]];
     if (page.freed != nullptr) return take_freed(page);
-    page.is_full = true;
+    page.state = State::kFull;
     page.countdown = 1;
     current_[size_class] = kNoPage;
   }
   if (queued_[size_class] != kNoPage) {
     Page& page = pages_[queued_[size_class]];
-    dequeue(page);
+    remove(queued_[size_class], page);
     current_[size_class] = number_of(page);
     return take_freed(page);
   }

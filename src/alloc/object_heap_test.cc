@@ -1,9 +1,11 @@
 #include "alloc/object_heap.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -93,13 +95,48 @@ TEST(ObjectHeap, EmptyPagesServeOtherClasses) {
   EXPECT_GE(others, 63 * 31U);
 }
 
+// Of the pages of 4 KiB that blocks are in, those with memory.
+std::size_t resident_bytes(std::vector<void*> blocks) {
+  constexpr std::size_t kSystemPage = 4096;
+  for (void*& at : blocks) at = static_cast<char*>(at) - reinterpret_cast<std::uintptr_t>(at) % kSystemPage;
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  std::size_t bytes = 0;
+  for (void* at : blocks) {
+    unsigned char is_resident = 0;
+    EXPECT_EQ(::mincore(at, kSystemPage, &is_resident), 0);
+    bytes += (is_resident & 1U) != 0 ? kSystemPage : 0;
+  }
+  return bytes;
+}
+
 TEST(ObjectHeap, MemoryOfEmptyPagesIsGivenBack) {
+  // GIVEN blocks of 64 MB
   ObjectHeap heap(kRegion, 1);
   std::vector<void*> blocks;
   for (int i = 0; i < 1'000'000; ++i) blocks.push_back(allocate(heap, 64));
   EXPECT_GE(heap.used_bytes(), 64'000'000U);
+  EXPECT_GE(resident_bytes(blocks), 64'000'000U);
+  // WHEN all are freed THEN what is left is kept for what comes next
   for (void* at : blocks) heap.free(at);
   EXPECT_LE(heap.used_bytes(), 16384U);
+  EXPECT_LE(resident_bytes(blocks), 18'000'000U);
+  // AND WHEN they come again, and go THEN it is the same again
+  for (void*& at : blocks) at = allocate(heap, 64);
+  EXPECT_GE(resident_bytes(blocks), 64'000'000U);
+  for (void* at : blocks) heap.free(at);
+  EXPECT_LE(resident_bytes(blocks), 18'000'000U);
+}
+
+TEST(ObjectHeap, MemoryIsGivenBackAroundBlocksThatLive) {
+  // GIVEN blocks of 64 MB, of which one in 300,000 lives on
+  ObjectHeap heap(kRegion, 1);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1'000'000; ++i) blocks.push_back(allocate(heap, 64));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (i % 300'000 != 0) heap.free(blocks[i]);
+  // THEN their neighbourhoods have memory, and what is kept
+  EXPECT_LE(resident_bytes(blocks), 22'000'000U);
 }
 
 TEST(ObjectHeap, WithoutAddressesItRefuses) {

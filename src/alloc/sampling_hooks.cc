@@ -142,6 +142,7 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
     hooks->is_active = true;
     hooks->mean_bytes = mean_bytes;
     hooks->pauses = 0;
+    hooks->untold_bytes = 0;
     hooks->gives = hooks->tier != Tier::kCounting;
     if (hooks->gives) hooks->heap.set_distance(mean_bytes);
     ++hooks->session;
@@ -160,6 +161,7 @@ Stopped stop_sampling() {
     const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
     if (!is_whole) hooks->blocks.forget_large();  // their memory may be gone
     hooks->blocks.for_each([](const void* at, const SampledBlock& block) { release(at, block, End::kOfTime); });
+    tell_bytes();
     end_sampling();
   }
   remove_hooks();

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include "alloc/allocator_table.h"
 #include "alloc/object_heap.h"
@@ -39,6 +40,7 @@ struct Hooks {
   ObjectHeap heap{kHeapBytes, os::random_seed()};
   std::mutex heap_mutex;  // for Tier::kLockedHeap; before `mutex` where both are held
   Tier tier = Tier::kCounting;
+  std::uint64_t untold_bytes = 0;   // that the heap has given out: the taker gets to know them in portions
   std::atomic<bool> gives = false;  // whether the heap gives out blocks, and does not only take them back
   SampledBlocks blocks{kMostSmallBlocks};
 
@@ -71,6 +73,12 @@ struct Countdown {
 // Tells what becomes of a sampled block. With the lock held.
 inline void release(const void* at, const SampledBlock& block, End end) {
   if (hooks->taker != nullptr && block.session == hooks->session) hooks->taker->ended(at, block, end);
+}
+
+// Tells how much the heap has given out. With both locks held, or the GIL in place of the heap's.
+inline void tell_bytes() {
+  const std::uint64_t bytes = std::exchange(hooks->untold_bytes, 0);
+  if (hooks->taker != nullptr) hooks->taker->count_bytes(bytes);
 }
 
 }  // namespace plimsoll::alloc::sampling
