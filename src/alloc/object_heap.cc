@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/poisson.h"
@@ -11,17 +12,24 @@
 namespace plimsoll::alloc {
 namespace {
 
+constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+
 void* map(std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-}  // namespace
-
-std::size_t ObjectHeap::table_bytes(std::size_t region_bytes) {
-  const std::size_t pages = region_bytes / kPageBytes;
-  return pages * sizeof(Page) + pages / kRunPages + 1;
+// Begins where a large page can.
+char* map_region(std::size_t bytes) {
+  auto* const memory = static_cast<char*>(map(bytes + kLargePage));
+  if (memory == nullptr) return nullptr;
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(memory) % kLargePage;
+  if (before != 0) ::munmap(memory, before);
+  ::munmap(memory + before + bytes, kLargePage - before);
+  return memory + before;
 }
+
+}  // namespace
 
 ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1U) {
   current_.fill(kNoPage);
@@ -31,17 +39,16 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
   const std::uint64_t most = os::address_space_left() / 4;
   for (; bytes >= kPageBytes; bytes /= 8) {
     if (bytes > most) continue;
-    void* region = map(bytes);
+    char* const region = map_region(bytes);
     if (region == nullptr) continue;
-    void* tables = map(table_bytes(bytes));
-    if (tables == nullptr) {
+    pages_ = static_cast<Page*>(map(bytes / kPageBytes * sizeof(Page)));
+    if (pages_ == nullptr) {
       ::munmap(region, bytes);
       continue;
     }
-    region_ = static_cast<char*>(region);
+    region_ = region;
     region_bytes_ = bytes;
-    pages_ = static_cast<Page*>(tables);
-    used_in_run_ = static_cast<std::uint8_t*>(tables) + bytes / kPageBytes * sizeof(Page);
+    if (bytes > kSmallPagesBytes) ::madvise(region + kSmallPagesBytes, bytes - kSmallPagesBytes, MADV_HUGEPAGE);
     return;
   }
 }
@@ -49,7 +56,7 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
 ObjectHeap::~ObjectHeap() {
   if (region_ == nullptr) return;
   ::munmap(region_, region_bytes_);
-  ::munmap(pages_, table_bytes(region_bytes_));
+  ::munmap(pages_, region_bytes_ / kPageBytes * sizeof(Page));
 }
 
 // ---- pages ----
@@ -58,67 +65,69 @@ ObjectHeap::Page* ObjectHeap::empty_page() {
   Page* page = nullptr;
   if (spare_ != kNoPage) {
     page = &pages_[spare_];
-    remove(spare_, *page);
+    spare_ = page->next;
     --spare_count_;
   } else if (unbacked_ != kNoPage) {
     page = &pages_[unbacked_];
-    remove(unbacked_, *page);
+    unbacked_ = page->next;
+    is_taken_back_ = true;
   } else if ((pages_touched_ + 1) * kPageBytes <= region_bytes_) {
     page = &pages_[pages_touched_++];
   } else {
     return nullptr;
   }
   ++pages_used_;
-  ++used_in_run_[number_of(*page) / kRunPages];
   *page = Page{};
   return page;
 }
 
-void ObjectHeap::push(PageNumber& first, Page& page) {
+void ObjectHeap::enqueue(Page& page) {
+  PageNumber& first = queued_[page.size_class];
   page.previous = kNoPage;
   page.next = first;
   if (first != kNoPage) pages_[first].previous = number_of(page);
   first = number_of(page);
 }
 
-void ObjectHeap::remove(PageNumber& first, Page& page) {
+void ObjectHeap::dequeue(Page& page) {
   if (page.previous != kNoPage)
     pages_[page.previous].next = page.next;
   else
-    first = page.next;
+    queued_[page.size_class] = page.next;
   if (page.next != kNoPage) pages_[page.next].previous = page.previous;
 }
 
 void ObjectHeap::free_slowly(Page& page) {
-  PageNumber& queue = queued_[page.size_class];
-  if (page.state == State::kFull) {
-    page.state = State::kKnown;
+  if (page.is_full) {
+    page.is_full = false;
     page.countdown = capacity_of(page.size_class) - 1;
-    return push(queue, page);
+    return enqueue(page);
   }
   // All its blocks are back.
   if (current_[page.size_class] == number_of(page)) return;
-  remove(queue, page);
+  dequeue(page);
   --pages_used_;
-  page.state = State::kSpare;
-  push(spare_, page);
-  ++spare_count_;
-  const std::size_t run = number_of(page) / kRunPages;
-  if (--used_in_run_[run] == 0 && spare_count_ > kMostSpare) give_back(run);
+  page.next = std::exchange(spare_, number_of(page));
+  if (++spare_count_ < most_spare_ + most_spare_ / 2) return;
+  if (std::exchange(is_taken_back_, false) && most_spare_ < kMostSpare)
+    most_spare_ *= 2;
+  else
+    give_back_spare();
 }
 
-void ObjectHeap::give_back(std::size_t run) {
-  const std::size_t first = run * kRunPages;
-  const std::size_t end = std::min(first + kRunPages, pages_touched_);
-  for (std::size_t number = first; number < end; ++number) {
-    Page& page = pages_[number];
-    if (page.state == State::kUnbacked) continue;
-    remove(spare_, page);
-    --spare_count_;
-    page.state = State::kUnbacked;
-    push(unbacked_, page);
+void ObjectHeap::give_back_spare() {
+  std::array<PageNumber, kMostSpare + kMostSpare / 2> numbers{};
+  const std::span<PageNumber> spare = std::span(numbers).first(spare_count_);
+  for (PageNumber& number : spare) number = std::exchange(spare_, pages_[spare_].next);
+  std::sort(spare.begin(), spare.end());
+  // The lowest ones are used first.
+  spare_count_ = most_spare_;
+  for (std::size_t i = most_spare_; i-- > 0;) pages_[spare[i]].next = std::exchange(spare_, spare[i]);
+  for (std::size_t begin = most_spare_, end = begin; begin < spare.size(); begin = end) {
+    for (; end < spare.size() && spare[end] - spare[begin] == end - begin; ++end)
+      pages_[spare[end]].next = std::exchange(unbacked_, spare[end]);
+    ::madvise(memory_of(pages_[spare[begin]]), (end - begin) * kPageBytes, MADV_DONTNEED);
   }
-  ::madvise(memory_of(pages_[first]), (end - first) * kPageBytes, MADV_DONTNEED);
 }
 
 // ---- lists ----
@@ -143,13 +152,13 @@ ObjectHeap::List ObjectHeap::next_list(std::size_t size_class) {
   if (current_[size_class] != kNoPage) {
     Page& page = pages_[current_[size_class]];
     if (page.freed != nullptr) return take_freed(page);
-    page.state = State::kFull;
+    page.is_full = true;
     page.countdown = 1;
     current_[size_class] = kNoPage;
   }
   if (queued_[size_class] != kNoPage) {
     Page& page = pages_[queued_[size_class]];
-    remove(queued_[size_class], page);
+    dequeue(page);
     current_[size_class] = number_of(page);
     return take_freed(page);
   }

@@ -79,11 +79,15 @@ class ObjectHeap {
   // tracks (16 bytes) is in one cache line and the object begins the next one, as far as the block's size allows. With
   // blocks from the page's beginning on, collections took 1.25 times as long (trees of asyncio tasks, bench/suite.py).
   static constexpr std::size_t kFirstBlock = 48;
-  // Empty pages kept with their memory, 16 MiB: programs that build up and let go of some megabytes in turn would
-  // otherwise get every page from the system anew (measured: six times the page faults, a fifth of the time). Beyond
-  // these memory is given back by the run of pages, 1 MiB, as the kernel interrupts all CPUs of the process each time.
+  // Empty pages kept with their memory: 4 MiB, and up to 16 where memory that was given back was needed again, as
+  // programs build up and let go of some megabytes in turn (with pages that come from the system anew each time: six
+  // times the page faults, a fifth of the time). When there are half as many again, those at the highest addresses are
+  // given back, side by side as they mostly are: the kernel interrupts all CPUs of the process for each piece.
+  static constexpr std::size_t kLeastSpare = 256;
   static constexpr std::size_t kMostSpare = 1024;
-  static constexpr std::size_t kRunPages = 64;
+  // From here on the system is asked for its large pages, which spare page faults and misses of the TLB. Pages are used
+  // in their order, so that no more than one is for nothing; but in a small program one would be much.
+  static constexpr std::size_t kSmallPagesBytes = std::size_t{8} << 20U;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   // A block that nobody has: in a list.
@@ -92,19 +96,12 @@ class ObjectHeap {
   };
   using PageNumber = std::uint32_t;
   static constexpr PageNumber kNoPage = ~PageNumber{0};
-  // Where a page is, and what `countdown` is then.
-  enum class State : std::uint8_t {
-    kKnown,     // current, or in its class's queue; all of its blocks that are not in `freed`
-    kFull,      // its class does not know it: nothing to give until a block is freed; 1
-    kSpare,     // empty, with memory
-    kUnbacked,  // empty, and its memory was given back
-  };
   // What is known of a page. Lies apart from it, so that pages that are not used cost no memory.
   struct Page {
     Block* freed = nullptr;       // since the class took its list last
-    std::uint32_t countdown = 0;  // frees until something must be done
+    std::uint32_t countdown = 0;  // frees until something must be done: all that are not in `freed`, or 1 if is_full
     std::uint8_t size_class = 0;
-    State state = State::kKnown;
+    bool is_full = false;       // its class does not know it: nothing to give, until a block is freed
     PageNumber next = kNoPage;  // in its class's queue, or among empty pages
     PageNumber previous = kNoPage;
   };
@@ -121,8 +118,6 @@ class ObjectHeap {
     return region_ + static_cast<std::size_t>(&page - pages_) * kPageBytes;
   }
   [[nodiscard]] PageNumber number_of(const Page& page) const { return static_cast<PageNumber>(&page - pages_); }
-  // Of what is known of pages and runs.
-  static std::size_t table_bytes(std::size_t region_bytes);
   static std::uint32_t capacity_of(std::size_t size_class) {
     return static_cast<std::uint32_t>((kPageBytes - kFirstBlock) / bytes_of(size_class));
   }
@@ -138,25 +133,25 @@ class ObjectHeap {
   List take_all(std::size_t size_class);
   Page* empty_page();
   void free_slowly(Page& page);
-  void give_back(std::size_t run);
-  // Of a list of pages, given its first one.
-  void push(PageNumber& first, Page& page);
-  void remove(PageNumber& first, Page& page);
+  void enqueue(Page& page);
+  void dequeue(Page& page);
+  void give_back_spare();
 
   char* region_ = nullptr;
   std::size_t region_bytes_ = 0;
   std::array<Block*, kClasses> lists_{};
   Page* pages_ = nullptr;
-  std::uint8_t* used_in_run_ = nullptr;  // pages that are not empty, of each run
 
   std::array<List, kClasses> stashed_{};  // what lies behind the cut, if the list is cut
   std::array<std::uint64_t, kClasses>
       to_sample_{};  // blocks to the sample, itself included, after the list; 0: list is cut
   std::array<PageNumber, kClasses> current_{};
   std::array<PageNumber, kClasses> queued_{};
-  PageNumber spare_ = kNoPage;
-  PageNumber unbacked_ = kNoPage;
+  PageNumber spare_ = kNoPage;     // empty pages that still have memory
+  PageNumber unbacked_ = kNoPage;  // empty pages whose memory was given back
   std::size_t spare_count_ = 0;
+  std::size_t most_spare_ = kLeastSpare;
+  bool is_taken_back_ = false;  // an unbacked page has been used since the last were made
   std::size_t pages_touched_ = 0;
   std::size_t pages_used_ = 0;
   std::uint64_t mean_bytes_ = 0;
