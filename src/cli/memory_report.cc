@@ -37,7 +37,8 @@ std::string interval_text(const MemoryEstimate& estimate) {
   return fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high));
 }
 
-// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown.
+// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown. Of small blocks with what their
+// sizes are rounded up by, as lists of blocks are counted, and not each allocation.
 std::int64_t counted_bytes(const Profile& profile) {
   for (const profile::Counter& counter : profile.counters)
     if (counter.name == "allocated" && !counter.value.empty()) return counter.value.back();
@@ -92,7 +93,8 @@ std::string heading(const Profile& profile, const MemoryQuestion& question, cons
     out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
                        format_count(report.all.samples), distance);
   if (const std::int64_t counted = counted_bytes(profile); question.view == MemoryView::kAllocated && counted > 0)
-    out += fmt::format("counted: {} by Python's object and memory allocators\n", format_bytes(counted));
+    out += fmt::format("counted: {} in blocks of Python's object and memory allocators, which round sizes up\n",
+                       format_bytes(counted));
   return out + domains_text(profile, question) + "\n";
 }
 
