@@ -108,7 +108,7 @@ void ObjectHeap::free_slowly(Page& page) {
   dequeue(page);
   --pages_used_;
   page.next = std::exchange(spare_, number_of(page));
-  if (++spare_count_ < most_spare_ + most_spare_ / 2) return;
+  if (++spare_count_ < too_many(most_spare_)) return;
   if (std::exchange(is_taken_back_, false) && most_spare_ < kMostSpare)
     most_spare_ *= 2;
   else
@@ -116,7 +116,7 @@ void ObjectHeap::free_slowly(Page& page) {
 }
 
 void ObjectHeap::give_back_spare() {
-  std::array<PageNumber, kMostSpare + kMostSpare / 2> numbers{};
+  std::array<PageNumber, too_many(kMostSpare)> numbers{};
   const std::span<PageNumber> spare = std::span(numbers).first(spare_count_);
   for (PageNumber& number : spare) number = std::exchange(spare_, pages_[spare_].next);
   std::sort(spare.begin(), spare.end());

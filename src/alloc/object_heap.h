@@ -85,6 +85,7 @@ class ObjectHeap {
   // given back, side by side as they mostly are: the kernel interrupts all CPUs of the process for each piece.
   static constexpr std::size_t kLeastSpare = 256;
   static constexpr std::size_t kMostSpare = 1024;
+  static constexpr std::size_t too_many(std::size_t most) { return most + most / 2; }
   // From here on the system is asked for its large pages, which spare page faults and misses of the TLB. Pages are used
   // in their order, so that no more than one is for nothing; but in a small program one would be much.
   static constexpr std::size_t kSmallPagesBytes = std::size_t{8} << 20U;

@@ -115,7 +115,7 @@ bool release_if_sampled(const void* at, End end) {
 
 // ---- the heap ----
 
-// The lock is not worth its time for each list.
+// Bytes that the heap has given out are told when they are so many: the lock is not worth its time for each list.
 constexpr std::uint64_t kToldAtOnce = std::uint64_t{1} << 16U;
 
 // The slow path of an allocation: the class's list has ended, for the sample that this one is, or for want of blocks.
