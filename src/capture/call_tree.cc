@@ -365,6 +365,9 @@ FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords&
   if (stop != cpython::WalkStop::kComplete) return below;
   CallNode number = chain.nodes.number(below);  // of an entry from C, which is no frame of Python code
   if (look.found) {
+    if (!chain.nodes.is_noted(words))
+      chain.nodes.note(words, chain.lines.of(interpreter_.layout, found, seen_.deaths()));
+    if (const FrameNodes::Place met = chain.nodes.find(below, words); met != 0) return met;
     seen_.mark(found.code);
     if (modules_ == nullptr) {  // else it is no stack yet
       CallNodeInfo info;
@@ -390,7 +393,7 @@ CallNode CallTree::truncated(Chain& chain, Address frame) {
     cpython::PyFrame found;
     const auto look = cpython::internal::look_at_frame(kMemory, interpreter_.layout, interpreter_.code_type,
                                                        chain.fresh[i - 1], found);
-    if (look.found) node = node_of(node, found);
+    if (look.found) node = node_of(chain, node, found);
   }
   return node;
 }
@@ -401,8 +404,9 @@ CallNode CallTree::unproven(Chain& chain, cpython::WalkStop stop) {
   return chain.root;
 }
 
-CallNode CallTree::node_of(CallNode parent, const cpython::PyFrame& frame) {
-  const Key key{parent, frame.position, raw(frame.code) | std::uint64_t{seen_.deaths_at(frame.code)} << 48U};
+CallNode CallTree::node_of(Chain& chain, CallNode parent, const cpython::PyFrame& frame) {
+  const std::int32_t line = chain.lines.of(interpreter_.layout, frame, seen_.deaths());
+  const Key key{parent, line, raw(frame.code) | std::uint64_t{seen_.deaths_at(frame.code)} << 48U};
   const auto known = nodes_.find(key);
   if (known != nodes_.end()) return known->second;
   seen_.mark(frame.code);

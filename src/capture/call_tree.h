@@ -1,11 +1,11 @@
 // capture/call_tree.h: numbers for call stacks, found so cheaply that every allocation can have one.
 //
-// A stack is a node of a prefix tree. A thread keeps the chain of frames that it was met on last, with the words of
-// memory that make each of them what it is. It is met again on much the same chain: frames are read from the innermost
-// outwards until one is found that was there before. That those around it are as they were takes a comparison of two
-// words a frame, at addresses that are known beforehand, so that no load waits for another. The stack below the
-// innermost frame and the position of that are a key, by which others may know the stack; only of a new key is the
-// node looked up (capture/frame_nodes.h).
+// A stack is a node of a prefix tree; frames are told apart by their lines. A thread keeps the chain of frames that it
+// was met on last, with the words of memory that make each of them what it is. It is met again on much the same chain:
+// frames are read from the innermost outwards until one is found that was there before. That those around it are as
+// they were takes a comparison of two words a frame, at addresses that are known beforehand, so that no load waits for
+// another. The stack below the innermost frame and the position of that are a key, by which others may know the stack;
+// only of a new key is the node looked up (capture/frame_nodes.h).
 //
 // Equal words are a proof: the chain was proven when they were read, the thread stands still in the middle of its own
 // allocation, and no code object that the tree knows has died since.
@@ -27,6 +27,7 @@
 #include "base/stack_key.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
+#include "capture/frame_lines.h"
 #include "capture/frame_nodes.h"
 #include "capture/interleave.h"
 #include "capture/native_sample.h"
@@ -176,6 +177,7 @@ class CallTree {
     const Link* found = nullptr;  // that of the frame which was innermost when the thread was met last
     std::vector<Address> fresh;   // frames that differ, innermost first; kept to save allocations
     FrameNodes nodes;             // numbers are CallNodes
+    FrameLines lines;
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
     // With machine code: what is looked at, where it was met before, and what is kept to save allocations.
@@ -193,8 +195,8 @@ class CallTree {
   // What a node is found by.
   struct Key {
     CallNode parent = 0;
-    std::int32_t position = 0;
-    std::uint64_t code = 0;  // with the number of deaths at its address
+    std::int32_t position = 0;  // of Python code its line: FrameLines
+    std::uint64_t code = 0;     // with the number of deaths at its address
     bool operator==(const Key&) const = default;
     friend std::size_t hash_value(const Key& key) {
       std::uint64_t hash = key.code * 0x9e3779b97f4a7c15U;
@@ -275,10 +277,11 @@ class CallTree {
   }
   // Puts what is in `fresh` on top of the first `kept` links.
   cpython::WalkStop extend(Chain& chain, std::size_t kept);
-  // Of a frame on top of a stack, which is looked at first; `below` if it is no frame.
+  // Of a frame on top of a stack, which is looked at first: it may be on the line of one that was met there. `below` if
+  // it is no frame.
   FrameNodes::Place prove(Chain& chain, Address frame, const FrameWords& words, FrameNodes::Place below,
                           cpython::WalkStop& stop);
-  CallNode node_of(CallNode parent, const cpython::PyFrame& frame);
+  CallNode node_of(Chain& chain, CallNode parent, const cpython::PyFrame& frame);
   CallNode new_node(const CallNodeInfo& info);
   CallNode native_root(Chain& chain);
   CallNode root_of(ThreadSerial thread, CallNodeInfo::Kind kind);

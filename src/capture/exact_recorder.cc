@@ -116,6 +116,8 @@ std::uint32_t ExactRecorder::resolve(const CallNodeInfo& info, Resolver& resolve
     found.frame = resolver.resolve_machine_code(frame.code, info.time_ns);
   else if (!resolver.resolve_frame(frame, info.time_ns, found.frame, found.code))
     return 0;
+  else
+    found.frame.at.column = 0;  // which would be that of the first of a line's that was met
   frames_.push_back(std::move(found));
   last = {frame.code, info.time_ns, frame.position, info.kind, static_cast<std::uint32_t>(frames_.size() - 1)};
   return last.frame;

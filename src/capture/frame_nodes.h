@@ -3,7 +3,7 @@
 // A tree of rows. A program that comes by the same stacks again does so in much the same order, and rows lie in the
 // order in which they were made: so the rows of one walk are near those of the walk before. The first few on top of a
 // stack are a list, the rest is in a hash table. There may be very many rows, but of few frames: what a frame is told
-// from others by is noted once, and has a number.
+// from others by is noted once, and has a number. Instructions of one line are one frame.
 #pragma once
 
 #include <array>
@@ -27,6 +27,19 @@ struct FrameWords {
   }
 };
 
+// What frames that are not told apart have in common.
+struct FrameLine {
+  std::uint64_t executable = 0;
+  std::int32_t line = 0;
+  std::uint16_t deaths = 0;
+  bool operator==(const FrameLine&) const = default;
+  friend std::size_t hash_value(const FrameLine& at) {
+    const std::uint64_t place = std::uint64_t{at.deaths} << 32U | static_cast<std::uint32_t>(at.line);
+    const std::uint64_t hash = (at.executable ^ place * 0xc2b2ae3d27d4eb4fU) * 0x9e3779b97f4a7c15U;
+    return static_cast<std::size_t>(hash ^ (hash >> 29U));
+  }
+};
+
 // The tree. Not thread-safe. May throw std::bad_alloc; then nothing has changed.
 class FrameNodes {
  public:
@@ -36,8 +49,7 @@ class FrameNodes {
 
   // The frame with these words on top of the stack at `below`; 0 if it was not met there.
   [[nodiscard]] Place find(Place below, const FrameWords& words) {
-    const Noted& noted = noted_[row_of(words)];
-    const std::uint32_t frame = noted.words == words ? noted.frame : look_up(words);
+    const std::uint32_t frame = frame_of(words);
     if (frame == 0) return 0;
     const Row* const rows = rows_.data();
     const Row& under = rows[below];
@@ -45,6 +57,16 @@ class FrameNodes {
     while (at != 0 && rows[at].frame != frame) at = rows[at].next;
     if (at == 0 && under.count > kListed) at = find_unlisted(below, frame);
     return at;
+  }
+  [[nodiscard]] bool is_noted(const FrameWords& words) { return frame_of(words) != 0; }
+  // These words, which are not noted, are of an instruction of this line of their code object.
+  void note(const FrameWords& words, std::int32_t line) {
+    const FrameLine at{words.executable, line, words.deaths};
+    const auto known = frame_of_line_.find(at);
+    if (known != frame_of_line_.end())
+      frame_of_words_.emplace(words, known->second);
+    else
+      frame_of_line_.emplace(at, note_alone(words));
   }
   // What was found of a frame, by words that hold as long as no code object has died.
   struct Guess {
@@ -62,9 +84,9 @@ class FrameNodes {
   [[nodiscard]] Guess& guess(Place below, std::uint64_t position) {
     return guesses_[static_cast<std::size_t>((position + below) * 0x9e3779b97f4a7c15U >> (64U - kGuessBits))];
   }
-  // Adds it; `number` is what is known of it from now on.
+  // Adds it; `number` is what is known of it from now on. Words that are not noted are a frame of their own.
   Place add(Place below, const FrameWords& words, std::uint32_t number) {
-    const std::uint32_t frame = frame_of(words);
+    const std::uint32_t known = frame_of(words), frame = known != 0 ? known : note_alone(words);
     const auto made = static_cast<Place>(rows_.size());
     rows_.push_back({frame & kFrameMask, 0, number, 0, 0});
     Row& under = rows_[below];
@@ -116,10 +138,16 @@ class FrameNodes {
     noted_[row_of(words)] = {words, found->second};
     return found->second;
   }
-  std::uint32_t frame_of(const FrameWords& words) {
-    const std::size_t most = frame_of_words_.size() + 1;
+  // 0: its words are not noted.
+  [[nodiscard]] std::uint32_t frame_of(const FrameWords& words) {
+    const Noted& noted = noted_[row_of(words)];
+    return noted.words == words ? noted.frame : look_up(words);
+  }
+  std::uint32_t note_alone(const FrameWords& words) {
+    const std::size_t most = frame_of_words_.size() + 1;  // there are no more frames than words
     if (most >> kFrameBits != 0) throw std::bad_alloc();
-    const std::uint32_t frame = frame_of_words_.try_emplace(words, static_cast<std::uint32_t>(most)).first->second;
+    const auto frame = static_cast<std::uint32_t>(most);
+    frame_of_words_.emplace(words, frame);
     noted_[row_of(words)] = {words, frame};
     return frame;
   }
@@ -132,6 +160,7 @@ class FrameNodes {
   std::array<Guess, std::size_t{1} << kGuessBits> guesses_{};
   std::array<Noted, std::size_t{1} << kNotedBits> noted_{};
   boost::unordered_flat_map<FrameWords, std::uint32_t, boost::hash<FrameWords>> frame_of_words_;
+  boost::unordered_flat_map<FrameLine, std::uint32_t, boost::hash<FrameLine>> frame_of_line_;
   boost::unordered_flat_map<std::uint64_t, Place> unlisted_;  // by the stack below and the number of the frame
 };
 

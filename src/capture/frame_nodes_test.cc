@@ -34,6 +34,26 @@ TEST(FrameNodes, FindsWhatIsOnTopOfAStackHoweverMuchThatIs) {
   EXPECT_EQ(nodes.find(0, {}), zero);
 }
 
+TEST(FrameNodes, InstructionsOfALineAreOneFrameOfACodeObject) {
+  // GIVEN instructions of which it is noted where they are
+  FrameNodes nodes;
+  nodes.note({10, 1, 0}, 5);
+  nodes.note({12, 1, 0}, 5);
+  nodes.note({14, 1, 0}, 6);
+  nodes.note({10, 2, 0}, 5);
+  nodes.note({10, 1, 1}, 5);
+  EXPECT_TRUE(nodes.is_noted({12, 1, 0}));
+  EXPECT_FALSE(nodes.is_noted({16, 1, 0}));
+  // WHEN one is met THEN so are those of its line
+  const FrameNodes::Place met = nodes.add(0, {10, 1, 0}, 3);
+  EXPECT_EQ(nodes.find(0, {12, 1, 0}), met);
+  // AND no others: of other lines, of another code object, or of one that had its place before
+  EXPECT_EQ(nodes.find(0, {14, 1, 0}), 0U);
+  EXPECT_EQ(nodes.find(0, {10, 2, 0}), 0U);
+  EXPECT_EQ(nodes.find(0, {10, 1, 1}), 0U);
+  EXPECT_EQ(nodes.find(met, {10, 1, 0}), 0U);
+}
+
 TEST(FrameNodes, AGuessIsOfOneFrameOnOneStackAndHoldsUntilACodeObjectDies) {
   // GIVEN what was found of a frame
   FrameNodes nodes;

@@ -163,7 +163,7 @@ CallNode CallTree::mixed_node(Chain& chain, CallNode root) {
       node = before[same - 1].node;
     } else {
       const std::lock_guard guard(mutex_);
-      node = is_python ? node_of(node, frame) : machine_node_of(node, frame, next.unloads);
+      node = is_python ? node_of(chain, node, frame) : machine_node_of(node, frame, next.unloads);
     }
     next.links.push_back({frame.code, frame.position, node});
   }
