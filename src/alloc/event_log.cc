@@ -1,5 +1,6 @@
 #include "alloc/event_log.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -13,6 +14,19 @@ EventLog::EventLog(std::atomic<std::uint32_t>& attention, std::uint32_t when_ful
 void EventLog::grow() {
   attention_.fetch_or(when_full_, std::memory_order_relaxed);
   words_.resize(words_.size() + kFull / 4);
+}
+
+void EventLog::look() {
+  constexpr std::size_t kInARow = 64, kFarthest = 64;  // see the header
+  const std::uint64_t ticks = tick_count();
+  const std::size_t since = used_ - looked_at_;
+  const bool at_once = ticks - looked_ < step_ / 2;
+  row_ = at_once ? row_ + since : 0;
+  looked_ = ticks;
+  if (words_.size() - used_ < kMostWords) grow();
+  if (ticks - ticks_ >= step_) look_at_clock(ticks);
+  looked_at_ = used_;
+  next_look_ = std::min(used_ + std::clamp<std::size_t>(row_ / kInARow, 1, kFarthest), words_.size() - kMostWords + 1);
 }
 
 void EventLog::look_at_clock(std::uint64_t ticks) {
@@ -60,12 +74,13 @@ BlockBooks::Facts EventLog::facts_of(Token token, const void* /*at*/) const {
 
 std::uint32_t EventLog::stack_of(Token token) const { return sites_[slots_[slot_of(token)]].stack; }
 
-EventBatch EventLog::take() {
+EventBatch EventLog::take(std::vector<std::uint32_t> room) {
   EventBatch batch;
-  std::vector<std::uint32_t> empty(kFull);
+  room.resize(kFull);
   batch.sites.assign(sites_.begin() + static_cast<std::ptrdiff_t>(told_sites_), sites_.end());
-  batch.words = std::exchange(words_, std::move(empty));
+  batch.words = std::exchange(words_, std::move(room));
   batch.words.resize(std::exchange(used_, 0));
+  looked_at_ = next_look_ = 0;
   told_sites_ = sites_.size();
   return batch;
 }

@@ -31,7 +31,11 @@ struct EventBatch {
   std::vector<std::uint32_t> words;
 };
 
-// The log. As for its threads and errors, see BlockBooks. The time of an event is right to about ten microseconds.
+// The log. As for its threads and errors, see BlockBooks.
+//
+// The time of an event is right to about ten microseconds. To look at it takes as long as half of what else is done with
+// an event, so that in a long row of events that follow one another at once only every 64th looks. Where such a row
+// pauses, some of those after the pause have the time before it: one for each 64 of the row, and 63 at most.
 class EventLog final : public BlockBooks {
  public:
   // `attention` is given the bit `when_full` when there is enough to be taken.
@@ -44,17 +48,30 @@ class EventLog final : public BlockBooks {
   Token allocated(StackKey key, std::uint32_t stack, Domain domain, const void* at, std::size_t size);
   bool allocated_again(StackKey key, Domain domain, const void* /*at*/, std::size_t size, Token& token) {
     const auto* const noted = numbers_.find_noted(key, SiteNumbers::kind_of(domain, size));
-    if (noted == nullptr) return false;
+    if (noted == nullptr) [[unlikely]]
+      return false;
     token = allocated_at(noted->site, size);
     return true;
   }
+  bool ended_quickly(Token token, const void* /*at*/) {
+    if (is_due() || (token & kIsTold) != 0) [[unlikely]]
+      return false;
+    const std::uint32_t slot = slot_of(token);
+    slots_[slot] = std::exchange(free_slot_, slot);
+    put(AllocationEvent::kFreed, slot);
+    return true;
+  }
+  // Whether something is to be seen to before the next event: when it is, or room for it. The one look that every
+  // event takes, at how far the log has come, is for both.
+  [[nodiscard]] bool is_due() const { return used_ >= next_look_; }
+  // It may be long since the last event.
+  void expect_pause() { next_look_ = 0; }
   void ended(Token token, const void* /*at*/, Fate fate) override {
-    make_room();
+    look_if_due();
     const std::uint32_t slot = slot_of(token);
     if ((token & kIsTold) != 0) [[unlikely]]
       large_sizes_.erase(slot);
     slots_[slot] = std::exchange(free_slot_, slot);
-    note_time();
     put(fate == Fate::kFreed ? AllocationEvent::kFreed : AllocationEvent::kMoved, slot);
   }
   // (Its slot is known by the token alone.)
@@ -66,7 +83,9 @@ class EventLog final : public BlockBooks {
   // The slot that the log knows a block by.
   static std::uint32_t slot_of(Token token) { return (token & ~kIsTold) - 1; }
 
-  EventBatch take();
+  // What there is. From now on words are written into `room`, such as somebody has taken a batch out of: memory that is
+  // touched for the first time costs the program as much as what it notes there.
+  EventBatch take(std::vector<std::uint32_t> room = {});
 
  private:
   static constexpr std::uint32_t kMostSites = std::uint32_t{1} << 28U;
@@ -79,21 +98,21 @@ class EventLog final : public BlockBooks {
 
   // Of a site with a number of its own.
   Token allocated_at(std::uint32_t site, std::size_t size) {
-    make_room();
+    look_if_due();
     // (A site of blocks of no bytes has none to tell either, and no site is the first's.)
     const bool is_told = site == 0 || size > kLargestSmall || size == 0;
     const std::uint32_t slot = take_slot(site, is_told, size);
-    note_time();
     if (is_told) [[unlikely]]
       put(AllocationEvent::kSize, size);
     put(AllocationEvent::kAllocated, site);
     return (slot + 1) | (is_told ? kIsTold : 0U);
   }
-  // Room for all that an event may need, so that nothing that follows can fail.
-  void make_room() {
-    if (words_.size() - used_ < kMostWords) [[unlikely]]
-      grow();
+  void look_if_due() {
+    if (is_due()) [[unlikely]]
+      look();
   }
+  // Notes the time, and makes room for all that an event may need, so that nothing that follows can fail.
+  void look();
   void grow();
   void put(AllocationEvent event, std::uint64_t value) {
     std::uint32_t* const begin = words_.data();
@@ -109,11 +128,6 @@ class EventLog final : public BlockBooks {
     return slot;
   }
   std::uint32_t take_other_slot(std::uint32_t site, bool is_told, std::size_t size);
-  void note_time() {
-    const std::uint64_t ticks = tick_count();
-    if (ticks - ticks_ >= step_) [[unlikely]]
-      look_at_clock(ticks);
-  }
   void look_at_clock(std::uint64_t ticks);
 
   std::atomic<std::uint32_t>& attention_;
@@ -129,6 +143,10 @@ class EventLog final : public BlockBooks {
   boost::unordered_flat_map<std::uint32_t, std::size_t> large_sizes_;  // of living blocks without one in their site
   std::vector<std::uint32_t> words_;                                   // so many of them, the others are room:
   std::size_t used_ = 0;
+  std::size_t next_look_ = 0;  // is due at so many words; never at more than leave room for an event
+  std::size_t looked_at_ = 0;  // of them, and of ticks, at the last look
+  std::uint64_t looked_ = 0;
+  std::size_t row_ = 0;  // so many words have followed one another at once
 };
 
 }  // namespace plimsoll::alloc

@@ -69,6 +69,51 @@ TEST_F(EventLogTest, AsksToBeEmptiedWhenItIsLong) {
   EXPECT_LE(log.take().words.size(), std::size_t{1} << 18U);
 }
 
+// Ends some time after it has begun.
+void let_time_pass() {
+  const std::int64_t until_ns = monotonic_ns() + 1'000'000;
+  while (monotonic_ns() < until_ns) {
+  }
+}
+
+TEST_F(EventLogTest, APauseInALongRowIsSeenByTheSixtyFourthEventAfterIt) {
+  // GIVEN a long row of events, and a pause
+  const BlockBooks::Token kept = log.allocated(1, Domain::kObject, nullptr, 8);
+  const auto event = [&] { log.ended(log.allocated(1, Domain::kObject, nullptr, 8), nullptr, Fate::kFreed); };
+  for (int i = 0; i < 100'000; ++i) event();
+  let_time_pass();
+  const std::int64_t after_us = monotonic_ns() / 1000;
+  // WHEN it goes on THEN it is known by then that time has passed
+  for (int i = 0; i < 31; ++i) event();
+  log.allocated(1, Domain::kObject, nullptr, 8);
+  log.ended(kept, nullptr, Fate::kFreed);
+  read();
+  EXPECT_GE(static_cast<std::int64_t>(reader.passed_us), after_us);
+}
+
+TEST_F(EventLogTest, WhoIsToldOfAPauseSeesItAtOnce) {
+  for (int i = 0; i < 100'000; ++i) log.ended(log.allocated(1, Domain::kObject, nullptr, 8), nullptr, Fate::kFreed);
+  let_time_pass();
+  const std::int64_t after_us = monotonic_ns() / 1000;
+  log.expect_pause();
+  log.allocated(1, Domain::kObject, nullptr, 8);
+  read();
+  EXPECT_GE(static_cast<std::int64_t>(reader.passed_us), after_us);
+}
+
+TEST_F(EventLogTest, TheMemoryOfABatchIsUsedAgain) {
+  // GIVEN a batch that somebody is done with
+  log.allocated(1, Domain::kObject, nullptr, 8);
+  std::vector<std::uint32_t> words = log.take().words;
+  const std::uint32_t* const at = words.data();
+  // WHEN it is given for the next but one THEN that lies there, and has its own words only
+  log.take(std::move(words));
+  log.allocated(1, Domain::kObject, nullptr, 8);
+  const EventBatch batch = log.take();
+  EXPECT_EQ(batch.words.data(), at);
+  EXPECT_LE(batch.words.size(), 1U + AllocationWords::kMostWords);  // the event, and perhaps the time
+}
+
 TEST_F(EventLogTest, TimeIsThatOfTheClock) {
   const std::int64_t before_us = monotonic_ns() / 1000;
   log.allocated(1, Domain::kObject, nullptr, 8);

@@ -17,11 +17,11 @@ namespace {
 
 // After whatever it depends on has changed.
 void find_quick_way() {
-  const bool is_quick = taker_now() != nullptr && exact->ledger != nullptr && !exact->is_locked.load() && !is_paused();
-  if (is_quick)
-    exact->attention.fetch_and(~kCareful);
-  else
-    exact->attention.fetch_or(kCareful);
+  const bool is_quick = taker_now() != nullptr && !exact->is_locked.load() && !is_paused();
+  const std::uint32_t standing =
+      (is_quick ? 0 : kCareful) | (exact->ledger != nullptr ? 0 : kNoSums) | (exact->log != nullptr ? 0 : kNoEvents);
+  exact->attention.fetch_or(standing);
+  exact->attention.fetch_and(~kStanding | standing);
 }
 
 void book_events() {
@@ -43,9 +43,18 @@ void book_events() {
   }
 }
 
+// For the log: room that has been written to before, if there is some.
+std::vector<std::uint32_t> take_room() {
+  const std::lock_guard guard(exact->events_mutex);
+  if (exact->rooms.empty()) return {};
+  std::vector<std::uint32_t> room = std::move(exact->rooms.back());
+  exact->rooms.pop_back();
+  return room;
+}
+
 void tell_epoch(ExactTaker& taker, Epoch which) {
   if (exact->log != nullptr) {
-    EventBatch batch = exact->log->take();
+    EventBatch batch = exact->log->take(take_room());
     exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
     return taker.logged(std::move(batch));
   }
@@ -104,7 +113,8 @@ void close_epoch(ExactTaker& taker, Epoch which) noexcept {
 }
 
 bool attend(ExactTaker& taker) noexcept {
-  const std::uint32_t what = exact->attention.fetch_and(kCareful, std::memory_order_acquire);
+  const std::uint32_t what = exact->attention.fetch_and(kStanding, std::memory_order_acquire);
+  if ((what & kClock) != 0 && exact->log != nullptr) exact->log->expect_pause();
   if ((what & kPending) != 0) book_events();
   if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
   if ((what & kProbe) == 0) return true;
@@ -138,6 +148,10 @@ void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
 void book_end_carefully(void* at) noexcept {
   const Books books;
   if (taker_now() == nullptr) return;
+  if ((exact->attention.load(std::memory_order_relaxed) & kClock) != 0) [[unlikely]] {
+    exact->attention.fetch_and(~kClock, std::memory_order_relaxed);
+    if (exact->log != nullptr) exact->log->expect_pause();
+  }
   if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
 }
 

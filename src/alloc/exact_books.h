@@ -31,11 +31,13 @@ struct RawEvent {
   std::uint32_t stack = 0;  // 0: the block was freed
 };
 
-// What the next call with the books has to see to. kEpoch is also set by whoever wants to be told of what there is.
-inline constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4;
-// Not to be seen to, but every call has to look at what follows: there are no books, or not of sums, or there is a lock
-// around them, or a pause.
-inline constexpr std::uint32_t kCareful = 8;
+// What the next call with the books has to see to. kEpoch is also set by whoever wants to be told of what there is;
+// kClock by who has seen time go by: it may be long since the last event.
+inline constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4, kClock = 8;
+// Not to be seen to, but every call has to look at what follows: there are no books, or a lock around them, or a pause;
+// or they are not of sums, or not of events, which only those mind who are quick at these.
+inline constexpr std::uint32_t kCareful = 16, kNoSums = 32, kNoEvents = 64;
+inline constexpr std::uint32_t kStanding = kCareful | kNoSums | kNoEvents;
 
 // Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
 struct Exact {
@@ -44,7 +46,7 @@ struct Exact {
   bool has_heap = false;  // this recording has started it (start_heap)
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
-  std::atomic<std::uint32_t> attention{kCareful};
+  std::atomic<std::uint32_t> attention{kStanding};
   KeyFinder find_key;                  // the taker's
   bool is_active = false;              // between start and stop
   bool is_patched = false;             // malloc is
@@ -58,8 +60,9 @@ struct Exact {
   std::unique_ptr<EventLog> log;
   BlockBooks* books = nullptr;  // which is this
   boost::unordered_flat_map<std::uintptr_t, BlockBooks::Token> raw_blocks;
-  std::mutex events_mutex;  // guards events; after `mutex`
+  std::mutex events_mutex;  // guards events and rooms; after `mutex`
   std::vector<RawEvent> events;
+  std::vector<std::vector<std::uint32_t>> rooms;  // for the log
   std::atomic<int> raw_callers{0};             // threads that turn to the taker without the GIL
   std::atomic<std::int64_t> waiting_words{0};  // logged, and not dealt with
 };
@@ -110,7 +113,7 @@ bool attend(ExactTaker& taker) noexcept;
 // A call that changes the books. False if nothing is to be booked. With the books held.
 inline bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;
-  if ((exact->attention.load(std::memory_order_relaxed) & ~kCareful) != 0) [[unlikely]]
+  if ((exact->attention.load(std::memory_order_relaxed) & ~kStanding) != 0) [[unlikely]]
     return attend(*taker);
   return true;
 }
@@ -135,6 +138,9 @@ AnyBooks& books_as() {
   else
     return *exact->log;
 }
+// What those do not mind who are quick at such books.
+template <typename AnyBooks>
+inline constexpr std::uint32_t kOthers = std::is_same_v<AnyBooks, Ledger> ? kNoEvents : kNoSums;
 
 template <typename AnyBooks>
 [[gnu::noinline]] void book_unknown(StackKey key, Domain domain, void* at, std::size_t size) {
@@ -156,11 +162,13 @@ template <typename AnyBooks>
 void book_carefully(Domain domain, void* at, std::size_t size) noexcept;
 
 // Called with every block, and so written out where it is: what is not as usual, is.
+template <typename AnyBooks>
 [[gnu::always_inline]] inline void book(Domain domain, void* at, std::size_t size) noexcept {
-  if (exact->attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if ((exact->attention.load(std::memory_order_relaxed) & ~kOthers<AnyBooks>) != 0 || books_as<AnyBooks>().is_due())
+      [[unlikely]]
     return book_carefully(domain, at, size);
   try {
-    book_in<Ledger>(domain, at, size);
+    book_in<AnyBooks>(domain, at, size);
   } catch (const std::bad_alloc&) {
     taker_now()->lost();
   }
@@ -172,9 +180,10 @@ void book_end_carefully(void* at) noexcept;
 
 // The block is about to be freed. `ended(token)` books it, or is false if that is not as usual, and so is this; then
 // nothing has changed. Written out as book() is.
-template <typename Ended>
+template <typename AnyBooks, typename Ended>
 [[gnu::always_inline]] inline bool book_end_by(void* at, Ended ended) noexcept {
-  if ((exact->attention.load(std::memory_order_relaxed) & kCareful) != 0) [[unlikely]]
+  constexpr std::uint32_t kUnusual = (kCareful | kClock | kNoSums | kNoEvents) & ~kOthers<AnyBooks>;
+  if ((exact->attention.load(std::memory_order_relaxed) & kUnusual) != 0) [[unlikely]]
     return false;
   BlockMap::Word* const place = exact->blocks.place_of(at);
   if (place == nullptr || *place == 0 || !ended(*place)) [[unlikely]]
@@ -182,12 +191,15 @@ template <typename Ended>
   *place = 0;
   return true;
 }
+template <typename AnyBooks>
 [[gnu::always_inline]] inline bool book_end(void* at) noexcept {
-  return book_end_by(at, [at](BlockBooks::Token token) { return exact->ledger->ended_quickly(token, at); });
+  return book_end_by<AnyBooks>(at,
+                               [at](BlockBooks::Token token) { return books_as<AnyBooks>().ended_quickly(token, at); });
 }
 // Of a block that is not as usual because it is from an earlier epoch.
 [[gnu::always_inline]] inline bool book_earlier_end(void* at) noexcept {
-  return book_end_by(at, [at](BlockBooks::Token token) { return exact->ledger->earlier_ended_quickly(token, at); });
+  return book_end_by<Ledger>(at,
+                             [at](BlockBooks::Token token) { return exact->ledger->earlier_ended_quickly(token, at); });
 }
 
 // A block that may be moved: what the books know of it, while its address may be somebody else's already.

@@ -72,7 +72,9 @@ void forget_all() {
   exact->log.reset();
   exact->blocks.clear();
   exact->raw_blocks = {};
+  const std::lock_guard guard(exact->events_mutex);
   exact->events = {};
+  exact->rooms = {};
 }
 
 // Ends the recording, of which nothing more is told.
@@ -132,7 +134,7 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
       exact->log = std::make_unique<EventLog>(exact->attention, kEpoch);
       exact->books = exact->log.get();
     }
-    exact->attention.store(kCareful);  // somebody may have asked who was not told of the end
+    exact->attention.store(kStanding);  // somebody may have asked who was not told of the end
     exact->waiting_words.store(0);
     exact->pauses.store(0);
     exact->is_active = true;
@@ -190,8 +192,16 @@ void ask_for_exact_epoch() {
   if (exact_is_made) exact->attention.fetch_or(kEpoch, std::memory_order_relaxed);
 }
 
-void note_words_done(std::size_t words) {
-  if (exact_is_made) exact->waiting_words.fetch_sub(static_cast<std::int64_t>(words), std::memory_order_relaxed);
+void note_time_has_passed() {
+  if (exact_is_made) exact->attention.fetch_or(kClock, std::memory_order_relaxed);
+}
+
+void take_words_back(std::vector<std::uint32_t> words) {
+  constexpr std::size_t kMostRooms = 4;
+  if (!exact_is_made) return;
+  exact->waiting_words.fetch_sub(static_cast<std::int64_t>(words.size()), std::memory_order_relaxed);
+  const std::lock_guard guard(exact->events_mutex);
+  if (taker_now() != nullptr && exact->rooms.size() < kMostRooms) exact->rooms.push_back(std::move(words));
 }
 
 void close_exact_epoch() {

@@ -58,11 +58,14 @@ enum class ExactScope : std::uint8_t { kPython, kNative };
 enum class ExactDetail : std::uint8_t { kSums, kEvents };
 Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters,
                    ExactScope scope = ExactScope::kPython, ExactDetail detail = ExactDetail::kSums);
-// Of what was logged(), so many words have been dealt with. While very many have not, threads that allocate wait, up to
-// a second at a time. For any thread.
-void note_words_done(std::size_t words);
+// These words, of what was logged(), have been dealt with, and their memory is for others. While very many have not,
+// threads that allocate wait, up to a second at a time. For any thread. May throw std::bad_alloc.
+void take_words_back(std::vector<std::uint32_t> words);
 // The next call with the books is to tell of what there is. For any thread.
 void ask_for_exact_epoch();
+// The next event is not to be dated by those before it: it may be long since. To be called now and then while events
+// are recorded. For any thread.
+void note_time_has_passed();
 // Closes the last epoch, and tells of what is alive if that is known.
 Stopped stop_exact();
 // In the child of a fork: tells nothing.

@@ -105,7 +105,7 @@ class Accountant final : public ExactTaker {
       moved += event == AllocationEvent::kMoved ? 1 : 0;
     });
     words += batch.words.size();
-    if (deals_with_words) note_words_done(batch.words.size());
+    if (deals_with_words) take_words_back(std::move(batch.words));
   }
   void alive(const void*, BlockBooks::Token token, const BlockBooks::Facts& facts) override {
     alive_bytes += facts.size;

@@ -1,6 +1,7 @@
 #include "alloc/exact_python.h"
 
 #include <new>
+#include <type_traits>
 
 #include "alloc/exact_books.h"
 #include "alloc/object_heap.h"
@@ -34,10 +35,10 @@ void free_small_below(void* at) {
   from.free(from.context, at);
 }
 
-template <Domain domain, Below below>
+template <typename AnyBooks, Domain domain, Below below>
 void* exact_malloc(void*, std::size_t size) {
   void* at = malloc_below<domain, below>(size);
-  if (at != nullptr) book(domain, at, size);
+  if (at != nullptr) book<AnyBooks>(domain, at, size);
   return at;
 }
 
@@ -49,9 +50,10 @@ void* exact_calloc(void*, std::size_t count, std::size_t item) {
   return at;
 }
 
-template <Domain domain, Below below>
+template <typename AnyBooks, Domain domain, Below below>
 [[gnu::noinline]] void free_unusual(void* at) {
-  if (book_earlier_end(at)) return free_small_below<domain, below>(at);
+  if constexpr (std::is_same_v<AnyBooks, Ledger>)
+    if (book_earlier_end(at)) return free_small_below<domain, below>(at);
   if (at != nullptr) book_end_carefully(at);
   const Allocator& from = original(domain);
   inside([&] {
@@ -60,16 +62,16 @@ template <Domain domain, Below below>
   });
 }
 
-template <Domain domain, Below below>
+template <typename AnyBooks, Domain domain, Below below>
 void exact_free(void*, void* at) {
-  if (book_end(at)) [[likely]]
+  if (book_end<AnyBooks>(at)) [[likely]]
     return free_small_below<domain, below>(at);
-  free_unusual<domain, below>(at);
+  free_unusual<AnyBooks, domain, below>(at);
 }
 
-template <Domain domain>
+template <typename AnyBooks, Domain domain>
 void* exact_realloc(void*, void* at, std::size_t size) {
-  if (at == nullptr) return exact_malloc<domain, Below::kAnything>(nullptr, size);
+  if (at == nullptr) return exact_malloc<AnyBooks, domain, Below::kAnything>(nullptr, size);
   Allocator& from = original(domain);
   const Lifted lifted = lift(at);
   void* moved = inside([&] { return from.realloc(from.context, at, size); });
@@ -173,13 +175,21 @@ void* raw_realloc(void*, void* at, std::size_t size) {
   return moved;
 }
 
+// Those that are quick at such books.
+template <typename AnyBooks, Domain domain, Below below>
+Allocator hooks_with(void* context) {
+  return {context, exact_malloc<AnyBooks, domain, below>, exact_calloc<domain>, exact_realloc<AnyBooks, domain>,
+          exact_free<AnyBooks, domain, below>};
+}
+template <Domain domain, Below below>
+Allocator hooks_over(void* context) {
+  return exact->log != nullptr ? hooks_with<EventLog, domain, below>(context)
+                               : hooks_with<Ledger, domain, below>(context);
+}
 template <Domain domain>
 Allocator hooks_over(void* context) {
-  if (is_heap(domain, original(domain)))
-    return {context, exact_malloc<domain, Below::kHeap>, exact_calloc<domain>, exact_realloc<domain>,
-            exact_free<domain, Below::kHeap>};
-  return {context, exact_malloc<domain, Below::kAnything>, exact_calloc<domain>, exact_realloc<domain>,
-          exact_free<domain, Below::kAnything>};
+  return is_heap(domain, original(domain)) ? hooks_over<domain, Below::kHeap>(context)
+                                           : hooks_over<domain, Below::kAnything>(context);
 }
 
 }  // namespace

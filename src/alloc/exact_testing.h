@@ -68,7 +68,7 @@ class Accountant final : public ExactTaker {
       (event == AllocationEvent::kAllocated ? account.born : account.ended)
           .add(1, static_cast<std::int64_t>(block.size));
     });
-    note_words_done(batch.words.size());
+    take_words_back(std::move(batch.words));
   }
   void alive(const void* at, BlockBooks::Token token, const BlockBooks::Facts& facts) override {
     if (const auto block = reader_.at(EventLog::slot_of(token)); has_events_)

@@ -52,6 +52,8 @@ class Ledger final : public BlockBooks {
     below_peak_ -= static_cast<std::int64_t>(size);
     return true;
   }
+  // Whether the next event is not as usual.
+  static constexpr bool is_due() { return false; }
   // The end of a block that is freed, if it is small and nothing is unusual; else false, and nothing has changed.
   bool ended_quickly(Token token, const void* at) {
     const std::uint32_t number = token - epoch_bits_;  // if it is of this epoch; else more than there may be

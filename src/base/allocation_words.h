@@ -49,18 +49,22 @@ class AllocationWords {
     return out;
   }
 
-  // visit(AllocationEvent, std::uint64_t value) for each.
-  template <typename Visit>
-  static void for_each(std::span<const std::uint32_t> words, Visit visit) {
+  // visit(AllocationEvent, std::uint64_t value) for each: `visit_block` where a block begins or ends, which most are.
+  template <typename VisitBlock, typename VisitOther>
+  static void for_each(std::span<const std::uint32_t> words, VisitBlock visit_block, VisitOther visit_other) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::uint32_t word = words[i];
-      if (word >> kShift != kWide) {
-        visit(static_cast<AllocationEvent>(word >> kShift), std::uint64_t{word & kMostValue});
+      if (word >> kShift != kWide) [[likely]] {
+        visit_block(static_cast<AllocationEvent>(word >> kShift), std::uint64_t{word & kMostValue});
       } else if (++i < words.size()) {
         const std::uint64_t value = std::uint64_t{word & (kSizeBit - 1)} << 32U | words[i];
-        visit((word & kSizeBit) != 0 ? AllocationEvent::kSize : AllocationEvent::kTime, value);
+        visit_other((word & kSizeBit) != 0 ? AllocationEvent::kSize : AllocationEvent::kTime, value);
       }
     }
+  }
+  template <typename Visit>
+  static void for_each(std::span<const std::uint32_t> words, Visit visit) {
+    for_each(words, visit, visit);
   }
 
  private:

@@ -46,6 +46,7 @@ std::string ChunkStreamWriter::add(std::string_view raw, std::string_view packed
 }
 
 bool ChunkStreamWriter::begin() {
+  room_.resize(ZSTD_CStreamOutSize());
   context_.reset(ZSTD_createCCtx());
   return context_ && !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level_)) &&
          !is_error(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog)) &&
@@ -54,13 +55,16 @@ bool ChunkStreamWriter::begin() {
 }
 
 bool ChunkStreamWriter::compress(std::string_view raw, std::string& stored) {
-  stored.resize(ZSTD_compressBound(raw.size()));
   ZSTD_inBuffer from{raw.data(), raw.size(), 0};
-  ZSTD_outBuffer to{stored.data(), stored.size(), 0};
+  // (By the piece: room for as much as it might become at worst would be touched in vain.)
+  for (std::size_t left = 1; left != 0;) {
+    ZSTD_outBuffer to{room_.data(), room_.size(), 0};
+    left = ZSTD_compressStream2(context_.get(), &to, &from, ZSTD_e_flush);
+    if (is_error(left)) return false;
+    stored.append(room_.data(), to.pos);
+  }
   // All of it has left the compressor then, and the next call goes on with what it has seen.
-  const std::size_t left = ZSTD_compressStream2(context_.get(), &to, &from, ZSTD_e_flush);
-  stored.resize(to.pos);
-  return left == 0 && from.pos == from.size;
+  return from.pos == from.size;
 }
 
 bool ChunkStreamReader::next(std::string_view& bytes, std::uint64_t most, std::string& raw, std::string_view& packed) {

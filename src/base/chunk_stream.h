@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plimsoll {
 
@@ -34,6 +35,7 @@ class ChunkStreamWriter {
 
   const int level_;
   std::unique_ptr<ZSTD_CCtx, Free> context_;  // null: no frame has been begun
+  std::vector<char> room_;                    // for what comes out of it
 };
 
 // Reads them, in their order.

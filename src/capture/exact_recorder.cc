@@ -45,17 +45,18 @@ void ExactRecorder::add(ExactBatch batch) {
 }
 
 void ExactRecorder::add(EventBatch batch) {
-  if (is_closed_.load()) return note_words_done(batch.words.size());
+  if (is_closed_.load()) return give_back(std::move(batch.words));
   const std::lock_guard guard(mutex_);
   events_.push_back(std::move(batch));
 }
 
-void ExactRecorder::note_words_done(std::size_t words) {
-  if (const WordsDone words_done = words_done_.load(); words_done != nullptr) words_done(words);
+void ExactRecorder::give_back(std::vector<std::uint32_t> words) {
+  if (const WordsDone words_done = words_done_.load(); words_done != nullptr) words_done(std::move(words));
 }
 
 void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   clock_ns_.store(now_ns, std::memory_order_relaxed);
+  if (const TimeHasPassed tell = time_has_passed_.load(); tell != nullptr) tell();
   if (next_epoch_ns_ == 0) next_epoch_ns_ = start_ns + kShortestEpoch;
   if (now_ns < next_epoch_ns_) return;
   next_epoch_ns_ =
@@ -182,8 +183,8 @@ void ExactRecorder::pass_on_events(EventBatch batch, Resolver& resolver, SampleS
     out.size = site.size;
     sink.allocation_site(out);
   }
-  note_words_done(batch.words.size());
-  if (!batch.words.empty()) sink.allocation_events(std::move(batch.words));
+  if (!batch.words.empty()) sink.allocation_events(batch.words);
+  give_back(std::move(batch.words));
   for (const auto& [slot, type] : batch.living) sink.allocation_type(slot, batch.types[type]);
 }
 

@@ -70,9 +70,14 @@ class ExactRecorder {
   // Epochs will be added, when they are asked for.
   using AskForEpoch = void (*)();
   void expect_epochs(AskForEpoch ask) { ask_for_epoch_.store(ask); }
-  // Events will be added. `words_done` is told of the number of words of each batch that has been dealt with.
-  using WordsDone = void (*)(std::size_t words);
-  void expect_events(WordsDone words_done) { words_done_.store(words_done); }
+  // Events will be added. `words_done` is given the words of each batch when they have been dealt with, and
+  // `time_has_passed` is called now and then.
+  using WordsDone = void (*)(std::vector<std::uint32_t> words);
+  using TimeHasPassed = void (*)();
+  void expect_events(WordsDone words_done, TimeHasPassed time_has_passed) {
+    words_done_.store(words_done);
+    time_has_passed_.store(time_has_passed);
+  }
   // The session is over: what is added from now on is thrown away.
   void close() { is_closed_.store(true); }
 
@@ -118,7 +123,7 @@ class ExactRecorder {
   // The number of the frame that a node adds; 0 if it is not known.
   std::uint32_t resolve(const CallNodeInfo& info, Resolver& resolver);
   void pass_on_batch(ExactBatch& batch, Resolver& resolver, SampleSink& sink);
-  void note_words_done(std::size_t words);
+  void give_back(std::vector<std::uint32_t> words);
   void pass_on_events(EventBatch batch, Resolver& resolver, SampleSink& sink);
   // Tells the sink of a stack, and those below it, as far as it does not know them. Returns the number that it has
   // there: 0 if it is not known here, either.
@@ -137,7 +142,8 @@ class ExactRecorder {
   std::atomic<bool> is_closed_{false}, has_failed_{false};
   std::atomic<AskForEpoch> ask_for_epoch_{nullptr};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
-  std::mutex mutex_;                            // guards batches_ and events_
+  std::atomic<TimeHasPassed> time_has_passed_{nullptr};
+  std::mutex mutex_;  // guards batches_ and events_
   std::vector<ExactBatch> batches_;
   std::vector<EventBatch> events_;
   std::vector<ExactBatch> collected_;

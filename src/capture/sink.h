@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,8 +72,7 @@ class SampleSink {
   // Of an exact recording that tells each event: sites, numbered from 0 on as they come; events of those that were told
   // (base/allocation_words.h); and at the end, types of living blocks, by their slots.
   virtual void allocation_site(const AllocationSite&) {}
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): for those that keep the words
-  virtual void allocation_events(std::vector<std::uint32_t> /*words*/) {}
+  virtual void allocation_events(std::span<const std::uint32_t> /*words*/) {}
   virtual void allocation_type(std::uint32_t /*slot*/, std::string_view /*type*/) {}
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;

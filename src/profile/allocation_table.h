@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,15 +54,30 @@ struct AllocationEvents {
     std::uint32_t size = 0;  // 0: of many sizes
   };
   std::vector<Site> sites;
-  std::vector<std::vector<std::uint32_t>> batches;        // of words: base/allocation_words.h
+  std::vector<std::string> sections;                      // of events: plim_events.h
+  std::vector<std::string> rooms;                         // for such
   std::vector<std::pair<std::uint32_t, StringId>> types;  // of living blocks, by slot
 
   [[nodiscard]] std::size_t memory() const {
     std::size_t bytes = sites.size() * sizeof(Site) + types.size() * sizeof(types[0]);
-    for (const auto& words : batches) bytes += words.size() * sizeof(words[0]);
+    for (const std::string& section : sections) bytes += section.size();
     return bytes;
   }
-  void clear() { *this = {}; }
+  // Empty, at the end.
+  std::string& new_section() {
+    if (rooms.empty()) return sections.emplace_back();
+    sections.push_back(std::move(rooms.back()));
+    rooms.pop_back();
+    sections.back().clear();
+    return sections.back();
+  }
+  // The memory of sections is used again: to have the system give it anew takes as long as to fill it.
+  void clear() {
+    sites.clear();
+    types.clear();
+    std::move(sections.begin(), sections.end(), std::back_inserter(rooms));
+    sections.clear();
+  }
 };
 
 // While an exact recording is written: what has become of blocks. capture::ExactChange tells the kinds.

@@ -99,15 +99,6 @@ std::string AllocationEncoder::sites(const AllocationEvents& events, std::size_t
   return out;
 }
 
-std::string AllocationEncoder::events(const Profile& profile, std::size_t& next) {
-  // The first section comes without events, too: in a profile that is written from memory they are exact allocations.
-  const auto& batches = profile.events.batches;
-  if (next == batches.size() && has_events_) return {};
-  has_events_ = true;
-  const std::int64_t start_us = profile.start_monotonic_ns / 1000;
-  return next == batches.size() ? events_.events({}, start_us) : events_.events(batches[next++], start_us);
-}
-
 std::string AllocationEncoder::types(const AllocationEvents& events, std::size_t& next) const {
   std::string out;
   std::int64_t last = 0;

@@ -33,7 +33,13 @@ class AllocationEncoder {
   std::string releases(const Profile& profile, std::size_t& next);
   std::string exact(const GrowingArray<AllocationChange>& changes, std::size_t& next);
   std::string sites(const AllocationEvents& events, std::size_t& next) const;
-  std::string events(const Profile& profile, std::size_t& next);
+  // add(const std::string& section) for each.
+  template <typename Add>
+  void each_of_events(const AllocationEvents& events, Add add) {
+    if (events.sections.empty() && !has_events_) add(EventEncoder::no_events());
+    for (const std::string& section : events.sections) add(section);
+    has_events_ = true;
+  }
   std::string types(const AllocationEvents& events, std::size_t& next) const;
 
  private:
@@ -46,7 +52,6 @@ class AllocationEncoder {
   bool has_distance_ = false;  // whether it has been said that allocations are sampled
   bool has_exact_ = false;     // or that they are exact
   bool has_events_ = false;    // or one by one
-  EventEncoder events_;
 };
 
 // Reads sections of allocations into a Profile.

@@ -16,7 +16,7 @@ namespace plimsoll::profile {
 inline constexpr std::size_t kFullSection = std::size_t{4} << 20U;
 inline constexpr std::size_t kRowsInSection = std::size_t{1} << 18U;
 // What is put together before it is compressed.
-inline constexpr std::size_t kFullChunk = std::size_t{16} << 20U;
+inline constexpr std::size_t kFullChunk = std::size_t{1} << 20U;
 static_assert(kFullChunk + 2 * kFullSection + kRowsInSection * 40 < plim::kLargestChunk);
 
 // An optional id as it is written where tables' ids are their rows' numbers in the file: 0 = none.

@@ -50,38 +50,31 @@ void EventEncoder::put_site(std::string& out, const AllocationEvents::Site& site
   put_varint(out, site.size);
 }
 
-std::string EventEncoder::events(std::span<const std::uint32_t> words, std::int64_t start_us) {
+void EventEncoder::put_events(std::string& out, std::span<const std::uint32_t> words, std::int64_t start_us) {
   // Columns, as equal things compress better together. The long ones have room for the longest numbers of 32 bits:
   // there are many millions of these.
-  kinds_.reset(words.size());
-  slots_.reset(words.size());
+  Column::End kinds = kinds_.begin(words.size()), slots = slots_.begin(words.size());
   std::string sizes, times;
-  AllocationWords::for_each(words, [&](AllocationEvent event, std::uint64_t value) {
-    switch (event) {
-      case AllocationEvent::kAllocated: kinds_.put(kFirstSite + value); break;
-      case AllocationEvent::kFreed:
-      case AllocationEvent::kMoved: {
-        kinds_.put(event == AllocationEvent::kFreed ? kFreed : kMoved);
-        const auto slot = static_cast<std::int64_t>(value);
-        slots_.put(zigzag(slot - std::exchange(last_slot_, slot)));
-        break;
-      }
-      case AllocationEvent::kTime: {
-        // The first one goes from the clock's zero.
-        const std::int64_t before = std::exchange(has_time_, true) ? 0 : start_us;
-        kinds_.put(kTime);
-        put_varint(times,
-                   static_cast<std::uint64_t>(std::max<std::int64_t>(0, static_cast<std::int64_t>(value) - before)));
-        break;
-      }
-      case AllocationEvent::kSize: put_varint(sizes, value); break;
-    }
-  });
-  std::string out;
+  std::int64_t last = last_slot_;
+  const auto put_block = [&](AllocationEvent event, std::uint64_t value) {
+    const bool is_end = event != AllocationEvent::kAllocated;
+    kinds.put(is_end ? (event == AllocationEvent::kFreed ? kFreed : kMoved) : kFirstSite + value);
+    const auto slot = static_cast<std::int64_t>(value);
+    slots.put_if(is_end, zigzag(slot - last));
+    last = is_end ? slot : last;
+  };
+  const auto put_other = [&](AllocationEvent event, std::uint64_t value) {
+    if (event == AllocationEvent::kSize) return put_varint(sizes, value);
+    // The first time goes from the clock's zero.
+    const std::int64_t before = std::exchange(has_time_, true) ? 0 : start_us;
+    kinds.put(kTime);
+    put_varint(times, static_cast<std::uint64_t>(std::max<std::int64_t>(0, static_cast<std::int64_t>(value) - before)));
+  };
+  AllocationWords::for_each(words, put_block, put_other);
+  last_slot_ = last;
   for (const std::string_view column :
-       {kinds_.bytes(), slots_.bytes(), std::string_view(sizes), std::string_view(times)})
+       {kinds_.bytes(kinds), slots_.bytes(slots), std::string_view(sizes), std::string_view(times)})
     put_bytes(out, column);
-  return out;
 }
 
 bool EventReplay::add_site(const AllocationEvents::Site& site) {

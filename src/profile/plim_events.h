@@ -21,28 +21,59 @@ class EventEncoder {
  public:
   // Appends a site to a section of them; `stack` is an optional id as it is in the file.
   static void put_site(std::string& out, const AllocationEvents::Site& site, std::int64_t stack);
-  // A section of events. `start_us` is the start of the profile, by CLOCK_MONOTONIC.
-  std::string events(std::span<const std::uint32_t> words, std::int64_t start_us);
+  // A section of events, in `out`. `start_us` is the start of the profile, by CLOCK_MONOTONIC.
+  void put_events(std::string& out, std::span<const std::uint32_t> words, std::int64_t start_us);
+  // One without any.
+  static std::string no_events() {
+    std::string out;
+    EventEncoder().put_events(out, {}, 0);
+    return out;
+  }
 
  private:
   // A column of numbers below 2^33, as varints.
   class Column {
    public:
+    // Where one ends that is being written. (A local of whoever writes, so that it stays in a register.)
+    class End {
+     public:
+      explicit End(char* at) : at_(at) {}
+      // Mostly without a branch, which would go the wrong way every other time: what programs allocate has no pattern.
+      void put(std::uint64_t value) { at_ += write(value); }
+      void put_if(bool is_wanted, std::uint64_t value) { at_ += is_wanted ? write(value) : 0; }
+
+     private:
+      friend class Column;
+      // How many bytes it takes.
+      std::size_t write(std::uint64_t value) {
+        if (value >= std::uint64_t{1} << 14U) [[unlikely]]
+          return write_long(value);
+        const std::uint64_t is_long = value > 0x7f ? 1 : 0;
+        at_[0] = static_cast<char>(value | is_long << 7U);
+        at_[1] = static_cast<char>(value >> 7U);
+        return 1 + is_long;
+      }
+      std::size_t write_long(std::uint64_t value) {
+        std::size_t size = 0;
+        for (; value >= 0x80U; value >>= 7U) at_[size++] = static_cast<char>(value | 0x80U);
+        at_[size++] = static_cast<char>(value);
+        return size;
+      }
+      char* at_;
+    };
     // Empty, with room for so many.
-    void reset(std::size_t most) {
-      if (room_.size() < most * kLongest) room_.resize(most * kLongest);
-      used_ = 0;
+    End begin(std::size_t most) {
+      const std::size_t bytes = most * kLongest + 1;  // as two bytes are written where one counts
+      if (room_.size() < bytes) room_.resize(bytes);
+      return End(room_.data());
     }
-    void put(std::uint64_t value) {
-      for (; value >= 0x80U; value >>= 7U) room_[used_++] = static_cast<char>(value | 0x80U);
-      room_[used_++] = static_cast<char>(value);
+    [[nodiscard]] std::string_view bytes(const End& end) const {
+      return {room_.data(), static_cast<std::size_t>(end.at_ - room_.data())};
     }
-    [[nodiscard]] std::string_view bytes() const { return {room_.data(), used_}; }
 
    private:
     static constexpr std::size_t kLongest = 5;
     std::vector<char> room_;
-    std::size_t used_ = 0;
   };
 
   Column kinds_, slots_;  // kept to save allocations

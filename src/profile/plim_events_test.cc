@@ -70,10 +70,14 @@ class LogDrawing {
     slot_of.erase(name);
   }
   // In a section of its own.
-  void begin_batch() { profile.events.batches.emplace_back(); }
+  void begin_section() {
+    encoder_.put_events(profile.events.new_section(), words_, kStart);
+    words_.clear();
+  }
 
   // As it is read from a file.
-  [[nodiscard]] Profile read_back() const {
+  [[nodiscard]] Profile read_back() {
+    begin_section();
     PlimEncoder encoder(1000);
     return read_plim(PlimEncoder::file_header() + encoder.encode(profile)).take();
   }
@@ -81,19 +85,19 @@ class LogDrawing {
   Profile profile;
   std::map<std::string, std::uint32_t> slot_of;  // of living blocks
 
+  void put(AllocationEvent event, std::uint64_t value) { AllocationWords::put(words_, event, value); }
+
  private:
   static constexpr std::int64_t kStart = 5'000'000'000;  // of the clock, at the start of the profile
 
-  void put(AllocationEvent event, std::uint64_t value) {
-    if (profile.events.batches.empty()) begin_batch();
-    AllocationWords::put(profile.events.batches.back(), event, value);
-  }
   std::uint32_t site_of(const std::string& stack, std::uint32_t size) {
     const auto [found, is_new] = sites_.try_emplace({stack, size}, static_cast<std::uint32_t>(sites_.size()));
     if (is_new) profile.events.sites.push_back({ThreadId{0}, draw_stack(profile, stack), 0, size});
     return found->second;
   }
 
+  EventEncoder encoder_;
+  std::vector<std::uint32_t> words_;  // of the section that is being made
   std::int64_t clock_us_ = 0;
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> sites_;
   std::uint32_t slots_ = 0;
@@ -157,7 +161,7 @@ TEST(PlimEvents, ThePeakIsThatOfAllMoments) {
 TEST(PlimEvents, ALogGoesOnOverSections) {
   LogDrawing log;
   log.draw("10 main;a +x:1000 +y:20");
-  log.begin_batch();
+  log.begin_section();
   log.draw("500 main;a -x +z:40");
   const Profile profile = log.read_back();
   EXPECT_EQ(bytes_of(profile, MemoryView::kAllocated), 1060U);
@@ -223,7 +227,7 @@ TEST(PlimEvents, DrawnProgramsAddUp) {
       allocated += told;
       alive += told;
       peak = std::max(peak, alive);
-      if (random() % 300 == 0) log.begin_batch();
+      if (random() % 300 == 0) log.begin_section();
     }
     const Profile profile = log.read_back();
     // THEN what is read is what happened
@@ -256,7 +260,7 @@ TEST(PlimEvents, WhatMakesNoSenseIsReadUpToThere) {
   for (const AllocationEvent event : {AllocationEvent::kFreed, AllocationEvent::kMoved, AllocationEvent::kAllocated}) {
     LogDrawing log;
     log.draw("10 main;a +x:100 +y:20 -x");
-    AllocationWords::put(log.profile.events.batches.back(), event, event == AllocationEvent::kFreed ? 0 : 77);
+    log.put(event, event == AllocationEvent::kFreed ? 0 : 77);
     // WHEN they are read THEN what came before is there, and the profile says that it is not whole
     const Profile profile = log.read_back();
     EXPECT_EQ(bytes_of(profile, MemoryView::kLive), 20U);

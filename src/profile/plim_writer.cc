@@ -16,7 +16,8 @@ using plim::Section;
 // Collects sections into chunks.
 class ChunkWriter {
  public:
-  explicit ChunkWriter(ChunkStreamWriter& stream) : stream_(stream) {}
+  // `room` is for what has not been compressed yet.
+  ChunkWriter(ChunkStreamWriter& stream, std::string& room) : stream_(stream), raw_(room) { raw_.clear(); }
 
   void add(Section kind, const std::string& payload) {
     put_varint(raw_, static_cast<std::uint64_t>(kind));
@@ -55,7 +56,8 @@ class ChunkWriter {
     packed_.clear();
   }
   ChunkStreamWriter& stream_;
-  std::string raw_, packed_;
+  std::string& raw_;
+  std::string packed_;
   std::string out_;
 };
 
@@ -102,7 +104,7 @@ void add_allocations(ChunkWriter& out, const Profile& profile, AllocationEncoder
   if (profile.has_events) {
     const AllocationEvents& log = profile.events;
     out.add_rows(Section::kAllocationSites, [&](std::size_t& row) { return encoder.sites(log, row); });
-    out.add_rows(Section::kAllocationEvents, [&](std::size_t& row) { return encoder.events(profile, row); });
+    encoder.each_of_events(log, [&](const std::string& section) { out.add(Section::kAllocationEvents, section); });
     out.add_rows(Section::kAllocationTypes, [&](std::size_t& row) { return encoder.types(log, row); });
   }
 }
@@ -132,7 +134,7 @@ std::string PlimEncoder::encode(const Profile& profile) {
 }
 
 std::string PlimEncoder::encode(const Profile& profile, const ThreadRows& rows) {
-  ChunkWriter out(chunks_);
+  ChunkWriter out(chunks_, room_);
   out.add_all(Section::kSession, [&] { return session(profile); });
   out.add_all(Section::kMeta, [&] { return meta(profile); });
   out.add_all(Section::kStrings, [&] { return tables_.strings(profile); });

@@ -67,6 +67,7 @@ class PlimEncoder {
 
   const std::int64_t unit_ns_;
   ChunkStreamWriter chunks_{plim::kCompressionLevel};
+  std::string room_;  // for a chunk before it is compressed; kept, as events take megabytes a second
   bool is_first_ = true;
   std::vector<std::pair<std::string, std::string>> meta_;  // as written; values may change later
   std::size_t modules_ = 0;

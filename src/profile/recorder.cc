@@ -173,8 +173,8 @@ void Recorder::allocation_site(const capture::AllocationSite& site) {
                                    static_cast<std::uint8_t>(site.domain), site.size});
 }
 
-void Recorder::allocation_events(std::vector<std::uint32_t> words) {
-  profile_.events.batches.push_back(std::move(words));
+void Recorder::allocation_events(std::span<const std::uint32_t> words) {
+  events_.put_events(profile_.events.new_section(), words, profile_.start_monotonic_ns / 1000);
 }
 
 void Recorder::allocation_type(std::uint32_t slot, std::string_view type) {

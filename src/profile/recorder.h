@@ -6,12 +6,14 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/growing_array.h"
 #include "capture/sink.h"
+#include "profile/plim_events.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
 #include "profile/sample_stacks.h"
@@ -57,7 +59,7 @@ class Recorder final : public capture::SampleSink {
   void exact_stack(const capture::ExactStack& stack) override;
   void exact_allocation(const capture::ExactAllocation& allocation) override;
   void allocation_site(const capture::AllocationSite& site) override;
-  void allocation_events(std::vector<std::uint32_t> words) override;
+  void allocation_events(std::span<const std::uint32_t> words) override;
   void allocation_type(std::uint32_t slot, std::string_view type) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
@@ -97,6 +99,7 @@ class Recorder final : public capture::SampleSink {
   const std::string directory_;  // against which relative file names are read, wherever the program goes later
   PlimFile file_;
   PlimEncoder encoder_;
+  EventEncoder events_;
   Profile profile_;
   bool has_header_ = false;
   SampleStacks stacks_{profile_};
