@@ -33,9 +33,9 @@ struct EventBatch {
 
 // The log. As for its threads and errors, see BlockBooks.
 //
-// The time of an event is right to about ten microseconds. To look at it takes as long as half of what else is done with
-// an event, so that in a long row of events that follow one another at once only every 64th looks. Where such a row
-// pauses, some of those after the pause have the time before it: one for each 64 of the row, and 63 at most.
+// The time of an event is right to about ten microseconds. To look at it takes as long as half of what else is done
+// with an event, so that in a long row of events that follow one another at once only every 64th looks. Where such a
+// row pauses, some of those after the pause have the time before it: one for each 64 of the row, and 63 at most.
 class EventLog final : public BlockBooks {
  public:
   // `attention` is given the bit `when_full` when there is enough to be taken.

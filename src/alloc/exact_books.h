@@ -63,8 +63,8 @@ struct Exact {
   std::mutex events_mutex;  // guards events and rooms; after `mutex`
   std::vector<RawEvent> events;
   std::vector<std::vector<std::uint32_t>> rooms;  // for the log
-  std::atomic<int> raw_callers{0};             // threads that turn to the taker without the GIL
-  std::atomic<std::int64_t> waiting_words{0};  // logged, and not dealt with
+  std::atomic<int> raw_callers{0};                // threads that turn to the taker without the GIL
+  std::atomic<std::int64_t> waiting_words{0};     // logged, and not dealt with
 };
 
 extern constinit StaticStorage<Exact> exact_storage;

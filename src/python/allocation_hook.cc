@@ -93,7 +93,8 @@ class BooksTaker final : public alloc::ExactTaker {
     living_ = {};
     living_slots_ = {};
     types_.clear();
-    if (what == ExactAllocations::kEvents) recorder.expect_events(&alloc::take_words_back, &alloc::note_time_has_passed);
+    if (what == ExactAllocations::kEvents)
+      recorder.expect_events(&alloc::take_words_back, &alloc::note_time_has_passed);
     find_key = recorder.stacks().key_finder();
     recorder.expect_epochs(&alloc::ask_for_exact_epoch);
     clock_ns = &recorder.clock();
