@@ -41,9 +41,9 @@ TEST(AddressSet, MarksBelongToAddresses) {
   AddressSet set;
   set.insert(Address{0x1000});
   set.insert(Address{0x1010});
-  set.mark(Address{0x1010});
+  set.mark(Address{0x1040});
   EXPECT_FALSE(set.is_marked(Address{0x1000}));
-  EXPECT_TRUE(set.is_marked(Address{0x1010}));
+  EXPECT_TRUE(set.is_marked(Address{0x1040}));
   EXPECT_FALSE(set.is_marked(Address{0x900000}));
 }
 

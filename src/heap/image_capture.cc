@@ -355,7 +355,7 @@ class ImageCapture {
       writer.add_type(name_of(type.address));
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});
     }
-    const std::vector<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
+    const GrowingArray<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
     Recorder recorder(view_, types_, kept_, found_, text, generations_, pools, writer);
     found_.for_each([&](Address address) { recorder.object(address); });
     writer.end_objects();

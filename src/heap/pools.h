@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "cpython/layout.h"
 #include "heap/object_size.h"
 #include "heap/snapshot_writer.h"
@@ -39,8 +40,8 @@ bool may_have_pools(const Region& region);
 
 // All pools of the regions, by address. Reads `memory` at the beginning of each place where one could be.
 template <memory::Reader M>
-std::vector<Pool> find_pools(const M& memory, std::span<const Region> regions, const cpython::Version& version) {
-  std::vector<Pool> pools;
+GrowingArray<Pool> find_pools(const M& memory, std::span<const Region> regions, const cpython::Version& version) {
+  GrowingArray<Pool> pools;
   const std::uint64_t size = pool_bytes(version);
   if (size == 0) return pools;
   for (const Region& region : regions) {

@@ -31,7 +31,7 @@ TEST(Pools, AreFoundByWhatStandsAtTheirBeginning) {
   memory.put_bytes(Address{kStart + 16384}, std::string(48, '\x7f'));
   put_pool(memory, kStart + 2 * 16384, 512, 0, 5, 16384);
   // WHEN
-  const std::vector<Pool> pools = find_pools(memory, std::vector{region(8 * 16384)}, kNew);
+  const GrowingArray<Pool> pools = find_pools(memory, std::vector{region(8 * 16384)}, kNew);
   // THEN
   ASSERT_EQ(pools.size(), 2U);
   EXPECT_EQ(pools[0].address, kStart);
@@ -53,10 +53,10 @@ TEST(Pools, OfOldVersionsAreOfFourKilobytes) {
 TEST(Pools, AreNotInFilesNorInFreeThreadedBuilds) {
   memory::FakeMemory memory;
   put_pool(memory, kStart, 48, 3, 5, 16384);
-  EXPECT_TRUE(find_pools(memory, std::vector{region(16384, "/lib/libc.so")}, kNew).empty());
+  EXPECT_EQ(find_pools(memory, std::vector{region(16384, "/lib/libc.so")}, kNew).size(), 0U);
   EXPECT_EQ(find_pools(memory, std::vector{region(16384, "[anon:cpython:pymalloc]")}, kNew).size(), 1U);
   const cpython::Version free{3, 13, 0, cpython::Version::Threading::kFree};
-  EXPECT_TRUE(find_pools(memory, std::vector{region(16384)}, free).empty());
+  EXPECT_EQ(find_pools(memory, std::vector{region(16384)}, free).size(), 0U);
 }
 
 TEST(Pools, WithNumbersThatCannotBeAreNone) {
@@ -64,7 +64,7 @@ TEST(Pools, WithNumbersThatCannotBeAreNone) {
     memory::FakeMemory memory;
     put_pool(memory, kStart, 48, 3, 5, 16384);
     change(memory);
-    return !find_pools(memory, std::vector{region(16384)}, kNew).empty();
+    return find_pools(memory, std::vector{region(16384)}, kNew).size() != 0;
   };
   const auto put = [&](std::uint64_t at, std::uint32_t value) {
     return is_pool([=](memory::FakeMemory& memory) { memory.put(Address{kStart + at}, value); });

@@ -142,6 +142,7 @@ void SnapshotWriter::add_meta(std::string_view name, std::string_view value) {
 
 void SnapshotWriter::add_pools(std::span<const Pool> pools) {
   std::string payload;
+  payload.reserve(pools.size() * 8);  // about so many bytes each: to grow there would take as much again
   std::uint64_t before = 0;
   for (const Pool& pool : pools) {
     put_varint(payload, (pool.address - before) / file::kPoolUnit);

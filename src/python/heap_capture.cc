@@ -110,7 +110,7 @@ class Capture {
       if (is_built_in) roots[1].edges.push_back({reinterpret_cast<PyObject*>(plan.type), nullptr, "types"});
     }
     const cpython::Version version = own_version();
-    const std::vector<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
+    const GrowingArray<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
     RowMaker rows(found_, generations_, hidden_, writer);
     heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); },
                            [&writer] { return writer.help(); });
