@@ -9,7 +9,7 @@
 namespace plimsoll::alloc {
 
 EventLog::EventLog(std::atomic<std::uint32_t>& attention, std::uint32_t when_full)
-    : attention_(attention), when_full_(when_full), step_(ticks_of_ten_us()), sites_(1), words_(kFull) {}
+    : words_(kFull), sites_(1), attention_(attention), when_full_(when_full), step_(ticks_of_ten_us()) {}
 
 void EventLog::grow() {
   attention_.fetch_or(when_full_, std::memory_order_relaxed);

@@ -130,21 +130,23 @@ class EventLog final : public BlockBooks {
   std::uint32_t take_other_slot(std::uint32_t site, bool is_told, std::size_t size);
   void look_at_clock(std::uint64_t ticks);
 
-  std::atomic<std::uint32_t>& attention_;
-  const std::uint32_t when_full_;
-  const std::uint64_t step_;  // of the count of ticks, after which the clock is looked at
-  std::uint64_t ticks_ = 0;   // when it was looked at last
-  std::int64_t time_us_ = 0;  // what it said then
+  // What every event needs, in one cache line:
+  alignas(64) std::vector<std::uint32_t> words_;  // so many of them, the others are room:
+  std::size_t used_ = 0;
+  std::size_t next_look_ = 0;         // is due at so many words; never at more than leave room for an event
+  std::vector<std::uint32_t> slots_;  // of a living block: its site; else the slot that was given back before
+
+  std::uint32_t free_slot_ = kNone;  // the one that was given back last
   SiteNumbers numbers_{kMostSites};
   std::vector<LoggedSite> sites_;
   std::size_t told_sites_ = 0;
-  std::vector<std::uint32_t> slots_;  // of a living block: its site; else the slot that was given back before
-  std::uint32_t free_slot_ = kNone;   // the one that was given back last
   boost::unordered_flat_map<std::uint32_t, std::size_t> large_sizes_;  // of living blocks without one in their site
-  std::vector<std::uint32_t> words_;                                   // so many of them, the others are room:
-  std::size_t used_ = 0;
-  std::size_t next_look_ = 0;  // is due at so many words; never at more than leave room for an event
-  std::size_t looked_at_ = 0;  // of them, and of ticks, at the last look
+  std::atomic<std::uint32_t>& attention_;
+  const std::uint32_t when_full_;
+  const std::uint64_t step_;   // of the count of ticks, after which the clock is looked at
+  std::uint64_t ticks_ = 0;    // when it was looked at last
+  std::int64_t time_us_ = 0;   // what it said then
+  std::size_t looked_at_ = 0;  // how many words there were at the last look, and the count of ticks
   std::uint64_t looked_ = 0;
   std::size_t row_ = 0;  // so many words have followed one another at once
 };

@@ -41,24 +41,26 @@ inline constexpr std::uint32_t kStanding = kCareful | kNoSums | kNoEvents;
 
 // Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
 struct Exact {
+  // What every event needs, in one cache line; `mutex` guards the last three, too.
+  alignas(64) std::atomic<std::uint32_t> attention{kStanding};
+  KeyFinder find_key;              // the taker's
+  std::unique_ptr<Ledger> ledger;  // one of these two
+  std::unique_ptr<EventLog> log;
+  BlockMap blocks;
+
   std::array<Allocator, kAllDomains> original{};
   std::array<bool, kAllDomains> is_installed{};
   bool has_heap = false;  // this recording has started it (start_heap)
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
-  std::atomic<std::uint32_t> attention{kStanding};
-  KeyFinder find_key;                  // the taker's
-  bool is_active = false;              // between start and stop
-  bool is_patched = false;             // malloc is
-  bool was_patched = false;            // it has been: somebody may have copied a pointer to ours
-  std::atomic<bool> is_locked{false};  // there is not one GIL, or the books are of malloc, too
-  std::atomic<int> pauses{0};          // changed with the books held, and looked at without as well
-  std::mutex mutex;                    // guards what follows if so; else the GIL does
-  std::uint32_t recording = 0;         // which one this is
-  BlockMap blocks;
-  std::unique_ptr<Ledger> ledger;  // one of these two
-  std::unique_ptr<EventLog> log;
-  BlockBooks* books = nullptr;  // which is this
+  bool is_active = false;                   // between start and stop
+  bool is_patched = false;                  // malloc is
+  bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
+  std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
+  std::atomic<int> pauses{0};               // changed with the books held, and looked at without as well
+  std::mutex mutex;                         // guards what follows if so; else the GIL does
+  std::uint32_t recording = 0;              // which one this is
+  BlockBooks* books = nullptr;              // the ledger or the log
   boost::unordered_flat_map<std::uintptr_t, BlockBooks::Token> raw_blocks;
   std::mutex events_mutex;  // guards events and rooms; after `mutex`
   std::vector<RawEvent> events;

@@ -7,12 +7,12 @@ namespace plimsoll::alloc {
 
 // The first site is where blocks go when there is no room for another site.
 Ledger::Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp)
-    : clock_(clock),
-      large_bytes_(1),
-      stamp_(first_stamp),
+    : stamp_(first_stamp),
       peak_stamp_(first_stamp),
       epoch_stamp_(first_stamp),
-      told_stamp_(first_stamp) {
+      told_stamp_(first_stamp),
+      clock_(clock),
+      large_bytes_(1) {
   rests_.extend(1);
   changed_.extend(1);
   sites_.push_back({0, Domain::kObject, kManySizes});

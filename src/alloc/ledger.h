@@ -205,12 +205,20 @@ class Ledger final : public BlockBooks {
   void put_site(ExactRows& rows, Site& site);
   void put_peak(ExactRows& rows);
 
+  // What every event needs, in one cache line:
+  alignas(64) GrowingArray<Site> sites_;
+  std::int64_t below_peak_ = 0;  // what is alive, by so many bytes; more than that, until the next free
+  // Numbers of moments: one for each peak, and each beginning of an epoch.
+  static constexpr std::uint32_t kLastStamp = ~std::uint32_t{0};
+  std::uint32_t stamp_;
+  Token epoch_bits_ = Token{1} << kSiteBits;  // the epoch, in its place in a token
+
+  SiteNumbers numbers_{kMostSites};
+  std::uint32_t peak_stamp_, epoch_stamp_, told_stamp_;  // of the last
   const std::atomic<std::int64_t>& clock_;
   std::int64_t peak_ns_ = 0;
-  GrowingArray<Site> sites_;
   GrowingArray<Rest> rests_;  // by site; of most nothing was ever written
   std::vector<LargeBytes> large_bytes_;
-  SiteNumbers numbers_{kMostSites};
   boost::unordered_flat_map<std::uintptr_t, std::uint64_t> large_sizes_;  // of living large blocks
   GrowingArray<std::uint32_t> changed_;                                   // sites, in this epoch: room for all
   std::size_t changed_count_ = 0;                                         // and so many of them
@@ -224,12 +232,6 @@ class Ledger final : public BlockBooks {
   std::array<std::uint32_t, 256> last_freed_later_{};  // what was found last of those that share a place
   GrowingArray<Sum> told_peak_;                        // by site
   std::int64_t peak_bytes_ = 0;
-  std::int64_t below_peak_ = 0;  // what is alive, by so many bytes; more than that, until the next free
-  // Numbers of moments: one for each peak, and each beginning of an epoch.
-  static constexpr std::uint32_t kLastStamp = ~std::uint32_t{0};
-  std::uint32_t stamp_;
-  std::uint32_t peak_stamp_, epoch_stamp_, told_stamp_;  // of the last
-  Token epoch_bits_ = Token{1} << kSiteBits;             // the epoch, in its place in a token
 };
 
 }  // namespace plimsoll::alloc

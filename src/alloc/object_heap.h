@@ -138,10 +138,11 @@ class ObjectHeap {
   void dequeue(Page& page);
   void give_back_spare();
 
-  char* region_ = nullptr;
+  // What every allocation and every free needs:
+  alignas(64) char* region_ = nullptr;
   std::size_t region_bytes_ = 0;
-  std::array<Block*, kClasses> lists_{};
   Page* pages_ = nullptr;
+  std::array<Block*, kClasses> lists_{};
 
   std::array<List, kClasses> stashed_{};  // what lies behind the cut, if the list is cut
   std::array<std::uint64_t, kClasses>

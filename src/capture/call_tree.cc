@@ -23,9 +23,15 @@ constexpr memory::LocalReader kMemory;
 
 CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilter& seen, std::size_t max_depth,
                    const native::Modules* modules)
-    : interpreter_(interpreter),
+    : quick_{{interpreter.layout.frame.previous, interpreter.layout.frame.position, interpreter.layout.frame.executable,
+              interpreter.layout.frame.entry_mark},
+             interpreter.attached_state_of_caller,
+             &seen,
+             last_tree.fetch_add(1, std::memory_order_relaxed) + 1,
+             interpreter.layout.tstate.current_frame,
+             interpreter.layout.cframe.current_frame},
+      interpreter_(interpreter),
       max_depth_(max_depth),
-      session_(last_tree.fetch_add(1, std::memory_order_relaxed) + 1),
       positions_(positions_of(interpreter.layout, modules != nullptr)),
       code_mask_(~(interpreter.layout.executable_tag_mask | (positions_ == Positions::kEntered ? kIsEntry : 0))),
       modules_(modules),
@@ -40,7 +46,7 @@ CallTree::Positions CallTree::positions_of(const cpython::Layout& layout, bool h
 }
 
 inline CallTree::Chain& CallTree::chain_of_caller() {
-  return known_chain.session == session_ ? *static_cast<Chain*>(known_chain.chain) : new_chain();
+  return known_chain.session == quick_.session ? *static_cast<Chain*>(known_chain.chain) : new_chain();
 }
 
 CallTree::Chain& CallTree::new_chain() {
@@ -52,7 +58,7 @@ CallTree::Chain& CallTree::new_chain() {
   made->links[0].node = made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
   made->nodes.set_number(0, made->root);
   chains_.push_back(std::move(made));
-  known_chain = {session_, chains_.back().get()};
+  known_chain = {quick_.session, chains_.back().get()};
   return *chains_.back();
 }
 
@@ -187,29 +193,28 @@ inline StackKey CallTree::key_on(FrameOffsets offsets, const Chain& chain, Addre
 template <CallTree::Positions positions, cpython::FrameStyle style>
 StackKey CallTree::find_key(void* self) {
   CallTree& tree = *static_cast<CallTree*>(self);
-  const cpython::Layout& layout = tree.interpreter_.layout;
-  const Address state = tree.interpreter_.attached_state_of_caller();
-  if (is_null(state) || known_chain.session != tree.session_) [[unlikely]]
+  const Quick& quick = tree.quick_;
+  const Address state = quick.attached_state();
+  if (is_null(state) || known_chain.session != quick.session) [[unlikely]]
     return {};
   Chain& chain = *static_cast<Chain*>(known_chain.chain);
   std::uint64_t word = 0;
-  if (!kMemory.load_at(state, layout.tstate.current_frame, word)) return {};
+  if (!kMemory.load_at(state, quick.current_frame, word)) return {};
   if constexpr (style == cpython::FrameStyle::kCFrame)
-    if (!kMemory.load_at(Address{word}, layout.cframe.current_frame, word)) return {};
+    if (!kMemory.load_at(Address{word}, quick.frame_of_entry, word)) return {};
   const Address frame{word};
-  if (chain.era_deaths != tree.seen_.deaths()) [[unlikely]]
+  if (chain.era_deaths != quick.seen->deaths()) [[unlikely]]
     return {};
-  const FrameOffsets offsets = tree.frame_offsets();
   const Link* other = nullptr;
-  if (!find_link<positions>(offsets, chain, frame, other)) [[unlikely]]
+  if (!find_link<positions>(quick.frame, chain, frame, other)) [[unlikely]]
     return tree.walk_to_key(chain, frame, other);
-  return key_on<positions>(offsets, chain, frame);
+  return key_on<positions>(quick.frame, chain, frame);
 }
 
 template <CallTree::Positions positions, cpython::FrameStyle style>
 StackKey CallTree::find_mixed_key(void* self) {
   CallTree& tree = *static_cast<CallTree*>(self);
-  if (known_chain.session != tree.session_) [[unlikely]]
+  if (known_chain.session != tree.quick_.session) [[unlikely]]
     return {};
   Chain& chain = *static_cast<Chain*>(known_chain.chain);
   chain.unmet = {};

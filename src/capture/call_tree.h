@@ -163,20 +163,21 @@ class CallTree {
   }
   static constexpr std::uint64_t kNoKeys = ~std::uint64_t{0};
   // What a thread was met on.
-  struct Chain {
-    ThreadSerial thread;
-    CallNode root = 0;
-    CallNode native_root = 0;            // 0: it was not met without Python
-    std::uint32_t deaths = 0;            // of code objects, when it was proven
-    std::uint64_t era = 0;               // of its keys until another dies, in their upper half; nobody else's
-    std::uint64_t era_deaths = kNoKeys;  // as `deaths`
+  struct alignas(64) Chain {
     // Outermost first, the first being what is below all frames. So many others, up to `top`; the rest is room:
     std::vector<Link> links;
     std::size_t depth = 0;
     const Link* top = nullptr;
-    const Link* found = nullptr;  // that of the frame which was innermost when the thread was met last
-    std::vector<Address> fresh;   // frames that differ, innermost first; kept to save allocations
-    FrameNodes nodes;             // numbers are CallNodes
+    const Link* found = nullptr;         // that of the frame which was innermost when the thread was met last
+    std::uint64_t era = 0;               // of its keys until another dies, in their upper half; nobody else's
+    std::uint64_t era_deaths = kNoKeys;  // as `deaths`
+    // (What is above is one cache line, and what every allocation needs.)
+    ThreadSerial thread;
+    CallNode root = 0;
+    CallNode native_root = 0;    // 0: it was not met without Python
+    std::uint32_t deaths = 0;    // of code objects, when it was proven
+    std::vector<Address> fresh;  // frames that differ, innermost first; kept to save allocations
+    FrameNodes nodes;            // numbers are CallNodes
     FrameLines lines;
     // Where in `links` a frame may be, by its address.
     std::array<std::uint32_t, std::size_t{1} << kFrameBits> index_of_frame{};
@@ -242,10 +243,7 @@ class CallTree {
     const Link* const link = &chain.links[index];
     return index <= chain.depth && link->frame == frame ? link : nullptr;
   }
-  [[nodiscard]] FrameOffsets frame_offsets() const {
-    const auto& frame = interpreter_.layout.frame;
-    return {frame.previous, frame.position, frame.executable, frame.entry_mark};
-  }
+  [[nodiscard]] FrameOffsets frame_offsets() const { return quick_.frame; }
   template <typename With>
   auto with_positions(With with) const;
   // The first link that is not what it was, or not around the one before; `end` if all are.
@@ -308,9 +306,19 @@ class CallTree {
   CallNode mixed_node(Chain& chain, CallNode root);
   CallNode machine_node_of(CallNode parent, const cpython::PyFrame& at, std::uint32_t unloads);
 
+  // What every allocation needs of what follows, in one cache line: each that it takes is one that the program loses.
+  struct alignas(64) Quick {
+    FrameOffsets frame;
+    Address (*attached_state)() = nullptr;
+    const SeenFilter* seen = nullptr;
+    std::uint32_t session = 0;
+    std::uint32_t current_frame = 0;   // of a thread state
+    std::uint32_t frame_of_entry = 0;  // cpython::FrameStyle::kCFrame: of what that names
+  };
+  static_assert(sizeof(Quick) == 64);
+  const Quick quick_;
   const Interpreter interpreter_;
   const std::size_t max_depth_;
-  const std::uint32_t session_;
   const Positions positions_;
   const std::uint64_t code_mask_;  // what of FrameWords::executable is an address
   const native::Modules* const modules_;
