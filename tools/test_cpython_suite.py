@@ -53,8 +53,8 @@ suite = unittest.TestSuite(wanted(unittest.defaultTestLoader.loadTestsFromName(s
 sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
 """
 
-# (Tests of process pools say how long they took before how they ended.)
-RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (?:[\d.]+s )*"
+# (Tests of process pools say how long they took before how they ended, and some write lines of their own before that.)
+RESULT = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*?)? \.\.\. (?:[\d.]+s )*(?:(?!\w+ \([\w.]+\)).*\n)*?"
                     r"(ok|FAIL|ERROR|skipped|expected failure|unexpected success)", re.MULTILINE)
 
 
