@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "capture/cpu_sampler.h"
+#include "capture/interrupted_call.h"
 #include "memory/local.h"
 #include "os/os.h"
 #include "os/signal_handler.h"
@@ -29,7 +30,10 @@ void on_tick(int, siginfo_t* info, void* context) {
 }
 
 void on_trap(int signal, siginfo_t* info, void* context) {
-  if (os::origin_of(*info).kind != os::TickOrigin::Kind::kForeign) return on_tick(signal, info, context);
+  if (os::origin_of(*info).kind != os::TickOrigin::Kind::kForeign) {
+    on_tick(signal, info, context);
+    return end_interrupted_call(*static_cast<ucontext_t*>(context));
+  }
   // A breakpoint, or somebody's kill: what happens without us is that the program dies of it.
   os::take_default_action(SIGTRAP);
 }

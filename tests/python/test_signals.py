@@ -77,6 +77,35 @@ print(json.dumps(failed))
 
 
 @pytest.mark.any_version
+def test_signals_of_the_program_end_its_waits(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+    # GIVEN reads of a pipe into which only the handler of an alarm writes, which Python runs when the alarm has ended the
+    # read; and a thread that helps out
+    script = program(BURN + """
+ours, theirs = os.pipe()
+signal.signal(signal.SIGALRM, lambda number, frame: os.write(theirs, b"h"))
+began, is_over, helped = None, threading.Event(), 0
+def help_out():
+    global helped
+    while not is_over.wait(0.5):
+        if began is not None and time.monotonic() - began > 10:
+            helped += 1
+            os.write(theirs, b"r")
+threading.Thread(target=help_out, daemon=True).start()
+for _ in range(300):
+    burn(0.0005)
+    began = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    os.read(ours, 1)
+    began = None
+    if helped: break
+is_over.set()
+print(json.dumps(helped))
+""")
+    # WHEN it is recorded, and some ticks come while it begins to wait THEN none of the alarms is in vain
+    assert harness.record(tmp_path, script, options=["-r", "10000", "--engine", perf]).truth == 0
+
+
+@pytest.mark.any_version
 @pytest.mark.parametrize("engine", ["perf", "timer"], indirect=True)
 def test_interval_timers_of_the_program_are_undisturbed(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program with a timer of its own on each clock, and its own handlers
