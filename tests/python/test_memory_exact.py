@@ -129,7 +129,9 @@ def test_a_chain_of_reallocs_counts_each_step(recorded: Recorded) -> None:
     def grow() -> bytearray:
         data = bytearray()
         for _ in range(4):
-            data.extend(bytes(1000))
+            more = bytes(1000)  # on a line of its own, by which stacks are told apart
+            data.extend(more)
+            del more
         return data
 
     profile, data = recorded(grow)
