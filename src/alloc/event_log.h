@@ -56,9 +56,7 @@ class EventLog final : public BlockBooks {
   bool ended_quickly(Token token, const void* /*at*/) {
     if (is_due() || (token & kIsTold) != 0) [[unlikely]]
       return false;
-    const std::uint32_t slot = slot_of(token);
-    slots_[slot] = std::exchange(free_slot_, slot);
-    put(AllocationEvent::kFreed, slot);
+    give_back(slot_of(token), AllocationEvent::kFreed);
     return true;
   }
   // Whether something is to be seen to before the next event: when it is, or room for it. The one look that every
@@ -71,8 +69,7 @@ class EventLog final : public BlockBooks {
     const std::uint32_t slot = slot_of(token);
     if ((token & kIsTold) != 0) [[unlikely]]
       large_sizes_.erase(slot);
-    slots_[slot] = std::exchange(free_slot_, slot);
-    put(fate == Fate::kFreed ? AllocationEvent::kFreed : AllocationEvent::kMoved, slot);
+    give_back(slot, fate == Fate::kFreed ? AllocationEvent::kFreed : AllocationEvent::kMoved);
   }
   // (Its slot is known by the token alone.)
   std::size_t lift(Token, const void* /*at*/) noexcept override { return 0; }
@@ -106,6 +103,10 @@ class EventLog final : public BlockBooks {
       put(AllocationEvent::kSize, size);
     put(AllocationEvent::kAllocated, site);
     return (slot + 1) | (is_told ? kIsTold : 0U);
+  }
+  void give_back(std::uint32_t slot, AllocationEvent how) {
+    slots_[slot] = std::exchange(free_slot_, slot);
+    put(how, slot);
   }
   void look_if_due() {
     if (is_due()) [[unlikely]]

@@ -370,9 +370,10 @@ FrameNodes::Place CallTree::prove(Chain& chain, Address frame, const FrameWords&
   if (stop != cpython::WalkStop::kComplete) return below;
   CallNode number = chain.nodes.number(below);  // of an entry from C, which is no frame of Python code
   if (look.found) {
-    if (!chain.nodes.is_noted(words))
+    if (!chain.nodes.is_noted(words)) {  // else it has been looked for
       chain.nodes.note(words, chain.lines.of(interpreter_.layout, found, seen_.deaths()));
-    if (const FrameNodes::Place met = chain.nodes.find(below, words); met != 0) return met;
+      if (const FrameNodes::Place met = chain.nodes.find(below, words); met != 0) return met;
+    }
     seen_.mark(found.code);
     if (modules_ == nullptr) {  // else it is no stack yet
       CallNodeInfo info;
