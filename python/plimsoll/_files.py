@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 
 
 def write_private(path: str, data: bytes) -> None:
-    """Writes a file, which is made with mode 0600 if it is not there. OSError if that fails."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+    """Replaces a file, or makes it, whole or not at all, and with mode 0600, as ``plimsoll convert`` does. A symbolic
+    link keeps pointing where it does; a pipe or a device is written to. OSError if that fails."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if not stat.S_ISREG(mode):
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    target = os.path.realpath(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=os.path.basename(target) + ".", dir=os.path.dirname(target))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -47,7 +47,7 @@ _active: Optional[_Active] = None
 
 
 def _create(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def start(path: str, settings: dict[str, str], path_of_children: str) -> None:

@@ -14,6 +14,7 @@ import sys
 import threading
 
 from plimsoll import _core, _session_facts
+from plimsoll._replacing import replace
 from plimsoll._session_facts import path_with_pid
 
 TYPE_CHECKING = False  # typing's own would have to import typing
@@ -142,12 +143,16 @@ def stop() -> dict[str, Any]:
 
 def _stop_at_exit() -> None:
     """At the end of the process: whatever is wrong with the profile is said here, as nobody else will."""
-    if _active is None:
-        return
-    options = _active.options
-    stats = stop()
+    with _lock:  # another thread may be about to stop it, and is waited for
+        if _active is None:
+            return
+        options = _active.options
+        stats = stop()
     if stats["samples"] == 0 and options.base_path:  # a child that did nothing: nobody wants its file
-        os.unlink(options.path)
+        try:
+            os.unlink(options.path)
+        except OSError:  # it is gone, or its directory is
+            pass
     if stats["error"]:
         print(f"plimsoll: {stats['error']}\nplimsoll: the profile ends there", file=sys.stderr)
 
@@ -192,8 +197,10 @@ def _wrap_exit() -> None:
     exit_now = os._exit
 
     def _exit(status: int) -> None:
-        _stop_at_exit()
-        exit_now(status)
+        try:
+            _stop_at_exit()
+        finally:  # whatever is wrong with the profile, the process ends here
+            exit_now(status)
 
     _exit.__doc__ = exit_now.__doc__
     _exit.__module__ = exit_now.__module__
@@ -241,15 +248,8 @@ def _wrap_fault_handlers(now: _Active) -> None:
 
 
 def _wrap(now: _Active, module: Any, name: str, standin: Callable[[Any], Any]) -> None:
-    original = getattr(module, name, None)
-    if original is None:
-        return
-    setattr(module, name, standin(original))
-    now.undo.append(_putting_back(module, name, original))
-
-
-def _putting_back(module: Any, name: str, original: Any) -> Callable[[], None]:
-    return lambda: setattr(module, name, original)
+    if module is not None:
+        now.undo.append(replace(module, name, standin))
 
 
 def _mark_collections(now: _Active) -> None:

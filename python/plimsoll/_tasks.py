@@ -15,6 +15,7 @@ import sys
 import threading
 from typing import Any, Callable
 
+from plimsoll._replacing import replace
 from plimsoll.tags import tag
 
 #: Between the tasks of a path; names that hold it are changed.
@@ -186,16 +187,7 @@ def _closures() -> "list[tuple[Any, int]]":
 
 def install() -> "list[Callable[[], None]]":
     """Watches tasks being made from now on; the result ends that."""
-    undo: "list[Callable[[], None]]" = []
-
-    def replace(owner: Any, wrap: "Callable[..., Any]") -> None:
-        original = vars(owner)["create_task"]
-        owner.create_task = wrap(original)
-        undo.append(functools.partial(setattr, owner, "create_task", original))
-
-    replace(asyncio.base_events.BaseEventLoop, _make_task)
-    replace(asyncio, _with_name)
-    replace(asyncio.tasks, _with_name)
+    owners = [(asyncio.base_events.BaseEventLoop, _make_task), (asyncio, _with_name), (asyncio.tasks, _with_name)]
     if hasattr(asyncio, "TaskGroup"):
-        replace(asyncio.TaskGroup, _with_name)
-    return undo
+        owners.append((asyncio.TaskGroup, _with_name))
+    return [replace(owner, "create_task", standin) for owner, standin in owners]

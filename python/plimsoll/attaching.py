@@ -46,12 +46,14 @@ class Attachment:
         # Who drops it without a word leaves neither a process nor a file behind.
         self._finalizer = weakref.finalize(self, _discard, self._recorder, self._directory)
         assert self._recorder.stderr is not None
-        first = self._recorder.stderr.readline()
-        if not first.startswith("plimsoll: recording"):
-            said = first + self._recorder.stderr.read()
-            code = self._recorder.wait()
-            self._finalizer()
-            raise _error(code, said)
+        said = ""
+        for line in self._recorder.stderr:  # it may have to say what it waits for
+            if line.startswith("plimsoll: recording"):
+                return
+            said += line
+        code = self._recorder.wait()
+        self._finalizer()
+        raise _error(code, said)
 
     @property
     def is_active(self) -> bool:

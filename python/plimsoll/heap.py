@@ -46,6 +46,7 @@ __all__ = [
 # With the process id, which a fork changes, it tells processes apart.
 _TOKEN = os.urandom(8).hex()
 _LONGEST_NAME = 100  # characters of what an object is called
+_MOST_BYTES = 1 << 48  # of one object, as snapshots are read
 
 
 @dataclass(frozen=True)
@@ -167,9 +168,10 @@ def _ask(path: str, rules: "Sequence[Union[Rule, str]]", objects: "list[tuple[in
         try:
             said = asks[number][1](target)
             if isinstance(said, str):
-                rows.append((node, 0, said[:_LONGEST_NAME]))
+                text = said[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # lone surrogates are no text
+                rows.append((node, 0, text))
             elif said is not None:
-                rows.append((node, max(0, operator.index(said)), ""))
+                rows.append((node, _bytes_said(operator.index(said)), ""))
         except Exception as error:  # a mistake in a rule must not cost the program its snapshot
             failed.setdefault(number, error)
     if rows:
@@ -177,6 +179,12 @@ def _ask(path: str, rules: "Sequence[Union[Rule, str]]", objects: "list[tuple[in
     for number, cause in failed.items():
         warnings.warn(f"the rule for {asks[number][0]} could not ask all of them: {cause!r}", RuntimeWarning,
                       stacklevel=3)
+
+
+def _bytes_said(size: int) -> int:
+    if size >= _MOST_BYTES:
+        raise ValueError(f"{size} bytes are more than any object has")
+    return max(0, size)
 
 
 def _options(values: bool, all_rules: "Sequence[Union[Rule, str]]") -> "dict[str, Any]":

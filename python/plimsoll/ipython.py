@@ -44,14 +44,18 @@ def _split(line: str) -> "tuple[list[str], str]":
     """The options in front of a line, and the rest as it is: quotes in it are Python's."""
     words: "list[str]" = []
     rest = line.strip()
-    while rest.startswith("-"):
-        for _ in ("option", "value"):
-            match = _WORD.match(rest)
-            if match is None:
-                break
-            words.append(next(group for group in match.groups() if group is not None))
-            rest = rest[match.end():]
+    while rest.startswith("-") or (words and _wants_value(words[-1])):
+        match = _WORD.match(rest)
+        if match is None:
+            break
+        words.append(next(group for group in match.groups() if group is not None))
+        rest = rest[match.end():]
     return words, rest
+
+
+def _wants_value(word: str) -> bool:
+    """Whether an option's value is a word of its own: not so in ``--rate=500`` and ``-r500``."""
+    return "=" not in word if word.startswith("--") else len(word) == 2 and word.startswith("-")
 
 
 def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profile]":

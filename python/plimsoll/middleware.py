@@ -8,9 +8,9 @@
     app.add_middleware(ASGIProfiler, directory="profiles", mode="wall")  # FastAPI
 
 A request from this machine with ``plimsoll`` in its query string (``/search?q=tea&plimsoll``) is recorded into a file
-in `directory`; the response's header ``x-plimsoll-profile`` names it. Pass `when` to decide otherwise, for example by
-a secret header behind a proxy: whoever may ask for profiles can slow the server down and fill its disk, and profiles
-hold source text.
+in `directory`; the response's header ``x-plimsoll-profile`` names it. What a proxy has passed on, or comes by a Unix
+socket, is anybody's, and is not recorded. Pass `when` to decide otherwise, for example by a secret header behind a
+proxy: whoever may ask for profiles can slow the server down and fill its disk, and profiles hold source text.
 
 One request is recorded at a time, and with it whatever else the process does meanwhile. Requests that ask during a
 recording are served as usual, with ``x-plimsoll-profile: busy``.
@@ -25,11 +25,14 @@ from typing import Any, Awaitable, Callable, Iterable, Iterator, MutableMapping,
 from urllib.parse import parse_qs
 
 HEADER = "x-plimsoll-profile"
-_LOOPBACK = ("127.0.0.1", "::1", "")  # "": a Unix socket
+_LOOPBACK = ("127.0.0.1", "::1")  # not a Unix socket, behind which there is a proxy
+_PROXIES = ("forwarded", "x-forwarded-for", "x-real-ip")  # headers that say that somebody else asks
 
 
-def _asks(query: str, client: str) -> bool:
-    return client in _LOOPBACK and "plimsoll" in parse_qs(query, keep_blank_values=True)
+def _asks(query: str, client: str, headers: "Iterable[str]") -> bool:
+    """Whether a request is from this machine, and for a profile. `headers` are the lower-case names of its headers."""
+    return (client in _LOOPBACK and not any(name in _PROXIES for name in headers)
+            and "plimsoll" in parse_qs(query, keep_blank_values=True))
 
 
 class _Recorder:
@@ -39,6 +42,9 @@ class _Recorder:
         self._directory = os.path.abspath(directory)
         self._options = options
         self._number = itertools.count(1)
+        import plimsoll
+
+        plimsoll.Profiler(**options)  # an error here, of options that there are not, rather than in each request
 
     def start(self) -> "tuple[Optional[Any], str]":
         """A started profiler, or None, and the header's value."""
@@ -51,9 +57,9 @@ class _Recorder:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             profiler = plimsoll.Profiler(os.path.join(self._directory, name), **self._options)
             return profiler.start(), name
-        except ValueError:  # another thread was faster
-            return None, "busy"
-        except (OSError, plimsoll.UnsupportedError) as error:
+        except (OSError, ValueError, plimsoll.UnsupportedError) as error:
+            if isinstance(error, ValueError) and plimsoll.is_active():  # another thread was faster
+                return None, "busy"
             return None, f"failed: {str(error).splitlines()[0]}".encode("ascii", "replace").decode()
 
     @staticmethod
@@ -87,8 +93,13 @@ class WSGIProfiler:
     def __init__(self, app: "Callable[..., Iterable[bytes]]", directory: str = "profiles",
                  when: "Optional[Callable[[dict[str, Any]], bool]]" = None, **options: Any) -> None:
         self._app = app
-        self._when = when or (lambda environ: _asks(environ.get("QUERY_STRING", ""), environ.get("REMOTE_ADDR", "")))
+        self._when = when or self._asks
         self._recorder = _Recorder(directory, options)
+
+    @staticmethod
+    def _asks(environ: "dict[str, Any]") -> bool:
+        headers = (name[len("HTTP_"):].lower().replace("_", "-") for name in environ if name.startswith("HTTP_"))
+        return _asks(environ.get("QUERY_STRING", ""), environ.get("REMOTE_ADDR", ""), headers)
 
     def __call__(self, environ: "dict[str, Any]", start_response: "Callable[..., Any]") -> "Iterable[bytes]":
         if not self._when(environ):
@@ -124,7 +135,8 @@ class ASGIProfiler:
     @staticmethod
     def _asks(scope: Scope) -> bool:
         client = scope.get("client")
-        return _asks(bytes(scope.get("query_string", b"")).decode("latin-1"), client[0] if client else "")
+        headers = (bytes(name).decode("latin-1").lower() for name, _ in scope.get("headers", ()))
+        return _asks(bytes(scope.get("query_string", b"")).decode("latin-1"), client[0] if client else "", headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not self._when(scope):

@@ -224,8 +224,22 @@ class profile(Profiler):
             @functools.wraps(function)
             async def record_async_generator(*args: Any, **kwargs: Any) -> Any:
                 with _Call(recorder):
-                    async for item in function(*args, **kwargs):
-                        yield item
+                    inner = function(*args, **kwargs)
+                    step = inner.asend(None)
+                    try:
+                        while True:  # what "yield from" would be, were there one for these
+                            try:
+                                item = await step
+                            except StopAsyncIteration:
+                                return
+                            try:
+                                step = inner.asend((yield item))
+                            except GeneratorExit:
+                                raise
+                            except BaseException as error:
+                                step = inner.athrow(error)
+                    finally:
+                        await inner.aclose()
             wrapper = record_async_generator
         elif inspect.isgeneratorfunction(function):
             @functools.wraps(function)

@@ -74,15 +74,21 @@ class Server:
         return values
 
     def _refusal(self, path: str, answer: http.client.HTTPResponse, text: str) -> str:
-        said = " ".join(text.split())[:200]
+        said = _printable(text)[:200]
         if answer.status in (401, 403):
             reason = "refuses the token" if self._token else "wants a token (--web-auth)"
-            return f"{self.url} {reason}: {said or answer.reason}"
+            return f"{self.url} {reason}: {said or _printable(answer.reason)}"
         if 300 <= answer.status < 400:
-            return f"{self.url} has moved to {answer.getheader('Location', 'an unknown place')}: give that address"
+            place = _printable(answer.getheader("Location", "an unknown place"))
+            return f"{self.url} has moved to {place}: give that address"
         if answer.status in (404, 405) and path == _NEW:
             return f"{self.url} is no vmprof server: it has no {path}"
-        return f"{self.url} answers {answer.status} to {path}: {said or answer.reason}"
+        return f"{self.url} answers {answer.status} to {path}: {said or _printable(answer.reason)}"
+
+
+def _printable(text: str) -> str:
+    """A server's words on one line, without what a terminal would take for commands."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 _NEW = "/api/runtime/new"

@@ -8,7 +8,7 @@ import pathlib
 import re
 import threading
 import time
-from typing import AsyncIterator, Iterator
+from typing import AsyncGenerator, AsyncIterator, Iterator
 
 import pytest
 
@@ -154,6 +154,36 @@ def test_a_decorated_asynchronous_generator() -> None:
 
     assert asyncio.run(read()) == [1, 2]
     assert seconds(items.profiler.profile, "hot") > 0.1  # type: ignore[attr-defined]
+
+
+def test_a_decorated_asynchronous_generator_hears_what_it_is_told() -> None:
+    # GIVEN one that answers what is sent and thrown, and cleans up
+    heard: "list[str]" = []
+
+    @plimsoll.profile()
+    async def echo() -> AsyncGenerator[str, str]:
+        answer = "begin"
+        try:
+            while True:
+                try:
+                    answer = yield answer
+                except LookupError as error:
+                    answer = f"caught {error}"
+                heard.append(answer)
+        finally:
+            await asyncio.sleep(0)
+            heard.append("closed")
+
+    async def talk() -> "list[str]":
+        generator = echo()
+        answers = [await generator.__anext__(), await generator.asend("one"), await generator.athrow(LookupError("it"))]
+        await generator.aclose()
+        return answers
+
+    # WHEN / THEN
+    assert asyncio.run(talk()) == ["begin", "one", "caught it"]
+    assert heard == ["one", "caught it", "closed"]
+    assert not plimsoll.is_active()
 
 
 def test_what_there_is_not_is_said() -> None:

@@ -120,6 +120,23 @@ def test_one_that_is_in_c_code_is_waited_for(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "a.plim").exists()
 
 
+@pytest.mark.parametrize("last", ["recording process 1", "it has ended"])
+def test_attaching_in_a_program_waits_like_the_command(tmp_path: pathlib.Path, monkeypatch: "pytest.MonkeyPatch",
+                                                       last: str) -> None:
+    # GIVEN a command that says what it waits for before it records, or gives up
+    command = tmp_path / "plimsoll"
+    command.write_text(f"#!/bin/sh\necho 'plimsoll: waiting until it runs Python code' >&2\n"
+                       f"echo 'plimsoll: {last}' >&2\nexit 5\n")
+    command.chmod(0o700)
+    monkeypatch.setattr("plimsoll._program.find", lambda: str(command))
+    # WHEN / THEN
+    if last.startswith("recording"):
+        assert plimsoll.attach(1, tmp_path / "a.plim", alloc_bytes=4096).pid == 1
+    else:
+        with pytest.raises(plimsoll.UnsupportedError, match="waiting until it runs Python code\nit has ended"):
+            plimsoll.attach(1, tmp_path / "a.plim", alloc_bytes=4096)
+
+
 @can_run_code
 def test_what_does_not_work_is_said(target: Target, tmp_path: pathlib.Path) -> None:
     pid = str(target.process.pid)

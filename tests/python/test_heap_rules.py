@@ -131,13 +131,14 @@ def test_objects_are_asked_after_the_walk(take: Any) -> None:
 
 def test_a_function_that_fails_costs_its_words_only(take: Any, tmp_path: pathlib.Path) -> None:
     # GIVEN
-    good, bad, none = Session("good"), Session("bad"), Session("none")
-    said = {"good": "fine", "none": object()}
+    good, bad, none, huge = Session("good"), Session("bad"), Session("none"), Session("huge")
+    said = {"good": "fine \ud800", "none": object(), "huge": 10**30}
     # WHEN
-    with pytest.warns(RuntimeWarning, match=r"the rule for .*Session could not ask all of them: (KeyError|TypeError)"):
+    with pytest.warns(RuntimeWarning, match=r"the rule for .*Session could not ask all of them: (Key|Type|Value)Error"):
         heap = take(rules=[Rule(Session, ask=lambda session: said[session.name])])
     # THEN
-    assert [heap.find(id(each)).text for each in (good, bad, none)] == ["fine", "", ""]
+    assert heap.complete
+    assert [heap.find(id(each)).text for each in (good, bad, none, huge)] == ["fine ?", "", "", ""]
     # and a child, in which nothing of the program may run, does not ask
     plimsoll.heap.fork_snapshot(tmp_path / "child.heap", rules=[Rule(Session, ask=lambda _: "never")]).wait()
     assert plimsoll.heap.open(tmp_path / "child.heap").find(id(good)).text == ""

@@ -108,6 +108,9 @@ def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixtu
     out = tmp_path / "with space.plim"
     kept = magic(f"-r 200 -m cpu -o '{out}' exec('x = \"-o\"')")
     assert shell.user_ns["x"] == "-o" and out.exists() and kept.meta["rate_hz"] == "200"
+    # AND an option may have its value with it
+    for line, rate in (("--rate=300 --mode cpu y = 3", "300"), ("-r400 y = 4", "400")):
+        assert magic(line).meta["rate_hz"] == rate and shell.user_ns["y"] == int(rate) // 100
     # AND what goes wrong is said, or raised
     assert magic("-m sideways x = 1") is None and "sideways" in capsys.readouterr().err
     assert magic("x = 1", "pass") is None and "options only" in capsys.readouterr().err
@@ -135,9 +138,9 @@ def wsgi_app(environ: "dict[str, Any]", start_response: Any) -> Any:
     yield b"second"
 
 
-def wsgi(app: Any, query: str, client: str = "127.0.0.1") -> "tuple[bytes, dict[str, str]]":
+def wsgi(app: Any, query: str, client: str = "127.0.0.1", **environ: str) -> "tuple[bytes, dict[str, str]]":
     headers: "dict[str, str]" = {}
-    body = app({"QUERY_STRING": query, "REMOTE_ADDR": client}, lambda status, fields, *more: headers.update(fields))
+    body = app({"QUERY_STRING": query, "REMOTE_ADDR": client, **environ}, lambda status, fields, *more: headers.update(fields))
     text = b"".join(body)
     if hasattr(body, "close"):
         body.close()
@@ -149,6 +152,9 @@ def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
     # GIVEN requests that do not ask, or come from elsewhere THEN nothing is recorded
     for query, client in (("q=plimsoll", "127.0.0.1"), ("plimsoll", "203.0.113.9")):
         assert wsgi(app, query, client) == (b"first second", {"content-type": "text/plain"})
+    # not even if a proxy on this machine, or behind a Unix socket, passes them on
+    for client, more in (("", {}), ("127.0.0.1", {"HTTP_X_FORWARDED_FOR": "203.0.113.9"})):
+        assert "x-plimsoll-profile" not in wsgi(app, "plimsoll", client, **more)[1]
     assert not (tmp_path / "profiles").exists()
     # WHEN one asks THEN its response is the same, and names a profile of all of it
     text, headers = wsgi(app, "q=1&plimsoll")
@@ -159,6 +165,13 @@ def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
     # AND during another recording it is served all the same
     with plimsoll.profile(tmp_path / "other.plim"):
         assert wsgi(app, "plimsoll")[1]["x-plimsoll-profile"] == "busy"
+
+
+def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_on(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(TypeError, match="speed"):
+        WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
+    text, headers = wsgi(WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime"), "plimsoll")
+    assert text == b"first second" and "walltime" in headers["x-plimsoll-profile"]
 
 
 def test_a_failing_wsgi_application_does_not_leave_a_recording(tmp_path: pathlib.Path) -> None:
@@ -179,19 +192,20 @@ def test_an_asgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
         await asyncio.sleep(0.05)
         await send({"type": "http.response.body", "body": b"done"})
 
-    def ask(query: bytes, wrapped: Any) -> "list[Any]":
+    def ask(query: bytes, wrapped: Any, *headers: "tuple[bytes, bytes]") -> "list[Any]":
         sent: "list[Any]" = []
 
         async def send(message: Any) -> None:
             sent.append(message)
 
-        scope = {"type": "http", "query_string": query, "client": ("127.0.0.1", 5)}
+        scope = {"type": "http", "query_string": query, "client": ("127.0.0.1", 5), "headers": headers}
         asyncio.run(wrapped(scope, None, send))
         return sent
 
     wrapped = ASGIProfiler(app, str(tmp_path), mode="wall")
     asyncio.run(wrapped({"type": "lifespan"}, None, None))
     assert ask(b"x=1", wrapped)[0]["headers"] == [(b"a", b"b")]
+    assert ask(b"plimsoll", wrapped, (b"X-Real-IP", b"203.0.113.9"))[0]["headers"] == [(b"a", b"b")]
     start, body = ask(b"plimsoll", wrapped)
     name, value = start["headers"][-1]
     assert name == b"x-plimsoll-profile" and body["body"] == b"done"

@@ -325,6 +325,57 @@ def test_a_crash_that_a_program_sends_itself(tmp_path: pathlib.Path, program: Wr
     assert finished.out == ""
 
 
+OS_EXIT_ANYWAY = """
+import os, sys, threading
+from plimsoll import _recording
+if os.fork() == 0:  # a child that did nothing, and whose file is gone
+    for name in os.listdir(%(directory)r):
+        if name.endswith(".plim") and str(os.getpid()) in name: os.unlink(os.path.join(%(directory)r, name))
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.wait()[1]) if hasattr(os, "waitstatus_to_exitcode") else os.wait()[1] >> 8)
+sys.stdout.flush()
+class Interrupted:
+    def stop(self): raise KeyboardInterrupt
+    def __getattr__(self, name): return getattr(recording, name)
+recording, _recording._active.recording = _recording._active.recording, Interrupted()
+try:
+    os._exit(5)
+finally:
+    print("not reached", flush=True)
+"""
+
+
+def test_os_exit_ends_the_process_whatever_happens_to_the_profile(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program(OS_EXIT_ANYWAY % {"directory": str(tmp_path)})
+    finished = harness.plimsoll_run(script, options=["--children", "-o", tmp_path / "o.plim"])
+    assert finished.code == 5 and finished.out == "7\n"
+
+
+def test_what_the_program_puts_in_the_place_of_functions_stays(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that replaces functions, as gevent does, while it is recorded
+    script = program("""
+import _thread, asyncio, threading, plimsoll
+originals = _thread.start_new_thread, asyncio.create_task
+with plimsoll.profile(tasks=True):
+    def start(*arguments, under=_thread.start_new_thread): return under(*arguments)
+    def create(*arguments, under=asyncio.create_task, **options): return under(*arguments, **options)
+    _thread.start_new_thread, asyncio.create_task = start, create
+    original = threading._start_new_thread if hasattr(threading, "_start_new_thread") else None
+# WHEN the recording has ended THEN they are still there, and work, and what was not replaced is what it was
+assert _thread.start_new_thread is start and asyncio.create_task is create
+done = _thread.allocate_lock()
+done.acquire()
+start(done.release, ())
+done.acquire()
+async def main(): return await asyncio.create_task(asyncio.sleep(0, "slept"))
+assert asyncio.run(main()) == "slept"
+assert asyncio.tasks.create_task is originals[1]
+print("fine")
+""")
+    finished = harness.python(script)
+    assert (finished.code, finished.out) == (0, "fine\n"), finished.err
+
+
 def test_what_is_wrapped_can_be_pickled(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that hands os._exit to a worker, as tests of process pools do
     script = program("import os, pickle\nassert pickle.loads(pickle.dumps(os._exit)) is os._exit\nprint('done')\n")

@@ -33,6 +33,7 @@ class Recording:
         temporary, self._path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
         os.close(temporary)
         self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
+        self._file = _identity(self._descriptor)  # so may ours, in a program that closes all descriptors
         self.real_time_threads: Optional[RealTimeThreads] = None
         options = _recording.Options(path=self._path, rate_hz=min(1 / period, _MOST_HZ),
                                      mode="wall" if real_time else "cpu", native=native, sources=False)
@@ -58,6 +59,8 @@ class Recording:
                 _recording.stop()
             # What an exit handler or a full disk has stopped already is in the file.
             rest = memoryview(self._converted())
+            if not self._is_ours():
+                raise OSError("the program has closed the file that the profile was to be written to")
             while rest:
                 rest = rest[os.write(self._descriptor, rest):]
         finally:
@@ -75,11 +78,24 @@ class Recording:
 
     def abandon(self) -> None:
         """In a child made by fork: the recording and its files are the parent's."""
-        os.close(self._descriptor)
+        if self._is_ours():
+            os.close(self._descriptor)
+
+    def _is_ours(self) -> bool:
+        try:
+            return _identity(self._descriptor) == self._file
+        except OSError:
+            return False
 
     def _close(self) -> None:
-        os.close(self._descriptor)
+        if self._is_ours():
+            os.close(self._descriptor)
         os.unlink(self._path)
+
+
+def _identity(descriptor: int) -> "tuple[int, int]":
+    facts = os.fstat(descriptor)
+    return facts.st_dev, facts.st_ino
 
 
 def _between(data: _core.ProfileData, begin_ns: int, end_ns: int) -> _core.ProfileData:
