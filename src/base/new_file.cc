@@ -30,10 +30,13 @@ Result<UniqueFd> begin_new_file(const std::string& path) {
   if (!fd.is_open()) return system_error("cannot write " + path, errno);
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
-  if (!S_ISREG(facts.st_mode) || facts.st_size == 0) return fd;
-  if (facts.st_uid == ::geteuid())
-    if (UniqueFd anew = put_in_place_of(path); anew.is_open()) return anew;
+  if (!S_ISREG(facts.st_mode)) return fd;
+  const bool is_own = facts.st_uid == ::geteuid();
+  if (is_own && facts.st_size == 0) return fd;
+  if (UniqueFd anew = put_in_place_of(path); anew.is_open()) return anew;
+  if (!is_own) return Error{ErrorKind::kPermission, "cannot write " + path + ": it is another user's file"};
   if (::ftruncate(fd.get(), 0) != 0) return system_error("cannot empty " + path, errno);
+  (void)::fchmod(fd.get(), S_IRUSR | S_IWUSR);  // where there are no modes, there are none to set
   return fd;
 }
 

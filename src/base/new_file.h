@@ -8,10 +8,11 @@
 
 namespace plimsoll {
 
-// Opens an empty file at `path` for writing, of mode 0600 if there was none. One that has something in it is not
-// emptied but gives its place to a new one, so that who reads it keeps what it had; where that cannot be (somebody
-// else's file, a directory that takes no new files) it is emptied. A pipe or a device is opened; a symbolic link is an
-// error.
+// Opens an empty file at `path` for writing, of mode 0600; one's own that is empty keeps its mode, for which somebody
+// may have made it. One that has something in it, or is somebody else's, is not emptied but gives its place to a new
+// one, so that who reads it keeps what it had; where that cannot be (a directory that takes no new files), one's own is
+// emptied, and somebody else's is an error: he could read what is written. A pipe or a device is opened; a symbolic
+// link is an error.
 Result<UniqueFd> begin_new_file(const std::string& path);
 
 }  // namespace plimsoll

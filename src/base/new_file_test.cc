@@ -71,6 +71,25 @@ TEST_F(NewFile, IsEmptiedWhereItsPlaceCannotBeTaken) {
   // WHEN it begins anew THEN it is empty
   ASSERT_TRUE(begin_new_file(longest).ok());
   EXPECT_EQ(std::filesystem::file_size(longest), 0U);
+  EXPECT_EQ(mode_of(longest), 0600U);
+}
+
+TEST_F(NewFile, IsNotSomebodyElsesWhoCouldReadIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a file somebody else's";
+  constexpr uid_t kSomebody = 12345;
+  // GIVEN files of somebody else's, one of which no other can take the place of
+  const std::string replaced = path("a"), longest = path(std::string(255, 'a'));
+  for (const std::string& name : {replaced, longest}) {
+    std::ofstream(name).close();
+    ASSERT_EQ(::chown(name.c_str(), kSomebody, kSomebody), 0);
+  }
+  // WHEN they begin anew THEN one is ours, and the other is left alone
+  ASSERT_TRUE(begin_new_file(replaced).ok());
+  struct stat facts {};
+  ASSERT_EQ(::stat(replaced.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_uid, 0U);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  EXPECT_EQ(begin_new_file(longest).error().kind, ErrorKind::kPermission);
 }
 
 TEST_F(NewFile, IsNoDirectoryAndNotWhereALinkLeads) {

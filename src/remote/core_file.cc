@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "remote/found_python.h"
@@ -54,6 +55,27 @@ void each_segment(Elf* elf, GElf_Word type, Visit visit) {
     if (::gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == type) visit(header);
   }
 }
+
+// Ranges, of which there may be very many, and which may overlap.
+class Ranges {
+ public:
+  explicit Ranges(std::vector<MemoryRange> ranges) : ranges_(std::move(ranges)) {
+    std::sort(ranges_.begin(), ranges_.end(),
+              [](const MemoryRange& a, const MemoryRange& b) { return a.start < b.start; });
+    std::uint64_t end = 0;
+    for (const MemoryRange& range : ranges_) furthest_.push_back(end = std::max(end, range.end));
+  }
+  // Whether any of them has a byte of these.
+  [[nodiscard]] bool has_any_of(std::uint64_t start, std::uint64_t end) const {
+    const auto next = std::lower_bound(ranges_.begin(), ranges_.end(), end,
+                                       [](const MemoryRange& range, std::uint64_t at) { return range.start < at; });
+    return next != ranges_.begin() && furthest_[static_cast<std::size_t>(next - ranges_.begin()) - 1] > start;
+  }
+
+ private:
+  std::vector<MemoryRange> ranges_;
+  std::vector<std::uint64_t> furthest_;  // of each and those before it, the end
+};
 
 // Fills a CoreFile.
 class CoreOpener {
@@ -120,6 +142,7 @@ class CoreOpener {
 
   // What is loaded: each file from its first mapping to its last, if its headers are those that ran.
   void add_mappings() {
+    const Ranges code(code_);
     std::uint64_t number = 0;
     const std::string* path = nullptr;
     bool is_same = false;
@@ -137,9 +160,7 @@ class CoreOpener {
       mapping.file_offset = part.offset;
       mapping.inode = number;
       mapping.path = part.path;
-      mapping.is_executable = std::any_of(code_.begin(), code_.end(), [&](const MemoryRange& code) {
-        return code.start < part.end && part.start < code.end;
-      });
+      mapping.is_executable = code.has_any_of(part.start, part.end);
     }
     add_vdso();
     std::sort(core_.mappings.begin(), core_.mappings.end(),
@@ -148,12 +169,12 @@ class CoreOpener {
 
   // Code that is of no file, but begins as one.
   void add_vdso() {
+    std::vector<MemoryRange> parts;
+    for (const MappedPart& part : core_.notes.parts) parts.push_back({part.start, part.end});
+    const Ranges of_files(std::move(parts));
     for (const MemoryRange& range : code_) {
       char magic[SELFMAG];
-      const bool is_of_file =
-          std::any_of(core_.notes.parts.begin(), core_.notes.parts.end(),
-                      [&](const MappedPart& part) { return part.start < range.end && range.start < part.end; });
-      if (is_of_file || !core_.image.has_copy(Address{range.start}, sizeof magic) ||
+      if (of_files.has_any_of(range.start, range.end) || !core_.image.has_copy(Address{range.start}, sizeof magic) ||
           !core_.image.read(Address{range.start}, magic, sizeof magic) || std::memcmp(magic, ELFMAG, SELFMAG) != 0)
         continue;
       os::Mapping& mapping = core_.mappings.emplace_back();

@@ -95,6 +95,7 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   count_ = 0;
   noted_.clear();
   new_codes_.clear();
+  if (codes_.size() > kMostCodes) codes_.clear();  // now: a stack's code is known as long as the stack is here
   pages_.forget();
   copy_visited(thread_state, standing ? kMostTogether : kFastest);
   // What stands still need not be read again, so nothing is kept of how it was read.
@@ -108,7 +109,6 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   if (!found.has_codes) return snapshot;
   if (standing ? !standing->goes_on() : snapshot.walk.leaf_skipped || !proves(logging, thread_state)) return snapshot;
   snapshot.is_proven = true;
-  if (codes_.size() > kMostCodes) codes_.clear();
   note_tasks(found.tasks);
   for (auto& [code, known] : noted_) {
     codes_[raw(code)] = std::move(known);

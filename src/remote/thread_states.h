@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -45,12 +46,13 @@ bool is_still_its(const M& memory, const cpython::Layout& layout, const ThreadSt
 template <memory::Reader M>
 std::vector<ThreadState> thread_states(const M& memory, const cpython::Layout& layout, Address runtime) {
   std::vector<ThreadState> found;
+  boost::unordered_flat_set<std::uint64_t> seen;  // a list that changes while it is read may lead back to its beginning
   Address interpreter{};
   if (!memory::load_address(memory, offset_by(runtime, layout.runtime.interpreters), interpreter)) return found;
-  for (std::size_t i = 0; i < kMostInterpreters && !is_null(interpreter); ++i) {
+  for (std::size_t i = 0; i < kMostInterpreters && !is_null(interpreter) && seen.insert(raw(interpreter)).second; ++i) {
     Address state{};
     if (!memory::load_address(memory, offset_by(interpreter, layout.runtime.threads), state)) return found;
-    while (!is_null(state) && found.size() < kMostThreads) {
+    while (!is_null(state) && found.size() < kMostThreads && seen.insert(raw(state)).second) {
       ThreadState thread{state, interpreter};
       if (!load_whose(memory, layout, thread) ||
           !memory::load_address(memory, offset_by(state, layout.tstate.next), state))

@@ -9,14 +9,17 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "os/os.h"
 #include "server/answers.h"
@@ -32,11 +35,39 @@ using asio::ip::tcp;
 constexpr std::size_t kLargestHeader = 16U << 10U;
 constexpr std::size_t kLargestQuestion = 1U << 20U;
 constexpr std::chrono::seconds kPatience{30};  // with a client that says nothing or does not listen
+constexpr std::size_t kMostConnections = 64;   // at a time; each may ask with a megabyte
 
 // Instead of exceptions: std::tuple<error_code, result>.
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
-asio::awaitable<void> converse(tcp::socket socket, const Exhibit& exhibit) {
+// One of the connections that there are, as long as this lives.
+class Connection {
+ public:
+  explicit Connection(std::size_t& count) : count_(&count) { ++count; }
+  Connection(Connection&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  Connection& operator=(Connection&&) = delete;
+  ~Connection() {
+    if (count_ != nullptr) --*count_;
+  }
+
+ private:
+  std::size_t* count_;
+};
+
+// Waits for as long as the client takes more within the time, however slowly that is.
+asio::awaitable<bool> send(beast::tcp_stream& stream, const Response& response) {
+  http::response_serializer<Response::body_type> serializer(response);
+  while (!serializer.is_done()) {
+    stream.expires_after(kPatience);
+    const auto [error, written] = co_await http::async_write_some(stream, serializer, kAwait);
+    if (error) co_return false;
+  }
+  co_return true;
+}
+
+asio::awaitable<void> converse(tcp::socket socket, const Exhibit& exhibit, Connection /*counted*/) {
   beast::tcp_stream stream(std::move(socket));
   beast::flat_buffer buffer(kLargestHeader + kLargestQuestion);
   for (bool goes_on = true; goes_on;) {
@@ -47,18 +78,24 @@ asio::awaitable<void> converse(tcp::socket socket, const Exhibit& exhibit) {
     const auto [read_error, read_bytes] = co_await http::async_read(stream, buffer, parser, kAwait);
     if (read_error) co_return;  // the client has gone, or is no client of this protocol
     const Response response = answer(parser.get(), exhibit);
-    stream.expires_after(kPatience);
-    const auto [write_error, written] = co_await http::async_write(stream, response, kAwait);
-    goes_on = !write_error && response.keep_alive();
+    goes_on = co_await send(stream, response) && response.keep_alive();
   }
   boost::system::error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
 
-asio::awaitable<void> accept_all(tcp::acceptor& acceptor, const Exhibit& exhibit) {
+asio::awaitable<void> accept_all(tcp::acceptor& acceptor, const Exhibit& exhibit, std::size_t& connections) {
+  constexpr std::chrono::milliseconds kPause{100};  // where there is no descriptor left, until there is one
+  asio::steady_timer pause(acceptor.get_executor());
   while (acceptor.is_open()) {
     auto [error, socket] = co_await acceptor.async_accept(kAwait);
-    if (!error) asio::co_spawn(acceptor.get_executor(), converse(std::move(socket), exhibit), asio::detached);
+    if (error) {
+      pause.expires_after(kPause);
+      co_await pause.async_wait(kAwait);
+    } else if (connections < kMostConnections) {
+      asio::co_spawn(acceptor.get_executor(), converse(std::move(socket), exhibit, Connection(connections)),
+                     asio::detached);
+    }
   }
 }
 
@@ -87,6 +124,7 @@ std::string percent_encoded(std::string_view text) {
 }  // namespace
 
 struct ProfileServer::State {
+  std::size_t connections = 0;  // outlives them, and so the context
   asio::io_context context{1};
   asio::signal_set ends{context, SIGINT, SIGTERM, SIGHUP};
   tcp::acceptor acceptor{context};
@@ -128,7 +166,7 @@ const std::string& ProfileServer::address() const { return state_->address; }
 
 void ProfileServer::serve() {
   state_->ends.async_wait([&](const boost::system::error_code&, int) { state_->context.stop(); });
-  asio::co_spawn(state_->context, accept_all(state_->acceptor, state_->exhibit), asio::detached);
+  asio::co_spawn(state_->context, accept_all(state_->acceptor, state_->exhibit, state_->connections), asio::detached);
   state_->context.run();
 }
 

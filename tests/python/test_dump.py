@@ -111,6 +111,34 @@ def test_finds_an_interpreter_whose_file_is_gone(tmp_path: pathlib.Path) -> None
         check(dump(truth["pid"]), truth)
 
 
+MANY_FUNCTIONS = """
+import sys, threading
+sys.setrecursionlimit(50_000)
+DEEP, stand = 9_900, threading.Barrier(24)
+def first_of(number):
+    names = {"stand": lambda: (stand.wait(), threading.Event().wait())}
+    text = "".join(f"def f{i}(): f{i + 1}()\\n" for i in range(DEEP)) + f"def f{DEEP}(): stand()\\n"
+    exec(compile(text, f"many{number}.py", "exec"), names)
+    return names["f0"]
+for number in range(23): threading.Thread(target=first_of(number), daemon=True).start()
+stand.wait()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="calls take C's stack, too, before 3.11")
+def test_shows_more_functions_than_it_keeps_in_mind() -> None:
+    # GIVEN stacks of 228,000 functions
+    with harness.Running([sys.executable, "-c", MANY_FUNCTIONS]) as running:
+        assert running.line() == "ready"
+        # WHEN / THEN each is there
+        threads = dump(running.process.pid)["threads"]
+        assert sum(len(thread["frames"]) > 9_900 for thread in threads) == 23
+        assert not any("problem" in thread for thread in threads)
+
+
 @pytest.mark.any_version
 def test_says_that_there_is_no_such_process() -> None:
     ended = subprocess.Popen(["true"])

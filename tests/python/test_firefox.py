@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -77,6 +78,22 @@ def test_a_client_that_sends_garbage_or_goes_away_harms_nobody(recorded: pathlib
                 except OSError:
                     pass  # it has hung up already
         assert read(url)[:2] == b"\x1f\x8b"
+        running.process.send_signal(signal.SIGTERM)
+        running.finish().expect(0)
+
+
+def test_connections_beyond_what_anybody_needs_are_closed(recorded: pathlib.Path) -> None:
+    with harness.Running([harness.binary(), "firefox", "--no-browser", recorded]) as running, \
+            contextlib.ExitStack() as opened:
+        url = urllib.parse.unquote(urllib.parse.urlsplit(running.line()).path.split("/")[2])
+        address = ("127.0.0.1", urllib.parse.urlsplit(url).port)
+        # GIVEN as many connections as there may be
+        held = [opened.enter_context(socket.create_connection(address, timeout=30)) for _ in range(64)]
+        # WHEN one more comes THEN it is closed, and those that there are go on
+        assert opened.enter_context(socket.create_connection(address, timeout=30)).recv(1) == b""
+        path = urllib.parse.urlsplit(url).path
+        held[0].sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\n\r\n".encode())
+        assert held[0].recv(15) == b"HTTP/1.1 200 OK"
         running.process.send_signal(signal.SIGTERM)
         running.finish().expect(0)
 

@@ -76,7 +76,12 @@ class Reader {
     choose_value();
     if (unit_ns_ == 0)
       return Error{ErrorKind::kUnsupported, "a pprof file without a value of time: only profiles of time can be read"};
+    // Each frame of a sample takes a byte or more; inlined calls are told once for many samples.
+    constexpr std::size_t kAlways = std::size_t{1} << 20U, kMostOfAByte = 16;
+    frames_left_ = kAlways + kMostOfAByte * bytes.size();
     for (const data_view sample : samples_) read_sample(sample);
+    if (has_too_many_frames_)
+      return Error{ErrorKind::kBadInput, "a pprof file whose stacks have more frames than it can have samples of"};
     out_.profile.set_meta("times", "assumed: one stack after the other");
     return out_.take();
   }
@@ -247,10 +252,15 @@ class Reader {
     for (auto id = location_ids.rbegin(); id != location_ids.rend(); ++id) {
       const auto location = locations_.find(*id);
       if (location == locations_.end()) continue;
-      for (auto line = location->second.rbegin(); line != location->second.rend(); ++line)
-        stack = out_.push(stack, frame_of(*line));
+      for (auto line = location->second.rbegin(); line != location->second.rend(); ++line) stack = push(stack, *line);
     }
     return stack;
+  }
+  StackId push(StackId stack, const Line& line) {
+    has_too_many_frames_ = has_too_many_frames_ || frames_left_ == 0;
+    if (has_too_many_frames_) return stack;
+    --frames_left_;
+    return out_.push(stack, frame_of(line));
   }
   FrameId frame_of(const Line& line) {
     const auto found = functions_.find(line.function);
@@ -267,6 +277,8 @@ class Reader {
   boost::unordered_flat_map<std::uint64_t, FunctionRow> functions_;
   std::size_t value_ = 0;
   double unit_ns_ = 0;
+  std::size_t frames_left_ = 0;
+  bool has_too_many_frames_ = false;
 };
 
 }  // namespace

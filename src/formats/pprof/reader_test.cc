@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <protozero/pbf_builder.hpp>
+#include <string>
+
+#include "formats/pprof/fields.h"
+
 namespace plimsoll::formats::pprof {
 namespace {
 
@@ -17,6 +22,41 @@ TEST(PprofReader, RefusesFieldsOfAnotherType) {
     EXPECT_EQ(profile.error().kind, ErrorKind::kBadInput);
     EXPECT_NE(profile.error().message.find("not whole pprof data"), std::string::npos) << profile.error().message;
   }
+}
+
+TEST(PprofReader, RefusesStacksThatAreAProductOfWhatIsThere) {
+  // GIVEN one place with very many inlined calls, which a sample has very often
+  constexpr int kMany = 3'000;
+  std::string bytes;
+  protozero::pbf_builder<ProfileField> file(bytes);
+  {
+    protozero::pbf_builder<ValueTypeField> type(file, ProfileField::kSampleType);
+    type.add_int64(ValueTypeField::kType, 1);
+    type.add_int64(ValueTypeField::kUnit, 2);
+  }
+  {
+    protozero::pbf_builder<SampleField> sample(file, ProfileField::kSample);
+    for (int i = 0; i < kMany; ++i) sample.add_uint64(SampleField::kLocationId, 1);
+    sample.add_int64(SampleField::kValue, 1);
+  }
+  {
+    protozero::pbf_builder<LocationField> location(file, ProfileField::kLocation);
+    location.add_uint64(LocationField::kId, 1);
+    for (int i = 0; i < kMany; ++i) {
+      protozero::pbf_builder<LineField> line(location, LocationField::kLine);
+      line.add_uint64(LineField::kFunctionId, 1);
+      line.add_int64(LineField::kLine, i);
+    }
+  }
+  {
+    protozero::pbf_builder<FunctionField> function(file, ProfileField::kFunction);
+    function.add_uint64(FunctionField::kId, 1);
+  }
+  for (const char* text : {"", "cpu", "nanoseconds"}) file.add_string(ProfileField::kStringTable, text);
+  // WHEN it is read THEN it is an error, not millions of frames
+  const Result<profile::Profile> profile = read(bytes);
+  ASSERT_FALSE(profile.ok());
+  EXPECT_NE(profile.error().message.find("more frames"), std::string::npos) << profile.error().message;
 }
 
 }  // namespace
