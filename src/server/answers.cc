@@ -121,7 +121,13 @@ Response answer(const Request& request, const Exhibit& exhibit) {
   const std::string_view guess = path.substr(0, std::min(path.size(), exhibit.secret.size() + 1));
   const std::string_view host(request[http::field::host].data(), request[http::field::host].size());
   const auto& ours = exhibit.authorities;
-  if (std::find(ours.begin(), ours.end(), host) == ours.end() || !is_secret(guess, "/" + exhibit.secret))
+  const bool is_ours = std::find(ours.begin(), ours.end(), host) != ours.end();
+  if (is_ours && !exhibit.ticket.empty() && is_secret(path, "/" + exhibit.ticket)) {
+    Response response = make_response(request, http::status::found, "text/plain", "");
+    response.set(http::field::location, exhibit.page);
+    return response;
+  }
+  if (!is_ours || !is_secret(guess, "/" + exhibit.secret))
     return make_response(request, http::status::not_found, "text/plain", "not found\n");
   Response response = answer_below_secret(request, path.substr(guess.size()), exhibit);
   response.set(http::field::access_control_allow_origin, "*");

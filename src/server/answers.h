@@ -27,6 +27,8 @@ struct Exhibit {
   std::string secret;                     // the first element of all paths
   std::vector<std::string> authorities;   // "127.0.0.1:4711": what the header Host may be
   std::shared_ptr<const JitCode> code{};  // for its assembly view; null if there is none
+  std::string ticket{};                   // a path of one element that leads to the page; empty if there is none
+  std::string page{};
 };
 
 // The answer to one request:
@@ -35,6 +37,7 @@ struct Exhibit {
 //   POST /SECRET/symbolicate/v5    every frame without a name: a profile's frames have their names in it
 //   POST /SECRET/asm/v1            the machine code of a trace of the JIT, as instructions (jit_code.h)
 //   OPTIONS                        which headers may be sent, as browsers ask before they do
+//   GET  /TICKET                   a redirection (302) to the page
 // and 404 to everything else. Errors of the APIs are {"error": text} with status 200, as the page expects.
 Response answer(const Request& request, const Exhibit& exhibit);
 

@@ -35,7 +35,8 @@ using asio::ip::tcp;
 constexpr std::size_t kLargestHeader = 16U << 10U;
 constexpr std::size_t kLargestQuestion = 1U << 20U;
 constexpr std::chrono::seconds kPatience{30};  // with a client that says nothing or does not listen
-constexpr std::size_t kMostConnections = 64;   // at a time; each may ask with a megabyte
+constexpr std::size_t kSecretBytes = 24;
+constexpr std::size_t kMostConnections = 64;  // at a time; each may ask with a megabyte
 
 // Instead of exceptions: std::tuple<error_code, result>.
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
@@ -67,7 +68,7 @@ asio::awaitable<bool> send(beast::tcp_stream& stream, const Response& response) 
   co_return true;
 }
 
-asio::awaitable<void> converse(tcp::socket socket, const Exhibit& exhibit, Connection /*counted*/) {
+asio::awaitable<void> converse(tcp::socket socket, Exhibit& exhibit, Connection /*counted*/) {
   beast::tcp_stream stream(std::move(socket));
   beast::flat_buffer buffer(kLargestHeader + kLargestQuestion);
   for (bool goes_on = true; goes_on;) {
@@ -78,13 +79,14 @@ asio::awaitable<void> converse(tcp::socket socket, const Exhibit& exhibit, Conne
     const auto [read_error, read_bytes] = co_await http::async_read(stream, buffer, parser, kAwait);
     if (read_error) co_return;  // the client has gone, or is no client of this protocol
     const Response response = answer(parser.get(), exhibit);
+    if (response.result() == http::status::found) exhibit.ticket.clear();
     goes_on = co_await send(stream, response) && response.keep_alive();
   }
   boost::system::error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
 
-asio::awaitable<void> accept_all(tcp::acceptor& acceptor, const Exhibit& exhibit, std::size_t& connections) {
+asio::awaitable<void> accept_all(tcp::acceptor& acceptor, Exhibit& exhibit, std::size_t& connections) {
   constexpr std::chrono::milliseconds kPause{100};  // where there is no descriptor left, until there is one
   asio::steady_timer pause(acceptor.get_executor());
   while (acceptor.is_open()) {
@@ -129,7 +131,7 @@ struct ProfileServer::State {
   asio::signal_set ends{context, SIGINT, SIGTERM, SIGHUP};
   tcp::acceptor acceptor{context};
   Exhibit exhibit;
-  std::string address;
+  std::string origin, address;
 };
 
 ProfileServer::ProfileServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -139,7 +141,6 @@ ProfileServer::~ProfileServer() = default;
 
 Result<ProfileServer> ProfileServer::listen(std::string profile_gz, std::vector<profile::Source> sources,
                                             std::string jitlog, std::uint16_t port) {
-  constexpr std::size_t kSecretBytes = 24;
   const Result<std::string> secret = os::random_hex(kSecretBytes);
   if (!secret.ok()) return secret.error();
   auto state = std::make_unique<State>();
@@ -158,11 +159,20 @@ Result<ProfileServer> ProfileServer::listen(std::string profile_gz, std::vector<
                     secret.value(),
                     {"127.0.0.1:" + bound, "localhost:" + bound},
                     jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
-  state->address = "http://127.0.0.1:" + bound + "/" + secret.value();
+  state->origin = "http://127.0.0.1:" + bound + "/";
+  state->address = state->origin + secret.value();
   return ProfileServer(std::move(state));
 }
 
 const std::string& ProfileServer::address() const { return state_->address; }
+
+Result<std::string> ProfileServer::ticket_to(std::string page) {
+  const Result<std::string> ticket = os::random_hex(kSecretBytes);
+  if (!ticket.ok()) return ticket.error();
+  state_->exhibit.ticket = ticket.value();
+  state_->exhibit.page = std::move(page);
+  return state_->origin + ticket.value();
+}
 
 void ProfileServer::serve() {
   state_->ends.async_wait([&](const boost::system::error_code&, int) { state_->context.stop(); });

@@ -27,6 +27,9 @@ class ProfileServer {
 
   // "http://127.0.0.1:4711/SECRET": the address of everything that is served.
   [[nodiscard]] const std::string& address() const;
+  // An address of ours that leads to `page`, once: for the command line of a browser, which all users of the machine
+  // can read for as long as it runs. Error kSystem if there is no randomness.
+  Result<std::string> ticket_to(std::string page);
   // Answers until one of the signals comes.
   void serve();
 

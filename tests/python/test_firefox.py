@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import http.client
 import json
 import os
 import pathlib
@@ -114,7 +115,17 @@ def test_the_browser_is_the_person_s_own(recorded: pathlib.Path, tmp_path: pathl
     browser.write_text(f'#!/bin/sh\necho "$1" > {pipe}\n')
     browser.chmod(0o755)
     with harness.Running([harness.binary(), "firefox", recorded], env={"BROWSER": str(browser)}) as running:
-        assert pipe.read_text() == running.line() + "\n"
+        ticket, address = pipe.read_text().strip(), urllib.parse.urlsplit(running.line())
+        # THEN it is an address that leads to the page, once: everybody can read a browser's command line
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(ticket).netloc, timeout=30)
+        answers = []
+        for _ in range(2):
+            connection.request("GET", urllib.parse.urlsplit(ticket).path)
+            answer = connection.getresponse()
+            answer.read()
+            answers.append((answer.status, answer.getheader("Location")))
+        assert answers == [(302, address.geturl()), (404, None)]
+        assert ticket.rpartition("/")[2] not in address.geturl()
         running.process.send_signal(signal.SIGINT)
         running.finish().expect(0)
     # and without any, the address is enough
