@@ -70,6 +70,7 @@ class _Active:
     def __init__(self, options: Options, recording: _core.Recording) -> None:
         self.options = options
         self.recording = recording
+        self.first = recording  # in the child of a fork that of the process which forked first
         self.undo: list[Callable[[], None]] = []
         self.is_registered_at_exit = False
 
@@ -82,6 +83,14 @@ def active() -> Optional[_core.Recording]:
     """The active recording, or None."""
     now = _active
     return now.recording if now is not None and now.recording.is_active else None
+
+
+def active_path(begun: _core.Recording) -> Optional[str]:
+    """The file of this recording, if it is active; in the child of a fork that of the one which follows it there."""
+    now = _active
+    if now is None or not now.recording.is_active or begun not in (now.recording, now.first):
+        return None
+    return now.options.path
 
 
 def is_into(path: str) -> bool:
@@ -302,5 +311,6 @@ def _after_fork_in_child() -> None:
         try:
             base_path = now.options.base_path or now.options.path
             start(now.options.with_values(path=path_with_pid(base_path), base_path=base_path))
+            _active.first = now.first  # type: ignore[attr-defined]  # which start() has made
         except Exception as error:
             print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)

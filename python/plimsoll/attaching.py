@@ -38,7 +38,7 @@ class Attachment:
         self.pid = pid
         # A directory that only this user can look into.
         self._directory = tempfile.mkdtemp(prefix="plimsoll-") if path is None else None
-        self._path = os.path.join(self._directory or "", f"{pid}.plim") if path is None else os.fspath(path)
+        self._path = os.path.join(self._directory or "", f"{pid}.plim") if path is None else os.path.abspath(path)
         self._profile: "Optional[Profile]" = None
         command = [_program.find(), "attach", str(pid), "-o", self._path, *words]
         self._recorder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -124,7 +124,7 @@ class Profiler:
 
     def start(self) -> "Profiler":
         """Starts recording. ValueError if a recording is active; OSError if the file cannot be written."""
-        path = self._path
+        path = None if self._path is None else os.path.abspath(self._path)  # the program may go to another directory
         if path is None:
             import tempfile
 
@@ -137,19 +137,21 @@ class Profiler:
             self._forget_temporary()
             raise
         self._profile = None
-        self._file = path
         return self
 
     def stop(self) -> Profile:
         """Ends the recording and returns the profile. ValueError if it is not active."""
-        if self._recording is None or not self.is_active:
+        path = self._active_path()
+        if path is None:
             raise ValueError("this profiler is not recording")
+        if self._temporary is not None:
+            self._temporary = path  # in the child of a fork one of its own
         self._statistics = _statistics(_recording.stop())
         self._recording = None
         try:
             from plimsoll.profiles import Profile
 
-            self._profile = Profile._of_recording(self._file)
+            self._profile = Profile._of_recording(path)
         finally:
             self._forget_temporary()
         return self._profile
@@ -162,7 +164,10 @@ class Profiler:
     @property
     def is_active(self) -> bool:
         """Whether this profiler is recording, paused or not."""
-        return self._recording is not None and _recording.active() is self._recording
+        return self._active_path() is not None
+
+    def _active_path(self) -> Optional[str]:
+        return None if self._recording is None else _recording.active_path(self._recording)
 
     @property
     def profile(self) -> Profile:
@@ -174,8 +179,9 @@ class Profiler:
     @property
     def statistics(self) -> Statistics:
         """The statistics so far, or of the recording that was stopped last. ValueError if there was none."""
-        if self.is_active and self._recording is not None:
-            return _statistics(self._recording.stats())
+        now = _recording.active()
+        if now is not None and self.is_active:
+            return _statistics(now.stats())
         if self._statistics is None:
             raise ValueError("this profiler has not recorded anything")
         return self._statistics

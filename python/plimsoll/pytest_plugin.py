@@ -48,6 +48,7 @@ class Recorder:
     def __init__(self, config: "pytest.Config") -> None:
         self._per_test = config.getoption("--plimsoll-per") == "test"
         self._directory = str(config.getoption("--plimsoll-dir"))
+        self._start = os.getcwd()  # tests may go elsewhere
         self._options: "dict[str, Any]" = dict(mode=config.getoption("--plimsoll-mode"),
                                                rate_hz=config.getoption("--plimsoll-rate"))
         self._worker: Optional[str] = os.environ.get("PYTEST_XDIST_WORKER")
@@ -62,8 +63,8 @@ class Recorder:
         path = os.path.join(self._directory, f"{name}.plim")
         profiler = None
         try:
-            os.makedirs(self._directory, exist_ok=True)
-            profiler = plimsoll.Profiler(path, **self._options).start()
+            os.makedirs(os.path.join(self._start, self._directory), exist_ok=True)
+            profiler = plimsoll.Profiler(os.path.join(self._start, path), **self._options).start()
         except (OSError, ValueError, plimsoll.UnsupportedError) as error:
             self._error = str(error)  # the tests run all the same; said once, at the end
         yield

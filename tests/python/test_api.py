@@ -186,6 +186,14 @@ def test_a_decorated_asynchronous_generator_hears_what_it_is_told() -> None:
     assert not plimsoll.is_active()
 
 
+def test_a_program_may_go_to_another_directory(tmp_path: pathlib.Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with plimsoll.profile("here.plim") as session:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert session.profile.complete and (tmp_path / "here.plim").exists()
+
+
 def test_what_there_is_not_is_said() -> None:
     profiler = plimsoll.Profiler()
     for wrong in (lambda: profiler.profile, lambda: profiler.statistics, profiler.stop):

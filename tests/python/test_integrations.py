@@ -68,6 +68,14 @@ def test_tests_run_where_profiles_cannot_be_written(tmp_path: pathlib.Path) -> N
     assert "1 failed, 1 passed" in done.out and "not everything was profiled" in done.out
 
 
+def test_tests_may_go_to_another_directory(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "test_away.py").write_text("import os\ndef test_go(): os.chdir('elsewhere')\n")
+    done = run_pytest(tmp_path, "--plimsoll", "--plimsoll-per", "test", "test_away.py")
+    assert "1 failed, 2 passed" in done.out and "wrote 3 profiles into .plimsoll" in done.out
+    assert len(list((tmp_path / ".plimsoll").iterdir())) == 3 and not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_names_of_profiles_are_file_names() -> None:
     assert pytest_plugin.file_name("tests/test_a.py::test_b") == "tests-test_a.py-test_b"
     odd = ["a.py::test[1/2]", "a.py::test[1-2]", "a.py::test[" + "x" * 500 + "]", "a.py::test[\u2603 \0]", "../../etc"]

@@ -351,6 +351,40 @@ def test_os_exit_ends_the_process_whatever_happens_to_the_profile(tmp_path: path
     assert finished.code == 5 and finished.out == "7\n"
 
 
+@pytest.mark.parametrize("path", ["api.plim", None])
+def test_a_child_ends_the_recording_that_follows_its_parent_s(tmp_path: pathlib.Path, program: Write,
+                                                              path: "str | None") -> None:
+    # GIVEN a program that records itself, and children, of which one has a child
+    script = program(BURN + f"""
+import plimsoll
+profiler = plimsoll.start({path!r}, after_fork="follow")
+def names(profile): return {{function.name.rpartition(".")[2] for function in profile.functions}}
+def in_child(): burn(0.1)
+def in_grandchild(): burn(0.1)
+def in_parent(): burn(0.1)
+if os.fork() == 0:
+    if os.fork() == 0:
+        in_grandchild()
+        assert plimsoll.is_active() and profiler.is_active
+        assert "in_grandchild" in names(plimsoll.stop()) and not plimsoll.is_active()
+        os._exit(0)
+    in_child()
+    # WHEN it stops what was started THEN it has its own profile, and no other's
+    assert profiler.statistics.samples > 0
+    found = names(profiler.stop())
+    assert "in_child" in found and "in_grandchild" not in found, found
+    os._exit(os.wait()[1] != 0)
+in_parent()
+assert os.wait()[1] == 0
+found = names(plimsoll.stop())
+assert "in_parent" in found and "in_child" not in found, found
+print("fine")
+""")
+    finished = harness.python(script, cwd=tmp_path)
+    assert (finished.code, finished.out) == (0, "fine\n"), finished.err
+    assert len(list(tmp_path.glob("*.plim"))) == (3 if path else 0)
+
+
 def test_what_the_program_puts_in_the_place_of_functions_stays(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that replaces functions, as gevent does, while it is recorded
     script = program("""
