@@ -14,7 +14,8 @@ namespace {
 // By capture::AllocationDomain.
 constexpr std::array<const char*, 5> kDomainNames = {"object", "memory", "raw", "malloc", "mmap"};
 
-constexpr double kZ = 1.959964;  // of the normal distribution, 95 %
+constexpr double kZ = 1.959964;     // of the normal distribution, 95 %
+constexpr double kNone = 3.688879;  // sample points that may have been passed over, to 97.5 %: -ln 0.025
 
 // Of how many blocks like it a row's block tells.
 double weight_of(const AllocationRow& row, std::uint64_t distance) {
@@ -85,7 +86,8 @@ std::optional<std::uint8_t> domain_named(std::string_view name) {
 
 bool is_pythons(std::uint8_t domain) { return domain < static_cast<std::uint8_t>(capture::AllocationDomain::kMalloc); }
 
-void MemoryEstimate::add(const AllocationRow& row, std::uint64_t distance) {
+void MemoryEstimate::add(const AllocationRow& row, std::uint64_t mean_distance) {
+  distance = mean_distance;
   const double weight = weight_of(row, distance);
   const auto size = static_cast<double>(row.size);
   bytes += size * weight;
@@ -99,12 +101,16 @@ void MemoryEstimate::add(const MemoryEstimate& other) {
   blocks += other.blocks;
   variance += other.variance;
   samples += other.samples;
+  distance = std::max(distance, other.distance);
 }
 
 Interval MemoryEstimate::interval() const {
-  if (variance <= 0 || bytes <= 0) return {bytes, bytes};
+  if (distance == 0) return {bytes, bytes};
+  // However sure the blocks are that were seen, there may be small ones beside them, none of which was.
+  const double at_least = bytes + kNone * static_cast<double>(distance);
+  if (variance <= 0 || bytes <= 0) return {bytes, at_least};
   const double worth = bytes * bytes / variance;  // samples of equal weight that would be as sure
-  return {bytes * poisson_bound(worth, -kZ) / worth, bytes * poisson_bound(worth + 1, kZ) / worth};
+  return {bytes * poisson_bound(worth, -kZ) / worth, std::max(bytes * poisson_bound(worth + 1, kZ) / worth, at_least)};
 }
 
 std::int64_t peak_time_ns(const Profile& profile) {
@@ -295,6 +301,7 @@ double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t varian
   const auto distance = static_cast<double>(profile.allocation_distance);
   MemoryEstimate sum;
   sum.bytes = static_cast<double>(bytes);
+  sum.distance = profile.allocation_distance;
   sum.variance = static_cast<double>(variance) / kVarianceUnits * distance * distance;
   const Interval interval = sum.interval();
   return (interval.high - interval.low) / 2 / sum.bytes;

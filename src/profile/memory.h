@@ -55,8 +55,9 @@ struct MemoryEstimate {
   double blocks = 0;
   double variance = 0;  // of bytes
   std::uint64_t samples = 0;
+  std::uint64_t distance = 0;  // mean bytes between sample points; 0: nothing is estimated
 
-  void add(const AllocationRow& row, std::uint64_t distance);
+  void add(const AllocationRow& row, std::uint64_t mean_distance);
   void add(const MemoryEstimate& other);
   [[nodiscard]] Interval interval() const;
 };

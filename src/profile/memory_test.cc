@@ -111,6 +111,35 @@ TEST(Memory, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   }
 }
 
+TEST(Memory, TheIntervalHoldsTheTruthWhereOnlyALargeBlockWasSeen) {
+  // GIVEN a function that allocates a block which is sure to be sampled, and small ones that may not be
+  constexpr std::uint64_t kLarge = 100 * kDistance;
+  std::uint64_t random = 7;
+  int held = 0;
+  constexpr int kTrials = 2000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    MemoryEstimate estimate;
+    AllocationRow large;
+    large.size = large.chance_bytes = kLarge;
+    estimate.add(large, kDistance);
+    std::uint64_t truth = kLarge;
+    std::int64_t left = distance_to_sample(random, kDistance);
+    for (int i = 0; i < 30; ++i) {
+      AllocationRow row;
+      row.size = row.chance_bytes = kDistance / 20;
+      truth += row.size;
+      left -= static_cast<std::int64_t>(row.size);
+      if (left > 0) continue;
+      left = distance_to_sample(random, kDistance);
+      estimate.add(row, kDistance);
+    }
+    const Interval interval = estimate.interval();
+    held += interval.low <= static_cast<double>(truth) && static_cast<double>(truth) <= interval.high ? 1 : 0;
+  }
+  // THEN the interval has room for those that were not
+  EXPECT_GE(held, kTrials * 93 / 100);
+}
+
 TEST(Memory, LeaksAreOfAStretchOfTimeAndAliveAtItsEnd) {
   // GIVEN blocks from before a stretch of time, in it, freed in it, freed after it, and from after it
   const Profile profile = with_blocks({{"main;before", 10'000, 5},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import pathlib
 from typing import Any, Callable
 
@@ -64,9 +65,10 @@ def test_large_blocks_are_certain(tmp_path: pathlib.Path, library: pathlib.Path)
     # WHEN blocks are larger than the mean distance of samples
     recorded = harness.record(tmp_path, harness.TARGETS / "native_allocations.py", str(library), "1",
                               options=["--native-memory"])
-    # THEN all of them are there, and there is nothing to be unsure of
+    # THEN all of them are there, and there is nothing to be unsure of but small ones beside them
     row = recorded.profile.memory("live").of("large")
-    assert (row.own.low, row.own.bytes, row.own.high) == (3 << 20, 3 << 20, 3 << 20)
+    assert (row.own.low, row.own.bytes) == (3 << 20, 3 << 20)
+    assert row.own.high == pytest.approx((3 << 20) - math.log(0.025) * (512 << 10), abs=1)
     assert row.own.samples == 3
 
 
