@@ -223,7 +223,10 @@ SessionStats Session::stop() {
   }
   gate_.bell.ring();
   ::pthread_join(drain_thread_, nullptr);
-  complete();
+  {
+    const std::lock_guard working(gate_.work);  // whoever caught up may still look at what it found
+    complete();
+  }
   return stats();
 }
 
@@ -235,15 +238,15 @@ void Session::abandon() {
 }
 
 void Session::hold_for_fork() {
-  if (reader_ != nullptr) reader_->hold();
   // Not mutex_: other threads take it with the GIL held, and whoever forks may have to wait for the GIL before it can
   // let go. The child never takes it.
   gate_.keep_out();
+  hold_reader();
 }
 
 void Session::release_after_fork() {
+  release_reader();
   gate_.let_in();
-  if (reader_ != nullptr) reader_->release();
 }
 
 SessionStats Session::stats() const {

@@ -58,6 +58,9 @@ struct SessionStats {
 };
 
 // A recording. Members are thread-safe and may be called with or without the GIL held; none of them needs it.
+//
+// Locks are taken in this order: gate_.work; the reader's (hold_reader); the sampler's, or mutex_, or that of the
+// allocations. The reader thread takes no gate, for whoever completes the recording waits for its end behind it.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> start(const SessionSettings& settings, const Interpreter& interpreter,
@@ -74,13 +77,13 @@ class Session {
   // be used or destroyed afterwards: parts of it belong to a thread that does not exist here.
   void abandon();
   // Around fork, in the parent: while held, no thread of ours is at work, or inside the sink. The program's threads may
-  // run meanwhile, and call everything but stop().
+  // run meanwhile, and call everything but stop(). Not with the GIL: whoever has the reader held may be waiting for it.
   void hold_for_fork();
   void release_after_fork();
 
   // Whether a thread of ours reads what others keep in memory; while this is held it does not.
   [[nodiscard]] bool has_reader() const { return reader_ != nullptr; }
-  void hold_reader() {
+  void hold_reader() {  // not with the GIL, likewise
     if (reader_ != nullptr) reader_->hold();
   }
   void release_reader() {
@@ -149,7 +152,9 @@ class Session {
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
   void tell_of_totals();
-  void complete();  // ends sampling and finishes the file, once
+  // Ends sampling and finishes the file, once. With gate_.work held, by the drain thread, or in stop() when that has
+  // ended.
+  void complete();
   SampleSink::Totals totals(std::int64_t now_ns) const;
   void fail(const Error& error);
   // Does what the sink is told of. If no memory is left for it, the recording has failed, and nothing more is told: the

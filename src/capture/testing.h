@@ -140,7 +140,7 @@ inline std::int64_t later() {
 }
 
 // Writes down what it is told: "code 0 main", "sample main:10 inner:12", "forget 0".
-class LoggingSink final : public SampleSink {
+class LoggingSink : public SampleSink {
  public:
   void fact(const char*, const std::string&) override {}
   void code(CodeId id, const cpython::CodeInfo& info) override {

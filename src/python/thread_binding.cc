@@ -223,7 +223,9 @@ class FaultHandlerSetter : public Standin {
   class Held {
    public:
     explicit Held(capture::Session* session) : session_(session) {
-      if (session_ != nullptr) session_->hold_reader();
+      if (session_ == nullptr) return;
+      const nb::gil_scoped_release release;
+      session_->hold_reader();
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
