@@ -122,8 +122,9 @@ class CpuSampler {
   // on, at the rate that was asked for, or by the reader.
   void take_by_ticks(ThreadSlot& slot, bool by_ticks);
 
-  // No tick of the calling thread is pending or comes in the next second.
+  // No tick of the calling thread is pending or comes in the next second, or until the silence is ended.
   void silence_caller();
+  void end_silence_of_caller();
 
   // Ticks pause when `pause` has been called more often than `resume`. CPU time passed in a pause is not accounted.
   void pause();

@@ -109,6 +109,14 @@ void CpuSampler::silence_caller() {
   slot.silent_until_ns = monotonic_ns() + kSilence;
 }
 
+void CpuSampler::end_silence_of_caller() {
+  const std::lock_guard guard(mutex_);
+  const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
+  if (found == by_tid_.end()) return;
+  ThreadSlot& slot = *found->second;
+  if (std::exchange(slot.silent_until_ns, 0) != 0 && !is_paused() && !slot.is_blocked) restart_tick(slot);
+}
+
 os::TickClock CpuSampler::clock_for_next_thread() const {
   if (clock_ != os::TickClock::kPerf) return clock_;
   // Each perf tick holds a descriptor; the program's own come first.

@@ -199,7 +199,7 @@ void Session::prepare_exec() {
 void Session::flush_as(SampleSink::Ending ending) {
   std::unique_lock lock(mutex_);
   if (stop_requested_ || is_complete_.load()) return;
-  requested_ending_ = ending;
+  requested_ending_ = std::max(requested_ending_, ending);  // an exec's is not undone by who merely wants to read
   const std::uint64_t wanted = ++flushes_requested_;
   gate_.bell.ring();
   gate_.done.wait_for(lock, std::chrono::seconds(2), [&] { return flushes_done_ >= wanted || stop_requested_; });

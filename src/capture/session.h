@@ -97,9 +97,11 @@ class Session {
   // as many as at the last call, there is nothing to do. Waits at most two seconds.
   void learn_modules(std::uint64_t loads);
   // Before exec replaces the program: completes the file, and silences the calling thread, so that no tick is pending
-  // when the signal's action becomes the default again. If the exec fails, recording goes on by itself.
+  // when the signal's action becomes the default again.
   void prepare_exec();
   [[nodiscard]] SessionStats stats() const;
+  // The program is still there, and its recording goes on.
+  void exec_has_failed() { sampler_->end_silence_of_caller(); }
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
   // CPU engine: pause, resume, set_rate, threads.

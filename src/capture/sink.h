@@ -85,7 +85,7 @@ class SampleSink {
     std::int64_t process_cpu_ns = 0;  // of the whole process since the start, without the profiler's own threads
     std::array<DropTotal, kDropReasonCount> drops{};
   };
-  // Whether anything will follow.
+  // Whether anything will follow. In the order in which one takes the place of another.
   enum class Ending : std::uint8_t {
     kOpen,      // the recording goes on
     kComplete,  // it ends here, or may (an exec is about to replace the program, and may yet fail)

@@ -196,13 +196,20 @@ class Loader : public Standin {
 
 // For os.execv and os.execve: what is recorded so far is written before the process becomes another program.
 class ExecCaller : public Standin {
+  // Whatever comes back from an exec has failed.
+  struct GoesOn {
+    capture::Session& session;
+    ~GoesOn() { session.exec_has_failed(); }
+  };
+
  public:
   using Standin::Standin;
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (capture::Session* session = current_recording()) {
-      close_allocation_epoch();
-      session->prepare_exec();
-    }
+    const auto session = current_recording();
+    if (session == nullptr) return call_original(args, kwargs);
+    close_allocation_epoch();
+    session->prepare_exec();
+    const GoesOn goes_on{*session};
     return call_original(args, kwargs);
   }
 };

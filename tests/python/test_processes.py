@@ -157,6 +157,22 @@ after()
     assert seconds_in(recorded.profile, "after") > 0.5  # the caller was silenced for a second at most
 
 
+@pytest.mark.parametrize("fail", ['os.execv("/no/such/program", ["x"])', 'os.execvp("no-such-program", ["x"])'])
+def test_what_comes_right_after_a_failed_exec_is_recorded(tmp_path: pathlib.Path, program: Write, fail: str) -> None:
+    # GIVEN a program that ends less than a second after an exec that failed
+    script = program(BURN + f"""
+def after(): burn(0.4)
+try: {fail}
+except FileNotFoundError: pass
+after()
+""")
+    # THEN what it did meanwhile is in its profile, in many samples
+    recorded = harness.record(tmp_path, script)
+    assert recorded.profile.complete
+    assert seconds_in(recorded.profile, "after") == pytest.approx(0.4, rel=0.2)
+    assert sum(1 for _ in harness.stacks(recorded.profile)) > 100
+
+
 @pytest.mark.most_versions
 @pytest.mark.parametrize("options", [[], ["--alloc=64K", "--native-memory"], ["--alloc=exact"]])
 def test_what_stands_for_the_program_s_functions_passes_for_these(tmp_path: pathlib.Path, program: Write,
