@@ -178,6 +178,7 @@ def _install_hooks(now: _Active) -> None:
     _mark_collections(now)
     if now.options.alloc_bytes or now.options.has_all_allocations:
         _wrap_loading(now)
+    _wrap_signals(now)
     if now.options.tasks:
         from plimsoll import _tasks
 
@@ -242,6 +243,13 @@ def _wrap_loading(now: _Active) -> None:
     """Modules and libraries are looked at when they are loaded: malloc is recorded in them, their code is known, and
     some of them make interpreters that allocate at the same time."""
     import _imp
+
+def _wrap_signals(now: _Active) -> None:
+    """A program that gives up its handler of SIGTERM ends by that signal as one that never had any."""
+    import signal  # noqa: F401  (it keeps what it finds in _signal as it is imported, which is not to be ours)
+
+    _wrap(now, sys.modules.get("_signal"), "signal", _core.SignalSetter)
+
 
     for name in ("create_dynamic", "create_builtin"):
         _wrap(now, _imp, name, _core.Loader)

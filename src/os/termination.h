@@ -14,6 +14,9 @@ namespace plimsoll::os {
 // From now on `bell` is rung when the process is about to end. Signals that the program handles or ignores are left
 // alone, and one for which it installs a handler later has that alone. One may watch at a time. For any thread.
 void watch_termination(Doorbell& bell);
+// After the program has set what a signal does: one that it gave up to handle ends the process again, and then so that
+// the bell is rung. Not while another thread sets it. Nothing if nobody watches.
+void look_at_termination_again() noexcept;
 // Whether the process is about to end, and waits for end_now(). For any thread.
 bool is_ending() noexcept;
 // Nothing more is to be said. For any thread.

@@ -35,13 +35,23 @@ void on_termination(int signal) {
   errno = error;
 }
 
+void handle_what_would_end_it() noexcept {
+  for (const int signal : kSignals)
+    if (has_handler(signal, SIG_DFL)) set_handler(signal, on_termination, SA_RESTART | SA_ONSTACK);
+}
+
 }  // namespace
 
 void watch_termination(Doorbell& bell) {
   is_asked.store(false);
   watcher.store(&bell);
-  for (const int signal : kSignals)
-    if (has_handler(signal, SIG_DFL)) set_handler(signal, on_termination, SA_RESTART | SA_ONSTACK);
+  handle_what_would_end_it();
+}
+
+void look_at_termination_again() noexcept {
+  // (Whoever stops to watch at the same moment may leave our handler: with nobody to ring for, it does what SIG_DFL
+  // does.)
+  if (watcher.load(std::memory_order_seq_cst) != nullptr) handle_what_would_end_it();
 }
 
 bool is_ending() noexcept { return is_asked.load(std::memory_order_acquire); }

@@ -85,6 +85,44 @@ TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
+TEST(Termination, AHandlerThatIsTakenBackLeavesTheLastWordsToWhoeverWatches) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    int pipe[2];
+    ASSERT_EQ(::pipe(pipe), 0);
+    const int status = status_of([&] {
+      // GIVEN a program that has a handler for a while
+      Doorbell bell;
+      watch_termination(bell);
+      ::signal(signal, [](int) {});
+      look_at_termination_again();
+      ::raise(signal);
+      if (is_ending()) ::_exit(1);
+      ::signal(signal, SIG_DFL);
+      look_at_termination_again();
+      // WHEN it is to end after that THEN all is said
+      std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
+      ::raise(signal);
+      watching.join();
+    });
+    ::close(pipe[1]);
+    EXPECT_TRUE(ended_by(status, signal)) << status;
+    char said = 0;
+    EXPECT_EQ(::read(pipe[0], &said, 1), 1);
+    ::close(pipe[0]);
+  }
+}
+
+TEST(Termination, NothingIsLookedAtWhereNobodyWatches) {
+  const int status = status_of([] {
+    look_at_termination_again();
+    struct sigaction now {};
+    ::sigaction(SIGTERM, nullptr, &now);
+    if (now.sa_handler != SIG_DFL) ::_exit(1);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(Termination, WaitsWhileItIsBlocked) {
   const int status = status_of([] {
     Doorbell bell;

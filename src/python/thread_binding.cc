@@ -14,6 +14,7 @@
 
 #include "alloc/imports.h"
 #include "base/clock.h"
+#include "os/termination.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/compat.h"
@@ -214,6 +215,18 @@ class ExecCaller : public Standin {
   }
 };
 
+// For _signal.signal: what servers do when they have shut down upon SIGTERM is to give up their handler and raise the
+// signal again, which is to find that of the recording, as if there had never been another.
+class SignalSetter : public Standin {
+ public:
+  using Standin::Standin;
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    nb::object before = call_original(args, kwargs);
+    os::look_at_termination_again();
+    return before;
+  }
+};
+
 // For faulthandler.enable, which puts its handler over ours. A thread of ours that reads what has gone must not meet
 // it: faulthandler would look at all threads while they run, and may fault itself. At its next look that thread puts
 // our handler in front again.
@@ -264,6 +277,7 @@ void bind_threads(nb::module_& module) {
   bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
   bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
+  bind_standin<SignalSetter>(module, "SignalSetter", "Sets what signals do, but those that end the recording.");
   bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())

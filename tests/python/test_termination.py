@@ -7,8 +7,10 @@ import pathlib
 import signal
 from typing import Callable
 
-import harness
 import pytest
+
+import harness
+import plimsoll
 
 Write = Callable[[str], pathlib.Path]
 
@@ -36,8 +38,6 @@ time.sleep(60)
     # THEN it ends by the signal, and its profile is whole
     assert finished.code in (-getattr(signal, name), 128 + getattr(signal, name)), finished.err
     used = float(finished.out)
-    import plimsoll
-
     profile = plimsoll.Profile.open(tmp_path / "recorded.plim")
     assert profile.complete and "cut short" not in finished.err
     rows = json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "flat", "--json").expect().out)
@@ -57,6 +57,34 @@ while True: pass
 """)
     finished = run(path, tmp_path)
     assert (finished.code, finished.out) == (5, "handled\n")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_handler_that_is_taken_back_before_the_signal_is_raised_again(tmp_path: pathlib.Path, program: Write,
+                                                                        name: str) -> None:
+    # GIVEN a program that shuts down upon a signal, and ends by it then, as uvicorn does
+    path = program(f"""
+import os, signal, time
+def handler(number, frame): stopping.append(number)
+stopping = []
+old = signal.signal(signal.{name}, handler)
+os.kill(os.getpid(), signal.{name})
+while not stopping: pass
+start = time.process_time()
+def work():
+    while time.process_time() - start < 0.3: sum(range(1000))
+work()
+print(signal.signal(signal.{name}, old) is handler, old == signal.getsignal(signal.{name}) == signal.SIG_DFL, flush=True)
+signal.raise_signal(signal.{name})
+""")
+    # WHEN it is recorded
+    finished = run(path, tmp_path)
+    # THEN it ends by the signal, with all that it did until then in its profile
+    assert finished.code in (-getattr(signal, name), 128 + getattr(signal, name)), finished.err
+    assert finished.out == "True True\n"
+    profile = plimsoll.Profile.open(tmp_path / "recorded.plim")
+    assert profile.complete
+    assert harness.total_seconds(profile)["work"] >= 0.8 * 0.3
 
 
 def test_exact_allocations_until_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
