@@ -74,6 +74,7 @@ void Session::run() {
     gate_.bell.wait_for(interval);
     lock.lock();
   }
+  gate_.done.notify_all();  // whoever waits does so in vain
 }
 
 std::int64_t Session::next_drain_interval(std::int64_t last) const {

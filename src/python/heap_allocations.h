@@ -6,8 +6,10 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "capture/session.h"
@@ -19,7 +21,7 @@ namespace plimsoll::python {
 class HeapAllocations {
  public:
   // Of the recording that runs now, if any.
-  explicit HeapAllocations(capture::Session* session) : session_(session) {}
+  explicit HeapAllocations(std::shared_ptr<capture::Session> session) : session_(std::move(session)) {}
 
   // Before a fork: keeps what the child will need as it is until `release`.
   void hold();
@@ -33,7 +35,7 @@ class HeapAllocations {
   void write(heap::SnapshotWriter& writer);
 
  private:
-  capture::Session* session_;
+  const std::shared_ptr<capture::Session> session_;
   std::unique_lock<std::timed_mutex> lock_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> number_of_;  // by that of the sample, or of its stack
   std::vector<std::uint64_t> used_;                                    // by number

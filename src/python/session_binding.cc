@@ -139,7 +139,7 @@ class Recording {
     auto sink = value_or_raise(profile::Recorder::create(std::move(recorder)));
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
     watch_code_deaths(&session_->registry());
-    set_current_recording(session_.get());
+    set_current_recording(session_);
     if (const Status started =
             record_allocations(alloc_bytes, native_memory ? AllocationScope::kNative : AllocationScope::kPython);
         !started.ok()) {
@@ -154,7 +154,7 @@ class Recording {
   void stop() {
     if (session_ == nullptr || is_stopped_) return;
     is_stopped_ = true;
-    if (current_recording() == session_.get()) {
+    if (current_recording() == session_) {
       set_current_recording(nullptr);
       stop_recording_allocations();
       // After this no hook reaches the registry: only then may the last samples be resolved without it.
@@ -163,14 +163,14 @@ class Recording {
     }
   }
 
-  // In the child of a fork. The session is leaked: half of it is a thread that does not exist here.
+  // In the child of a fork.
   void abandon() {
-    if (session_ == nullptr) return;
-    set_current_recording(nullptr);
+    if (session_ == nullptr || is_stopped_) return;
+    forget_current_recording();
     abandon_allocations();
     watch_code_deaths_after_fork();
     session_->abandon();
-    (void)session_.release();
+    session_ = nullptr;
     is_stopped_ = true;
   }
 
@@ -189,7 +189,7 @@ class Recording {
   }
 
   ExactAllocations exact_ = ExactAllocations::kSums;
-  std::unique_ptr<capture::Session> session_;
+  std::shared_ptr<capture::Session> session_;
   capture::SessionStats final_;
   bool is_stopped_ = false;
 };

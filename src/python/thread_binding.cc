@@ -5,12 +5,15 @@
 // that no traceback shows it), which registers the thread before it calls the body and takes leave after.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "alloc/imports.h"
 #include "base/clock.h"
@@ -26,7 +29,16 @@ namespace nb = nanobind;
 namespace plimsoll::python {
 namespace {
 
-std::atomic<capture::Session*> recording{nullptr};
+// Never destroyed: threads and hooks may ask to the very end of the process.
+struct Current {
+  const pid_t process = ::getpid();
+  std::mutex mutex;
+  std::shared_ptr<capture::Session> session;
+};
+Current& current() {
+  static Current* const made = new Current;
+  return *made;
+}
 
 // What threading calls in the new thread. A type in the C API's own terms, not one of nanobind's: up to 3.13 a daemon
 // thread that outlives the interpreter is ended by pthread_exit, which unwinds the stack out of PyObject_Call. None of
@@ -58,10 +70,10 @@ std::string name_or_none(PyObject* body) noexcept {
 }
 
 void begin(PyObject* body) {
-  if (capture::Session* session = current_recording()) session->sampler().thread_started(name_or_none(body));
+  if (const auto session = current_recording()) session->sampler().thread_started(name_or_none(body));
 }
 void end(PyObject* body) {
-  if (capture::Session* session = current_recording()) session->sampler().thread_ending(name_or_none(body));
+  if (const auto session = current_recording()) session->sampler().thread_ending(name_or_none(body));
 }
 
 PyObject* call_body(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -151,7 +163,7 @@ class CollectionMarker {
       began_ns_ = monotonic_ns();
       return;
     }
-    capture::Session* session = current_recording();
+    const auto session = current_recording();
     if (session == nullptr || began_ns_ == 0) return;
     capture::MarkerEvent marker{began_ns_, monotonic_ns() - began_ns_, capture::ThreadSerial{}, "GC", {}};
     for (const char* name : {"generation", "collected", "uncollectable"})
@@ -166,7 +178,7 @@ class CollectionMarker {
 // Modules may have been loaded, of whose code nothing has been called yet.
 void look_at_loaded() {
   look_for_new_modules();
-  capture::Session* session = current_recording();
+  const auto session = current_recording();
   if (session == nullptr || session->exact() == nullptr) return;
   // Whoever is loading one may wait for the GIL.
   Py_BEGIN_ALLOW_THREADS;
@@ -242,7 +254,7 @@ class FaultHandlerSetter : public Standin {
   // Keeps the reader of a recording, if there is one, from reading.
   class Held {
    public:
-    explicit Held(capture::Session* session) : session_(session) {
+    explicit Held(std::shared_ptr<capture::Session> session) : session_(std::move(session)) {
       if (session_ == nullptr) return;
       const nb::gil_scoped_release release;
       session_->hold_reader();
@@ -254,7 +266,7 @@ class FaultHandlerSetter : public Standin {
     }
 
    private:
-    capture::Session* const session_;
+    const std::shared_ptr<capture::Session> session_;
   };
 };
 
@@ -270,8 +282,19 @@ void bind_standin(nb::module_& module, const char* name, const char* what) {
 
 }  // namespace
 
-capture::Session* current_recording() { return recording.load(std::memory_order_acquire); }
-void set_current_recording(capture::Session* session) { recording.store(session, std::memory_order_release); }
+std::shared_ptr<capture::Session> current_recording() {
+  if (current().process != ::getpid()) return nullptr;  // the child of a fork that Python does not know of
+  const std::lock_guard guard(current().mutex);
+  return current().session;
+}
+
+void set_current_recording(std::shared_ptr<capture::Session> session) {
+  if (current().process != ::getpid()) forget_current_recording();
+  const std::lock_guard guard(current().mutex);
+  current().session.swap(session);
+}
+
+void forget_current_recording() { new (&current()) Current; }
 
 void bind_threads(nb::module_& module) {
   bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
