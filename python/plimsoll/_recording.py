@@ -71,6 +71,7 @@ class _Active:
         self.options = options
         self.recording = recording
         self.first = recording  # in the child of a fork that of the process which forked first
+        self.process = os.getpid()
         self.undo: list[Callable[[], None]] = []
         self.is_registered_at_exit = False
 
@@ -81,6 +82,7 @@ _active: Optional[_Active] = None
 
 def active() -> Optional[_core.Recording]:
     """The active recording, or None."""
+    _leave_parents()
     now = _active
     return now.recording if now is not None and now.recording.is_active else None
 
@@ -106,6 +108,7 @@ def start(options: Options) -> _core.Recording:
     UnsupportedError if this Python or this system cannot be profiled.
     """
     global _active
+    _leave_parents()
     with _lock:
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
@@ -139,6 +142,7 @@ def _make(options: Options) -> _core.Recording:
 def stop() -> dict[str, Any]:
     """Ends the active recording, completes its file, and returns its statistics. ValueError if there is none."""
     global _active
+    _leave_parents()
     with _lock:
         if _active is None:
             raise ValueError("no recording is active")
@@ -152,6 +156,7 @@ def stop() -> dict[str, Any]:
 
 def _stop_at_exit() -> None:
     """At the end of the process: whatever is wrong with the profile is said here, as nobody else will."""
+    _leave_parents()
     with _lock:  # another thread may be about to stop it, and is waited for
         if _active is None:
             return
@@ -173,12 +178,12 @@ def _install_hooks(now: _Active) -> None:
     _install_once()
     _wrap_thread_starts(now)
     _wrap_exec(now)
+    _wrap_signals(now)
     if now.recording.has_reader:
         _wrap_fault_handlers(now)
     _mark_collections(now)
     if now.options.alloc_bytes or now.options.has_all_allocations:
         _wrap_loading(now)
-    _wrap_signals(now)
     if now.options.tasks:
         from plimsoll import _tasks
 
@@ -239,17 +244,17 @@ def _wrap_exec(now: _Active) -> None:
             _wrap(now, module, name, _core.ExecCaller)
 
 
-def _wrap_loading(now: _Active) -> None:
-    """Modules and libraries are looked at when they are loaded: malloc is recorded in them, their code is known, and
-    some of them make interpreters that allocate at the same time."""
-    import _imp
-
 def _wrap_signals(now: _Active) -> None:
     """A program that gives up its handler of SIGTERM ends by that signal as one that never had any."""
     import signal  # noqa: F401  (it keeps what it finds in _signal as it is imported, which is not to be ours)
 
     _wrap(now, sys.modules.get("_signal"), "signal", _core.SignalSetter)
 
+
+def _wrap_loading(now: _Active) -> None:
+    """Modules and libraries are looked at when they are loaded: malloc is recorded in them, their code is known, and
+    some of them make interpreters that allocate at the same time."""
+    import _imp
 
     for name in ("create_dynamic", "create_builtin"):
         _wrap(now, _imp, name, _core.Loader)
@@ -292,29 +297,33 @@ def _name_threads(recording: _core.Recording) -> None:
             recording.name_thread(native_id, name, thread.ident or 0)
 
 
+_forking_thread = 0  # its ident, while the recording is held for it
+
+
 def _before_fork() -> None:
+    global _forking_thread
+    _leave_parents()
     _lock.acquire()
+    _forking_thread = threading.get_ident()
     now = active()
     if now is not None:
         now.hold_for_fork()
 
 
 def _after_fork_in_parent() -> None:
+    global _forking_thread
     now = active()
     if now is not None:
         now.release_after_fork()
+    _forking_thread = 0
     _lock.release()
 
 
 def _after_fork_in_child() -> None:
-    global _active
-    now, _active = _active, None
-    _lock.release()
+    now = _forget()
     if now is None or not now.recording.is_active:
         return
-    for undo in reversed(now.undo):
-        undo()
-    now.recording.abandon()
+    _abandon(now)
     if now.options.after_fork == "follow":
         try:
             base_path = now.options.base_path or now.options.path
@@ -322,3 +331,29 @@ def _after_fork_in_child() -> None:
             _active.first = now.first  # type: ignore[attr-defined]  # which start() has made
         except Exception as error:
             print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)
+
+
+def _forget() -> Optional[_Active]:
+    """In the child of a fork: what was active in the parent is so no longer, and the lock is free."""
+    global _active, _forking_thread
+    now, _active = _active, None
+    was_prepared, _forking_thread = _forking_thread == threading.get_ident(), 0
+    if was_prepared:
+        _lock.release()
+    else:  # whoever has it may not exist here
+        _lock._at_fork_reinit()  # type: ignore[attr-defined]
+    return now
+
+
+def _abandon(now: _Active) -> None:
+    for undo in reversed(now.undo):
+        undo()
+    now.recording.abandon()
+
+
+def _leave_parents() -> None:
+    """In the child of a fork that Python was not told of, as C code makes them: the recording is the parent's."""
+    if _active is not None and _active.process != os.getpid():
+        now = _forget()
+        if now is not None:
+            _abandon(now)

@@ -30,6 +30,10 @@ class DrainGate {
     work.unlock();
   }
 
+  [[nodiscard]] bool is_kept_by_caller() const {
+    return keeper_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+
   // While it lives, nobody is kept out by the calling thread.
   class Ajar {
    public:
@@ -53,10 +57,6 @@ class DrainGate {
   std::condition_variable done;  // it has worked
 
  private:
-  [[nodiscard]] bool is_kept_by_caller() const {
-    return keeper_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-  }
-
   std::atomic<std::thread::id> keeper_{};
 };
 

@@ -234,7 +234,8 @@ void Session::abandon() {
   os::forget_termination();
   if (tags_ != nullptr) tags_->end_recording();
   sampler_->abandon();
-  if (reader_ != nullptr) reader_->abandon();
+  // (Where the fork was not prepared, the reader may have been at work: its descriptors stay open.)
+  if (reader_ != nullptr && gate_.is_kept_by_caller()) reader_->abandon();
 }
 
 void Session::hold_for_fork() {

@@ -73,7 +73,8 @@ class Session {
 
   // Ends the recording and completes the file. Idempotent.
   SessionStats stop();
-  // In the child of a fork: forgets everything without touching the file, which is the parent's. The object must not
+  // In the child of a fork, prepared by hold_for_fork or, as that of a C library, not: forgets everything without
+  // touching the file, which is the parent's, or what the kernel counts for the parent. The object must not
   // be used or destroyed afterwards: parts of it belong to a thread that does not exist here.
   void abandon();
   // Around fork, in the parent: while held, no thread of ours is at work, or inside the sink. The program's threads may
@@ -99,9 +100,9 @@ class Session {
   // Before exec replaces the program: completes the file, and silences the calling thread, so that no tick is pending
   // when the signal's action becomes the default again.
   void prepare_exec();
-  [[nodiscard]] SessionStats stats() const;
   // The program is still there, and its recording goes on.
   void exec_has_failed() { sampler_->end_silence_of_caller(); }
+  [[nodiscard]] SessionStats stats() const;
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
   // CPU engine: pause, resume, set_rate, threads.

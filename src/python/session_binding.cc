@@ -153,6 +153,7 @@ class Recording {
 
   void stop() {
     if (session_ == nullptr || is_stopped_) return;
+    if (process_ != ::getpid()) return abandon();  // Python was not told of the fork: file and ticks are the parent's
     is_stopped_ = true;
     if (current_recording() == session_) {
       set_current_recording(nullptr);
@@ -188,6 +189,7 @@ class Recording {
     return mean_bytes == 0 ? Status(Ok{}) : start_allocation_sampling(session_->allocations(), mean_bytes, scope);
   }
 
+  const pid_t process_ = ::getpid();
   ExactAllocations exact_ = ExactAllocations::kSums;
   std::shared_ptr<capture::Session> session_;
   capture::SessionStats final_;

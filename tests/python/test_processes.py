@@ -173,6 +173,41 @@ after()
     assert sum(1 for _ in harness.stacks(recorded.profile)) > 100
 
 
+UNPREPARED = BURN + """
+import ctypes
+import plimsoll
+def before(): burn(0.2)
+def after(): burn(1.5)
+before()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    {in_child}
+os.waitpid(child, 0)
+after()
+"""
+
+
+@pytest.mark.parametrize(("options", "in_child"), [
+    ([], "os._exit(0)"),
+    ([], "ctypes.pythonapi.PyOS_AfterFork_Child(); sys.exit(0)"),
+    ([], "import threading; t = threading.Thread(target=print); t.start(); t.join(); sys.exit(0)"),
+    ([], "plimsoll.Profiler('child.plim').start().stop(); os._exit(0)"),
+    (["--mode=wall"], "os._exit(0)"),
+    (["--alloc=64K"], "os._exit(0)"),
+    (["--alloc=exact"], "os._exit(0)"),
+])
+def test_a_fork_of_c_code_leaves_the_parents_recording_alone(tmp_path: pathlib.Path, program: Write,
+                                                             options: "list[str]", in_child: str) -> None:
+    # GIVEN a child of which Python was not told before it was made
+    script = program(UNPREPARED.format(in_child=in_child))
+    # WHEN that ends in one way or another
+    recorded = harness.record(tmp_path, script, options=options, cwd=tmp_path)
+    # THEN the parent's recording goes on, and is as if there had been none
+    assert "Traceback" not in recorded.finished.err and "Exception" not in recorded.finished.err
+    assert recorded.profile.complete
+    assert seconds_in(recorded.profile, "after") >= 1.2
+
+
 @pytest.mark.most_versions
 @pytest.mark.parametrize("options", [[], ["--alloc=64K", "--native-memory"], ["--alloc=exact"]])
 def test_what_stands_for_the_program_s_functions_passes_for_these(tmp_path: pathlib.Path, program: Write,
