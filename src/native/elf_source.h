@@ -66,7 +66,7 @@ class ElfSource {
     if (offset >= texts.size()) return {};
     return {texts.data() + offset, ::strnlen(texts.data() + offset, std::min(texts.size() - offset, kLongest))};
   }
-  // Calls visit(const Elf64_Sym&, texts) for each symbol in tables of a type, of which text_at(texts, st_name) is the
+  // Calls visit(const Elf64_Sym&, texts) for each symbol in the table of a type, of which text_at(texts, st_name) is the
   // name, until that is false.
   template <typename Visit>
   void each_symbol(const std::vector<Elf64_Shdr>& sections, Elf64_Word type, Visit visit) const {
@@ -76,6 +76,7 @@ class ElfSource {
       const std::vector<char> texts = rows<char>(table.sh_offset, table.sh_size);
       for (const Elf64_Sym& symbol : rows<Elf64_Sym>(section.sh_offset, section.sh_size))
         if (!visit(symbol, texts)) return;
+      return;  // the standard lets a file have one table of each type; one with thousands would take hours
     }
   }
 

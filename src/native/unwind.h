@@ -194,7 +194,7 @@ Unwind unwind(const M& memory, const C& code, const ModuleMap& modules, const Re
     const Rule rule = internal::rule_at(code, modules, at, instruction);
     const bool is_signal =
         rule.kind == Rule::Kind::kSignal ||
-        (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(memory, at.registers.pc));
+        (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(code, at.registers.pc));
     // What is no code at all is no frame, but for where the thread is.
     if (!is_signal && rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
       result.stop = at.registers.pc == 0 ? UnwindStop::kComplete : UnwindStop::kNoModule;

@@ -40,13 +40,13 @@ void look_up(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, std::span<cons
   }
 }
 
-// Goes through the sections of one type.
+// Goes through the sections of one type, until the visit is false.
 template <typename Visit>
 void each_section(Elf* elf, GElf_Word type, Visit visit) {
   Elf_Scn* section = nullptr;
   while ((section = ::elf_nextscn(elf, section)) != nullptr) {
     GElf_Shdr header;
-    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == type) visit(section, header);
+    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == type && !visit(section, header)) return;
   }
 }
 
@@ -57,6 +57,7 @@ std::optional<std::uint64_t> section_address(Elf* elf, std::string_view wanted) 
   const auto look = [&](Elf_Scn*, const GElf_Shdr& header) {
     const char* name = ::elf_strptr(elf, names, header.sh_name);
     if (name != nullptr && name == wanted) found = header.sh_addr;
+    return true;
   };
   each_section(elf, SHT_PROGBITS, look);
   each_section(elf, SHT_NOBITS, look);
@@ -73,7 +74,11 @@ std::optional<ElfSymbols> read_elf_symbols(int descriptor, std::span<const std::
   if (!first) return std::nullopt;
   out.first_address = *first;
   out.symbols.resize(names.size());
-  const auto look = [&](Elf_Scn* section, const GElf_Shdr& header) { look_up(elf.get(), section, header, names, out); };
+  // The standard lets a file have one table of each type; one with thousands would take hours.
+  const auto look = [&](Elf_Scn* section, const GElf_Shdr& header) {
+    look_up(elf.get(), section, header, names, out);
+    return false;
+  };
   each_section(elf.get(), SHT_DYNSYM, look);
   const bool has_none = std::none_of(out.symbols.begin(), out.symbols.end(), [](const auto& at) { return at; });
   if (has_none) each_section(elf.get(), SHT_SYMTAB, look);
