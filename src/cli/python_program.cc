@@ -47,20 +47,44 @@ std::string boot_in(const std::string& directory) {
 // The program that is running, for the signal handler that passes signals on.
 std::atomic<pid_t> running_child{0};
 
-void pass_on(int signal) {
+// Whether the program has had a signal that came to us, as one of our process group. What the terminal sends comes from
+// the kernel, to the group in the foreground as a whole. What a process sends does not say whom it was sent to; but who
+// interrupts the leader of a group means the group: a shell's jobs, and what has a session of its own, end so.
+bool has_reached_group(int signal, const siginfo_t& info) {
+  const bool is_from_kernel = info.si_code > 0;
+  switch (signal) {
+    case SIGINT:
+    case SIGQUIT: return is_from_kernel || ::getpgrp() == ::getpid();
+    case SIGWINCH:
+    case SIGTTIN:
+    case SIGTTOU: return is_from_kernel;
+    default: return false;
+  }
+}
+
+void pass_on(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
-  if (const pid_t child = running_child.load()) ::kill(child, signal);
+  if (!has_reached_group(signal, *info)) {
+    if (const pid_t child = running_child.load()) ::kill(child, signal);
+  } else if (signal == SIGTTIN || signal == SIGTTOU) {
+    ::raise(SIGSTOP);  // the terminal has stopped the program in the background, and would have stopped us
+  }
   errno = saved_errno;
 }
 
-// For the scope: keyboard signals are left to the program, termination is passed on to it.
+// For the scope: what the terminal sends is left to the program, what is sent to this process alone is passed on to it.
+// Between construction and started() signals wait.
 class SignalsForTheProgram {
  public:
   SignalsForTheProgram() {
+    sigset_t ours;
+    ::sigemptyset(&ours);
+    for (const int signal : kSignals) ::sigaddset(&ours, signal);
+    ::pthread_sigmask(SIG_BLOCK, &ours, &mask_before_);
     for (std::size_t i = 0; i < std::size(kSignals); ++i) {
       struct sigaction action {};
-      action.sa_handler = kSignals[i] == SIGINT || kSignals[i] == SIGQUIT ? SIG_IGN : pass_on;
-      action.sa_flags = SA_RESTART;
+      action.sa_sigaction = pass_on;
+      action.sa_flags = SA_RESTART | SA_SIGINFO;
       ::sigaction(kSignals[i], nullptr, &before_[i]);
       // A signal that our caller ignores (nohup) stays ignored, for the program, too.
       if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
@@ -69,7 +93,15 @@ class SignalsForTheProgram {
   SignalsForTheProgram(const SignalsForTheProgram&) = delete;
   SignalsForTheProgram& operator=(const SignalsForTheProgram&) = delete;
   ~SignalsForTheProgram() {
+    running_child.store(0);
     for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  // From now on there is a program to pass signals on to; those that have come meanwhile are.
+  void started(pid_t child) const {
+    running_child.store(child);
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
   // The signals that the program starts with in their default action, as without us.
@@ -80,11 +112,28 @@ class SignalsForTheProgram {
       if (before_[i].sa_handler != SIG_IGN) ::sigaddset(&set, kSignals[i]);
     return set;
   }
+  [[nodiscard]] const sigset_t& mask_before() const { return mask_before_; }
 
  private:
-  static constexpr int kSignals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+  // What somebody sends to end a program, or to tell it something: servers take most of them. Not SIGTSTP and SIGCONT,
+  // by which shells stop and continue their jobs as a whole.
+  static constexpr int kSignals[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGUSR1, SIGUSR2,
+                                     SIGALRM, SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH};
   struct sigaction before_[std::size(kSignals)]{};
+  sigset_t mask_before_{};
 };
+
+// Waits for the end of a child; it keeps its number until nothing is passed on to it any more.
+Result<Ending> wait_for(pid_t child) {
+  siginfo_t end{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT) != 0)
+    if (errno != EINTR) return system_error("cannot wait for the program", errno);
+  running_child.store(0);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return system_error("cannot wait for the program", errno);
+  return ending_of(status);
+}
 
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> result;
@@ -202,19 +251,16 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
   ::posix_spawnattr_init(&attributes);
   const sigset_t defaults = signals.defaults();
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setsigmask(&attributes, &signals.mask_before());
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
   const int failed = ::posix_spawn(&child, argv[0].c_str(), nullptr, &attributes, pointers_to(argv).data(),
                                    pointers_to(environment).data());
   ::posix_spawnattr_destroy(&attributes);
   if (failed != 0) return system_error("cannot start " + argv[0], failed);
-  running_child.store(child);
+  signals.started(child);
   if (meanwhile) meanwhile(child);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return system_error("cannot wait for the program", errno);
-  running_child.store(0);
-  return ending_of(status);
+  return wait_for(child);
 }
 
 Result<int> run_module(const std::string& python, const std::string& module,

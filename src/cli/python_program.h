@@ -38,8 +38,9 @@ Ending ending_of(int status);
 std::vector<char*> pointers_to(const std::vector<std::string>& words);
 
 // Runs argv[0] with the given variables added to the environment, standard streams shared, and waits for it.
-// Meanwhile Ctrl-C and the like reach the program, which is in the same process group, and do not end this process;
-// SIGTERM and SIGHUP sent to this process alone are passed on.
+// Meanwhile Ctrl-C and the like reach the program, which is in the same process group, and do not end this process.
+// Signals sent to this process alone, as supervisors do (SIGTERM, SIGHUP, SIGUSR1, ...), are passed on, whenever they
+// come. SIGINT and SIGQUIT are so only if this process does not lead its group: else they were meant for the group.
 // `meanwhile` is called with the program's process id when it has been started, and must come back when it has ended.
 Result<Ending> run_and_wait(const std::vector<std::string>& argv,
                             const std::vector<std::pair<std::string, std::string>>& variables,

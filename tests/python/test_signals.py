@@ -276,3 +276,57 @@ def test_a_trap_of_the_program_s_own_is_its_end(tmp_path: pathlib.Path, program:
     script = program(TRAPPING)
     died = harness.python(script, tmp_path / "own.plim", "never")
     assert died.code == harness.death_by(signal.SIGTRAP)
+
+
+def handles(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+@pytest.mark.any_version
+def test_a_signal_that_comes_while_the_program_is_started_reaches_it(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program("import time\ntime.sleep(60)\n")
+    words = [harness.binary(), "run", "-q", "--python", sys.executable, "-o", str(tmp_path / "o.plim"), str(script)]
+    for _ in range(20):
+        with harness.Running(words) as running:
+            # GIVEN a launcher that takes signals already, and has hardly begun to start the program
+            while not handles(running.process.pid, signal.SIGTERM):
+                assert running.process.poll() is None
+            # WHEN it is told to end THEN the program ends
+            running.process.send_signal(signal.SIGTERM)
+            assert running.finish().code == harness.death_by(signal.SIGTERM)
+
+
+SUPERVISOR = """
+import signal, subprocess, sys
+number, words = int(sys.argv[1]), sys.argv[2:]
+process = subprocess.Popen(words, stdout=subprocess.PIPE)
+assert process.stdout.readline() == b"ready\\n"
+process.send_signal(number)
+print(process.communicate()[0].decode().strip(), process.returncode)
+"""
+
+
+@pytest.mark.any_version
+@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPIPE", "SIGWINCH",
+                                  "SIGTTIN"])
+def test_signals_of_a_supervisor_reach_the_program_once(tmp_path: pathlib.Path, program: Write, name: str) -> None:
+    # GIVEN a program that counts a signal, and a supervisor that knows the launcher's process only
+    number = int(getattr(signal, name))
+    script = program(f"""
+import os, signal, sys
+got = []
+signal.signal({number}, lambda *_: got.append(1))
+print("ready", flush=True)
+while not got: sum(range(1000))
+print(len(got), flush=True)
+sys.exit(9)
+""")
+    supervisor = program(SUPERVISOR, "supervisor.py")
+    # WHEN it sends it THEN the program has it, and the launcher lives to tell how the program ended
+    told = harness.python(supervisor, str(number), harness.binary(), "run", "-q", "--python", sys.executable, "-o",
+                          tmp_path / "o.plim", script)
+    assert told.expect().out == "1 9\n"
