@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kAbout =
     "Plimsoll: a profiler for Python that reads the load without weighing the program down.";
 constexpr std::string_view kExitCodes =
-    "Exit codes: 0 fine, 2 usage, 3 no permission, 4 no samples, 5 bad input file; run passes the program's own "
-    "through.\n"
+    "Exit codes: 0 fine, 1 failed (a file cannot be written, a process is no CPython, ...), 2 usage, 3 no permission,\n"
+    "4 no samples, 5 bad input file; run passes the program's own through.\n"
     "plimsoll COMMAND --help has examples.";
 
 std::vector<std::string_view> names_of(const Commands& commands) {

@@ -27,7 +27,7 @@ Result<int> record_inside(const InsideRecording& recording, const cpython::Versi
     words.push_back(fmt::format("{}", recording.duration_s));
   }
   Result<int> code = run_module("", "plimsoll._inside", words);
-  if (code.ok() && code.value() == kFine) report_recording(output, recording.output, console);
+  if (code.ok() && code.value() == kFine) report_recording(output, recording.output, Children::kLeftAlone, console);
   return code;
 }
 

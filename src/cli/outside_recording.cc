@@ -102,7 +102,8 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
     console.notice(
         fmt::format("{} % of the looks could not be taken in time: this machine has not enough time for {} a second",
                     format_percent(percent), recording.session.rate_hz));
-  report_recording(recording.output, recording.output, console);
+  report_recording(recording.output, recording.output,
+                   recording.session.follows_children ? Children::kRecorded : Children::kLeftAlone, console);
   if (result.longest_stop_ns > 0)
     console.notice(fmt::format("threads were stopped for {} at the median, {} at most, with what they waited for a CPU",
                                format_time(result.median_stop_ns), format_time(result.longest_stop_ns)));

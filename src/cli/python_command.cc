@@ -114,6 +114,10 @@ Result<PythonCommand> begin_with_interpreter(const std::string& asked, const std
 }
 
 Error no_such_thing(const std::string& word) {
+  std::error_code none;
+  if (fs::is_directory(word, none))
+    return {ErrorKind::kUsage,
+            fmt::format("the directory '{}' has no __main__.py, by which Python would run it", word)};
   return {ErrorKind::kUsage, fmt::format("there is no file '{}', and no command of that name", word)};
 }
 
@@ -138,6 +142,19 @@ std::vector<std::string> PythonCommand::argv() const {
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), program.begin(), program.end());
   return all;
+}
+
+std::string PythonCommand::isolating_option() const {
+  if (!is_interpreter(interpreter)) return {};
+  std::vector<std::string> words = options;
+  words.insert(words.end(), program.begin(), program.end());
+  for (const std::string& word : take_options(words)) {
+    if (word.starts_with("--")) continue;
+    // Letters may stand together; what follows one of these is its value.
+    const std::string letters = word.substr(0, word.find_first_of("XWmc"));
+    if (letters.starts_with('-') && letters.find_first_of("IES") != std::string::npos) return word;
+  }
+  return {};
 }
 
 Result<PythonCommand> find_python_command(const std::string& asked, std::vector<std::string> words) {

@@ -15,6 +15,8 @@ struct PythonCommand {
   std::vector<std::string> program;  // not empty: a file, -m MODULE, -c COMMAND or -, and its arguments
 
   [[nodiscard]] std::vector<std::string> argv() const;
+  // An option, as -I, -E or -S, with which Python ignores PYTHONPATH or does not import its module site; empty if none.
+  [[nodiscard]] std::string isolating_option() const;
 };
 
 // `words`: a program for Python (app.py, -m MODULE ...); or, as they would be typed without us, an interpreter and its

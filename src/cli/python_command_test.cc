@@ -131,5 +131,24 @@ TEST_F(PythonCommands, ThatAreNoneSaySo) {
   EXPECT_NE(problem({"text"}).find("is no program of Python"), std::string::npos);
 }
 
+TEST_F(PythonCommands, TellWhatKeepsPythonFromImportingUs) {
+  const auto option = [](const Words& words) {
+    const Result<PythonCommand> found = find_python_command({}, words);
+    return found.ok() ? found.value().isolating_option() : found.error().message;
+  };
+  std::ofstream("app.py") << "print()";
+  EXPECT_EQ(option({"python3", "-I", "app.py"}), "-I");
+  EXPECT_EQ(option({"python3", "-u", "-sE", "app.py"}), "-sE");
+  EXPECT_EQ(option({"python3", "-S", "-m", "app"}), "-S");
+  EXPECT_EQ(option({"-I", "app.py"}), "-I");
+  EXPECT_EQ(option({"python3", "-WError", "-X", "IES", "app.py", "-I"}), "");
+  EXPECT_EQ(option({"app.py", "-E"}), "");
+}
+
+TEST_F(PythonCommands, SayWhatADirectoryLacks) {
+  fs::create_directory("package");
+  EXPECT_NE(problem({"package"}).find("no __main__.py"), std::string::npos) << problem({"package"});
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -17,31 +17,15 @@
 #include "cli/pypy_files.h"
 #include "cli/python_command.h"
 #include "cli/python_program.h"
+#include "cli/run_output.h"
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
-#include "cli/write_file.h"
-#include "formats/registry.h"
 #include "os/os.h"
 
 namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// "app" for app.py, -m app.main and the like: the name that a profile is called after.
-std::string name_of_program(const std::vector<std::string>& program) {
-  if (program[0] == "-m" && program.size() > 1) return program[1].substr(program[1].rfind('.') + 1);
-  if (program[0] == "-c") return "command";
-  if (program[0] == "-") return "stdin";
-  const fs::path path(program[0]);
-  const std::string stem = path.stem().string();
-  return stem == "__main__" ? path.parent_path().filename().string() : stem;
-}
-
-std::string default_output(const std::vector<std::string>& program) {
-  const std::string name = name_of_program(program);
-  return new_profile_path(name.empty() ? "program" : name);
-}
 
 // A line of PLIMSOLL_RUN: name=value, with backslashes doubled and line ends written as \n. Not JSON, as its decoder is
 // one of the modules that a program may not have imported yet.
@@ -83,7 +67,8 @@ class Run final : public Command {
   void set_program(std::vector<std::string> words) override { program_ = std::move(words); }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("-o,--output", settings_.output, "The profile's file; by default NAME-DATE-TIME.plim")
+    app.add_option("-o,--output", settings_.output,
+                   "The profile's file, in the format that its name ends for; by default NAME-DATE-TIME.plim")
         ->type_name("FILE");
     app.add_option("-r,--rate", settings_.rate, "Samples per second of each thread's time; 1000 by default")
         ->type_name("HZ");
@@ -104,7 +89,7 @@ class Run final : public Command {
     app.add_flag("--native-memory", settings_.native_memory,
                  "Allocations that C libraries make by malloc, too, such as NumPy's arrays; implies --alloc");
     app.add_flag("--native", settings_.native,
-                 "Record machine code, too: C functions and libraries (CPython 3.11 and newer on x86-64; PyPy)");
+                 "Record machine code, too: C functions and libraries (CPython 3.9 and newer on x86-64; PyPy)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
     app.add_flag("--children", settings_.children, "Record child processes, too");
@@ -142,10 +127,23 @@ class Run final : public Command {
     PLIMSOLL_TRY(check_settings());
     const Result<PythonCommand> command = find_python_command(python_, program_);
     if (!command.ok()) return command.error();
-    const std::string output = settings_.output.value_or(default_output(command.value().program));
-    const std::string plim = is_plim() ? output : output + ".plim";
-    const std::vector<std::string> argv = command.value().argv();
-    if (is_external_) return run_external(argv, plim, output, console);
+    const Result<Ending> ending = record(command.value(), console);
+    return ending.ok() ? Result<int>(pass_on(ending.value())) : ending.error();
+  }
+
+ private:
+  Result<Ending> record(const PythonCommand& command, Console& console) const {
+    if (!is_external_) PLIMSOLL_TRY(check_imports_us(command));
+    const Result<RunOutput> chosen = RunOutput::choose(settings_, command.program);
+    if (!chosen.ok()) return chosen.error();
+    const RunOutput& output = chosen.value();
+    if (is_shown_in_firefox_ && !output.is_plim())
+      return Error{ErrorKind::kUsage, "--firefox shows the .plim file, and none is to be written: choose one of them"};
+    return is_external_ ? record_from_outside(command.argv(), output, console)
+                        : record_inside(command.argv(), output, console);
+  }
+
+  Result<Ending> record_inside(const std::vector<std::string>& argv, const RunOutput& output, Console& console) const {
     const Result<std::string> boot = find_boot_directory(argv[0]);
     if (!boot.ok()) return boot.error();
     PyPyRun pypy;
@@ -156,24 +154,40 @@ class Run final : public Command {
       // The kernel makes itself ready for the program's perf events while Python is still starting.
       counter = os::open_idle_counter();
       if (!is_pypy(argv[0]) || settings_.mode.value_or("cpu") != "cpu") return;
-      const Watched watched = settings_.children.value_or(false) ? Watched::kDescendants : Watched::kProgram;
+      const Watched watched = follows_children() ? Watched::kDescendants : Watched::kProgram;
       pypy.clocks = watch_cpu_clocks(os::Pid{pid}, watched);
     };
-    const Result<Ending> ending =
+    const std::string& plim = output.plim();
+    Result<Ending> ending =
         run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()), meanwhile);
-    if (!ending.ok()) return ending.error();
+    if (!ending.ok()) return ending;
     adopt_pypy_files(plim, pypy, console);
-    std::error_code error;
-    if (!is_plim())
-      convert(plim, output, console);
-    else if (!is_quiet_ || !fs::exists(plim, error))
-      report_recording(plim, output, console);
-    if (!is_quiet_) report_children(plim, began.count(), console);
-    if (is_shown_in_firefox_) show(plim, console);
-    return pass_on(ending.value());
+    if (!output.was_recorded())
+      console.notice(output.nothing_recorded());
+    else if (!output.is_plim())
+      output.convert(children(), began.count(), words(), console);
+    else if (!is_quiet_)
+      report_recording(plim, plim, children(), console);
+    if (!is_quiet_ && output.is_plim()) report_children(plim, began.count(), console);
+    if (is_shown_in_firefox_ && output.was_recorded()) show(plim, console);
+    return ending;
   }
 
- private:
+  [[nodiscard]] bool follows_children() const { return settings_.children.value_or(false); }
+  [[nodiscard]] RunOutput::Words words() const { return is_quiet_ ? RunOutput::Words::kQuiet : RunOutput::Words::kAll; }
+  [[nodiscard]] Children children() const { return follows_children() ? Children::kRecorded : Children::kLeftAlone; }
+
+  // Python imports what starts a recording by PYTHONPATH and its module site.
+  static Status check_imports_us(const PythonCommand& command) {
+    const std::string option = command.isolating_option();
+    if (option.empty()) return Ok{};
+    return Error{
+        ErrorKind::kUsage,
+        fmt::format("with {} Python imports nothing by PYTHONPATH when it starts, as it must to record: leave it "
+                    "out, or record from outside (plimsoll run --external)",
+                    option)};
+  }
+
   // What is done in the program cannot be done from outside.
   [[nodiscard]] Status check_external() const {
     const std::pair<const char*, bool> inside[] = {{"--engine", settings_.engine.value_or("auto") != "auto"},
@@ -190,34 +204,33 @@ class Run final : public Command {
     return Ok{};
   }
 
-  Result<int> run_external(const std::vector<std::string>& argv, const std::string& plim, const std::string& output,
-                           Console& console) const {
+  Result<Ending> record_from_outside(const std::vector<std::string>& argv, const RunOutput& output,
+                                     Console& console) const {
     PLIMSOLL_TRY(check_external());
+    const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
     OutsideRecording recording;
-    recording.output = plim;
+    recording.output = output.plim();
     const bool has_native = settings_.native.value_or(false);
     recording.session.rate_hz = settings_.rate.value_or(has_native ? kOutsideNativeRate : kOutsideRate);
     recording.session.sampler.native = has_native ? remote::NativeFrames::kYes : remote::NativeFrames::kNo;
     recording.session.sampler.mode = mode_named(settings_.mode.value_or("cpu")).value();
     recording.session.sampler.max_depth = static_cast<std::size_t>(settings_.max_depth.value_or(2048));
     recording.session.duration_ns = static_cast<std::int64_t>(settings_.duration.value_or(0) * 1e9);
-    recording.session.follows_children = settings_.children.value_or(false);
+    recording.session.follows_children = follows_children();
     recording.keeps_sources = settings_.sources.value_or(true);
     Result<remote::SessionResult> result = Error{ErrorKind::kSystem, "the program was not recorded"};
-    const Result<Ending> ending =
+    Result<Ending> ending =
         run_and_wait(argv, {}, [&](std::int32_t pid) { result = record_program(os::Pid{pid}, recording); });
-    if (!ending.ok()) return ending.error();
+    if (!ending.ok()) return ending;
     if (!result.ok())
       console.notice(result.error().message);
-    else if (!is_plim())
-      convert(plim, output, console);
+    else if (!output.is_plim())
+      output.convert(children(), began.count(), words(), console);
     else if (!is_quiet_)
       report_outside(result.value(), recording, console);
-    if (is_shown_in_firefox_ && result.ok()) show(plim, console);
-    return pass_on(ending.value());
+    if (is_shown_in_firefox_ && result.ok()) show(output.plim(), console);
+    return ending;
   }
-
-  [[nodiscard]] bool is_plim() const { return settings_.format.value_or("plim") == "plim"; }
 
   // What can be said before the program has started is said before.
   [[nodiscard]] Status check_settings() const {
@@ -239,12 +252,8 @@ class Run final : public Command {
       const auto allocations = allocation_setting(*settings_.alloc);
       if (!allocations.ok()) return allocations.error();
     }
-    if (is_plim()) return Ok{};
-    if (is_shown_in_firefox_)
-      return Error{ErrorKind::kUsage, "--firefox shows the .plim file, and --format writes none: choose one of them"};
-    const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
-    if (!writer.ok()) return writer.error();
-    return Ok{};
+    PLIMSOLL_TRY(check_range("--max-depth", settings_.max_depth.value_or(2048)));
+    return check_range("--memory-limit", settings_.memory_limit.value_or(16));
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(const std::string& boot,
@@ -296,25 +305,6 @@ class Run final : public Command {
   // PyPy's own log of its collector and its JIT, unless the user wants that elsewhere. "%d" is its process id to PyPy.
   static bool writes_pypylog(const std::string& interpreter, const std::string& path) {
     return is_pypy(interpreter) && std::getenv("PYPYLOG") == nullptr && path.find("%d") == std::string::npos;
-  }
-
-  void convert(const std::string& plim, const std::string& output, Console& console) const {
-    if (!is_quiet_) report_recording(plim, "", console);
-    Result<profile::Profile> profile = read_with_lines(plim, console);
-    if (!profile.ok()) {
-      if (is_quiet_) report_recording(plim, "", console);  // which says why
-      return;
-    }
-    const Result<formats::Writer> writer = formats::find_writer(*settings_.format, "");
-    const Result<std::string> bytes = formats::write_as(writer.value(), profile.value(), output);
-    const Status written = bytes.ok() ? write_file(output, bytes.value()) : Status(bytes.error());
-    if (!written.ok()) {
-      console.notice(written.error().message);
-      console.notice(fmt::format("the recording itself is in {}", plim));
-      return;
-    }
-    ::unlink(plim.c_str());
-    if (!is_quiet_) console.notice(fmt::format("wrote {} ({})", output, writer.value().name));
   }
 
   // What goes wrong here does not change how the program ended.

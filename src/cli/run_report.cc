@@ -15,20 +15,44 @@
 namespace plimsoll::cli {
 namespace {
 
+// Of those that recorded.
+struct RecordedChildren {
+  std::int64_t count = 0;
+  std::int64_t cpu_ns = 0;
+};
+RecordedChildren recorded_children(const std::string& plim, std::int64_t start_realtime_ns) {
+  RecordedChildren all;
+  for (const std::string& child : profiles_of_children_since(plim, start_realtime_ns))
+    if (const Result<profile::Profile> profile = profile::read_plim_file(child); profile.ok()) {
+      ++all.count;
+      all.cpu_ns += profile.value().process_cpu_ns;
+    }
+  return all;
+}
+
 // CPU time of child processes that have no profiles, unless it is next to nothing.
 void report_unrecorded_children(const std::string& plim, const profile::Profile& profile, std::int64_t cpu_ns,
-                                Console& console) {
+                                Children children, Console& console) {
   constexpr std::int64_t kLeast = 20'000'000;
-  constexpr std::int64_t kLeastShare = 20;  // of the program's own
-  if (cpu_ns < kLeast || cpu_ns < profile.process_cpu_ns / kLeastShare) return;
-  if (!profiles_of_children_since(plim, profile.start_realtime_ns).empty()) return;
-  console.notice(fmt::format("not in it: child processes, {} of CPU time; plimsoll run --children records them, too",
-                             format_time(cpu_ns)));
+  constexpr std::int64_t kLeastShare = 20;      // of the program's own
+  constexpr std::int64_t kStart = 100'000'000;  // the most that Python takes until it records
+  const auto is_little = [&](std::int64_t ns) { return ns < kLeast || ns < profile.process_cpu_ns / kLeastShare; };
+  if (is_little(cpu_ns)) return;
+  if (children == Children::kLeftAlone)
+    return console.notice(fmt::format(
+        "not in it: child processes, {} of CPU time; plimsoll run --children records them, too", format_time(cpu_ns)));
+  const RecordedChildren recorded = recorded_children(plim, profile.start_realtime_ns);
+  const std::int64_t rest_ns = cpu_ns - recorded.cpu_ns;
+  if (is_little(rest_ns - recorded.count * kStart)) return;
+  console.notice(
+      fmt::format("not in it: child processes that did not record, some {} of CPU time: no programs of "
+                  "Python, or started with -I, -E or -S, or killed as they started",
+                  format_time(rest_ns)));
 }
 
 }  // namespace
 
-void report_recording(const std::string& plim, const std::string& shown_as, Console& console) {
+void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console) {
   std::error_code error;
   if (!std::filesystem::exists(plim, error)) return console.notice("nothing was recorded");
   const Result<profile::Profile> result = profile::read_plim_file(plim);
@@ -55,7 +79,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Cons
   for (const profile::Drop& drop : profile.drops)
     if (drop.reason != "end of thread")
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
-  report_unrecorded_children(plim, profile, facts.child_cpu_ns, console);
+  report_unrecorded_children(plim, profile, facts.child_cpu_ns, children, console);
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,

@@ -8,9 +8,12 @@
 
 namespace plimsoll::cli {
 
+// What becomes of child processes.
+enum class Children : std::uint8_t { kLeftAlone, kRecorded };
+
 // Reads the profile at `plim` and says on standard error what was recorded, what was not, and, unless `shown_as` is
 // empty, in which file and what to type next.
-void report_recording(const std::string& plim, const std::string& shown_as, Console& console);
+void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console);
 
 // Names the profiles of child processes that lie beside `plim`, and how to see them with it as one. Those that were not
 // written since then, nanoseconds since 1970, are of an earlier recording.

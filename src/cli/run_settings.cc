@@ -121,6 +121,12 @@ Result<std::pair<std::string, std::string>> allocation_setting(const std::string
   return std::pair<std::string, std::string>("alloc_bytes", std::to_string(bytes.value()));
 }
 
+Status check_range(std::string_view option, int value) {
+  constexpr int kMost = 65536;
+  if (value >= 1 && value <= kMost) return Ok{};
+  return Error{ErrorKind::kUsage, fmt::format("{}: {} is not from 1 to {}", option, value, kMost)};
+}
+
 void fill_in(RunSettings& settings, const RunSettings& other) {
   fill(settings.output, other.output);
   fill(settings.rate, other.rate);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
@@ -35,6 +36,9 @@ struct RunSettings {
 // What the recording is told of a value of --alloc: "exact", "events", or the mean distance of sampled allocations
 // ("64K").
 Result<std::pair<std::string, std::string>> allocation_setting(const std::string& text);
+
+// An error if a number of frames, or of MiB, is not from 1 to 65536.
+Status check_range(std::string_view option, int value);
 
 // What `other` says where `settings` says nothing.
 void fill_in(RunSettings& settings, const RunSettings& other);

@@ -94,5 +94,11 @@ TEST(RunSettings, OfAllocationsAreADistanceOrExact) {
   for (const char* none : {"63", "5G", "0", "-64", "often", ""}) EXPECT_FALSE(allocation_setting(none).ok()) << none;
 }
 
+TEST(RunSettingsRanges, AreThoseThatMakeSense) {
+  EXPECT_TRUE(check_range("--max-depth", 1).ok());
+  EXPECT_TRUE(check_range("--max-depth", 65536).ok());
+  for (const int value : {-3, 0, 65537}) EXPECT_FALSE(check_range("--max-depth", value).ok());
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

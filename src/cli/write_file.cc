@@ -82,11 +82,12 @@ Status write_file(const std::string& path, std::string_view bytes) {
   return Ok{};
 }
 
-std::string new_profile_path(const std::string& name) {
+std::string new_profile_path(const std::string& name, std::string_view ending) {
   const std::string stem = fmt::format("{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
-  std::string path = stem + ".plim";
+  std::string path = fmt::format("{}{}", stem, ending);
   std::error_code error;
-  for (int number = 2; std::filesystem::exists(path, error); ++number) path = fmt::format("{}-{}.plim", stem, number);
+  for (int number = 2; std::filesystem::exists(path, error); ++number)
+    path = fmt::format("{}-{}{}", stem, number, ending);
   return path;
 }
 

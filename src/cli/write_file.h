@@ -13,9 +13,9 @@ namespace plimsoll::cli {
 // does; a pipe or a device is written to.
 Status write_file(const std::string& path, std::string_view bytes);
 
-// Where a profile goes if nobody has said: NAME-DATE-TIME.plim in the current directory, with a number if that is
-// taken.
-std::string new_profile_path(const std::string& name);
+// Where a profile goes if nobody has said: NAME-DATE-TIME.plim in the current directory, or with another ending, and
+// with a number if that is taken.
+std::string new_profile_path(const std::string& name, std::string_view ending = ".plim");
 
 // An error if both are the same file, by whatever names.
 Status check_not_input(const std::string& output, const std::string& input);

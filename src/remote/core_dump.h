@@ -6,7 +6,7 @@
 
 namespace plimsoll::remote {
 
-// As take_dump, but for native frames, which it has none of. Threads have the names that Python's module threading has
+// As take_dump, with native frames if these are asked for. Threads have the names that Python's module threading has
 // for them.
 Result<Dump> take_core_dump(const CoreFile& core, const DumpOptions& options = {});
 
