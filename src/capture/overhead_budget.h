@@ -27,6 +27,9 @@ class OverheadBudget {
 
   [[nodiscard]] double first_hz() const { return hz_for(kAim * share_); }
 
+  // What has passed since the last call, of either, is for nothing: no sample was to be taken.
+  void leave_out(const Costs& costs) { last_ = costs; }
+
   // To be called about every 100 ms of CPU time. `hz`: the rate since the last call. Returns that from now on.
   double next_hz(double hz, const Costs& costs) {
     const Costs before = std::exchange(last_, costs);

@@ -67,6 +67,23 @@ TEST(OverheadBudget, LeavesSomeSamplesWhereTheRestCostsMore) {
   EXPECT_NEAR(program.hz, 100, 10);
 }
 
+TEST(OverheadBudget, IsAfterAPauseWhatItWasBefore) {
+  // GIVEN a recording that keeps to its limit
+  OverheadBudget budget(0.01, 20'000, 25'000);
+  Program program{.sample_ns = 25'000, .other_ns = 300'000, .hz = budget.first_hz()};
+  program.run(budget, 100);
+  const double before = program.hz;
+  // WHEN it is paused for a minute, in which it goes on looking for threads
+  for (int i = 0; i < 600; ++i) {
+    program.costs.program_ns += kStep;
+    program.costs.other_ns += program.other_ns / 10;
+    budget.leave_out(program.costs);
+  }
+  // THEN the rate is as if there had been no pause
+  EXPECT_LE(program.run(budget, 10), 0.01);
+  EXPECT_NEAR(program.hz, before, 0.02 * before);
+}
+
 TEST(OverheadBudget, IsNotForgottenForWantOfSamples) {
   // GIVEN a rate at which no sample may come for seconds
   OverheadBudget budget(0.0001, 20'000, 50'000);

@@ -123,12 +123,15 @@ void Session::begin_budget() {
 
 void Session::keep_to_budget() {
   constexpr std::int64_t kLeast = 50'000'000;  // CPU time that says something
-  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_;
-  if (!budget_ || sampler_->is_paused() || cpu_ns - budget_cpu_ns_ < kLeast) return;
-  budget_cpu_ns_ = cpu_ns;
+  if (!budget_) return;
+  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_ - sampler_->paused_cpu_ns();
   const std::int64_t reader_ns = reader_ != nullptr ? reader_->cpu_ns() : 0;
+  const OverheadBudget::Costs costs{cpu_ns, sampler_->handler_ns() + reader_ns, thread_cpu_ns()};
+  if (sampler_->is_paused()) return budget_->leave_out(costs);
+  if (cpu_ns - budget_cpu_ns_ < kLeast) return;
+  budget_cpu_ns_ = cpu_ns;
   const double before = sampler_->rate_hz();
-  const double rate = budget_->next_hz(before, {cpu_ns, sampler_->handler_ns() + reader_ns, thread_cpu_ns()});
+  const double rate = budget_->next_hz(before, costs);
   const bool is_worth_it = rate < 0.9 * before || rate > 1.1 * before;
   if (is_worth_it) (void)sampler_->set_rate(rate);  // within limits, so it cannot fail
 }
