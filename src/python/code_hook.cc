@@ -12,9 +12,11 @@ std::atomic<capture::CodeRegistry*> watching_registry{nullptr};
 std::atomic<int> running_reports{0};
 destructor original_dealloc = nullptr;
 
+// Sequentially consistent, like what whoever takes the registry away does: either that one sees this report, or this
+// report sees that the registry is gone.
 void dealloc_code(PyObject* code) {
-  running_reports.fetch_add(1, std::memory_order_acq_rel);
-  if (capture::CodeRegistry* registry = watching_registry.load(std::memory_order_acquire))
+  running_reports.fetch_add(1, std::memory_order_seq_cst);
+  if (capture::CodeRegistry* registry = watching_registry.load(std::memory_order_seq_cst))
     registry->on_destroy(address_of(code));
   running_reports.fetch_sub(1, std::memory_order_acq_rel);
   original_dealloc(code);
@@ -28,9 +30,9 @@ void watch_code_deaths(capture::CodeRegistry* registry) {
     original_dealloc = PyCode_Type.tp_dealloc;
     std::atomic_ref(PyCode_Type.tp_dealloc).store(dealloc_code, std::memory_order_release);
   }
-  watching_registry.store(registry, std::memory_order_release);
+  watching_registry.store(registry, std::memory_order_seq_cst);
   if (registry == nullptr)
-    while (running_reports.load(std::memory_order_acquire) != 0) ::sched_yield();
+    while (running_reports.load(std::memory_order_seq_cst) != 0) ::sched_yield();
 }
 
 void watch_code_deaths_after_fork() {
