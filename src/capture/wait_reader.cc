@@ -31,7 +31,7 @@ void WaitReader::pause() {
 }
 
 void WaitReader::finish() {
-  for (auto& [serial, of] : watched_) put_same(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
+  for (auto& [serial, of] : watched_) tell_end(ThreadSerial{serial}, *of, RawSample::Stack::kSameLast);
 }
 
 WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
@@ -64,10 +64,10 @@ bool WaitReader::look_at(const ThreadSlot& slot) {
   if (is_waiting && cpu_ns == of.looked.cpu_ns) {
     const std::int64_t now = std::max(monotonic_ns(), of.looked.now_ns);
     of.open_ns += now - std::exchange(of.looked.now_ns, now);
-    if (of.open_ns >= kTellAfter) put_same(slot.serial, of, RawSample::Stack::kSame);
+    if (of.open_ns >= kTellAfter) put_same(slot.serial, of, RawSample::Stack::kSame);  // else with the next look
     return false;
   }
-  if (is_waiting) put_same(slot.serial, of, RawSample::Stack::kSame);
+  if (is_waiting) tell_end(slot.serial, of, RawSample::Stack::kSame);
   const Address thread_state{slot.thread_state.load(std::memory_order_relaxed)};
   if (is_null(thread_state) || !cpython::is_thread_state(memory::LocalReader{}, interpreter_.layout, thread_state)) {
     // A thread of native code: no Python program waits in it.
@@ -121,7 +121,7 @@ void WaitReader::found_running(const ThreadSlot& slot, Watched& of) {
   const bool was_waiting = of.activity != Activity::kRunning && of.activity != Activity::kReady;
   if (was_waiting) {
     of.open_ns += since.wait_ns;
-    put_same(slot.serial, of, RawSample::Stack::kSame);
+    tell_end(slot.serial, of, RawSample::Stack::kSame);
   } else {
     of.unplaced_ns += since.wait_ns;
   }
@@ -166,11 +166,17 @@ WaitReader::Proof WaitReader::put_stack(const ThreadSlot& slot, Address thread_s
   return is_stack ? Proof::kHolds : Proof::kLost;
 }
 
-void WaitReader::put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack) {
+void WaitReader::tell_end(ThreadSerial serial, Watched& of, RawSample::Stack stack) {
+  if (put_same(serial, of, stack) || of.open_ns <= 0) return;
+  of.open_ns = 0;
+  sampler_.count_drop(DropReason::kRingFull, 0);
+}
+
+bool WaitReader::put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack) {
   const bool is_last = stack == RawSample::Stack::kSameLast;
-  if (of.open_ns <= 0 && !is_last) return;
+  if (of.open_ns <= 0 && !is_last) return true;
   const SampleRing::Slot room = ring_.reserve(sizeof(RawSample));
-  if (room.bytes.empty()) return;  // told of with the next one
+  if (room.bytes.empty()) return false;
   auto* sample = new (room.bytes.data()) RawSample;
   sample->time_ns = monotonic_ns();
   sample->weight_ns = std::exchange(of.open_ns, 0);
@@ -178,6 +184,7 @@ void WaitReader::put_same(ThreadSerial serial, Watched& of, RawSample::Stack sta
   sample->thread = serial;
   sample->stack = stack;
   ring_.commit(room, sizeof(RawSample), sizeof(RawSample));
+  return true;
 }
 
 void WaitReader::end_round() {
@@ -185,7 +192,7 @@ void WaitReader::end_round() {
   for (auto at = watched_.begin(); at != watched_.end();) {
     const auto here = at++;
     if (here->second->seen_in_round == round_) continue;
-    put_same(ThreadSerial{here->first}, *here->second, RawSample::Stack::kSameLast);
+    tell_end(ThreadSerial{here->first}, *here->second, RawSample::Stack::kSameLast);
     watched_.erase(here);
   }
   ++round_;

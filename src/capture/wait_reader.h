@@ -62,7 +62,10 @@ class WaitReader {
   enum class Proof : std::uint8_t { kHolds, kMoved, kLost };
   Proof put_stack(const ThreadSlot& slot, Address thread_state, Activity activity, std::int64_t weight_ns,
                   std::int64_t cpu_ns);
-  void put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack);
+  // False if the ring has no room.
+  bool put_same(ThreadSerial serial, Watched& of, RawSample::Stack stack);
+  // Likewise of a wait that is over: what there is no room for is lost, and counted.
+  void tell_end(ThreadSerial serial, Watched& of, RawSample::Stack stack);
   [[nodiscard]] bool is_of_gil(Address lock, Address thread_state) const;
 
   const Interpreter interpreter_;

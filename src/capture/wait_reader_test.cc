@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <new>
 #include <semaphore>
+#include <thread>
 
 #include "capture/reader_thread.h"
 #include "capture/sampler_testing.h"
@@ -166,6 +169,60 @@ TEST_F(WaitReaderTest, AThreadStateThatItsNeighboursDoNotKnowIsGone) {
   });
   stop();
   EXPECT_EQ(waited(Activity::kSleep), 0);
+}
+
+// Lets the test say when there is a look at the threads.
+TEST(WaitReader, AWaitThatTheRingHadNoRoomForIsNotToldOfOnTheStackOfTheNext) {
+  Sampling sampling(TickSettings{}, std::size_t{64} << 10U);
+  WaitReader reader(Sampling::interpreter(), *sampling.operator->(), sampling.ring(), sampling.seen(), 64);
+  sampling->start({os::current_tid()});
+  const auto look = [&] {
+    sampling->for_each_thread([&](ThreadSlot& slot) { reader.look_at(slot); });
+    reader.end_round();
+  };
+  // What came with a wait of `function` on top.
+  const auto waited_in = [&](const FakeFunction& function) {
+    std::int64_t sum = -1;
+    const auto taken = sampling.samples_of("thread");
+    const auto first = std::find_if(taken.begin(), taken.end(), [&](const Sampling::Taken& at) {
+      return at.raw.activity == Activity::kLock && !at.frames.empty() && at.frames[0].code == function.address();
+    });
+    for (auto at = first; at != taken.end(); ++at) sum += at->raw.weight_ns;
+    return sum;
+  };
+  const FakeFunction first{"first"}, second{"second"};
+  const FakeFrame first_frame = first.frame(4), second_frame = second.frame(4);
+  std::binary_semaphore first_wait{0}, second_wait{0};
+  std::thread thread([&] {
+    run_registered(sampling, "thread", [&] {
+      RunsPython python(&first_frame);
+      sampling->thread_started("thread");
+      first_wait.acquire();
+      python.go_to(&second_frame);
+      burn(kMillisecond);
+      second_wait.acquire();
+    });
+  });
+  // GIVEN a wait of which a part is not in the ring yet
+  for (; waited_in(first) < 0; nap(kMillisecond)) look();
+  nap(50 * kMillisecond);
+  look();
+  // WHEN the ring is full as it ends
+  for (auto room = sampling.ring().reserve(sizeof(RawSample)); !room.bytes.empty();
+       room = sampling.ring().reserve(sizeof(RawSample))) {
+    new (room.bytes.data()) RawSample;
+    sampling.ring().commit(room, sizeof(RawSample), sizeof(RawSample));
+  }
+  const std::int64_t begin = monotonic_ns();
+  first_wait.release();
+  for (; sampling.dropped(DropReason::kRingFull).count < 2; nap(kMillisecond)) look();
+  // THEN that part is lost, and counted, and not the next wait's
+  for (; waited_in(second) < 0; nap(kMillisecond)) look();
+  reader.finish();
+  EXPECT_LE(waited_in(second), monotonic_ns() - begin);
+  second_wait.release();
+  thread.join();
+  sampling->stop();
 }
 
 TEST_F(WaitReaderTest, APauseIsNotAccountedFor) {
