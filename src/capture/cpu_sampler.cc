@@ -46,29 +46,6 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
   return clock;
 }
 
-// What a tick costs although its handler does nothing: the interrupt, the signal's frame, the way back. Measured, as it
-// is one to two microseconds on a machine of one's own, and may be 25 on a virtual one: by how long a thread that reads
-// the time without end does not come to read it, at most, in the time of one tick. Takes 2 ms.
-std::int64_t measure_empty_tick(os::TickClock clock, const TickSignals& signals) {
-  constexpr std::int64_t kPeriod = 100'000, kUnknown = 1'500;
-  const int signal = clock == os::TickClock::kPerf ? signals.perf : signals.timer;
-  // (Of the scheduler's own ticks there are too few; they come anyway.)
-  if (clock == os::TickClock::kThreadCpu) return kUnknown;
-  const Result<os::ThreadTick> tick = os::ThreadTick::create(clock, {os::current_tid(), signal, 0, kPeriod, kPeriod});
-  if (!tick.ok() || !tick.value().restart(kPeriod, kPeriod)) return kUnknown;
-  std::array<std::int64_t, 15> longest{};
-  std::int64_t last_ns = monotonic_ns();
-  for (std::int64_t& gap : longest) {
-    for (const std::int64_t end_ns = last_ns + kPeriod; last_ns < end_ns;) {
-      const std::int64_t now_ns = monotonic_ns();
-      gap = std::max(gap, now_ns - std::exchange(last_ns, now_ns));
-    }
-  }
-  const auto middle = longest.begin() + longest.size() / 2;
-  std::nth_element(longest.begin(), middle, longest.end());
-  return *middle;
-}
-
 }  // namespace
 
 Status CpuSampler::check(const TickSettings& settings) {
@@ -103,7 +80,7 @@ CpuSampler::CpuSampler(const TickSettings& settings, const Interpreter& interpre
       seen_(seen),
       random_(os::random_seed()),
       phase_(os::random_seed()) {
-  if (measures_itself_) empty_tick_ns_ = measure_empty_tick(clock_, signals_);
+  if (measures_itself_) empty_tick_ns_ = measure_empty_tick();
   set_period(period_of(settings.rate_hz).value());
 }
 
@@ -200,6 +177,32 @@ Status CpuSampler::set_rate(double rate_hz) {
   return Ok{};
 }
 
+// What a tick costs although its handler does nothing: the interrupt, the signal's frame, the way back. Measured, as it
+// is one to two microseconds on a machine of one's own, and may be 25 on a virtual one: by how long a thread that reads
+// the time without end does not come to read it, at most, in the time of one tick. Takes 2 ms.
+std::int64_t CpuSampler::measure_empty_tick() {
+  constexpr std::int64_t kPeriod = 100'000, kUnknown = 1'500;
+  const int signal = clock_ == os::TickClock::kPerf ? signals_.perf : signals_.timer;
+  // (Of the scheduler's own ticks there are too few; they come anyway.)
+  if (clock_ == os::TickClock::kThreadCpu) return kUnknown;
+  const Result<os::ThreadTick> tick =
+      os::ThreadTick::create(clock_, {os::current_tid(), signal, ThreadSlots::kUnheard, kPeriod, kPeriod});
+  if (!tick.ok()) return kUnknown;
+  slots_.bind_descriptor(tick.value().descriptor(), ThreadSlots::kUnheard);
+  if (!tick.value().restart(kPeriod, kPeriod)) return kUnknown;
+  std::array<std::int64_t, 15> longest{};
+  std::int64_t last_ns = monotonic_ns();
+  for (std::int64_t& gap : longest) {
+    for (const std::int64_t end_ns = last_ns + kPeriod; last_ns < end_ns;) {
+      const std::int64_t now_ns = monotonic_ns();
+      gap = std::max(gap, now_ns - std::exchange(last_ns, now_ns));
+    }
+  }
+  const auto middle = longest.begin() + longest.size() / 2;
+  std::nth_element(longest.begin(), middle, longest.end());
+  return *middle;
+}
+
 void CpuSampler::set_period(std::int64_t asked_ns) {
   // A program whose ticks take longer than what is between them does next to nothing else: at 50 kHz on a virtual
   // machine, where they take 30 us, one took 23 s of CPU time instead of 0.14. It is to have half of its time, at
@@ -207,7 +210,7 @@ void CpuSampler::set_period(std::int64_t asked_ns) {
   constexpr std::int64_t kHarmless = 100'000;
   const std::int64_t least = clock_ == os::TickClock::kMonotonic ? 4 : 2;
   if (asked_ns < kHarmless && shortest_period_ns_ == 0) {
-    if (empty_tick_ns_ == 0) empty_tick_ns_ = measure_empty_tick(clock_, signals_);
+    if (empty_tick_ns_ == 0) empty_tick_ns_ = measure_empty_tick();
     shortest_period_ns_ = std::min(least * empty_tick_ns_, kHarmless);
   }
   asked_period_ns_.store(asked_ns, std::memory_order_relaxed);

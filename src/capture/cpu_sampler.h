@@ -180,6 +180,7 @@ class CpuSampler {
 
   // Signal side.
   ThreadSlot* slot_of(const siginfo_t& info) const noexcept;
+  void count_foreign(const siginfo_t& info) noexcept;
   // `now_ns` is when the tick's handler began.
   void take_sample(ThreadSlot& slot, std::int64_t now_ns, const ucontext_t* context) noexcept;
   // The thread's CPU clock, as exact as its weights need it.
@@ -197,6 +198,8 @@ class CpuSampler {
   enum class Head { kMeasured, kCredited };
   void adopt(Tid tid, std::int64_t used_ns, Head head);
   std::int64_t next_phase();
+  // What a tick costs although its handler does nothing.
+  std::int64_t measure_empty_tick();
   void set_period(std::int64_t asked_ns);
   [[nodiscard]] std::int64_t tick_period(const ThreadSlot& slot) const;
   // The next tick comes a whole period from now, or after `first_ns`. False if the thread is gone.

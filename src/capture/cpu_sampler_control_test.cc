@@ -91,6 +91,16 @@ int tick_signal() {
 
 // ---- pausing ----
 
+TEST_P(CpuSamplerControl, FindingOutWhatATickCostsIsNoSampleAndNoLoss) {
+  // GIVEN a recording that has not needed to know
+  Sampling sampling(at(1000));
+  sampling->start({});
+  // WHEN another thread raises the rate until it does
+  std::thread([&] { EXPECT_TRUE(sampling->set_rate(20'000).ok()); }).join();
+  sampling->stop();
+  EXPECT_EQ(sampling.dropped(DropReason::kForeignSignal).count, 0U);
+}
+
 TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
   Sampling sampling(at(1000));
   sampling->start({os::current_tid()});

@@ -56,10 +56,18 @@ ThreadSlot* CpuSampler::slot_of(const siginfo_t& info) const noexcept {
   return owner == self ? slot : nullptr;
 }
 
+void CpuSampler::count_foreign(const siginfo_t& info) noexcept {
+  const os::TickOrigin origin = os::origin_of(info);
+  const bool has_descriptor = origin.kind == os::TickOrigin::Kind::kDescriptor;
+  // (That was to measure what a tick costs.)
+  if ((has_descriptor ? slots_.number_of(origin.value) : origin.value) == ThreadSlots::kUnheard) return;
+  count_drop(DropReason::kForeignSignal, 0);
+}
+
 void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept {
   if (paused_.load(std::memory_order_seq_cst)) return;
   ThreadSlot* slot = slot_of(info);
-  if (slot == nullptr) return count_drop(DropReason::kForeignSignal, 0);
+  if (slot == nullptr) return count_foreign(info);
   const ReentryGuard guard(slot->busy);
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);

@@ -74,6 +74,9 @@ struct alignas(128) ThreadSlot {
 // All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.
 class ThreadSlots {
  public:
+  // The number of no slot, for ticks that nobody is to hear of.
+  static constexpr std::uint32_t kUnheard = 1U << 20U;
+
   // A free slot with the atomics reset, for the caller to fill; nullptr when a million threads are being sampled.
   ThreadSlot* allocate();
   // From now on handlers find the slot, with everything that was written to it. Not before: a signal that outlived the
@@ -90,8 +93,11 @@ class ThreadSlots {
     ThreadSlot* slot = chunk + number % kChunkSlots;
     return slot->in_use.load(std::memory_order_acquire) ? slot : nullptr;
   }
-  [[nodiscard]] ThreadSlot* find_by_descriptor(std::uint32_t descriptor) const {
-    return descriptor < kDescriptors ? find(by_descriptor_[descriptor].load(std::memory_order_acquire) - 1) : nullptr;
+  [[nodiscard]] ThreadSlot* find_by_descriptor(std::uint32_t descriptor) const { return find(number_of(descriptor)); }
+  // Of the slot that the descriptor was bound to; that of no slot if it was not.
+  [[nodiscard]] std::uint32_t number_of(std::uint32_t descriptor) const {
+    constexpr std::uint32_t kNone = 0;
+    return (descriptor < kDescriptors ? by_descriptor_[descriptor].load(std::memory_order_acquire) : kNone) - 1;
   }
 
   // Calls visit(ThreadSlot&) for every slot in use.
@@ -106,6 +112,7 @@ class ThreadSlots {
   static constexpr std::uint32_t kChunkSlots = 64;
   static constexpr std::uint32_t kChunks = 16384;
   static constexpr std::uint32_t kDescriptors = 1U << 16U;
+  static_assert(kUnheard == kChunks * kChunkSlots);
 
   std::vector<std::unique_ptr<ThreadSlot[]>> owned_;
   std::vector<std::uint32_t> free_;
