@@ -1,6 +1,7 @@
 // capture/cpu_sampler_control_test.cc: pausing, the rate, threads that come, go and block signals, and the end.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,39 @@ class SignalsBlocked {
 
  private:
   sigset_t before_{};
+};
+
+// A limit of the process is none or next to nothing for the scope.
+class Limited {
+ public:
+  Limited(decltype(RLIMIT_NOFILE) resource, rlim_t limit) : resource_(resource) {
+    ::getrlimit(resource_, &before_);
+    const rlimit now{limit, before_.rlim_max};
+    ::setrlimit(resource_, &now);
+  }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+  ~Limited() { ::setrlimit(resource_, &before_); }
+
+ private:
+  const decltype(RLIMIT_NOFILE) resource_;
+  rlimit before_{};
+};
+
+// SIGTRAP is the program's for the scope.
+class TrapsTaken {
+ public:
+  TrapsTaken() {
+    struct sigaction ours {};
+    ours.sa_handler = [](int) {};
+    ::sigaction(SIGTRAP, &ours, &before_);
+  }
+  TrapsTaken(const TrapsTaken&) = delete;
+  TrapsTaken& operator=(const TrapsTaken&) = delete;
+  ~TrapsTaken() { ::sigaction(SIGTRAP, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
 };
 
 // A thread that uses CPU time until told to end. Not registered.
@@ -403,6 +437,29 @@ TEST_P(CpuSamplerControl, TheChildOfAForkRunsOnWithoutTicks) {
   const std::size_t samples = sampling.samples().size();
   burn_until([&] { return sampling.samples().size() > samples; });
   sampling->stop();
+  sampling.expect_all_accounted_for();
+}
+
+TEST(CpuSamplerWithTraps, AThreadForWhichThereWasNoTickHasOneLater) {
+  // GIVEN a thread with ticks that come as traps
+  Sampling sampling({.rate_hz = 1000, .clock = os::TickClock::kPerf, .max_depth = 64});
+  if (!sampling.created().ok() || !traps_are_ours()) GTEST_SKIP() << "no traps here";
+  sampling->start({});
+  const TrapsTaken taken;
+  {
+    // WHEN the program takes these for itself, and leaves neither descriptors nor timers
+    const Limited descriptors(RLIMIT_NOFILE, 3);
+    const Limited timers(RLIMIT_SIGPENDING, 0);
+    sampling->poll();
+    burn(20 * kMillisecond);
+  }
+  const std::size_t before = sampling.samples().size();
+  // THEN it is sampled again as soon as there are some
+  sampling->poll();
+  EXPECT_GE(sampling.dropped(DropReason::kTooManyThreads).cpu_ns, 20 * kMillisecond);
+  burn(50 * kMillisecond);
+  sampling->stop();
+  EXPECT_GT(sampling.samples().size(), before);
   sampling.expect_all_accounted_for();
 }
 

@@ -313,7 +313,7 @@ void CpuSampler::give_up_traps() {
   slots_.for_each([&](ThreadSlot& slot) {
     if (slot.tick.clock() != os::TickClock::kPerf) return;
     disarm(slot);
-    arm(slot, slot.period_ns.load(std::memory_order_relaxed));
+    arm(slot, slot.period_ns.load(std::memory_order_relaxed));  // if that fails, poll_slot tries again
   });
 }
 
@@ -337,6 +337,11 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   slot.info.end_ns = monotonic_ns();
   slot.info.cpu_ns = cpu_ns - slot.start_cpu_ns;
   if (is_paused()) return;
+  if (!slot.tick.is_armed()) {
+    count_drop(DropReason::kTooManyThreads, slot.account_until(cpu_ns));
+    arm(slot, slot.period_ns.load(std::memory_order_relaxed));
+    return;
+  }
   if (slot.silent_until_ns != 0) {
     if (slot.info.end_ns < slot.silent_until_ns) return;
     slot.silent_until_ns = 0;
