@@ -59,18 +59,29 @@ class Diff final : public Command {
     PLIMSOLL_TRY(check());
     for (const std::string& tag : tags_) conditions_.tags.push_back(profile::TagCondition::parse(tag));
     if (only_cpu_) conditions_.activities = {Activity::kRunning};
-    Result<Input> before = read(before_, console);
+    Result<Input> before = console.read_profile(before_);
     if (!before.ok()) return before.error();
-    Result<Input> after = read(after_, console);
+    narrow(before_, before.value(), console);
+    Result<Input> after = console.read_profile(after_);
     if (!after.ok()) return after.error();
+    // A run that was killed before it recorded anything is no faster one.
+    if (after.value().profile.samples.size() == 0) {
+      console.notice(nothing_to_show(after.value().profile, whole_session(after.value().profile), after_));
+      return kNoSamples;
+    }
+    narrow(after_, after.value(), console);
     if (before.value().profile.samples.size() + after.value().profile.samples.size() == 0) {
       console.notice("there is nothing to compare: neither profile has a sample that was asked for");
       return kNoSamples;
     }
-    if (before.value().profile.meta_value("mode") != after.value().profile.meta_value("mode") && !only_cpu_)
+    if (const bool is_known = !mode_of(before.value()).empty() && !mode_of(after.value()).empty();
+        is_known && mode_of(before.value()) != mode_of(after.value()) && !only_cpu_)
       console.notice("one profile is of CPU time and the other is not: --cpu compares CPU time");
+    const profile::Extent extent = is_everything(conditions_) ? profile::Extent::kWhole : profile::Extent::kSelection;
     const profile::Comparison comparison =
-        profile::compare(std::move(before.value().profile), std::move(after.value().profile));
+        profile::compare(std::move(before.value().profile), std::move(after.value().profile), extent);
+    say_assumed(before_, comparison.before_period, console);
+    say_assumed(after_, comparison.after_period, console);
     PLIMSOLL_TRY(console.print(as_json_ ? diff_json(comparison, view_) : as_text(comparison, color.value(), console)));
     return verdict(comparison.total, console);
   }
@@ -89,10 +100,20 @@ class Diff final : public Command {
     return Ok{};
   }
 
-  Result<Input> read(const std::string& path, Console& console) {
-    Result<Input> input = console.read_profile(path);
-    if (input.ok() && !is_everything(conditions_)) profile::filter(input.value().profile, conditions_);
-    return input;
+  static std::string_view mode_of(const Input& input) { return input.profile.meta_value("mode"); }
+
+  void narrow(const std::string& path, Input& input, Console& console) {
+    if (!input.profile.complete)
+      console.notice(fmt::format("{} ends early: the program was killed or is still running", path));
+    if (!is_everything(conditions_)) profile::filter(input.profile, conditions_);
+  }
+
+  static void say_assumed(const std::string& path, const profile::SamplingPeriod& period, Console& console) {
+    if (!period.is_assumed) return;
+    console.notice(
+        fmt::format("{} does not tell its sampling rate: what chance may do is judged as if it had a sample "
+                    "every {}",
+                    path, format_time(period.ns)));
   }
 
   [[nodiscard]] std::string as_text(const profile::Comparison& comparison, ColorChoice color,

@@ -93,5 +93,30 @@ TEST_F(DiffCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run({"before.plim"}), kUsage);
 }
 
+TEST_F(DiffCommand, RefusesAnAfterWithoutSamples) {
+  // A run that was killed before it recorded anything is no faster one.
+  EXPECT_EQ(run({"before.plim", "empty.plim", "--fail-over", "5"}), kNoSamples);
+  EXPECT_NE(console.err.find("empty.plim holds no samples"), std::string::npos) << console.err;
+  EXPECT_EQ(console.out, "");
+}
+
+TEST_F(DiffCommand, SaysThatAFileEndsEarly) {
+  console.files["cut.plim"] = [] {
+    profile::Profile profile = drawn(50, 50);
+    profile.complete = false;
+    return profile;
+  };
+  EXPECT_EQ(run({"before.plim", "cut.plim"}), kFine);
+  EXPECT_NE(console.err.find("cut.plim ends early"), std::string::npos) << console.err;
+}
+
+TEST_F(DiffCommand, SaysWhatItAssumes) {
+  console.files["sums.txt"] = [] { return profile::testing::draw_profile("main;load 500\nmain;parse 500"); };
+  EXPECT_EQ(run({"before.plim", "sums.txt"}), kFine);
+  EXPECT_NE(console.err.find("sums.txt does not tell its sampling rate"), std::string::npos) << console.err;
+  EXPECT_EQ(console.err.find("before.plim does not"), std::string::npos) << console.err;
+  EXPECT_EQ(console.err.find("CPU time and the other"), std::string::npos) << "which is not known";
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

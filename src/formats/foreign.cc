@@ -2,6 +2,8 @@
 #include "formats/foreign.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "formats/labels.h"
@@ -46,6 +48,13 @@ ForeignFrame frame_of_label(std::string_view label) {
 std::int64_t nanoseconds_of(double value, double unit_ns) {
   const double ns = value * unit_ns;
   return std::abs(ns) <= static_cast<double>(kLatestNs) ? std::llround(ns) : 0;
+}
+
+void set_period(profile::Profile& profile, double period_ns) {
+  if (!(period_ns >= 1 && period_ns <= 1e12)) return;
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), 1e9 / period_ns);
+  if (error == std::errc{}) profile.set_meta("rate_hz", {text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
 ForeignProfile::ForeignProfile(std::string_view format) {

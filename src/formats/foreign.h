@@ -52,6 +52,9 @@ class ForeignProfile {
   std::int64_t weight_left_ = 4'000'000'000'000'000'000;
 };
 
+// Tells in the facts how often samples were taken, if the time between two of them is one.
+void set_period(profile::Profile& profile, double period_ns);
+
 inline constexpr double kMicrosecond = 1'000;  // in nanoseconds
 // A number of nanoseconds from a number of units; 0 for what is no time. Negative ones stay: some formats have them.
 std::int64_t nanoseconds_of(double value, double unit_ns);

@@ -15,32 +15,75 @@
 namespace plimsoll::profile {
 namespace {
 
-// The nominal time between two samples; unlimited if it is not known.
-std::int64_t period_of(const Profile& profile) {
+constexpr std::int64_t kMicrosecond = 1'000;
+constexpr std::int64_t kSecond = 1'000'000;  // in µs; the longest period there is
+
+// Of a profile that does not tell its rate: formats of stacks and their sums. Most of the stacks in which little was
+// spent are of one sample, so the lower quartile of the weights is taken, and no more than a sampler of 100 Hz has.
+std::int64_t assumed_period_ns(const Profile& profile) {
+  constexpr std::int64_t kLongest = 10'000'000;
+  std::vector<std::int64_t> weights;
+  for (const std::int64_t weight : profile.samples.weight_ns)
+    if (weight > 0) weights.push_back(weight);
+  if (weights.empty()) return kLongest;
+  const auto quartile = weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 4);
+  std::nth_element(weights.begin(), quartile, weights.end());
+  return std::min(*quartile, kLongest);
+}
+
+SamplingPeriod period_of(const Profile& profile) {
   const std::string_view text = profile.meta_value("rate_hz");
   double rate = 0;
   std::from_chars(text.data(), text.data() + text.size(), rate);
-  return rate > 0 ? static_cast<std::int64_t>(1e9 / rate) : std::numeric_limits<std::int64_t>::max();
+  if (rate > 0) return {static_cast<std::int64_t>(1e9 / rate), false};
+  return {assumed_period_ns(profile), true};
+}
+
+double in_us(const SamplingPeriod& period) {
+  return static_cast<double>(std::clamp<std::int64_t>(period.ns / kMicrosecond, 1, kSecond));
 }
 
 // Puts the variance of each sample, in square microseconds, in the place of its weight. What a sample stands for was
-// measured, but whether the instant fell into this function was chance, for one period of it at most.
-void weights_to_variances(Profile& profile) {
-  constexpr std::int64_t kMicrosecond = 1'000;
-  constexpr std::int64_t kSecond = 1'000'000;  // in µs; the longest period there is, so that sums stay below 2^63
-  const std::int64_t period_us = std::clamp<std::int64_t>(period_of(profile) / kMicrosecond, 1, kSecond);
+// measured, but whether the instant fell into this function was chance, for one period of it at most. A sum of several
+// samples has the sum of their variances.
+void weights_to_variances(Profile& profile, const SamplingPeriod& period) {
+  std::int64_t all_us = 1;
+  for (const std::int64_t weight : profile.samples.weight_ns)
+    all_us += std::max<std::int64_t>(weight / kMicrosecond, 1);
+  constexpr std::int64_t kLargestSum = std::int64_t{1} << 62U;
+  const std::int64_t period_us = std::min(static_cast<std::int64_t>(in_us(period)), kLargestSum / all_us);
   for (std::int64_t& weight : profile.samples.weight_ns) {
-    const std::int64_t us = std::clamp<std::int64_t>(weight / kMicrosecond, 1, kSecond);
+    const std::int64_t us = std::max<std::int64_t>(weight / kMicrosecond, 1);
     weight = us * std::min(us, period_us);
   }
+}
+
+// Whether all the time that the program took is in the weights: CPU time by the threads' clocks.
+bool is_measured(const Profile& profile) {
+  const std::string_view weights = profile.meta_value("weights");
+  return !profile.meta_value("plimsoll").empty() && profile.meta_value("mode") == "cpu" &&
+         (weights.empty() || weights.starts_with("measured"));
+}
+
+// The variance of a sum that was measured: each thread ends within a period that no sample stands for any more, what
+// was lost is not in it, and the same work takes a thousandth more or less time each time on an idle machine.
+double variance_of_measured(const Profile& profile, const SamplingPeriod& period) {
+  constexpr double kRepeats = 1e-3;
+  const double ends = in_us(period) * in_us(period) * static_cast<double>(profile.threads.size());
+  double lost_ns = 0;
+  for (const Drop& drop : profile.drops) lost_ns += static_cast<double>(drop.cpu_ns);
+  const double lost = lost_ns / 1e3;
+  const double repeats = static_cast<double>(profile.sampled_ns()) / 1e3 * kRepeats;
+  return ends + lost * lost + repeats * repeats;
 }
 
 // A function's name and file, and which of several of that name it is.
 using Identity = std::tuple<std::string, std::string, std::size_t>;
 
-// What each function of a profile is called in both.
-std::vector<Identity> identities(const Profile& profile) {
+// What each function of a profile is called in both; `other` has begun in the same place if only one tells where.
+std::vector<Identity> identities(const Profile& profile, std::string_view other_directory) {
   std::string base(profile.meta_value("directory"));
+  if (base.empty()) base = other_directory;
   if (!base.empty() && base.back() != '/') base += '/';
   std::map<std::pair<std::string, std::string>, std::set<std::uint32_t>> first_lines;
   std::vector<std::pair<std::string, std::string>> names;
@@ -89,7 +132,9 @@ class RowMerger {
   void add_times(const Profile& profile, const std::vector<Identity>& names, Side side) {
     for (const FlatRow& row : rows_(profile)) {
       ChangedRow& changed = row_for(profile, names, row);
-      changed.line = by_line_ ? row.line : profile.functions[row.function].first_line;
+      // Not all formats tell where a function begins.
+      const std::uint32_t line = by_line_ ? row.line : profile.functions[row.function].first_line;
+      if (line != 0) changed.line = line;
       put(changed.self, side, row.self_ns);
       put(changed.total, side, row.total_ns);
     }
@@ -171,14 +216,19 @@ class TreeMerger {
 
 }  // namespace
 
-Comparison compare(Profile before, Profile after) {
+Comparison compare(Profile before, Profile after, Extent extent) {
   RowMerger functions(&flat, false);
   RowMerger by_line(&lines, true);
   TreeMerger trees;
   Comparison result;
+  const std::string directories[] = {std::string(before.meta_value("directory")),
+                                     std::string(after.meta_value("directory"))};
+  const bool is_total_measured = extent == Extent::kWhole && is_measured(before) && is_measured(after);
   for (const Side side : {Side::kBefore, Side::kAfter}) {
     Profile& profile = side == Side::kBefore ? before : after;
-    const std::vector<Identity> names = identities(profile);
+    const std::vector<Identity> names = identities(profile, directories[side == Side::kBefore ? 1 : 0]);
+    const SamplingPeriod period = period_of(profile);
+    (side == Side::kBefore ? result.before_period : result.after_period) = period;
     put(result.total, side, profile.sampled_ns());
     functions.add_times(profile, names, side);
     by_line.add_times(profile, names, side);
@@ -186,8 +236,9 @@ Comparison compare(Profile before, Profile after) {
       put(node.total, side, from.total_ns);
       put(node.self, side, from.self_ns);
     });
-    weights_to_variances(profile);
-    put_variance(result.total, profile.sampled_ns());
+    if (is_total_measured) result.total.error_ns += variance_of_measured(profile, period);
+    weights_to_variances(profile, period);
+    if (!is_total_measured) put_variance(result.total, profile.sampled_ns());
     functions.add_variances(profile, names);
     by_line.add_variances(profile, names);
     trees.add(tree(profile, Granularity::kFunction), names, [&](ChangedNode& node, const TreeNode& from) {

@@ -4,6 +4,9 @@
 // here has its standard error, measured from the weights of its samples, and a change counts as one only if chance
 // would make one so large, anywhere in the whole report, once in a hundred times (a two-sided z-test with Bonferroni's
 // correction for the number of rows). The work may differ from run to run, too; of that a single pair knows nothing.
+// The total of two whole recordings of CPU time is no sampled time: it is the sum of what the threads' clocks have
+// shown, of which the last period of each thread is missing. Its error is that, what was lost, and a thousandth of
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +29,8 @@ struct TimeChange {
 };
 
 // A function, or a line of one, in both profiles. Functions are the same if their names and files are: files relative
-// to where the programs started, functions of one name in one file in the order of their lines.
+// to where the programs started (in the same place, if only one profile tells it), functions of one name in one file in
+// the order of their lines.
 struct ChangedRow {
   std::string function;
   std::string file;
@@ -44,15 +48,25 @@ struct ChangedNode {
   std::vector<std::size_t> children;  // by the size of their change, largest first
 };
 
+// The time between two samples: as the profile tells it, or as its weights make one think.
+struct SamplingPeriod {
+  std::int64_t ns = 0;
+  bool is_assumed = false;
+};
+
+// Whether profiles are compared with all that they hold.
+enum class Extent : std::uint8_t { kWhole, kSelection };
+
 // A comparison of whole profiles.
 struct Comparison {
   TimeChange total;
+  SamplingPeriod before_period, after_period;
   std::vector<ChangedRow> functions;  // by the size of the change of their own time, largest first
   std::vector<ChangedRow> lines;      // likewise
   std::vector<ChangedNode> tree;      // [0] is the root
 };
 
 // Compares two profiles; their weights are used up. Linear in samples and stacks.
-Comparison compare(Profile before, Profile after);
+Comparison compare(Profile before, Profile after, Extent extent = Extent::kSelection);
 
 }  // namespace plimsoll::profile

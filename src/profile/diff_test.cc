@@ -123,5 +123,63 @@ TEST(Diff, EmptyProfilesHaveNothingToTell) {
   EXPECT_FALSE(all.total.is_beyond_chance);
 }
 
+// As formats of sums have it: a row for each stack, and no rate.
+Profile summed(std::string_view rows) { return draw_profile(rows); }
+
+TEST(Diff, SumsOfManySamplesAreNotOneSample) {
+  // GIVEN stacks with seconds of time each, in a format that tells no rate; and one of them takes twice as long
+  const Comparison all = compare(summed("main;f 2000\nmain;g 1000"), summed("main;f 4000\nmain;g 1000"));
+  // THEN it is seen, and what was assumed is told
+  EXPECT_TRUE(row_of(all, "f").self.is_beyond_chance);
+  EXPECT_FALSE(row_of(all, "g").self.is_beyond_chance);
+  EXPECT_TRUE(all.total.is_beyond_chance);
+  EXPECT_TRUE(all.before_period.is_assumed);
+  EXPECT_EQ(all.before_period.ns, 10 * kMillisecond) << "no more than of a sampler of 100 Hz";
+}
+
+TEST(Diff, ThePeriodIsThatOfStacksThatWereMetOnce) {
+  std::string rows = "hot 900\n";
+  for (int i = 0; i < 9; ++i) rows += "rare" + std::to_string(i) + " 2\n";
+  const Comparison all = compare(summed(rows), summed(rows));
+  EXPECT_EQ(all.before_period.ns, 2 * kMillisecond);
+  // 450 samples on each side: the difference is known to sqrt(900) of them.
+  EXPECT_NEAR(row_of(all, "hot").self.error_ns, 30.0 * 2 * kMillisecond, 0.1 * kMillisecond);
+  EXPECT_FALSE(compare(sampled(1, 1, 1), sampled(1, 1, 1)).before_period.is_assumed);
+}
+
+Profile measured(int a, std::string_view mode = "cpu") {
+  Profile profile = sampled(a, 0, 0);
+  profile.set_meta("plimsoll", "0.1.0");
+  profile.set_meta("mode", mode);
+  return profile;
+}
+
+TEST(Diff, ATotalThatWasMeasuredIsNoChance) {
+  // GIVEN 0.7 s of CPU time, and 2 % more
+  const Comparison all = compare(measured(700), measured(714), Extent::kWhole);
+  // THEN the clocks have shown it, though samples of one function might have been so many more by chance
+  EXPECT_TRUE(all.total.is_beyond_chance);
+  EXPECT_LT(all.total.error_ns, 2.0 * kMillisecond);
+  EXPECT_FALSE(row_of(all, "a").self.is_beyond_chance);
+  // AND a thousandth is what repeats differ by
+  EXPECT_FALSE(compare(measured(700), measured(701), Extent::kWhole).total.is_beyond_chance);
+  // AND of a selection, or of ticks that meet the GIL, it is chance what is in it
+  EXPECT_FALSE(compare(measured(700), measured(714), Extent::kSelection).total.is_beyond_chance);
+  EXPECT_FALSE(compare(measured(700, "gil"), measured(714, "gil"), Extent::kWhole).total.is_beyond_chance);
+}
+
+TEST(Diff, WhatWasLostIsNotKnown) {
+  Profile before = measured(700);
+  before.drops.push_back({"ring full", 20, 20 * kMillisecond});
+  EXPECT_FALSE(compare(std::move(before), measured(714), Extent::kWhole).total.is_beyond_chance);
+}
+
+TEST(Diff, FormatsThatDoNotTellWhereAProgramBeganAreOfThePlaceThatTheOtherTells) {
+  Profile foreign = draw_profile("main(/srv/app.py:1);a(/srv/app.py:10) 100");
+  const Comparison all = compare(sampled(100, 0, 0), std::move(foreign));
+  EXPECT_EQ(all.functions.size(), 2U);
+  EXPECT_EQ(row_of(all, "a").self.change_ns(), 0);
+}
+
 }  // namespace
 }  // namespace plimsoll::profile

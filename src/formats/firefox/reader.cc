@@ -61,6 +61,7 @@ class Reader {
     profile::Profile& profile = out_.profile;
     profile.start_realtime_ns = nanoseconds_of(number_member(meta, "startTime").value_or(0), kMillisecond);
     interval_ns_ = nanoseconds_of(number_member(meta, "interval").value_or(1), kMillisecond);
+    set_period(profile, number_member(meta, "interval").value_or(0) * kMillisecond);
     delta_ns_ = delta_unit_ns(text_member(member(meta, "sampleUnits"), "threadCPUDelta"));
     if (const std::string_view argv = text_member(meta, "arguments"); !argv.empty()) profile.set_meta("argv", argv);
     if (const std::string_view from = text_member(meta, "importedFrom"); !from.empty())

@@ -83,6 +83,7 @@ class Reader {
     if (has_too_many_frames_)
       return Error{ErrorKind::kBadInput, "a pprof file whose stacks have more frames than it can have samples of"};
     out_.profile.set_meta("times", "assumed: one stack after the other");
+    set_period(out_.profile, static_cast<double>(period_) * unit_ns(text(period_type_.unit)));
     return out_.take();
   }
 
@@ -96,6 +97,8 @@ class Reader {
         case ProfileField::kLocation: read_location(bytes_field(file)); break;
         case ProfileField::kFunction: read_function(bytes_field(file)); break;
         case ProfileField::kStringTable: strings_.push_back(view(bytes_field(file))); break;
+        case ProfileField::kPeriodType: period_type_ = value_type(bytes_field(file)); break;
+        case ProfileField::kPeriod: period_ = signed_field(file); break;
         case ProfileField::kTimeNanos: out_.profile.start_realtime_ns = time(signed_field(file)); break;
         case ProfileField::kDurationNanos: out_.profile.end_ns = time(signed_field(file)); break;
         default: file.skip();
@@ -276,6 +279,8 @@ class Reader {
   boost::unordered_flat_map<std::uint64_t, std::vector<Line>> locations_;
   boost::unordered_flat_map<std::uint64_t, FunctionRow> functions_;
   std::size_t value_ = 0;
+  ValueType period_type_;
+  std::int64_t period_ = 0;
   double unit_ns_ = 0;
   std::size_t frames_left_ = 0;
   bool has_too_many_frames_ = false;
