@@ -49,7 +49,7 @@ TEST(App, ShowsTheVersion) {
 TEST(App, ListsItsCommandsInHelp) {
   FakeConsole console;
   EXPECT_EQ(run_all({"--help"}, console), kFine);
-  for (const char* name : {"show", "info", "convert", "Exit codes: 0 fine, 2 usage"})
+  for (const char* name : {"show", "info", "convert", "Exit codes: 0 fine, 1 failed", "2 usage"})
     EXPECT_NE(console.out.find(name), std::string::npos) << console.out;
 }
 

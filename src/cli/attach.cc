@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/inside_recording.h"
 #include "cli/outside_recording.h"
+#include "cli/process_id.h"
 #include "cli/run_settings.h"
 #include "cli/units.h"
 #include "cli/write_file.h"
@@ -65,7 +66,7 @@ class Attach final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("PID", pid_, "The process")->required()->type_name("")->check(CLI::PositiveNumber);
+    app.add_option("PID", pid_, "The process")->required()->type_name("")->check(process_id());
     app.add_option("-o,--output", output_, "The profile; by default PID-DATE-TIME.plim")->type_name("FILE");
     app.add_option("-d,--duration", duration_, "For so long: 30, 500ms, 2min; by default until the process ends")
         ->type_name("TIME");

@@ -65,6 +65,11 @@ class Convert final : public Command {
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, input_.path()));
     Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();
+    if (!writer.value().has_time && !input.value().profile.has_allocations()) {
+      console.notice(fmt::format("{} holds no allocations; nothing was written. Record them with plimsoll run --alloc",
+                                 input_.path()));
+      return kNoSamples;
+    }
     const bool is_without_time = input.value().profile.samples.size() == 0;
     if (is_without_time && !(writer.value().has_allocations && input.value().profile.has_allocations())) {
       console.notice(fmt::format("{} holds no samples; nothing was written", input_.path()));

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/exit_code.h"
+#include "cli/process_id.h"
 #include "cli/process_sources.h"
 #include "cli/render_dump.h"
 #include "cli/render_tasks.h"
@@ -31,7 +32,7 @@ class DumpCommand final : public Command {
   }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("PID", pid_, "The process")->type_name("")->check(CLI::PositiveNumber);
+    app.add_option("PID", pid_, "The process")->type_name("")->check(process_id());
     CLI::Option* core = app.add_option("--core", core_, "Or a core file, of a process of this kind of machine (x86-64)")
                             ->type_name("FILE");
     app.add_option("--exe", program_, "With --core: the program's file, if it is not where it was")

@@ -12,6 +12,7 @@
 #include "cli/heap_export.h"
 #include "cli/heap_input.h"
 #include "cli/heap_take.h"
+#include "cli/process_id.h"
 #include "cli/render_answer.h"
 #include "cli/render_heap_memory.h"
 #include "cli/render_heap_patterns.h"
@@ -91,7 +92,7 @@ class Heap final : public Command {
   void add_take(CLI::App& app) {
     app.add_option("PID", take_.pid, "The process to take a snapshot of; it stands still while its memory is copied")
         ->type_name("")
-        ->check(CLI::PositiveNumber);
+        ->check(process_id());
     app.add_option("--core", take_.core, "Or a core file, of a process of this kind of machine (x86-64)")
         ->type_name("FILE");
     app.add_option("--exe", take_.program, "With --core: the program's file, if it is not where it was")

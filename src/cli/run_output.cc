@@ -86,6 +86,9 @@ bool FileBefore::was_written() const {
 Result<RunOutput> RunOutput::choose(const RunSettings& settings, const std::vector<std::string>& program) {
   Result<std::optional<formats::Writer>> writer = writer_for(settings);
   if (!writer.ok()) return writer.error();
+  if (writer.value() && !writer.value()->has_time && !settings.alloc)
+    return Error{ErrorKind::kUsage,
+                 fmt::format("{} is of allocations, which are recorded with --alloc: add that", writer.value()->name)};
   std::string path = settings.output.value_or("");
   if (path.empty()) {
     const std::string name = name_of_program(program);
@@ -117,7 +120,8 @@ RunOutput::~RunOutput() {
 }
 
 std::string RunOutput::nothing_recorded() const {
-  if (!is_plim() || !before_.is_there()) return "nothing was recorded";
+  std::error_code none;
+  if (!is_plim() || !fs::exists(plim_, none)) return "nothing was recorded";
   return fmt::format("nothing was recorded; {} is of an earlier recording", path_);
 }
 

@@ -19,7 +19,6 @@ namespace plimsoll::cli {
 class FileBefore {
  public:
   explicit FileBefore(std::string path);
-  [[nodiscard]] bool is_there() const { return facts_.has_value(); }
   // Whether there is a file now that is another one, or has other bytes. A pipe or a device does not show it, and
   // counts.
   [[nodiscard]] bool was_written() const;

@@ -35,7 +35,7 @@ struct ShowArguments {
   std::string view = "tree";
   std::string thread, from, to, at, within, function, source_file;
   std::vector<std::string> activities, tags, domains;
-  std::string color = "auto", sort = "self";
+  std::string color = "auto", sort;
   std::optional<double> min_percent;
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
@@ -139,6 +139,26 @@ Status read_domains(const ShowArguments& arguments, profile::Filter& conditions)
   return Ok{};
 }
 
+// What was asked for, and the view has nothing of, would be passed over without a word.
+Status check_options_of_view(const ShowArguments& arguments) {
+  const bool is_memory = is_of_memory(arguments.view);
+  const std::pair<std::string_view, bool> of_time[] = {{"--activity", !arguments.activities.empty()},
+                                                       {"--sort", !arguments.sort.empty()},
+                                                       {"--context", arguments.context.has_value()}};
+  for (const auto& [option, is_given] : of_time)
+    if (is_memory && is_given)
+      return usage(fmt::format("{}: not for views of memory, as {} is", option, arguments.view));
+  if (arguments.as_flat && !is_memory)
+    return usage("--flat: for the views of memory; functions by their time are the view flat: plimsoll show FILE flat");
+  const std::pair<std::string_view, bool> of_memory[] = {{"--types", arguments.by_type},
+                                                         {"--domain", !arguments.domains.empty()}};
+  for (const auto& [option, is_given] : of_memory)
+    if (!is_memory && is_given)
+      return usage(
+          fmt::format("{}: for the views of memory: alloc, live, peak, leaks, temporary, types, memory", option));
+  return Ok{};
+}
+
 Status check_least(std::string_view option, const std::optional<std::int64_t>& value, std::int64_t least) {
   if (value.value_or(least) >= least) return Ok{};
   return usage(fmt::format("{}: {} is less than {}", option, *value, least));
@@ -162,15 +182,14 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   request.conditions.file = arguments.source_file;
   PLIMSOLL_TRY(read_activities(arguments, request.conditions));
   PLIMSOLL_TRY(read_domains(arguments, request.conditions));
-  if (!arguments.domains.empty() && !is_of_memory(arguments.view))
-    return usage("--domain: for the views of memory: alloc, live, peak, leaks, temporary, types, memory");
+  PLIMSOLL_TRY(check_options_of_view(arguments));
   for (const std::string& tag : arguments.tags) request.conditions.tags.push_back(profile::TagCondition::parse(tag));
   const Result<ColorChoice> color = parse_color(arguments.color);
   if (!color.ok()) return color.error();
   request.color = color.value();
-  if (arguments.sort != "self" && arguments.sort != "total")
+  if (!arguments.sort.empty() && arguments.sort != "self" && arguments.sort != "total")
     return usage(no_such("--sort order", arguments.sort, {"self", "total"}));
-  request.sort = arguments.sort == "self" ? SortBy::kSelf : SortBy::kTotal;
+  request.sort = arguments.sort == "total" ? SortBy::kTotal : SortBy::kSelf;
   if (const double percent = arguments.min_percent.value_or(0); !(percent >= 0 && percent <= 100))
     return usage("--min-percent: a percentage is a number from 0 to 100");
   PLIMSOLL_TRY(check_least("--depth", arguments.depth, 1));
@@ -406,6 +425,9 @@ class Show final : public Command {
       conditions.to_ns = profile::Filter{}.to_ns;
     }
     select(profile, conditions);
+    if (request.at_ns.value_or(0) > profile.end_ns)
+      console.notice(fmt::format("--at {} is after the end of {}, at {}: this is how it was then", arguments_.at,
+                                 arguments_.input.path(), format_time(profile.end_ns)));
     if (profile::allocations_of(profile, options.question).empty()) {
       console.notice(fmt::format("no allocation of {} is left to show", arguments_.input.path()));
       return kNoSamples;

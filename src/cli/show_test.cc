@@ -249,5 +249,15 @@ TEST(Show, SaysHowToRecordMemory) {
   EXPECT_TRUE(contains(outcome.err, "plimsoll run --alloc"));
 }
 
+TEST(Show, RefusesOptionsThatAViewDoesNotHave) {
+  EXPECT_EQ(show({"app.plim", "live", "--activity", "io"}).code, kUsage);
+  EXPECT_EQ(show({"app.plim", "peak", "--sort", "self"}).code, kUsage);
+  EXPECT_EQ(show({"app.plim", "types", "--context", "3"}).code, kUsage);
+  EXPECT_EQ(show({"app.plim", "tree", "--types"}).code, kUsage);
+  const Outcome flat = show({"app.plim", "--flat"});
+  EXPECT_EQ(flat.code, kUsage);
+  EXPECT_TRUE(contains(flat.err, "plimsoll show FILE flat")) << flat.err;
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

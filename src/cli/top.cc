@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/process_id.h"
 #include "cli/process_sources.h"
 #include "cli/python_command.h"
 #include "cli/top_loop.h"
@@ -57,7 +58,7 @@ class Top final : public Command {
   void set_program(std::vector<std::string> words) override { program_ = std::move(words); }
 
   void add_arguments(CLI::App& app) override {
-    app.add_option("PID", pid_, "The process; or else a program follows")->type_name("")->check(CLI::PositiveNumber);
+    app.add_option("PID", pid_, "The process; or else a program follows")->type_name("")->check(process_id());
     app.add_option("--view", words_.view, "functions (default), lines, flame or threads")->type_name("VIEW");
     app.add_option("--sort", words_.sort, "self (default) or total")->type_name("ORDER");
     app.add_option("--mode", words_.mode, "cpu (default), or wall: all time, with waits")->type_name("MODE");

@@ -104,7 +104,7 @@ const std::vector<Writer>& writers() {
        true},
       {"pprof", ".pb.gz", "go tool pprof, Pyroscope, Parca and others", always<pprof::write>},
       {"pprof-heap", ".heap.gz", "go tool pprof: sampled allocations, all of them and what is alive",
-       always<pprof::write_heap>, true},
+       always<pprof::write_heap>, true, false},
       {"collapsed", ".collapsed", "one line per stack, for flamegraph.pl, inferno and grep; in microseconds",
        always<collapsed::write>},
       {"vmprof", ".vmprof", "vmprof 0.4 and later, PyCharm; samples without weights, of a period each",

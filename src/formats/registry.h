@@ -18,6 +18,7 @@ struct Writer {
   // The file's bytes. Fails only where a format has a limit that the profile is beyond (jslb: 4 GiB).
   Result<std::string> (*write)(const profile::Profile& profile);
   bool has_allocations = false;  // so that a profile without samples of time is something to write, too
+  bool has_time = true;          // else of allocations alone
 };
 
 // All writers, in the order of --help.

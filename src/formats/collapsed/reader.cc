@@ -11,6 +11,7 @@
 namespace plimsoll::formats::collapsed {
 namespace {
 
+constexpr double kMost = 4e18;  // of nanoseconds in a profile
 constexpr std::size_t kLongestLine = std::size_t{1} << 22U;
 
 // A line cut at its last blank.
@@ -97,6 +98,8 @@ class Reader {
       ++unread_;
       return;
     }
+    sum_ns_ += static_cast<double>(parts->number) * kMicrosecond;
+    has_negative_ = has_negative_ || parts->number < 0;
     std::string_view frames = parts->frames;
     const std::optional<AustinThread> austin = take_austin_thread(frames);
     const ThreadId thread = austin ? thread_of(*austin) : out_.thread("", "");
@@ -115,6 +118,11 @@ class Reader {
     if (profile.samples.size() == 0) return Error{ErrorKind::kBadInput, "no line is a collapsed stack"};
     if (is_austin_ && !facts_.has_time())
       return Error{ErrorKind::kUnsupported, "Austin's samples of memory: only profiles of time can be read"};
+    if (has_negative_ && !is_austin_)
+      return Error{ErrorKind::kBadInput,
+                   "a number is negative: not what was spent on stacks, but a difference of that"};
+    if (sum_ns_ > kMost)
+      return Error{ErrorKind::kBadInput, "its numbers are of microseconds, and add up to more than a hundred years"};
     if (is_austin_) {
       profile.set_meta("format", "austin");
       facts_.finish(profile);
@@ -145,7 +153,8 @@ class Reader {
   ForeignProfile out_{"collapsed"};
   std::uint64_t unread_ = 0;
   AustinFacts facts_;
-  bool is_austin_ = false, has_facts_ = false;
+  double sum_ns_ = 0;
+  bool is_austin_ = false, has_facts_ = false, has_negative_ = false;
 };
 
 }  // namespace

@@ -143,11 +143,15 @@ class FileWriter {
     file_.add_int64(ProfileField::kDefaultSampleType, text(has_waits_ ? "wall" : "cpu"));
   }
 
+  // The command's first word: of a whole command line, pprof would show what follows the last slash.
+  static std::string program_of(std::string_view command_line) {
+    return command_title(command_line.substr(0, command_line.find(' ')));
+  }
   void write_mapping() {
     pbf_builder<MappingField> mapping{file_, ProfileField::kMapping};
     mapping.add_uint64(MappingField::kId, kMappingId);
     if (!profile_.processes.empty())
-      mapping.add_int64(MappingField::kFilename, text(command_title(profile_.processes[0].name)));
+      mapping.add_int64(MappingField::kFilename, text(program_of(profile_.processes[0].name)));
     for (const auto flag : {MappingField::kHasFunctions, MappingField::kHasFilenames, MappingField::kHasLineNumbers,
                             MappingField::kHasInlineFrames})
       mapping.add_bool(flag, true);
