@@ -12,6 +12,8 @@ The result is a :class:`plimsoll.Profile`, shown as a table; ``_`` has it for mo
 from __future__ import annotations
 
 import argparse
+import ast
+import inspect
 import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
@@ -58,6 +60,19 @@ def _wants_value(word: str) -> bool:
     return "=" not in word if word.startswith("--") else len(word) == 2 and word.startswith("-")
 
 
+def _compiled(shell: Any, text: str) -> Any:
+    """The code of a cell, in which IPython's own syntax (``!ls``, ``%time x``) is what it is in any cell, and under a
+    name by which tracebacks find its lines."""
+    if hasattr(shell, "transform_cell"):
+        text = shell.transform_cell(text)
+    name = shell.compile.cache(text) if hasattr(shell, "compile") else "<plimsoll>"
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | getattr(getattr(shell, "compile", None), "flags", 0)
+    tree: Any = compile(text, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    if hasattr(shell, "transform_ast"):
+        tree = shell.transform_ast(tree)
+    return compile(tree, name, "exec", flags, dont_inherit=True)
+
+
 def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profile]":
     """Runs what the magic was given in the user's namespace; the profile, or None after a wrong option."""
     import plimsoll
@@ -71,8 +86,11 @@ def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profi
     if cell is not None and statement:
         print(f"%%plimsoll takes options only, not {statement!r}: the code stands below it", file=sys.stderr)
         return None
-    text = statement if cell is None else cell
-    code = compile(text, "<plimsoll>", "exec")
+    code = _compiled(shell, statement if cell is None else cell)
+    if code.co_flags & inspect.CO_COROUTINE:
+        print("%%plimsoll cannot await; write into the cell itself: with plimsoll.Profiler() as profiler: await ...",
+              file=sys.stderr)
+        return None
     with plimsoll.Profiler(options.output, rate_hz=options.rate, mode=options.mode) as profiler:
         exec(code, shell.user_ns)
     return profiler.profile

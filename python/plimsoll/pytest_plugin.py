@@ -84,6 +84,17 @@ class Recorder:
         else:
             yield
 
+    def pytest_sessionfinish(self, session: Any) -> None:
+        """A worker of pytest-xdist tells its controller, which has the terminal."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["plimsoll_written"], output["plimsoll_error"] = self._written, self._error
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        output = getattr(node, "workeroutput", {})  # none if the worker has crashed
+        self._written += output.get("plimsoll_written", [])
+        self._error = self._error or output.get("plimsoll_error", "")
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._error:
             terminalreporter.write_line(f"plimsoll: not everything was profiled: {self._error}")
@@ -100,6 +111,7 @@ def _mark_wrappers() -> None:
 
     for hook in (Recorder.pytest_runtestloop, Recorder.pytest_runtest_protocol):
         pytest.hookimpl(hookwrapper=True)(hook)
+    pytest.hookimpl(optionalhook=True)(Recorder.pytest_testnodedown)
 
 
 _mark_wrappers()

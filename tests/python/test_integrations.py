@@ -84,6 +84,43 @@ def test_names_of_profiles_are_file_names() -> None:
     assert all("/" not in name and "\0" not in name and len(name) < 200 and not name.startswith(".") for name in names)
 
 
+def test_the_profiles_of_workers_are_told_of(tmp_path: pathlib.Path) -> None:
+    # GIVEN a worker of pytest-xdist, which has no terminal, and its controller, which has one
+    class Config:
+        def __init__(self, **more: Any) -> None:
+            self.__dict__.update(more)
+
+        def getoption(self, name: str) -> Any:
+            return {"--plimsoll-per": "session", "--plimsoll-dir": str(tmp_path), "--plimsoll-mode": "cpu",
+                    "--plimsoll-rate": 100.0}[name]
+
+    class Node:
+        workeroutput: "dict[str, Any]" = {}
+
+    class Terminal:
+        lines: "list[str]" = []
+
+        def write_line(self, line: str) -> None:
+            self.lines.append(line)
+
+    node = Node()
+    worker = pytest_plugin.Recorder(Config(option=None))  # type: ignore[arg-type]
+    controller = pytest_plugin.Recorder(Config(option=None))  # type: ignore[arg-type]
+    # WHEN the worker has recorded, and is done
+    for _ in worker._record("session-gw0"):
+        pass
+
+    class Session:
+        config = Config(workeroutput=node.workeroutput)
+
+    worker.pytest_sessionfinish(Session())
+    controller.pytest_testnodedown(node)
+    controller.pytest_testnodedown(object())  # a worker that has crashed
+    # THEN the controller says where the profile is
+    controller.pytest_terminal_summary(Terminal())
+    assert any("session-gw0.plim" in line for line in Terminal.lines)
+
+
 # ---- notebooks ----
 
 
@@ -125,6 +162,32 @@ def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixtu
     with pytest.raises(ZeroDivisionError):
         magic("1/0")
     assert not plimsoll.is_active()
+
+
+def test_a_cell_may_have_the_shell_s_own_syntax(capsys: "pytest.CaptureFixture[str]") -> None:
+    # GIVEN a shell that makes Python of its own syntax, and keeps the text of cells for tracebacks
+    class Compiler:
+        texts: "list[str]" = []
+
+        def cache(self, text: str) -> str:
+            self.texts.append(text)
+            return "<cell 1>"
+
+    shell = Shell()
+    shell.compile = Compiler()  # type: ignore[attr-defined]
+    shell.transform_cell = lambda text: text.replace("!ls", "total = 7")  # type: ignore[attr-defined]
+    shell.transform_ast = lambda tree: tree  # type: ignore[attr-defined]
+    plimsoll.load_ipython_extension(shell)
+    magic = shell.magics["plimsoll"]
+    # WHEN a cell has it THEN it runs, and tracebacks know its lines
+    assert magic("", "!ls") is not None and shell.user_ns["total"] == 7
+    assert Compiler.texts == ["total = 7"]
+    with pytest.raises(ZeroDivisionError) as caught:
+        magic("1/0")
+    assert str(caught.traceback[-1].path) == "<cell 1>"
+    # AND what cannot be is said
+    assert magic("", "import asyncio\nawait asyncio.sleep(0)") is None
+    assert "cannot await" in capsys.readouterr().err and not plimsoll.is_active()
 
 
 # ---- web ----
