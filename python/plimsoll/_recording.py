@@ -64,6 +64,22 @@ class Options:
         return self.with_values(**{name: type(getattr(Options, name))(text) for name, text in texts.items()})
 
 
+#: From where to where options may be; the rest is for the core to say.
+_RANGES = {"rate_hz": (1, 100_000), "max_overhead": (0, 1), "memory_mb": (1, 65536), "max_depth": (1, 65536),
+           "duration_s": (0, 1e9), "rss_interval_s": (0.001, 1e9), "alloc_bytes": (0, 1 << 32)}
+
+
+def _check(options: Options) -> None:
+    """TypeError or ValueError for a number that is none, or makes no sense."""
+    for name, (least, most) in _RANGES.items():
+        value, wanted = getattr(options, name), type(getattr(Options, name))
+        # (NumPy's are numbers, too.)
+        if not (hasattr(value, "__index__") or wanted is float and hasattr(value, "__float__")):
+            raise TypeError(f"{name} must be {'a number' if wanted is float else 'an integer'}, not {value!r}")
+        if not least <= value <= most:
+            raise ValueError(f"{name} is from {least} to {most}, not {value!r}")
+
+
 class _Active:
     """What the hooks need of the active recording."""
 
@@ -120,6 +136,7 @@ def start(options: Options) -> _core.Recording:
 
 
 def _make(options: Options) -> _core.Recording:
+    _check(options)
     known_task = None
     if options.tasks:
         from plimsoll import _tasks
@@ -294,7 +311,7 @@ def _name_threads(recording: _core.Recording) -> None:
         native_id = getattr(thread, "_native_id", None)
         name = thread.__dict__.get("_name")
         if native_id is not None and isinstance(name, str):
-            recording.name_thread(native_id, name, thread.ident or 0)
+            recording.name_thread(native_id, _session_facts.in_utf8(name), thread.ident or 0)
 
 
 _forking_thread = 0  # its ident, while the recording is held for it

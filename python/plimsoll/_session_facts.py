@@ -6,6 +6,11 @@ import os
 import sys
 
 
+def in_utf8(text: str) -> str:
+    """A text whose lone surrogates, which stand for bytes that are no UTF-8, are replaced: profiles are UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def facts() -> list[tuple[str, str]]:
     """Name and value of each."""
     build = "t" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
@@ -14,7 +19,7 @@ def facts() -> list[tuple[str, str]]:
     return [
         ("python", language if pypy is None else f"PyPy {'.'.join(map(str, pypy[:3]))}, Python {language}"),
         ("implementation", sys.implementation.name),
-        ("executable", sys.executable or ""),
+        ("executable", in_utf8(sys.executable or "")),
         ("argv", process_name()),
         ("platform", sys.platform + " " + os.uname().machine),
         ("kernel", os.uname().release),
@@ -24,7 +29,7 @@ def facts() -> list[tuple[str, str]]:
 
 def _directory() -> str:
     try:
-        return os.getcwd()
+        return in_utf8(os.getcwd())
     except OSError:
         return ""
 
@@ -36,7 +41,7 @@ def process_name() -> str:
             words = os.fsdecode(file.read()).split("\0")[:-1]
     except OSError:
         words = [sys.executable or "python"]
-    return " ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words)
+    return in_utf8(" ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words))
 
 
 def path_with_pid(path: str, pid: str = "") -> str:

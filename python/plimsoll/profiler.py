@@ -109,7 +109,7 @@ class Profiler:
         if native_memory and not has_all and alloc_bytes == 0:
             raise ValueError("native_memory needs alloc_bytes, alloc_exact or alloc_events: how are allocations to be "
                              "recorded?")
-        self._path = None if path is None else os.fspath(path)
+        self._path = None if path is None else os.fsdecode(path)
         self._options: dict[str, Any] = dict(rate_hz=rate_hz, mode=mode, engine=engine, safe_mode=safe_mode,
                                              max_overhead=max_overhead, memory_mb=memory_mb, max_depth=max_depth,
                                              alloc_bytes=alloc_bytes, alloc_exact=alloc_exact,

@@ -113,7 +113,7 @@ class Profile:
 
         ProfileError if it is not a profile.
         """
-        return cls(_core.ProfileData.open(os.fspath(path)), os.fspath(path))
+        return cls(_core.ProfileData.open(os.fsdecode(path)), os.fsdecode(path))
 
     @cached_property
     def meta(self) -> "dict[str, str]":
@@ -293,7 +293,7 @@ class Profile:
 
         ``plimsoll.profiles.formats()`` lists them. ValueError for an unknown one.
         """
-        target = os.fspath(path)
+        target = os.fsdecode(path)
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
             return

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "base/result.h"
+#include "python/file_path.h"
 
 namespace plimsoll::python {
 

@@ -23,7 +23,10 @@ PyObject* class_for(ErrorKind kind) {
 }  // namespace
 
 void raise(const Error& error) {
-  PyErr_SetString(class_for(error.kind), error.message.c_str());
+  // Names of files and words of programs are in it, which need not be UTF-8.
+  PyObject* text = PyUnicode_DecodeUTF8(error.message.data(), static_cast<Py_ssize_t>(error.message.size()), "replace");
+  if (text != nullptr) PyErr_SetObject(class_for(error.kind), text);
+  Py_XDECREF(text);
   throw nanobind::python_error();
 }
 

@@ -173,14 +173,14 @@ std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
   return copy;
 }
 
-nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const std::string& path) {
-  const formats::Writer writer = value_or_raise(formats::find_writer(format, path));
+nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const FilePath& path) {
+  const formats::Writer writer = value_or_raise(formats::find_writer(format, path.bytes));
   const std::string bytes = value_or_raise([&] {
     const nb::gil_scoped_release release;
     // Waits are put onto stacks there, and tags into markers, which the original must not see.
     const bool is_changed = original->has_waits() || original->tag_sets.size() > 0;
     const std::shared_ptr<Profile> profile = is_changed ? filtered(*original, {}) : original;
-    return formats::write_as(writer, *profile, path);
+    return formats::write_as(writer, *profile, path.bytes);
   }());
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -203,10 +203,10 @@ nb::dict sources(const Profile& profile) {
 void bind_profile(nb::module_& module) {
   nb::class_<Profile>(module, "ProfileData", "A profile's tables; see plimsoll.Profile.")
       .def_static("open",
-                  [](const std::string& path) {
+                  [](const FilePath& path) {
                     Result<Profile> profile = [&] {
                       const nb::gil_scoped_release release;
-                      return formats::read_profile_file(path);
+                      return formats::read_profile_file(path.bytes);
                     }();
                     return std::make_shared<Profile>(value_or_raise(std::move(profile)));
                   })
@@ -264,7 +264,7 @@ void bind_profile(nb::module_& module) {
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
-      .def("save", [](const Profile& self, const std::string& path) { check(profile::write_plim_file(self, path)); })
+      .def("save", [](const Profile& self, const FilePath& path) { check(profile::write_plim_file(self, path.bytes)); })
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;
   for (const std::string_view name : kActivityNames) activities.append(std::string(name));

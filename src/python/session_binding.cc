@@ -2,6 +2,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,13 +88,29 @@ UniqueFd made_ready(Perf perf) {
   return perf == Perf::kYes ? os::open_idle_counter() : UniqueFd{};
 }
 
+// The file of a recording that has begun. If it comes to nothing, a file in which there is nothing is left to nobody.
+class BegunFile {
+ public:
+  explicit BegunFile(std::string path) : path_(std::move(path)) {}
+  BegunFile(const BegunFile&) = delete;
+  BegunFile& operator=(const BegunFile&) = delete;
+  ~BegunFile() {
+    struct stat facts {};
+    if (!path_.empty() && ::lstat(path_.c_str(), &facts) == 0 && S_ISREG(facts.st_mode)) ::unlink(path_.c_str());
+  }
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 
 // The one recording of the process. The pointers outlive the Python object on purpose: hooks that run late in the
 // interpreter's life (thread ends, deaths of code objects) must not meet a destroyed session.
 class Recording {
  public:
-  Recording(const std::string& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
+  Recording(const FilePath& path, double rate_hz, const std::string& mode, const std::string& engine, bool safe_mode,
             double max_overhead, std::size_t memory_mb, std::size_t max_depth, double duration_s, double rss_interval_s,
             std::uint64_t alloc_bytes, bool alloc_exact, bool alloc_events, bool native_memory, bool native,
             const nb::object& known_task, bool sources, std::vector<std::pair<std::string, std::string>> meta,
@@ -122,7 +139,7 @@ class Recording {
     settings.rss_interval_ns = static_cast<std::int64_t>(rss_interval_s * 1e9);
 
     profile::RecorderSettings recorder;
-    recorder.path = path;
+    recorder.path = path.bytes;
     recorder.memory_bytes = budget / 2;
     recorder.rate_hz = rate_hz;
     recorder.allocation_distance = alloc_bytes;
@@ -137,6 +154,7 @@ class Recording {
     recorder.main_thread = Tid{::getpid()};
     recorder.sources = sources ? profile::RecorderSettings::Sources::kEmbed : profile::RecorderSettings::Sources::kOmit;
     auto sink = value_or_raise(profile::Recorder::create(std::move(recorder)));
+    BegunFile file(path.bytes);
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
     watch_code_deaths(&session_->registry());
     set_current_recording(session_);
@@ -146,6 +164,7 @@ class Recording {
       stop();
       raise(started.error());
     }
+    file.keep();
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -225,7 +244,7 @@ nb::dict stats_dict(const capture::SessionStats& stats) {
 
 void bind_session(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "A running recording of this process; see plimsoll.Profiler.")
-      .def(nb::init<const std::string&, double, const std::string&, const std::string&, bool, double, std::size_t,
+      .def(nb::init<const FilePath&, double, const std::string&, const std::string&, bool, double, std::size_t,
                     std::size_t, double, double, std::uint64_t, bool, bool, bool, bool, const nb::object&, bool,
                     std::vector<std::pair<std::string, std::string>>, const std::string&>(),
            nb::kw_only(), nb::arg("path"), nb::arg("rate_hz"), nb::arg("mode"), nb::arg("engine"), nb::arg("safe_mode"),
