@@ -251,6 +251,14 @@ std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most)
   return out;
 }
 
+// Whether it is an interned str.
+template <memory::Reader M>
+bool is_interned_text(const ObjectView<M>& view, Address object) {
+  if ((view.word_in(view.type_of(object), type_field::kFlags) & type_flag::kText) == 0) return false;
+  const auto& unicode = view.layout().unicode;
+  return (view.template number<std::uint32_t>(object, unicode.state) & ((1U << unicode.kind_shift) - 1)) != 0;
+}
+
 // A C string, of at most 255 bytes.
 template <memory::Reader M>
 std::string c_text(const ObjectView<M>& view, Address at) {
@@ -276,6 +284,19 @@ Address entry_of(const ObjectView<M>& view, Address dict, std::string_view name)
       found = value;
   });
   return found;
+}
+
+// Whether a dict is an interpreter's table of interned strs, which from 3.14 on the collector knows. Each of them is a
+// key and the value of it, and neither is counted as a reference: known by one that has fewer than those two would be.
+template <memory::Reader M>
+bool is_table_of_interned(const ObjectView<M>& view, Address dict) {
+  if (view.head_shift() != 0) return false;  // counts are divided
+  bool is_table = true, is_uncounted = false;
+  each_item(view, dict, [&](Address key, Address value) {
+    is_table = is_table && key == value && is_interned_text(view, key);
+    is_uncounted = is_uncounted || view.template number<std::uint32_t>(key, 0) == 1;
+  });
+  return is_table && is_uncounted;
 }
 
 // Whether there is a class at an address. `type_type` is that of PyType_Type, which is the class of all classes without

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "heap/image_types.h"
 #include "heap/snapshot.h"
@@ -88,7 +89,10 @@ class ImageEdges {
 
   void items(Address dict) {
     const bool has_names = sink_.has_names(dict);
+    bool is_first = true, is_weak = false;
     each_item(view_, dict, [&](Address key, Address value) {
+      if (std::exchange(is_first, false) && key == value) is_weak = is_table_of_interned(view_, dict);
+      if (is_weak) return sink_.weak(key);
       sink_.edge(EdgeKind::kKey, key);
       if (has_names && is_text(key))
         sink_.named(value, key);

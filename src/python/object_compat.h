@@ -234,6 +234,20 @@ void each_item(PyObject* dict, Visit visit) {
   while (PyDict_Next(dict, &position, &key, &value) != 0) visit(key, value);
 }
 
+// Whether this is the interpreter's table of interned strs, which from 3.14 on the collector knows. Each of them is a
+// key and the value of it, and neither is counted as a reference: known by one that has fewer than those two would be.
+inline bool is_table_of_interned(PyObject* dict) {
+  bool is_uncounted = false;
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  while (PyDict_Next(dict, &position, &key, &value) != 0) {
+    if (key != value || !PyUnicode_CheckExact(key) || PyUnicode_CHECK_INTERNED(key) == 0) return false;
+    is_uncounted |= reference_count(key) == 1;
+  }
+  return is_uncounted;
+}
+
 // ---- numbers ----
 
 // What int.__sizeof__ says.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "heap/snapshot.h"
@@ -57,7 +58,10 @@ class ObjectEdges {
 
   void items(PyObject* dict) {
     const bool has_names = Sink::kTellsNames && sink_.has_names(dict);
+    bool is_first = true, is_weak = false;
     each_item(dict, [&](PyObject* key, PyObject* value) {
+      if (std::exchange(is_first, false) && key == value) is_weak = is_table_of_interned(dict);
+      if (is_weak) return sink_.weak(key);
       sink_.edge(heap::EdgeKind::kKey, key);
       if (has_names && PyUnicode_Check(key))
         sink_.named(value, key);

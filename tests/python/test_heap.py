@@ -115,6 +115,22 @@ def test_a_retained_size_is_that_of_all_below(take: Any) -> None:
     assert found.retained >= heap.find(id(holder.buffers)).retained > payload  # type: ignore[attr-defined]
 
 
+def test_an_interned_str_belongs_to_who_holds_it(take: Any) -> None:
+    # GIVEN an object that alone holds an interned str, beside a dict that has strs as keys and as their values
+    holder, text = Held(), sys.intern("z" * 500_000 + str(os.getpid()))
+    holder.text = text  # type: ignore[attr-defined]
+    pool = Held()
+    pool.entries = {each: each for each in ["y" * 500_000 + str(os.getpid())]}  # type: ignore[attr-defined]
+    address = id(text)
+    del text
+    # WHEN
+    heap = take()
+    # THEN the interpreter's table of interned strs does not hold it, and the program's dict does
+    assert heap.find(id(holder)).retained > 500_000
+    assert [row.type for row in heap.find(address).referrers()] in ([f"{__name__}.Held"], ["dict"])
+    assert heap.find(id(pool)).retained > 500_000
+
+
 CACHE: "dict[str, object]" = {}
 
 

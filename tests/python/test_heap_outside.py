@@ -70,6 +70,27 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     assert not different
 
 
+INTERNED = """
+import json, os, sys
+class Held: pass
+held = Held()
+held.text = sys.intern("z" * 500_000 + str(os.getpid()))
+print(json.dumps({"held": id(held)}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_an_interned_str_belongs_to_who_holds_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with an object that alone holds an interned str
+    with harness.Running([sys.executable, "-c", INTERNED]) as running:
+        truth = json.loads(running.line())
+        # WHEN
+        take(running.process.pid, tmp_path / "outside.heap")
+    # THEN the interpreter's table of interned strs does not hold it
+    rows = ask(tmp_path / "outside.heap", f"select retained from objects where address = {truth['held']}")
+    assert rows[0][0] > 500_000
+
+
 RULED = """
 import ctypes, io, json, mmap, sys
 import plimsoll.heap
