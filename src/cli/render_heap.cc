@@ -183,11 +183,20 @@ std::string render_heap_paths(const HeapView& view, Node node, const HeapOptions
   for (const auto& path : paths) {
     out += "\n";
     std::string indent;
-    for (std::size_t i = 1; i < path.size(); ++i) {
-      // A root's own edges say nothing; what it holds does.
-      out += indent + node_text(snapshot, path[i].node) + page.paint(Style::kMild, step_text(snapshot, path[i])) + "\n";
+    const auto add_line = [&](const std::string& line) {
+      out += indent + line + "\n";
       indent += "  ";
-    }
+    };
+    heap::each_shown_step(
+        path.size(),
+        [&](std::size_t i) {
+          // A root's own edges say nothing; what it holds does.
+          if (i == 0) return;
+          add_line(node_text(snapshot, path[i].node) + page.paint(Style::kMild, step_text(snapshot, path[i])));
+        },
+        [&](std::size_t count) {
+          add_line(page.paint(Style::kDim, fmt::format("... {} steps ...", format_count(count))));
+        });
     out += indent + page.paint(Style::kStrong, node_text(snapshot, node)) + "\n";
   }
   return out;
@@ -210,7 +219,8 @@ std::string render_heap_suspects(const HeapView& view, const std::vector<heap::S
     for (std::size_t i = 0; i + 1 < suspect.holders.size(); ++i)
       chain += node_text(snapshot, suspect.holders[i]) +
                printable(heap::describe_hold(snapshot, suspect.holders[i], suspect.holders[i + 1])) + " -> ";
-    if (!chain.empty()) out += "  " + chain + node_text(snapshot, suspect.node) + "\n";
+    if (!chain.empty() || suspect.repeats)
+      out += "  " + chain + node_text(snapshot, suspect.node) + (suspect.repeats ? " (repeated)" : "") + "\n";
     if (suspect.piled_count > 0)
       out += fmt::format("  of it {} by {} {}\n", bytes_text(suspect.piled_retained), format_count(suspect.piled_count),
                          printable(snapshot.types[suspect.piled_type].name));
@@ -296,12 +306,19 @@ std::string heap_paths_json(const HeapView& view, Node node, const HeapOptions& 
       heap::paths_to(view.snapshot.graph, view.snapshot.root(), node, options.limit == 0 ? SIZE_MAX : options.limit);
   json.column("paths", paths, [&](const std::vector<heap::Step>& path) {
     json.begin_array();
-    for (const heap::Step& step : path) {
-      json.begin_object();
-      put_node(json, view, step.node);
-      json.member("edge", heap::describe_edge(view.snapshot, step.node, step.edge));
-      json.end_object();
-    }
+    heap::each_shown_step(
+        path.size(),
+        [&](std::size_t i) {
+          json.begin_object();
+          put_node(json, view, path[i].node);
+          json.member("edge", heap::describe_edge(view.snapshot, path[i].node, path[i].edge));
+          json.end_object();
+        },
+        [&](std::size_t count) {
+          json.begin_object();
+          json.member("left_out", static_cast<std::int64_t>(count));
+          json.end_object();
+        });
     json.end_array();
   });
   return finish(out, json);
@@ -322,6 +339,8 @@ std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Sus
       put_node(json, view, holder);
       json.end_object();
     });
+    json.key("repeats");
+    json.boolean(suspect.repeats);
     json.key("piled");
     json.begin_object();
     json.member("type", view.snapshot.types[suspect.piled_type].name);

@@ -27,13 +27,20 @@ std::string render_heap_patterns(const HeapView& view, heap::Node node, const He
   for (const heap::PathPattern& pattern : found.patterns) {
     out += "\n";
     std::string indent;
-    for (std::size_t i = 1; i < pattern.size(); ++i) {
-      // A root's own edges say nothing; what it holds does.
-      out += indent + printable(heap::describe_holders(snapshot, pattern[i])) +
-             page.paint(Style::kMild, printable(heap::describe_hold(snapshot, pattern[i]))) +
-             (pattern[i].repeats ? page.paint(Style::kDim, " (repeated)") : "") + "\n";
+    const auto add_line = [&](const std::string& line) {
+      out += indent + line + "\n";
       indent += "  ";
-    }
+    };
+    heap::each_shown_step(
+        pattern.size(),
+        [&](std::size_t i) {
+          // A root's own edges say nothing; what it holds does.
+          if (i == 0) return;
+          add_line(printable(heap::describe_holders(snapshot, pattern[i])) +
+                   page.paint(Style::kMild, printable(heap::describe_hold(snapshot, pattern[i]))) +
+                   (pattern[i].repeats ? page.paint(Style::kDim, " (repeated)") : ""));
+        },
+        [&](std::size_t count) { add_line(page.paint(Style::kDim, fmt::format("... {} steps ...", count))); });
     out += indent + end + "\n";
   }
   if (found.is_cut) out += "\n" + page.paint(Style::kDim, "there are more ways, or may be (--limit N)") + "\n";

@@ -56,5 +56,21 @@ TEST(Graph, TurnedRoundTwiceIsItself) {
   EXPECT_EQ(again.first, drawing.graph.first);
 }
 
+TEST(HeapPaths, OfLongOnesTheEndsAreShown) {
+  const auto shown = [](std::size_t steps) {
+    std::vector<std::size_t> numbers;
+    std::size_t left_out = 0;
+    each_shown_step(
+        steps, [&](std::size_t i) { numbers.push_back(i); }, [&](std::size_t count) { left_out = count; });
+    return std::pair(numbers, left_out);
+  };
+  EXPECT_EQ(shown(40).first.size(), 40U);
+  EXPECT_EQ(shown(40).second, 0U);
+  EXPECT_EQ(shown(100'000).second, 99'960U);
+  EXPECT_EQ(shown(100'000).first.size(), 40U);
+  EXPECT_EQ(shown(100'000).first[19], 19U);
+  EXPECT_EQ(shown(100'000).first[20], 99'980U);
+}
+
 }  // namespace
 }  // namespace plimsoll::heap

@@ -5,8 +5,10 @@
 namespace plimsoll::heap {
 namespace {
 
-// Below this share of its holder's retained size an object does not carry on the pile.
-constexpr double kCarriesOn = 0.75;
+// Below this share of its holder's retained size an object does not carry on the pile, nor below that of the first's.
+constexpr double kCarriesOn = 0.75, kOfTheFirst = 0.5;
+// As many objects of one class one below the other are no holders but the pile itself: a linked list.
+constexpr std::size_t kRepeats = 8;
 
 class Search {
  public:
@@ -47,13 +49,12 @@ class Search {
 
   void add_single(Node top) {
     Suspect suspect;
-    suspect.node = top;
-    suspect.holders.push_back(top);
-    for (Node next = top; next != kNoNode;) {
-      suspect.node = next;
-      next = carries_on(suspect.node);
-      if (next != kNoNode) suspect.holders.push_back(next);
+    suspect.holders = chain_from(top);
+    if (const std::size_t start = repetition(suspect.holders); start < suspect.holders.size()) {
+      suspect.holders.resize(start + 1);
+      suspect.repeats = true;
     }
+    suspect.node = suspect.holders.back();
     suspect.type = snapshot_.type[suspect.node];
     suspect.count = 1;
     suspect.retained = dominance_.retained[suspect.node];
@@ -63,11 +64,29 @@ class Search {
     found_.push_back(std::move(suspect));
   }
 
-  [[nodiscard]] Node carries_on(Node node) const {
-    const double least = kCarriesOn * static_cast<double>(dominance_.retained[node]);
+  // From an object down, as long as one below retains nearly as much.
+  [[nodiscard]] std::vector<Node> chain_from(Node top) const {
+    const double least =
+        std::max(static_cast<double>(least_), kOfTheFirst * static_cast<double>(dominance_.retained[top]));
+    std::vector<Node> chain;
+    for (Node next = top; next != kNoNode;) {
+      chain.push_back(next);
+      next = carries_on(next, least);
+    }
+    return chain;
+  }
+  [[nodiscard]] Node carries_on(Node node, double least) const {
+    least = std::max(least, kCarriesOn * static_cast<double>(dominance_.retained[node]));
     for (const Node child : children_.from(node))
       if (static_cast<double>(dominance_.retained[child]) >= least) return child;
     return kNoNode;
+  }
+  // Where in a chain the first object is of those of a class of which there are many in it; its end if there is none.
+  [[nodiscard]] std::size_t repetition(const std::vector<Node>& chain) const {
+    std::vector<std::size_t> counts(snapshot_.types.size(), 0);
+    for (const Node node : chain) ++counts[snapshot_.type[node]];
+    const auto is_many = [&](Node node) { return counts[snapshot_.type[node]] > kRepeats; };
+    return static_cast<std::size_t>(std::find_if(chain.begin(), chain.end(), is_many) - chain.begin());
   }
 
   void tell_pile(Suspect& suspect, const std::vector<Node>& below) const {

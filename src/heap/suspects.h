@@ -13,6 +13,7 @@ namespace plimsoll::heap {
 struct Suspect {
   Node node = kNoNode;         // where it piles up; kNoNode: in many objects of a class
   std::vector<Node> holders;   // from the outermost one down to `node`, each retaining little more than the next
+  bool repeats = false;        // it goes on below `node`, through many objects of its class: a linked list
   std::uint32_t type = 0;      // of the node, or of the many objects
   std::uint64_t count = 0;     // of the many objects; 1
   std::uint64_t retained = 0;  // bytes
@@ -23,8 +24,9 @@ struct Suspect {
 
 // After Eclipse's Memory Analyzer: single objects that retain at least `least_share` of all (0.1 is a tenth), and
 // classes whose objects do so together and are not below one of these. The largest first. From a single object one goes
-// down as long as one object below retains nearly as much; where that ends, memory piles up. The snapshot should be
-// one of parts (heap/views.h).
+// down as long as one object below retains nearly as much, and half of what the first one does, and such a share; where
+// that ends, memory piles up. Of many objects of one class that hold one another it is the first. The snapshot should
+// be one of parts (heap/views.h).
 std::vector<Suspect> suspects(const Snapshot& snapshot, const Dominance& dominance, double least_share);
 
 }  // namespace plimsoll::heap

@@ -55,6 +55,39 @@ TEST(HeapSuspects, AClassIsSuspectedWhereNoObjectIs) {
   EXPECT_EQ(found[0].retained, 1000U);
 }
 
+TEST(HeapSuspects, AreWhatHoldsALinkedListAndNotTheMiddleOfIt) {
+  // GIVEN a module that holds a list of a thousand nodes, each of which holds the next
+  std::string text = "app: module 48  head=n0\n";
+  for (int i = 0; i < 1000; ++i)
+    text += "n" + std::to_string(i) + ": app.Node 100" + (i < 999 ? "  next=n" + std::to_string(i + 1) : "") + "\n";
+  const SnapshotDrawing drawing(text + "modules: [modules] 0  app=app");
+  const Snapshot snapshot = drawing.snapshot();
+  // WHEN
+  const std::vector<Suspect> found = suspects(snapshot, dominance(snapshot), 0.1);
+  // THEN
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].node, testing::place(snapshot, drawing, "n0"));
+  EXPECT_EQ(found[0].retained, 100'000U);
+  EXPECT_EQ(found[0].holders.size(), 2U);
+  EXPECT_TRUE(found[0].repeats);
+}
+
+TEST(HeapSuspects, RetainAtLeastHalfOfWhatTheirOutermostHolderDoes) {
+  // GIVEN objects that hold one another, each a tenth of the whole
+  std::string text = "o0: app.O0 100  next=o1\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string number = std::to_string(i);
+    text += "o" + number + ": app.O" + number + " 100" + (i < 9 ? "  next=o" + std::to_string(i + 1) : "") + "\n";
+  }
+  const Snapshot snapshot = SnapshotDrawing(text + "modules: [modules] 0  o0=o0").snapshot();
+  // WHEN
+  const std::vector<Suspect> found = suspects(snapshot, dominance(snapshot), 0.1);
+  // THEN
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].retained, 500U);
+  EXPECT_FALSE(found[0].repeats);
+}
+
 TEST(HeapSuspects, AnEvenHeapHasNone) {
   const Snapshot snapshot =
       SnapshotDrawing("a: list 100\n b: dict 100\n c: set 100\n d: str 100\n m: [modules] 0 a b c d").snapshot();

@@ -71,9 +71,12 @@ std::string path_to(const heap::Snapshot& snapshot, heap::Node node) {
   const auto paths = heap::paths_to(snapshot.graph, snapshot.root(), node, 1);
   if (paths.empty() || paths.front().size() < 2) return heap::describe(snapshot, node);
   // (the root's own edges say nothing)
-  std::string text = heap::describe(snapshot, paths.front()[1].node);
-  for (std::size_t i = 1; i < paths.front().size(); ++i)
-    text += heap::describe_edge(snapshot, paths.front()[i].node, paths.front()[i].edge);
+  const std::vector<heap::Step>& path = paths.front();
+  std::string text = heap::describe(snapshot, path[1].node);
+  heap::each_shown_step(
+      path.size(),
+      [&](std::size_t i) { text += i == 0 ? "" : heap::describe_edge(snapshot, path[i].node, path[i].edge); },
+      [&](std::size_t count) { text += " ... " + std::to_string(count) + " steps ... "; });
   return text;
 }
 
