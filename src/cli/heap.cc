@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "cli/exit_code.h"
 #include "cli/heap_export.h"
@@ -224,9 +225,11 @@ class Heap final : public Command {
     const Result<heap::Snapshot> snapshot = read_view();
     if (!snapshot.ok()) return snapshot.error();
     if (snapshot.value().object_count == 0) {
-      console.notice(file_ + " holds no objects");
+      console.notice(file_ + (snapshot.value().complete ? " holds no objects" : " ends early: it holds no objects"));
       return kNoSamples;
     }
+    const bool says_so = !as_json_ && (view_ == "types" || view_ == "tree" || view_ == "suspects");
+    if (!says_so) notice_if_incomplete(console, snapshot.value(), file_);
     if (view_ == "duplicates" || view_ == "waste" || view_ == "arenas" || view_ == "rss")
       return show_memory(console, snapshot.value(), page);
     const heap::Dominance dominance = heap::dominance(snapshot.value());
@@ -237,6 +240,7 @@ class Heap final : public Command {
     }
     if (view_ == "groups") {
       const heap::GroupBy by = *heap::group_by(by_);
+      if (!object_.empty() && !has_objects_of(snapshot.value(), object_)) return Error{ErrorKind::kUsage, no_object()};
       PLIMSOLL_TRY(console.print(as_json_ ? heap_groups_json(view, by, object_)
                                           : render_heap_groups(view, by, object_, options_, page)));
       return kFine;
@@ -283,6 +287,11 @@ class Heap final : public Command {
     return kFine;
   }
 
+  [[nodiscard]] static bool has_objects_of(const heap::Snapshot& snapshot, const std::string& type) {
+    const auto objects = std::span(snapshot.type).first(snapshot.object_count);
+    return std::any_of(objects.begin(), objects.end(),
+                       [&](std::uint32_t each) { return snapshot.types[each].name == type; });
+  }
   [[nodiscard]] std::string no_object() const {
     if (object_.starts_with("0x")) return fmt::format("there is no object at {} in {}", object_, file_);
     return fmt::format("there is no object of class \"{}\" in {} (plimsoll heap show {} lists the classes)", object_,
@@ -294,6 +303,8 @@ class Heap final : public Command {
     if (!before.ok()) return before.error();
     const Result<heap::Snapshot> after = read_heap(after_);
     if (!after.ok()) return after.error();
+    notice_if_incomplete(console, before.value(), file_);
+    notice_if_incomplete(console, after.value(), after_);
     if (!third_.empty()) return run_survivors(console, page, before.value(), after.value());
     PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
                                         : render_heap_changes(before.value(), after.value(), options_, page)));
@@ -304,6 +315,7 @@ class Heap final : public Command {
                             const heap::Snapshot& second) {
     const Result<heap::Snapshot> third = read_heap(third_);
     if (!third.ok()) return third.error();
+    notice_if_incomplete(console, third.value(), third_);
     if (!heap::are_of_one_process(first, third.value()) || !heap::are_of_one_process(second, third.value()))
       return Error{ErrorKind::kBadInput,
                    "the snapshots are of different processes, where no object can be followed from one to the next"};
@@ -318,6 +330,7 @@ class Heap final : public Command {
   Result<int> run_query(Console& console, const Page& page) {
     const Result<heap::Snapshot> snapshot = read_view();
     if (!snapshot.ok()) return snapshot.error();
+    notice_if_incomplete(console, snapshot.value(), file_);
     const auto database = sql::HeapDatabase::open(snapshot.value());
     if (!database.ok()) return database.error();
     if (statement_.empty()) {

@@ -21,6 +21,7 @@ Result<int> export_heap(Console& console, const std::string& input, std::span<co
   if (to.output != "-") PLIMSOLL_TRY(check_not_input(to.output, input));
   const Result<heap::Snapshot> snapshot = read_heap(input, views);
   if (!snapshot.ok()) return snapshot.error();
+  notice_if_incomplete(console, snapshot.value(), input);
   const std::string bytes = formats::write_heap(snapshot.value(), *format);
   if (to.output == "-") {
     PLIMSOLL_TRY(console.print(bytes));

@@ -42,4 +42,8 @@ Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::s
   return heap::seen_as(snapshot.take(), view);
 }
 
+void notice_if_incomplete(Console& console, const heap::Snapshot& snapshot, const std::string& path) {
+  if (!snapshot.complete) console.notice(path + " is incomplete: it ends early, so much may seem to be held by none");
+}
+
 }  // namespace plimsoll::cli

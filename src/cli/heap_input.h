@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/console.h"
 #include "heap/snapshot.h"
 
 namespace plimsoll::cli {
@@ -16,5 +17,8 @@ Result<heap::Snapshot> read_heap(const std::string& path);
 // The same through views (heap/views.h), each on top of the one before: their words, or a file of them. A view that
 // makes no sense is an error before anything is read.
 Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::string> views);
+
+// Says so if the file that a snapshot was read from ends early.
+void notice_if_incomplete(Console& console, const heap::Snapshot& snapshot, const std::string& path);
 
 }  // namespace plimsoll::cli

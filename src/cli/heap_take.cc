@@ -56,7 +56,10 @@ Status capture(Console& console, const HeapTake& take, const memory::Image& imag
   writer.write_beside();
   const heap::ImageView view(image, layout, fields.value());
   const Result<heap::ImageStatistics> taken = heap::capture_image(view, runtime, take.values, facts, writer);
-  if (!taken.ok()) return taken.error();
+  if (!taken.ok()) {
+    writer.discard();
+    return taken.error();
+  }
   console.notice(report(take, taken.value(), writer));
   return Ok{};
 }

@@ -185,5 +185,41 @@ TEST_F(HeapCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run({"diff", "before.heap"}), kUsage);
 }
 
+TEST_F(HeapCommand, SaysOfEveryFileThatEndsEarly) {
+  // GIVEN a snapshot of which the end is missing, and one of which nothing is there but its beginning
+  const std::string whole = SnapshotDrawing(kBefore).file();
+  put("begun.heap", whole.substr(0, 30));
+  std::string many;
+  for (int i = 0; i < 70'000; ++i) many += "o" + std::to_string(i) + ": list 56\n";
+  const std::string large = SnapshotDrawing(many).file();
+  put("cut.heap", large.substr(0, large.size() - 10));
+  const std::string output = (directory / "out.ndjson").string();
+  // WHEN they are asked in all ways THEN it is said on standard error
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"diff", "before.heap", "cut.heap"},
+                                             {"diff", "cut.heap", "before.heap"},
+                                             {"query", "cut.heap", "select count(*) from objects"},
+                                             {"export", "cut.heap", "-o", output},
+                                             {"show", "cut.heap", "groups"},
+                                             {"show", "cut.heap", "--json"}}) {
+    console.err.clear();
+    EXPECT_EQ(run(words), kFine);
+    EXPECT_NE(console.err.find("cut.heap is incomplete: it ends early"), std::string::npos) << words[0];
+  }
+  console.err.clear();
+  EXPECT_EQ(run({"show", "begun.heap"}), kNoSamples);
+  EXPECT_NE(console.err.find("begun.heap ends early: it holds no objects"), std::string::npos) << console.err;
+  // AND nothing of one that is whole
+  console.err.clear();
+  EXPECT_EQ(run({"diff", "before.heap", "after.heap"}), kFine);
+  EXPECT_EQ(console.err, "");
+}
+
+TEST_F(HeapCommand, RefusesGroupsOfAClassThatIsNotThere) {
+  EXPECT_EQ(run({"show", "before.heap", "groups", "--of", "list"}), kFine);
+  EXPECT_EQ(run({"show", "before.heap", "groups", "--of", "app.Nothing"}), kUsage);
+  EXPECT_NE(console.err.find("there is no object of class \"app.Nothing\""), std::string::npos) << console.err;
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

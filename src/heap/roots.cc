@@ -1,4 +1,5 @@
 // heap/roots.cc: what holds the objects that no recorded root reaches.
+#include <algorithm>
 #include <bit>
 
 #include "heap/snapshot_reader.h"
@@ -41,6 +42,36 @@ class Reach {
         if (!has(target)) ++holders[before[target / kBits] + static_cast<std::uint32_t>(std::popcount(unseen_before))];
       }
     return holders;
+  }
+  // Those of `rest` where it has not been, in the reverse of the order in which a search is done with them: before any
+  // stands what leads to it, but for what it leads to itself (as Kosaraju finds cycles).
+  [[nodiscard]] std::vector<Node> holders_first(const std::vector<Node>& rest) const {
+    struct Open {
+      Node node;
+      std::uint32_t edge;  // the next to be followed
+    };
+    std::vector<std::uint64_t> seen = seen_;
+    std::vector<Open> path;
+    std::vector<Node> order;
+    const auto enter = [&](Node node) {
+      if ((seen[node / kBits] & bit(node)) != 0) return;
+      seen[node / kBits] |= bit(node);
+      path.push_back({node, graph_.first[node]});
+    };
+    for (const Node start : rest) {
+      enter(start);
+      while (!path.empty()) {
+        Open& last = path.back();
+        if (last.edge < graph_.first[last.node + 1]) {
+          enter(graph_.targets[last.edge++]);
+        } else {
+          order.push_back(last.node);
+          path.pop_back();
+        }
+      }
+    }
+    std::reverse(order.begin(), order.end());
+    return order;
   }
   void from(const std::vector<Node>& starts) {
     for (const Node node : starts) add(node);
@@ -139,9 +170,13 @@ void add_roots(Snapshot& snapshot) {
     if (references == 0 ? held_by[i] == 0 : references > held_by[i]) native.push_back(rest[i]);
   }
   reach.from(native);
-  std::vector<Node> garbage;
   // (Of a damaged file also kinds of roots that hold one another.)
-  for (const Node node : rest) {
+  std::vector<Node> garbage;
+  for (std::size_t i = 0; i < rest.size(); ++i)
+    if (held_by[i] == 0 && !reach.has(rest[i])) garbage.push_back(rest[i]);
+  reach.from(garbage);
+  // What is left is held by cycles: of each that no other garbage holds, one.
+  for (const Node node : reach.holders_first(rest)) {
     if (reach.has(node)) continue;
     garbage.push_back(node);
     reach.from(node);

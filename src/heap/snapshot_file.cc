@@ -1,5 +1,6 @@
 #include "heap/snapshot_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -174,6 +175,14 @@ int SnapshotFile::finish(std::string_view sections) {
   join();
   write(make_chunk(sections, file::kCompressionLevel));
   return error_;
+}
+
+void SnapshotFile::remove(const std::string& path) const {
+  struct stat ours {};
+  struct stat there {};
+  if (!fd_.is_open() || ::fstat(fd_.get(), &ours) != 0 || ::lstat(path.c_str(), &there) != 0) return;
+  const bool is_ours = ours.st_dev == there.st_dev && ours.st_ino == there.st_ino && ours.st_uid == ::geteuid();
+  if (is_ours && S_ISREG(ours.st_mode)) ::unlink(path.c_str());
 }
 
 // By who writes.

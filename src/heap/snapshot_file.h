@@ -51,6 +51,8 @@ class SnapshotFile : public ColumnSink {
   void put(std::vector<ChunkPart> parts);
   // The last chunk. All is written then. Returns the errno of the first write that failed, or 0.
   int finish(std::string_view sections);
+  // Removes the file at `path`, if that is this one, a regular file of this user's.
+  void remove(const std::string& path) const;
 
   // After finish: bytes that the file has.
   [[nodiscard]] std::uint64_t size() const { return size_; }

@@ -18,7 +18,7 @@ namespace {
 using file::Section;
 
 // Of addresses, and of stretches of memory: sums of two do not overflow.
-constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 63U;
+constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 62U;
 constexpr std::uint64_t kMostSaid = std::uint64_t{1} << 48U;     // bytes of an object
 constexpr std::uint32_t kLargestPool = std::uint32_t{1} << 24U;  // bytes, and blocks
 
@@ -62,6 +62,8 @@ class Decoder {
     resolve_edges();
     resolve_stacks();
     add_said_bytes();
+    replace_texts();
+    sort_memory();
     std::erase_if(snapshot_.weak, [&](const auto& edge) { return edge.second >= snapshot_.type.size(); });
     return true;
   }
@@ -154,9 +156,9 @@ class Decoder {
 
   bool pools(VarintCursor& cursor) {
     std::uint64_t address = 0;
-    while (!cursor.at_end()) {
+    for (bool is_first = true; !cursor.at_end(); is_first = false) {
       const std::uint64_t step = cursor.bounded(kHighestAddress / file::kPoolUnit);
-      if (step == 0 && !snapshot_.pools.empty()) return false;
+      if (step == 0 && !is_first) return false;
       address += step * file::kPoolUnit;
       Pool pool{address, 0, 0, 0, 0};
       for (std::uint32_t* number : {&pool.block_bytes, &pool.used, &pool.capacity, &pool.arena})
@@ -169,7 +171,7 @@ class Decoder {
   }
 
   bool regions(VarintCursor& cursor) {
-    std::uint64_t start = 0;
+    std::uint64_t start = 0, end = 0;
     while (!cursor.at_end()) {
       start += cursor.bounded(kHighestAddress);
       Region region;
@@ -180,9 +182,8 @@ class Decoder {
       region.is_writable = (flags & 1U) != 0;
       region.is_executable = (flags & 2U) != 0;
       region.name = cursor.bytes();
-      const bool follows =
-          snapshot_.regions.empty() || snapshot_.regions.back().start + snapshot_.regions.back().size <= start;
-      if (cursor.failed() || start > kHighestAddress || !follows) return false;
+      if (cursor.failed() || start > kHighestAddress || start < end) return false;
+      end = start + region.size;
       snapshot_.regions.push_back(std::move(region));
     }
     return true;
@@ -205,22 +206,25 @@ class Decoder {
 
   // Of objects that have been read.
   bool said(VarintCursor& cursor) {
-    std::vector<std::pair<Node, std::string_view>> texts;
     std::uint64_t node = 0;
-    while (!cursor.at_end()) {
+    for (bool is_first = true; !cursor.at_end(); is_first = false) {
       const std::uint64_t step = cursor.bounded(kMostNodes);
-      if (step == 0 && !texts.empty()) return false;
+      if (step == 0 && !is_first) return false;
       node += step;
       const std::uint64_t bytes = cursor.bounded(kMostSaid);
       const std::string_view text = cursor.bytes();
       if (cursor.failed() || node >= snapshot_.type.size()) return false;
       if (bytes != 0) said_bytes_.emplace_back(static_cast<Node>(node), bytes);
-      texts.emplace_back(static_cast<Node>(node), text);
+      if (text.empty()) continue;  // which leaves what there was
+      said_texts_ += text;
+      if (said_texts_.size() + snapshot_.texts.size() > UINT32_MAX) return false;
+      said_.push_back({static_cast<Node>(node), static_cast<std::uint32_t>(said_texts_.size() - text.size()),
+                       static_cast<std::uint32_t>(text.size())});
     }
-    return replace_texts(texts);
+    return true;
   }
 
-  // Once for all sections, however many there are: it goes over all nodes.
+  // This and replace_texts() once for all sections, however many there are: they go over all nodes.
   void add_said_bytes() {
     if (said_bytes_.empty()) return;
     std::vector<std::uint64_t> sizes = snapshot_.size.values();
@@ -228,8 +232,10 @@ class Decoder {
     snapshot_.size = WideColumn(sizes);
   }
 
-  // `texts` in the order of nodes; an empty one leaves what there was.
-  bool replace_texts(const std::vector<std::pair<Node, std::string_view>>& texts) {
+  // What was said last of a node takes the place of its text.
+  void replace_texts() {
+    if (said_.empty() || snapshot_.texts.size() + said_texts_.size() > UINT32_MAX) return;
+    std::stable_sort(said_.begin(), said_.end(), [](const SaidText& a, const SaidText& b) { return a.node < b.node; });
     const std::string before = std::exchange(snapshot_.texts, {});
     const std::vector<Node> nodes = std::exchange(snapshot_.text_node, {});
     const std::vector<std::uint32_t> ends = std::exchange(snapshot_.text_end, {});
@@ -238,20 +244,19 @@ class Decoder {
       snapshot_.text_node.push_back(node);
       snapshot_.text_end.push_back(static_cast<std::uint32_t>(snapshot_.texts.size()));
     };
-    std::uint64_t bytes = before.size();
-    auto next = texts.begin();
-    for (std::size_t i = 0; i <= nodes.size(); ++i) {
-      const bool is_last = i == nodes.size();
-      for (; next != texts.end() && (is_last || next->first <= nodes[i]); ++next) {
-        bytes += next->second.size();
-        if (bytes > UINT32_MAX) return false;
-        if (!next->second.empty()) put(next->first, next->second);
-      }
-      if (is_last || (!snapshot_.text_node.empty() && snapshot_.text_node.back() == nodes[i])) continue;
+    std::size_t next = 0;
+    const auto put_said_up_to = [&](Node node) {
+      for (; next < said_.size() && said_[next].node <= node; ++next)
+        if (next + 1 == said_.size() || said_[next + 1].node != said_[next].node)
+          put(said_[next].node, std::string_view(said_texts_).substr(said_[next].start, said_[next].size));
+    };
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      put_said_up_to(nodes[i]);
+      if (!snapshot_.text_node.empty() && snapshot_.text_node.back() == nodes[i]) continue;
       const std::uint32_t start = i == 0 ? 0 : ends[i - 1];
       put(nodes[i], std::string_view(before).substr(start, ends[i] - start));
     }
-    return true;
+    put_said_up_to(kNoNode);
   }
 
   bool end(VarintCursor& cursor) {
@@ -273,6 +278,23 @@ class Decoder {
       targets[edge] = object;
     }
     return true;
+  }
+
+  // A file that somebody else has written may have several sections of these, in any order.
+  void sort_memory() {
+    std::vector<Pool>& pools = snapshot_.pools;
+    std::stable_sort(pools.begin(), pools.end(), [](const Pool& a, const Pool& b) { return a.address < b.address; });
+    const auto is_same = [](const Pool& a, const Pool& b) { return a.address == b.address; };
+    pools.erase(std::unique(pools.begin(), pools.end(), is_same), pools.end());
+    std::vector<Region>& regions = snapshot_.regions;
+    std::stable_sort(regions.begin(), regions.end(),
+                     [](const Region& a, const Region& b) { return a.start < b.start; });
+    std::uint64_t end = 0;
+    std::erase_if(regions, [&](const Region& region) {
+      if (region.start < end) return true;  // inside the one before
+      end = region.start + region.size;
+      return false;
+    });
   }
 
   // Edges to a class get their target; edges that lead nowhere, of damaged files, are left out and counted.
@@ -312,7 +334,14 @@ class Decoder {
   std::vector<std::pair<Node, std::uint32_t>> allocated_;   // and the numbers of their stacks
   std::vector<std::uint32_t> stack_of_;                     // by number
   std::vector<std::pair<Node, std::uint64_t>> said_bytes_;  // that objects have more
-  std::uint64_t raw_read_ = 0, raw_expected_;               // bytes of chunks
+  // What an object is called, in said_texts_.
+  struct SaidText {
+    Node node = 0;
+    std::uint32_t start = 0, size = 0;
+  };
+  std::vector<SaidText> said_;
+  std::string said_texts_;
+  std::uint64_t raw_read_ = 0, raw_expected_;  // bytes of chunks
   bool has_nodes_ = false;
 };
 

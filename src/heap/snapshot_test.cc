@@ -2,10 +2,12 @@
 #include "heap/snapshot_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -228,6 +230,33 @@ TEST(Snapshot, AThreadBesideWritesTheSameFile) {
   EXPECT_EQ(full.finish().error().kind, ErrorKind::kSystem);
 }
 
+TEST(Snapshot, ThatCannotBeWrittenToItsEndLeavesNoFile) {
+  // GIVEN a limit that a file reaches before it is complete
+  const std::string path = ::testing::TempDir() + "plimsoll_full.heap";
+  SnapshotWriter writer = SnapshotWriter::create(path).take();
+  writer.begin_node(writer.add_type("list"), 56, 1, Address{0x1000});
+  writer.end_node();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{16, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  // WHEN
+  const Status finished = writer.finish();
+  ::signal(SIGXFSZ, handler);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  // THEN
+  EXPECT_FALSE(finished.ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  // AND another one's file, which has its name by now, stays
+  SnapshotWriter given_up = SnapshotWriter::create(path).take();
+  std::filesystem::remove(path);
+  std::ofstream(path) << "another";
+  given_up.discard();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  std::filesystem::remove(path);
+}
+
 // Of this process's memory.
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -432,6 +461,86 @@ TEST(Snapshot, WhatARootHoldsIsNoGarbageHoweverManyReferencesAwayItIs) {
   const auto held = snapshot.graph.from(garbage);
   EXPECT_EQ(std::vector<Node>(held.begin(), held.end()), std::vector<Node>{kLength});
   EXPECT_TRUE(snapshot.graph.from(garbage - 1).empty()) << "held by native code";
+}
+
+TEST(Snapshot, GarbageHangsBelowTheGarbageThatHoldsItWhateverItsAddressIs) {
+  // GIVEN a buffer that an object holds, which holds itself and nobody else does, and two that hold one another, one of
+  // which holds a list with a str
+  SnapshotWriter writer;
+  const auto type = writer.add_type("app.Node");
+  const std::vector<std::vector<Node>> rows{{}, {1, 0}, {}, {2}, {5, 3}, {4}};
+  for (Node node = 0; node < rows.size(); ++node) {
+    writer.begin_node(type, 16, 1, Address{0x1000 + 0x10 * std::uint64_t{node}});
+    for (const Node target : rows[node]) writer.edge(EdgeKind::kElement, target);
+    writer.end_node();
+  }
+  writer.end_objects();
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN of each cycle one hangs below [garbage], and nothing that they hold
+  const auto held = snapshot.graph.from(snapshot.root() - 1);
+  EXPECT_EQ(std::set<Node>(held.begin(), held.end()), (std::set<Node>{1, 4}));
+  const DominatorTree tree = dominator_tree(snapshot.graph, snapshot.root());
+  EXPECT_EQ(tree.parent[0], 1U);
+  EXPECT_EQ(tree.parent[2], 3U);
+}
+
+TEST(Snapshot, PoolsAndRegionsAreInOrderHoweverManySectionsThereAre) {
+  // GIVEN what was told of memory twice, the lower addresses later
+  SnapshotWriter writer;
+  writer.begin_node(writer.add_type("list"), 56, 1, Address{0x20000});
+  writer.end_node();
+  writer.add_pools(std::vector<Pool>{{0x20000, 64, 5, 255, 1}, {0x24000, 64, 6, 255, 1}});
+  writer.add_pools(std::vector<Pool>{{0x10000, 64, 7, 255, 0}, {0x20000, 64, 8, 255, 1}});
+  writer.add_regions(std::vector<Region>{{0x20000, 0x8000, 0x8000, true, false, "later"}});
+  writer.add_regions(std::vector<Region>{{0x10000, 0x4000, 0x4000, true, false, "before"},
+                                         {0x21000, 0x1000, 0x1000, true, false, "inside"}});
+  ASSERT_TRUE(writer.finish().ok());
+  // WHEN
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // THEN
+  EXPECT_TRUE(snapshot.complete);
+  ASSERT_EQ(snapshot.pools.size(), 3U);
+  EXPECT_EQ(snapshot.pools[0].used, 7U);
+  EXPECT_EQ(snapshot.pools[1].used, 5U);
+  EXPECT_EQ(snapshot.pools[2].used, 6U);
+  ASSERT_EQ(snapshot.regions.size(), 2U);
+  EXPECT_EQ(snapshot.regions[0].name, "before");
+  EXPECT_EQ(snapshot.regions[1].name, "later");
+}
+
+TEST(Snapshot, WhatWasSaidLastOfAnObjectIsItsText) {
+  // GIVEN a file with many texts, and as many sections that say something of one object
+  constexpr Node kObjects = 20'000;
+  const std::string path = ::testing::TempDir() + "plimsoll_said_often.heap";
+  {
+    SnapshotWriter writer = SnapshotWriter::create(path).take();
+    const auto type = writer.add_type("app.Session");
+    for (Node i = 0; i < kObjects; ++i) {
+      writer.begin_node(type, 48, 1, Address{0x10000 + std::uint64_t{i} * 48});
+      writer.text("old " + std::to_string(i));
+      writer.end_node();
+    }
+    ASSERT_TRUE(writer.finish().ok());
+  }
+  std::string raw;
+  for (Node i = 0; i < kObjects; ++i) {
+    std::string payload;
+    put_varint(payload, 5);
+    put_varint(payload, 0);
+    put_bytes(payload, "new " + std::to_string(i));
+    put_varint(raw, static_cast<std::uint64_t>(file::Section::kSaid));
+    put_bytes(raw, payload);
+  }
+  std::ofstream(path, std::ios::binary | std::ios::app) << make_chunk(raw, file::kCompressionLevel);
+  // WHEN
+  const Snapshot snapshot = read_snapshot_file(path).take();
+  // THEN (which took hours, when all texts were put together anew for each section)
+  EXPECT_TRUE(snapshot.complete);
+  EXPECT_EQ(snapshot.text(4), "old 4");
+  EXPECT_EQ(snapshot.text(5), "new 19999");
+  EXPECT_EQ(snapshot.text(6), "old 6");
 }
 
 }  // namespace

@@ -184,7 +184,10 @@ Status SnapshotWriter::finish() {
   put_section(raw, Section::kMeta, meta_);
   raw += memory_;
   put_section(raw, Section::kEnd, end);
-  if (const int error = file_->finish(raw); error != 0) return system_error("cannot write " + path_, error);
+  if (const int error = file_->finish(raw); error != 0) {
+    discard();
+    return system_error("cannot write " + path_, error);
+  }
   return Ok{};
 }
 

@@ -65,7 +65,10 @@ class SnapshotWriter {
   // `stack_of` by the numbers that allocated_by was given: a stack of `stacks`, or kNone.
   void add_stacks(const AllocationStacks& stacks, const std::vector<std::uint32_t>& stack_of);
   void count_lost_edge() { ++lost_edges_; }
+  // If that fails, the file is removed.
   Status finish();
+  // Removes what was written so far: nobody will finish it. Only if the file is ours, and still has that name.
+  void discard() const { file_->remove(path_); }
 
   [[nodiscard]] Node node_count() const { return node_; }
   [[nodiscard]] std::uint64_t edge_count() const { return edges_; }
