@@ -73,7 +73,7 @@ def snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Union[R
 
     ValueError for a text that is no rule; PermissionError or OSError if the file cannot be written.
     """
-    path = os.fspath(path)
+    path = _file_path(path)
     every = _all_rules(rules)
     told = _core.heap_snapshot(path, **_options(values, every))
     _ask(path, every, told.pop("asked"))
@@ -87,7 +87,8 @@ def fork_snapshot(path: "PathLike", *, values: bool = False, rules: "Sequence[Un
     writes to it. No code of the program runs in the child, so that no rule can ask. Wait for it, or it stays as a
     zombie.
     """
-    return Pending(os.fspath(path), _core.HeapChild.start(os.fspath(path), **_options(values, _all_rules(rules))))
+    path = _file_path(path)
+    return Pending(path, _core.HeapChild.start(path, **_options(values, _all_rules(rules))))
 
 
 class Pending:
@@ -102,6 +103,13 @@ class Pending:
     def wait(self) -> Taken:
         """Blocks until it is written. OSError if the child failed or was ended; then the file is incomplete."""
         return _taken(self.path, self._child.wait())
+
+
+def _file_path(path: "PathLike") -> str:
+    path = os.fspath(path)
+    if "\0" in path:  # the system would take what stands before it for the name
+        raise ValueError("embedded null character")
+    return path
 
 
 _RULES = "plimsoll.heap_rules"
@@ -225,7 +233,13 @@ class Path:
     end: "Object"
 
     def __str__(self) -> str:
-        steps = [f"{holder}{edge}" for holder, edge in zip(self.holders[1:], self.edges[1:])]
+        # Of a long one, like that to the end of a linked list, the first steps and the last ones.
+        count, at_an_end = len(self.holders), 20
+        left_out = range(at_an_end, count - at_an_end)
+        shown = [*range(1, count)] if not left_out else [*range(1, at_an_end), *range(left_out.stop, count)]
+        steps = [f"{self.holders[number]}{self.edges[number]}" for number in shown]
+        if left_out:
+            steps.insert(at_an_end - 1, f"... {len(left_out):,} steps ...")
         return " -> ".join([*steps, str(self.end)])
 
 
@@ -488,7 +502,7 @@ class Heap:
         """Writes a file for another program: ``"heapsnapshot"`` for Chrome's DevTools (Memory, Load profile),
         ``"perfetto"`` for ui.perfetto.dev, or ``"ndjson"``, a line of JSON for each object. Without a format it is
         told by the name: .heapsnapshot, .pftrace, .ndjson. ValueError if there is no such format."""
-        path = os.fspath(path)
+        path = _file_path(path)
         write_private(path, self._data.exported(path, format))
 
     def __repr__(self) -> str:
@@ -503,4 +517,5 @@ class Heap:
 
 def open(path: "PathLike") -> Heap:
     """Reads a snapshot. ProfileError if the file is none."""
-    return Heap(_core.HeapData.open(os.fspath(path)), os.fspath(path))
+    path = _file_path(path)
+    return Heap(_core.HeapData.open(path), path)

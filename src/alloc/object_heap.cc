@@ -130,6 +130,26 @@ void ObjectHeap::give_back_spare() {
   }
 }
 
+std::vector<HeapPage> ObjectHeap::pages() const {
+  std::vector<HeapPage> found;
+  found.reserve(pages_touched_);
+  for (std::size_t i = 0; i < pages_touched_; ++i) {
+    const Page& page = pages_[i];
+    const std::uint32_t capacity = capacity_of(page.size_class);
+    const auto block_bytes = static_cast<std::uint32_t>(bytes_of(page.size_class));
+    found.push_back({memory_of(page), block_bytes, page.is_full ? capacity : page.countdown, capacity});
+  }
+  // What its class has of a page is not given out yet.
+  const auto take_back = [&](const Block* block) {
+    for (; block != nullptr; block = block->next) --found[number_of(page_of(block))].used;
+  };
+  for (std::size_t size_class = 0; size_class < kClasses; ++size_class) {
+    take_back(lists_[size_class]);
+    take_back(stashed_[size_class].first);
+  }
+  return found;
+}
+
 // ---- lists ----
 
 ObjectHeap::List ObjectHeap::carve(Page& page) {

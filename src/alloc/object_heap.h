@@ -13,8 +13,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace plimsoll::alloc {
+
+// A page of the heap: its blocks, and how many of them are given out.
+struct HeapPage {
+  const void* start = nullptr;
+  std::uint32_t block_bytes = 0, used = 0, capacity = 0;
+};
 
 // The heap. Not thread-safe: the GIL, or a lock of the caller's, is around it.
 class ObjectHeap {
@@ -70,6 +77,8 @@ class ObjectHeap {
   void set_distance(std::uint64_t mean_bytes);
   // Until then allocate() finds all lists empty, and its caller has to turn to others.
   void close();
+  // All pages that have been used, empty ones among them, in the order of addresses.
+  [[nodiscard]] std::vector<HeapPage> pages() const;
   // Of pages that hold blocks.
   [[nodiscard]] std::size_t used_bytes() const { return pages_used_ * kPageBytes; }
 

@@ -42,6 +42,33 @@ TEST(ObjectHeap, GivesAlignedBlocksOfTheClass) {
   EXPECT_FALSE(heap.owns(nullptr));
 }
 
+TEST(ObjectHeap, TellsHowManyBlocksOfEachPageAreGivenOut) {
+  // GIVEN a heap with samples in sight, and blocks of two classes, two pages full of one and some of them freed
+  ObjectHeap heap(kRegion, 1);
+  heap.set_distance(4096);
+  std::vector<void*> small;
+  for (int i = 0; i < 600; ++i) small.push_back(allocate(heap, 64));
+  for (int i = 0; i < 5; ++i) ASSERT_NE(allocate(heap, 512), nullptr);
+  for (int i = 0; i < 100; ++i) heap.free(small[static_cast<std::size_t>(i)]);
+  for (int i = 590; i < 600; ++i) heap.free(small[static_cast<std::size_t>(i)]);
+  // WHEN
+  const std::vector<HeapPage> pages = heap.pages();
+  // THEN
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[0].start, static_cast<char*>(small[0]) - 48);
+  EXPECT_EQ(pages[0].block_bytes, 64U);
+  EXPECT_EQ(pages[0].capacity, 255U);
+  EXPECT_EQ(pages[0].used, 155U);
+  EXPECT_EQ(pages[1].used, 255U);
+  EXPECT_EQ(pages[2].used, 600U - 2 * 255 - 10);
+  EXPECT_EQ(pages[3].block_bytes, 512U);
+  EXPECT_EQ(pages[3].used, 5U);
+  // AND all are empty when all have come back, also while it is closed
+  heap.close();
+  for (int i = 100; i < 590; ++i) heap.free(small[static_cast<std::size_t>(i)]);
+  for (const HeapPage& page : heap.pages()) EXPECT_EQ(page.used, page.block_bytes == 64 ? 0U : 5U);
+}
+
 TEST(ObjectHeap, GivesNothingWhileItIsClosed) {
   // GIVEN a heap with a sample in sight, which has given out one of a page's blocks
   ObjectHeap heap(kRegion, 1);

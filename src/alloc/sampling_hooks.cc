@@ -223,6 +223,12 @@ std::optional<std::uint64_t> sample_at(const void* block) {
   return found && found->session == hooks->session ? std::optional(found->number) : std::nullopt;
 }
 
+std::vector<HeapPage> heap_pages() {
+  if (!hooks_are_made) return {};
+  const std::scoped_lock guard(hooks->heap_mutex);  // of interpreters that run at once
+  return hooks->heap.pages();
+}
+
 void pause_sampling() {
   if (!hooks_are_made) return;
   const std::lock_guard guard(hooks->mutex);

@@ -14,8 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "alloc/allocator_table.h"
+#include "alloc/object_heap.h"
 #include "alloc/sampled_blocks.h"
 #include "base/result.h"
 
@@ -63,6 +65,9 @@ void stop_heap();
 // The number of the living block of this recording at this address; nothing if it is no sample. Needs the GIL, and also
 // answers in the child of a fork.
 [[nodiscard]] std::optional<std::uint64_t> sample_at(const void* block);
+// The pages of that heap, also when nothing is recorded any more, as blocks of it may live. Needs the GIL, and also
+// answers in the child of a fork.
+[[nodiscard]] std::vector<HeapPage> heap_pages();
 // While paused, allocations are not sampled; frees are.
 void pause_sampling();
 void resume_sampling();

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <tuple>
 
+#include "heap/pools.h"
+
 namespace plimsoll::heap {
 namespace {
 
 constexpr std::uint64_t kLargestArena = std::uint64_t{2} << 20U;
-
-// Of which the pool must be one of 4 KiB or 16 KiB.
-std::uint64_t pool_size(const Pool& pool) {
-  constexpr std::uint64_t kHeader = 48, kOld = 4096, kNew = 16384;
-  return std::uint64_t{pool.capacity} * pool.block_bytes + kHeader <= kOld ? kOld : kNew;
-}
 
 }  // namespace
 
@@ -45,10 +41,10 @@ std::vector<Arena> arenas(const Snapshot& snapshot) {
     Arena& arena = found.back();
     ++arena.pools;
     arena.empty_pools += pool.used == 0 ? 1 : 0;
-    arena.bytes += pool_size(pool);
+    arena.bytes += bytes_of(pool);
     arena.used += std::uint64_t{pool.used} * pool.block_bytes;
     blocks += pool.used;
-    end = pool.address + pool_size(pool);
+    end = pool.address + bytes_of(pool);
   }
   finish();
   return found;

@@ -172,13 +172,13 @@ class ObjectText {
 class Recorder {
  public:
   Recorder(const ImageView& view, ImageTypes& types, const KeptDicts& kept, const AddressSet& found,
-           const ObjectText& text, const Generations& generations, std::span<const Pool> pools, SnapshotWriter& writer)
+           const ObjectText& text, const Generations& generations, const BlockCount& blocks, SnapshotWriter& writer)
       : view_(view),
         types_(types),
         found_(found),
         text_(text),
         generations_(generations),
-        blocks_(pools, pool_bytes(view.layout().version)),
+        blocks_(blocks),
         writer_(writer),
         edges_(view, kept, *this) {}
 
@@ -356,7 +356,7 @@ class ImageCapture {
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});
     }
     const GrowingArray<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
-    Recorder recorder(view_, types_, kept_, found_, text, generations_, pools, writer);
+    Recorder recorder(view_, types_, kept_, found_, text, generations_, BlockCount(pools, facts_.regions), writer);
     found_.for_each([&](Address address) { recorder.object(address); });
     writer.end_objects();
     const Node first_root = writer.node_count();

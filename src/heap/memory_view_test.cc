@@ -108,6 +108,26 @@ TEST(MemoryView, HasANodeForAllThatMemoryIsUsedFor) {
   EXPECT_EQ(sum + rss.small_explained, rss.total);
 }
 
+TEST(MemoryView, OfStaticObjectsOnlyWhatLiesInTheFileIsTakenOffIt) {
+  // GIVEN a static class with 3000 bytes, of which 400 are itself, in its library's file, and others are in the heap
+  SnapshotWriter writer;
+  writer.begin_node(writer.add_type("type"), 3000, 0, Address{0x401000});
+  writer.end_node();
+  writer.end_objects();
+  writer.add_regions(std::vector<Region>{{0x400000, 0x2000, 0x2000, true, false, "/lib/libx.so"},
+                                         {0x600000, 0x10000, 0x8000, true, false, "[heap]"}});
+  writer.add_meta("large_block_bytes", "2600");
+  writer.add_meta("static_bytes", "400");
+  ASSERT_TRUE(writer.finish().ok());
+  const Snapshot before = read_snapshot(writer.bytes()).take();
+  // WHEN
+  const Snapshot snapshot = with_memory(before);
+  // THEN all together is RSS
+  const auto sizes = sizes_by_name(snapshot);
+  EXPECT_EQ(sizes.at("mapping /lib/libx.so"), 0x2000U - 400);
+  EXPECT_EQ(snapshot.size.sum(), resident(before).total);
+}
+
 TEST(MemoryView, ABufferIsHeldByAllThatOwnIt) {
   // GIVEN two objects that own the same memory, and one that owns some of it
   const Snapshot snapshot = with_memory(process({{kMapped, 1000}, {kMapped, 1000}, {kMapped + 100, 200}}));

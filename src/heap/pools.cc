@@ -9,6 +9,13 @@ std::uint64_t pool_bytes(const cpython::Version& version) {
   return version.minor < 10 ? 4096 : 16384;
 }
 
+std::uint64_t bytes_of(const Pool& pool) {
+  constexpr std::uint64_t kOld = 4096, kNew = 16384;
+  return std::uint64_t{pool.capacity} * pool.block_bytes + kPoolHeader <= kOld ? kOld : kNew;
+}
+
+bool is_of_file(const Region& region) { return !region.name.empty() && region.name.front() != '['; }
+
 std::optional<Pool> read_pool(std::uint64_t address, std::span<const std::byte, kPoolHeader> header,
                               std::uint64_t pool_size) {
   // struct pool_header: blocks in use, the first free block, two links, number of the arena, class of sizes, where

@@ -28,12 +28,18 @@ inline constexpr std::uint64_t kPoolHeader = 48;
 // How many bytes a pool has; 0 for builds that have none.
 std::uint64_t pool_bytes(const cpython::Version& version);
 
+// Of a pool, by its blocks.
+std::uint64_t bytes_of(const Pool& pool);
+
 // What stands at the beginning of a pool at `address`; none if that cannot be a pool. Pure.
 std::optional<Pool> read_pool(std::uint64_t address, std::span<const std::byte, kPoolHeader> header,
                               std::uint64_t pool_size);
 
 // What a process has mapped, as a snapshot keeps it.
 std::vector<Region> regions_of(std::span<const os::ResidentMapping> mappings);
+
+// Whether a file is mapped there, and not memory of the program's or the kernel's.
+bool is_of_file(const Region& region);
 
 // Whether there may be pools in it: memory without a file, of which enough is in use.
 bool may_have_pools(const Region& region);
@@ -61,7 +67,7 @@ GrowingArray<Pool> find_pools(const M& memory, std::span<const Region> regions, 
 // How many bytes of blocks objects take, by where the blocks come from. Fed with objects in the order of addresses.
 class BlockCount {
  public:
-  BlockCount(std::span<const Pool> pools, std::uint64_t pool_size) : pools_(pools), pool_size_(pool_size) {}
+  BlockCount(std::span<const Pool> pools, std::span<const Region> regions) : pools_(pools), regions_(regions) {}
 
   void add(std::uint64_t address, const ObjectSize& size) {
     // One by one, and most objects have neither: as a pair, just written one by one, they would be waited for.
@@ -71,24 +77,37 @@ class BlockCount {
       large_ += size.own;
     else if (is_in_pool(address))
       small_ += size.own;
+    else if (is_static(address))
+      static_ += size.own;
     else
-      elsewhere_ += size.own;
+      large_ += size.own;  // of another allocator
   }
   [[nodiscard]] std::uint64_t small() const { return small_; }
   [[nodiscard]] std::uint64_t large() const { return large_; }
-  // Of objects that are no blocks at all: static ones of the interpreter and of extension modules.
-  [[nodiscard]] std::uint64_t elsewhere() const { return elsewhere_; }
+  // Of objects that are no blocks at all: static ones of the interpreter and of extension modules, in their files.
+  [[nodiscard]] std::uint64_t elsewhere() const { return static_; }
 
  private:
   bool is_in_pool(std::uint64_t address) {
-    while (next_ < pools_.size() && pools_[next_].address + pool_size_ <= address) ++next_;
-    return next_ < pools_.size() && pools_[next_].address <= address;
+    while (address >= pool_end_ && next_pool_ < pools_.size()) {
+      const Pool& pool = pools_[next_pool_++];
+      pool_start_ = pool.address;
+      pool_end_ = pool.address + bytes_of(pool);
+    }
+    return address >= pool_start_ && address < pool_end_;
+  }
+  // Where it is not known what is mapped, all are.
+  bool is_static(std::uint64_t address) {
+    const auto ends_before = [&](const Region& region) { return region.start + region.size <= address; };
+    while (next_region_ < regions_.size() && ends_before(regions_[next_region_])) ++next_region_;
+    return regions_.empty() || (next_region_ < regions_.size() && is_of_file(regions_[next_region_]));
   }
 
   std::span<const Pool> pools_;
-  std::uint64_t pool_size_;
-  std::size_t next_ = 0;
-  std::uint64_t small_ = 0, large_ = 0, elsewhere_ = 0;
+  std::span<const Region> regions_;
+  std::size_t next_pool_ = 0, next_region_ = 0;
+  std::uint64_t pool_start_ = 0, pool_end_ = 0;
+  std::uint64_t small_ = 0, large_ = 0, static_ = 0;
 };
 
 // Writes what is known of memory, after all objects.

@@ -90,7 +90,7 @@ TEST(Regions, AreThoseOfTheProcessAndNotTheKernels) {
 
 TEST(BlockCount, TellsSmallFromLargeAndFromWhatIsNoBlock) {
   const std::vector<Pool> pools{{kStart, 48, 3, 340, 0}};
-  BlockCount count(pools, 16384);
+  BlockCount count(pools, {});
   count.add(0x1000, {400, 0, 0});
   count.add(kStart + 48, {48, 64, 1000});
   count.add(kStart + 16384, {48, 0, 0});
@@ -98,6 +98,19 @@ TEST(BlockCount, TellsSmallFromLargeAndFromWhatIsNoBlock) {
   EXPECT_EQ(count.small(), 48U + 64);
   EXPECT_EQ(count.large(), 1000U + 1024);
   EXPECT_EQ(count.elsewhere(), 400U + 48);
+}
+
+TEST(BlockCount, TakesSmallObjectsBesidePoolsAndFilesForBlocksOfAnotherAllocator) {
+  const std::vector<Pool> pools{{kStart, 48, 3, 340, 0}};
+  const std::vector<Region> regions{{0x1000, 0x1000, 0x1000, true, false, "/usr/lib/libpython3.so"},
+                                    {kStart, 0x10000, 0x10000, true, false, ""}};
+  BlockCount count(pools, regions);
+  count.add(0x1000, {400, 0, 0});
+  count.add(kStart + 48, {48, 0, 0});
+  count.add(kStart + 16384, {64, 0, 0});
+  EXPECT_EQ(count.small(), 48U);
+  EXPECT_EQ(count.large(), 64U);
+  EXPECT_EQ(count.elsewhere(), 400U);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "alloc/sampling_hooks.h"
 #include "base/clock.h"
 #include "heap/pools.h"
 #include "memory/local.h"
@@ -109,13 +110,12 @@ class Capture {
       const bool is_built_in = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
       if (is_built_in) roots[1].edges.push_back({reinterpret_cast<PyObject*>(plan.type), nullptr, "types"});
     }
-    const cpython::Version version = own_version();
-    const GrowingArray<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, version);
+    const GrowingArray<heap::Pool> pools = find_pools();
     RowMaker rows(found_, generations_, hidden_, writer);
     heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); },
                            [&writer] { return writer.help(); });
     if (threads_ == Threads::kBeside) words.take_beside();
-    Recorder recorder(plans_, found_, values_, pools, heap::pool_bytes(version), allocations_, words);
+    Recorder recorder(plans_, found_, values_, heap::BlockCount(pools, regions_), allocations_, words);
     Node number = 0;
     const auto record = [&](PyObject* object) {
       const TypePlan& plan = plans_.of(Py_TYPE(object));
@@ -144,6 +144,21 @@ class Capture {
         writer.add_class(plan.number, type);
     heap::add_memory(writer, pools, regions_, recorder.blocks());
     allocations_.write(writer);
+  }
+
+  // Pymalloc's, and the pages of the heap that a recording of allocations puts in front of it, which are like these.
+  [[nodiscard]] GrowingArray<heap::Pool> find_pools() const {
+    constexpr std::uint32_t kOurArenas = std::uint32_t{1} << 24U;  // more than pymalloc has
+    constexpr std::uint64_t kArenaBytes = std::uint64_t{1} << 20U;
+    GrowingArray<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, own_version());
+    const std::vector<alloc::HeapPage> pages = alloc::heap_pages();
+    for (const alloc::HeapPage& page : pages) {
+      const std::uint64_t start = raw(address_of(page.start));
+      const auto arena = static_cast<std::uint32_t>((start - raw(address_of(pages.front().start))) / kArenaBytes);
+      pools.push_back({start, page.block_bytes, page.used, page.capacity, kOurArenas + arena});
+    }
+    std::sort(pools.begin(), pools.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+    return pools;
   }
 
   void write_root(const RootNode& node, Node first_root, RowMaker& rows, heap::SnapshotWriter& writer) {
@@ -236,8 +251,11 @@ class Preparation {
   // are stopped, and in a child that is never to go on as the program.
   Result<CaptureStatistics> take() noexcept {
     try {
-      return take_all();
+      Result<CaptureStatistics> taken = take_all();
+      if (!taken.ok()) writer_.discard();
+      return taken;
     } catch (const std::bad_alloc&) {
+      writer_.discard();
       return std::move(no_memory_);
     }
   }

@@ -24,11 +24,11 @@ class Recorder {
  public:
   static constexpr bool kTellsNames = true;
 
-  Recorder(TypePlans& plans, const heap::AddressSet& found, Values values, std::span<const heap::Pool> pools,
-           std::uint64_t pool_bytes, HeapAllocations& allocations, heap::WordStream& words)
+  Recorder(TypePlans& plans, const heap::AddressSet& found, Values values, const heap::BlockCount& blocks,
+           HeapAllocations& allocations, heap::WordStream& words)
       : found_(found),
         values_(values),
-        blocks_(pools, pool_bytes),
+        blocks_(blocks),
         allocations_(allocations),
         words_(words),
         edges_(plans, *this) {}

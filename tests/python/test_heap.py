@@ -131,6 +131,35 @@ def test_an_interned_str_belongs_to_who_holds_it(take: Any) -> None:
     assert heap.find(id(pool)).retained > 500_000
 
 
+def test_garbage_holds_what_only_it_holds(take: Any) -> None:
+    # GIVEN garbage that holds itself and a large buffer, some before and some behind it in memory
+    class Cycle:
+        pass
+
+    gc.disable()
+    try:
+        for number in range(10):
+            garbage = Cycle()
+            garbage.buffer = bytes(1_000_001 + number)  # type: ignore[attr-defined]
+            garbage.itself = garbage  # type: ignore[attr-defined]
+            del garbage
+        # WHEN
+        heap = take()
+    finally:
+        gc.enable()
+    # THEN each would be freed with its buffer
+    found = list(heap.view("parts").objects(Cycle.__module__ + "." + Cycle.__qualname__))
+    assert len(found) == 10
+    assert all(each.retained > 1_000_000 for each in found)
+
+
+def test_a_path_with_a_null_is_an_error(tmp_path: pathlib.Path) -> None:
+    for call in (plimsoll.heap.snapshot, plimsoll.heap.fork_snapshot, plimsoll.heap.open):
+        with pytest.raises(ValueError, match="null"):
+            call(f"{tmp_path}/a\0b")  # type: ignore[operator]
+    assert not list(tmp_path.iterdir())
+
+
 CACHE: "dict[str, object]" = {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import pathlib
 import sys
 from typing import Any
@@ -179,6 +180,41 @@ def test_arenas_tell_what_keeps_memory_and_rss_is_explained(tmp_path: pathlib.Pa
     # AND the objects that are left are named
     told = harness.plimsoll_command("heap", "show", paths[1], "arenas").expect().out
     assert "__main__.Kept" in told
+
+
+RECORDED = """
+import json, sys
+import plimsoll, plimsoll.heap
+class Kept:
+    def __init__(self, number):
+        self.number = number
+        self.bytes = bytes(number % 400)
+profiler = plimsoll.Profiler(**json.loads(sys.argv[2])).start()
+kept = [Kept(number) for number in range(100_000)]
+if sys.argv[3] == "after":
+    profiler.stop()
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps(None))
+"""
+
+
+@with_pools
+@pytest.mark.parametrize("options", [{"alloc_bytes": 65536}, {"alloc_exact": True}], ids=["sampled", "exact"])
+@pytest.mark.parametrize("when", ["during", "after"])
+def test_objects_that_a_recording_has_given_memory_are_small_ones(tmp_path: pathlib.Path, options: "dict[str, Any]",
+                                                                  when: str) -> None:
+    # GIVEN a program whose objects lie in the heap of a recording of allocations
+    run(RECORDED, str(tmp_path / "x.heap"), json.dumps(options), when)
+    # WHEN
+    heap = plimsoll.heap.open(tmp_path / "x.heap")
+    parts = {row["part"]: row["bytes"] for row in heap.rss().dicts()}
+    # THEN they are in small blocks, of which little is anything else
+    kept = sum(row.size for row in heap.types() if row.type in ("__main__.Kept", "bytes"))
+    assert parts["objects, in small blocks"] > kept > 25_000_000
+    assert parts["other small blocks in use"] < 2_000_000
+    # AND no memory is counted twice
+    total, = (row["total"] for row in heap.view("memory").query("select sum(size) as total from objects").dicts())
+    assert total == pytest.approx(sum(parts.values()), rel=0.03)
 
 
 MAPPED = """
