@@ -43,8 +43,8 @@ ALLOWED = {
         "syscall": "bare; gettid, at a thread's first tick, and futex, where the drain thread is woken",
         "__errno_location": "an address in the thread's own block, which exists while the thread does",
         "PyGILState_GetThisThreadState": "pthread_getspecific, or a load of a thread-local; see python/interpreter.cc",
-        "PyThreadState_GetUnchecked": "one load of a thread-local (3.13+)",
-        "_PyThreadState_UncheckedGet": "one load (up to 3.12)",
+        "PyThreadState_GetUnchecked": "a load of a thread-local (3.13+), by __tls_get_addr in a shared libpython",
+        "_PyThreadState_UncheckedGet": "likewise (3.12), or of a global (up to 3.11); see python/interpreter.cc",
     },
     "fault": {
         "sigaction": "POSIX",

@@ -1,5 +1,6 @@
 // capture/allocation_recorder.h: sampled allocations -> ring, in the thread that allocates, in the middle of its
-// allocation. Allocates nothing of Python's, takes no lock but that of the table of threads, once a thread.
+// allocation. Allocates nothing of Python's. An allocation takes no lock but that of the table of threads, once a
+// thread; the end of a sampled block takes one each time, which orders those that wait for room in the ring.
 //
 // Unlike a tick, an allocation can wait: where the ring is full, the thread does so until the drain thread has made
 // room. A program that allocates faster than can be written down is slowed, and its books stay right.

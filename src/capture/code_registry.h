@@ -102,9 +102,6 @@ class CodeRegistry {
   // An id for something that is no code object.
   CodeId new_id() { return CodeId{next_id_++}; }
 
-  // For the fork handlers: no thread is inside on_destroy while the lock is held.
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-
  private:
   // A code object that was freed while something still named it.
   struct Death {

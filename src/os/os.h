@@ -245,8 +245,7 @@ class ThreadTick {
 struct TickOrigin {
   // How the tick is named by `value`.
   enum class Kind : std::uint8_t { kSlot, kDescriptor, kForeign } kind = Kind::kForeign;
-  std::uint32_t value = 0;   // the slot, or the perf descriptor
-  std::uint32_t missed = 0;  // further ticks that this signal stands for (timer overruns)
+  std::uint32_t value = 0;  // the slot, or the perf descriptor
 };
 
 // Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.

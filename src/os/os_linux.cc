@@ -441,13 +441,11 @@ TickOrigin origin_of(const siginfo_t& info) {
   if (info.si_signo == SIGTRAP) {
     const std::uint64_t data = trap_data(info);
     if (info.si_code != kTrapPerf || (data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
-    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data), 0};
+    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data)};
   }
-  if (info.si_code == SI_TIMER)
-    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int),
-            static_cast<std::uint32_t>(info.si_overrun)};
+  if (info.si_code == SI_TIMER) return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
   if (info.si_code == POLL_IN || info.si_code == POLL_HUP)
-    return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd), 0};
+    return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
   return {};
 }
 

@@ -8,7 +8,8 @@
 
 namespace plimsoll::python {
 
-// The attached thread state or null; up to 3.11 that of whichever thread holds the GIL. Async-signal-safe: one load.
+// The attached thread state or null; up to 3.11 that of whichever thread holds the GIL. Async-signal-safe, as
+// python/interpreter.cc says.
 inline PyThreadState* attached_thread_state() {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyThreadState_GetUnchecked();

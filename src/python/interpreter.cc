@@ -21,7 +21,10 @@ namespace {
 // We ask CPython rather than keep a pointer of our own: CPython clears its answer in the thread itself before it frees
 // the state, so it never dangles. The attached state comes first because a thread may switch between the states of
 // several interpreters; up to 3.11 that one is global, and is only believed if it names this thread. Both calls are a
-// load or two (pthread_getspecific for the second up to 3.14): async-signal-safe in every released version.
+// load or two (pthread_getspecific for the second up to 3.14). In a shared libpython a thread-local is found by
+// __tls_get_addr, which is two loads more; the first call after a library was loaded that has thread-locals, too,
+// brings the thread's table of these up to date, which takes memory if the program has loaded more than a dozen such
+// libraries since the thread began.
 capture::Interpreter::ThreadState thread_state_of_caller() {
   PyThreadState* attached = attached_thread_state();
   if (kAttachedStateIsOfThread && attached != nullptr) return {address_of(attached), true};
