@@ -91,7 +91,8 @@ std::uint64_t hash_of_linked() {
 }
 
 bool is_same(const os::Mapping& a, const os::Mapping& b) {
-  return a.start == b.start && a.inode == b.inode && a.file_offset == b.file_offset && a.path == b.path;
+  return a.start == b.start && a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset &&
+         a.path == b.path;
 }
 
 std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t end,

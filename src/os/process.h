@@ -26,9 +26,14 @@ struct Mapping {
   bool is_readable = false;
   bool is_writable = false;
   bool is_executable = false;
-  bool is_shared = false;  // what is written to it goes to the file, or to other processes
-  std::string path;        // as the process saw it when it mapped it; "" for memory without a name
+  bool is_shared = false;    // what is written to it goes to the file, or to other processes
+  std::string path;          // as the process saw it when it mapped it; "" for memory without a name
+  std::uint64_t device = 0;  // of the file: a number that no other file system of this machine has at the time
 };
+// Whether both are of one file. Numbers of files are of a device's.
+inline bool are_of_one_file(const Mapping& a, const Mapping& b) {
+  return a.inode != 0 && a.inode == b.inode && a.device == b.device;
+}
 
 // One thread of a process.
 struct Task {

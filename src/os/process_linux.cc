@@ -70,16 +70,18 @@ std::string_view status_field(std::string_view status, std::string_view name) {
 
 // "55ffa000-55ffb000 r-xp 00001000 08:01 1234      /usr/bin/python3.12"
 bool parse_mapping(std::string_view line, Mapping& out) {
-  std::uint64_t device = 0;
+  std::uint64_t major = 0;
+  std::uint64_t minor = 0;
   if (!take_number(line, 16, '-', out.start) || !take_number(line, 16, ' ', out.end) || line.size() < 5) return false;
   out.is_readable = line[0] == 'r';
   out.is_writable = line[1] == 'w';
   out.is_executable = line[2] == 'x';
   out.is_shared = line[3] == 's';
   line.remove_prefix(5);
-  if (!take_number(line, 16, ' ', out.file_offset) || !take_number(line, 16, ':', device) ||
-      !take_number(line, 16, ' ', device) || out.start > out.end)
+  if (!take_number(line, 16, ' ', out.file_offset) || !take_number(line, 16, ':', major) ||
+      !take_number(line, 16, ' ', minor) || out.start > out.end)
     return false;
+  out.device = major << 32U | minor;
   const std::size_t digits = std::min(line.find(' '), line.size());
   std::from_chars(line.data(), line.data() + digits, out.inode);
   line.remove_prefix(digits);

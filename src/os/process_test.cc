@@ -38,6 +38,19 @@ TEST(Mappings, AreReadFromTheirLines) {
   EXPECT_EQ(mappings[3].path, "[stack]");
 }
 
+TEST(Mappings, AreOfOneFileIfNumberAndDeviceAre) {
+  const std::vector<Mapping> mappings = parse_mappings(
+      "1000-2000 r-xp 00000000 08:01 99 /usr/lib/liba.so\n"
+      "2000-3000 rw-p 00001000 08:01 99 /usr/lib/liba.so\n"
+      "3000-4000 r-xp 00000000 01:08 99 /mnt/libb.so\n"
+      "4000-5000 r-xp 00000000 08:01 98 /usr/lib/libc.so\n"
+      "5000-6000 rw-p 00000000 00:00 0 \n");
+  EXPECT_TRUE(are_of_one_file(mappings[0], mappings[1]));
+  EXPECT_FALSE(are_of_one_file(mappings[0], mappings[2]));
+  EXPECT_FALSE(are_of_one_file(mappings[0], mappings[3]));
+  EXPECT_FALSE(are_of_one_file(mappings[4], mappings[4])) << "of no file";
+}
+
 #if defined(__x86_64__)
 TEST(IdleCounter, CountsNothingAndIsNotHandedDown) {
   const UniqueFd counter = open_idle_counter();

@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "memory/remote.h"
@@ -106,6 +107,12 @@ Error too_large(os::Pid pid, std::uint64_t bytes, std::uint64_t most) {
                                        " are allowed: --max-copy MB allows more"};
 }
 
+Error grows_too_fast(os::Pid pid) {
+  return Error{ErrorKind::kSystem, "process " + std::to_string(static_cast<int>(pid)) +
+                                       " took more memory than there was room made for, each time that it was "
+                                       "looked at: try again when it grows more slowly"};
+}
+
 // Bytes that were copied: a whole block, or pages of one of which others cannot be read.
 using Copied = std::vector<memory::RemoteReader::Block>;
 
@@ -160,12 +167,12 @@ bool copy_parts(const memory::RemoteReader& process, const Plan& plan, std::span
 
 // After the process goes on: the rest of its memory, which does not change.
 void add_files(os::Pid pid, const Plan& plan, memory::Image& image) {
-  std::map<std::uint64_t, std::shared_ptr<const UniqueFd>> files;  // by inode
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<const UniqueFd>> files;  // by device and inode
   for (const MemoryPart& part : plan.parts) {
     if (part.from == From::kZeros) image.add_zeros(Address{part.start}, part.end - part.start);
     if (part.from != From::kFile) continue;
     const os::Mapping& mapping = plan.mappings[part.mapping];
-    const auto [file, is_new] = files.try_emplace(mapping.inode);
+    const auto [file, is_new] = files.try_emplace({mapping.device, mapping.inode});
     if (is_new) file->second = std::make_shared<const UniqueFd>(os::open_mapped_file(pid, mapping));
     if (!file->second->is_open()) continue;
     image.add_file(Address{part.start}, part.end - part.start, file->second,
@@ -202,7 +209,8 @@ Result<MemoryCopy> copy_memory(os::Pid pid, std::uint64_t most_bytes) {
     size = std::max(size, before.value().bytes);
     if (size > most_bytes) return too_large(pid, size, most_bytes);
     // It goes on growing while we make room; pages that are there are not waited for while it stands still.
-    Result<memory::Room> room = memory::Room::make(size + size / 8 + (std::uint64_t{16} << 20U));
+    const std::uint64_t with_growth = size + size / 8 + (std::uint64_t{16} << 20U);
+    Result<memory::Room> room = memory::Room::make(std::min(with_growth, most_bytes));
     if (!room.ok()) return room.error();
     room.value().prepare(size);
 
@@ -226,7 +234,7 @@ Result<MemoryCopy> copy_memory(os::Pid pid, std::uint64_t most_bytes) {
     copy.image.seal();
     return copy;
   }
-  return too_large(pid, size, size);
+  return grows_too_fast(pid);
 }
 
 }  // namespace plimsoll::remote

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "os/os.h"
@@ -17,12 +18,12 @@ namespace {
 // The first mapping of each mapped file that has code, those of the lowest rank first.
 template <typename Rank>
 std::vector<const os::Mapping*> images(const std::vector<os::Mapping>& mappings, Rank rank) {
-  std::set<std::uint64_t> with_code;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> with_code;  // device and inode
   for (const os::Mapping& mapping : mappings)
-    if (mapping.inode != 0 && mapping.is_executable) with_code.insert(mapping.inode);
+    if (mapping.inode != 0 && mapping.is_executable) with_code.emplace(mapping.device, mapping.inode);
   std::vector<const os::Mapping*> found;
   for (const os::Mapping& mapping : mappings)
-    if (mapping.file_offset == 0 && with_code.erase(mapping.inode) > 0) found.push_back(&mapping);
+    if (mapping.file_offset == 0 && with_code.erase({mapping.device, mapping.inode}) > 0) found.push_back(&mapping);
   std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
   return found;
 }
@@ -37,7 +38,7 @@ std::vector<MemoryRange> variables_of(const std::vector<os::Mapping>& mappings, 
   std::vector<MemoryRange> found;
   std::uint64_t image_end = image.end;
   for (const os::Mapping& mapping : mappings) {
-    const bool is_of_image = mapping.inode == image.inode;
+    const bool is_of_image = os::are_of_one_file(mapping, image);
     // Variables that begin as zero follow the file's own in a mapping without a name.
     const bool follows = mapping.inode == 0 && mapping.start == image_end && mapping.path.empty();
     if (!is_of_image && !follows) continue;
