@@ -1,11 +1,25 @@
 #include "python/heap_allocations.h"
 
+#include <algorithm>
+
 #include "alloc/exact_hooks.h"
 #include "alloc/native_sampling.h"
 #include "alloc/sampling_hooks.h"
 #include "python/compat.h"
 
 namespace plimsoll::python {
+
+void add_own_pools(GrowingArray<heap::Pool>& pools) {
+  constexpr std::uint32_t kOurArenas = std::uint32_t{1} << 24U;  // more than pymalloc has
+  constexpr std::uint64_t kArenaBytes = std::uint64_t{1} << 20U;
+  const std::vector<alloc::HeapPage> pages = alloc::heap_pages();
+  for (const alloc::HeapPage& page : pages) {
+    const std::uint64_t start = raw(address_of(page.start));
+    const auto arena = static_cast<std::uint32_t>((start - raw(address_of(pages.front().start))) / kArenaBytes);
+    pools.push_back({start, page.block_bytes, page.used, page.capacity, kOurArenas + arena});
+  }
+  std::sort(pools.begin(), pools.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+}
 
 void HeapAllocations::hold() {
   if (session_ != nullptr) lock_ = session_->catch_up();

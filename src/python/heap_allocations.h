@@ -12,10 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/growing_array.h"
 #include "capture/session.h"
 #include "heap/snapshot_writer.h"
 
 namespace plimsoll::python {
+
+// Adds the pages of the heap that a recording of allocations puts in the place of pymalloc, which are like its pools.
+// Blocks of it may live when nothing is recorded any more. Needs the GIL.
+void add_own_pools(GrowingArray<heap::Pool>& pools);
 
 // The recording of this process, as one snapshot sees it. Needs the GIL throughout.
 class HeapAllocations {

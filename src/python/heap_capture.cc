@@ -16,7 +16,6 @@
 #include <optional>
 #include <utility>
 
-#include "alloc/sampling_hooks.h"
 #include "base/clock.h"
 #include "heap/pools.h"
 #include "memory/local.h"
@@ -110,7 +109,8 @@ class Capture {
       const bool is_built_in = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
       if (is_built_in) roots[1].edges.push_back({reinterpret_cast<PyObject*>(plan.type), nullptr, "types"});
     }
-    const GrowingArray<heap::Pool> pools = find_pools();
+    GrowingArray<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, own_version());
+    add_own_pools(pools);
     RowMaker rows(found_, generations_, hidden_, writer);
     heap::WordStream words([&rows](std::span<const std::uint64_t> some) { rows.take(some); },
                            [&writer] { return writer.help(); });
@@ -144,21 +144,6 @@ class Capture {
         writer.add_class(plan.number, type);
     heap::add_memory(writer, pools, regions_, recorder.blocks());
     allocations_.write(writer);
-  }
-
-  // Pymalloc's, and the pages of the heap that a recording of allocations puts in front of it, which are like these.
-  [[nodiscard]] GrowingArray<heap::Pool> find_pools() const {
-    constexpr std::uint32_t kOurArenas = std::uint32_t{1} << 24U;  // more than pymalloc has
-    constexpr std::uint64_t kArenaBytes = std::uint64_t{1} << 20U;
-    GrowingArray<heap::Pool> pools = heap::find_pools(memory::LocalReader{}, regions_, own_version());
-    const std::vector<alloc::HeapPage> pages = alloc::heap_pages();
-    for (const alloc::HeapPage& page : pages) {
-      const std::uint64_t start = raw(address_of(page.start));
-      const auto arena = static_cast<std::uint32_t>((start - raw(address_of(pages.front().start))) / kArenaBytes);
-      pools.push_back({start, page.block_bytes, page.used, page.capacity, kOurArenas + arena});
-    }
-    std::sort(pools.begin(), pools.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
-    return pools;
   }
 
   void write_root(const RootNode& node, Node first_root, RowMaker& rows, heap::SnapshotWriter& writer) {
