@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "cpython/int_object.h"
 #include "heap/address_set.h"
 #include "heap/content_hash.h"
 #include "heap/generations.h"
@@ -142,24 +143,11 @@ class ObjectText {
     return digits(object, type);
   }
 
-  // Of an int; empty if it is none, or a large one.
+  // Of an int; empty if it is none, or has more than 60 bits.
   [[nodiscard]] std::string digits(Address object, const ImageType& type) const {
-    std::int64_t number = 0;
-    return type.is(flag::kInt) && read_int(object, number) ? std::to_string(number) : std::string{};
-  }
-
-  // Digits of 30 bits, the lowest first; how many, and the sign, stand in front. False if it is larger than 60 bits.
-  [[nodiscard]] bool read_int(Address object, std::int64_t& out) const {
-    const bool has_tag = view_.layout().version.minor >= 12;
-    const std::uint64_t word = view_.word_in(object, 16);
-    const std::uint64_t count = has_tag ? word >> 3U : view_.item_count(object);
-    const bool is_negative = has_tag ? (word & 3U) == 2 : static_cast<std::int64_t>(word) < 0;
-    if (count > 2) return false;
-    std::int64_t number = 0;
-    for (std::uint64_t i = count; i-- > 0;)
-      number = (number << 30U) + view_.number_in<std::uint32_t>(object, 24 + i * 4);
-    out = is_negative ? -number : number;
-    return true;
+    constexpr std::size_t kRoom = 32;
+    const bool is_small = type.is(flag::kInt) && cpython::int_digits(view_, object).count <= 2;
+    return is_small ? cpython::int_text(view_, object, kRoom) : std::string{};
   }
 
   const ImageView& view_;

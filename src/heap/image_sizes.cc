@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cpython/int_object.h"
 #include "heap/image_types.h"
 
 namespace plimsoll::heap {
@@ -37,10 +38,8 @@ Blocks text_blocks(const ImageView& view, Address text, std::uint64_t basic) {
 }
 
 std::uint64_t int_bytes(const ImageView& view, Address object) {
-  const bool has_tag = view.layout().version.minor >= 12;
-  const std::uint64_t digits = has_tag ? view.word_in(object, 16) >> 3U : view.item_count(object);
-  const std::uint64_t least = has_tag ? 1 : 0;
-  return 24 + view.head_shift() + times(std::max(digits, least), 4);
+  const std::uint64_t least = view.layout().version.minor >= 12 ? 1 : 0;
+  return 24 + view.head_shift() + times(std::max(cpython::int_digits(view, object).count, least), 4);
 }
 
 // What a dict has beside itself.
