@@ -46,6 +46,7 @@ class ImageEdges {
       case ImageShape::kDictLike: items(object); break;
       case ImageShape::kSet: set_items(object); break;
       case ImageShape::kDeque: deque_items(object); break;
+      case ImageShape::kSimpleQueue: queue_items(object); break;
       case ImageShape::kModule: module(object); break;
       case ImageShape::kWeakref: referent(object); break;
       case ImageShape::kGenerator: generator(object, type); break;
@@ -124,6 +125,13 @@ class ImageEdges {
       index = 0;
       block = view_.pointer(block, kNext);
     }
+  }
+
+  // A ring of references, null where nothing is. Up to 3.12 a list, which is one of its fields.
+  void queue_items(Address queue) {
+    constexpr std::uint32_t kRing = 40, kCapacity = 48;
+    if (view_.layout().version.minor >= 13)
+      elements(view_.pointer_in(queue, kRing), view_.word_in(queue, kCapacity), EdgeKind::kReference);
   }
 
   // The list of keys that an OrderedDict has beside those of a dict.

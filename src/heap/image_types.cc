@@ -228,6 +228,7 @@ ImageShape shape_by_name(std::string_view name, std::uint64_t flags) {
   if (name == "module") return ImageShape::kModule;
   if (name == "generator" || name == "coroutine" || name == "async_generator") return ImageShape::kGenerator;
   if (name == "collections.deque") return ImageShape::kDeque;
+  if (name == "_queue.SimpleQueue") return ImageShape::kSimpleQueue;
   if (name == "weakref" || name == "weakref.ReferenceType" || name.starts_with("weakproxy") ||
       name.starts_with("weakcallableproxy") || name == "weakref.ProxyType" || name == "weakref.CallableProxyType")
     return ImageShape::kWeakref;
@@ -293,7 +294,8 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
   const std::uint64_t shift = view_.head_shift();
   std::uint64_t from = view_.word_in(root, field::kBasicSize), end = view_.word_in(solid, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
-                      type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame;
+                      type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame ||
+                      type.shape == ImageShape::kSimpleQueue;
   if (is_own) from = head();
   // What follows is set in coroutines and async generators only.
   if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField)

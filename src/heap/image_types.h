@@ -33,6 +33,7 @@ enum class ImageShape : std::uint8_t {
   kDictLike,     // of dict, and frozendict
   kOrderedDict,  // and its subclasses
   kDeque,
+  kSimpleQueue,
   kGenerator,  // coroutines and async generators, too
   kFrame,
   kWords,  // in fields of its own only

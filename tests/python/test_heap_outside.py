@@ -70,6 +70,40 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
     assert not different
 
 
+QUEUED = """
+import json, queue, sys
+class Queue(queue.SimpleQueue): pass
+queues = [queue.SimpleQueue(), Queue()]
+for each in queues:
+    for number in range(30):
+        each.put(bytes(100_001 + number))
+    for _ in range(10):
+        each.get()
+    for number in range(3):
+        each.put(bytes(200_001 + number))
+print(json.dumps([id(each) for each in queues]), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_queue_holds_what_is_in_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with queues in which there are bytes, which have no links of the collector's
+    with harness.Running([sys.executable, "-c", QUEUED]) as running:
+        queues = json.loads(running.line())
+        # WHEN
+        take(running.process.pid, tmp_path / "outside.heap")
+    # THEN they are found, and theirs
+    for address in queues:
+        (number, retained), = ask(tmp_path / "outside.heap",
+                                  f"select id, retained from objects where address = {address}")
+        assert 2_600_000 < retained < 2_700_000 + 23 * ROUNDED
+        held = ask(tmp_path / "outside.heap",
+                   f"select count(*) from edges e join objects o on o.id = e.held "
+                   f"where e.holder = {number} and o.type in ('bytes', 'list')")
+        assert held[0][0] == (23 if sys.version_info >= (3, 13) else 1)
+    assert ask(tmp_path / "outside.heap", "select value from meta where name = 'guessed'") is not None
+
+
 INTERNED = """
 import json, os, sys
 class Held: pass
