@@ -64,20 +64,20 @@ class Options:
         return self.with_values(**{name: type(getattr(Options, name))(text) for name, text in texts.items()})
 
 
-#: From where to where options may be; the rest is for the core to say.
-_RANGES = {"rate_hz": (1, 100_000), "max_overhead": (0, 1), "memory_mb": (1, 65536), "max_depth": (1, 65536),
+#: From where to where options may be. (The core knows which rates are possible.)
+_RANGES = {"rate_hz": None, "max_overhead": (0, 1), "memory_mb": (1, 65536), "max_depth": (1, 65536),
            "duration_s": (0, 1e9), "rss_interval_s": (0.001, 1e9), "alloc_bytes": (0, 1 << 32)}
 
 
 def _check(options: Options) -> None:
     """TypeError or ValueError for a number that is none, or makes no sense."""
-    for name, (least, most) in _RANGES.items():
+    for name, limits in _RANGES.items():
         value, wanted = getattr(options, name), type(getattr(Options, name))
         # (NumPy's are numbers, too.)
         if not (hasattr(value, "__index__") or wanted is float and hasattr(value, "__float__")):
             raise TypeError(f"{name} must be {'a number' if wanted is float else 'an integer'}, not {value!r}")
-        if not least <= value <= most:
-            raise ValueError(f"{name} is from {least} to {most}, not {value!r}")
+        if limits is not None and not limits[0] <= value <= limits[1]:
+            raise ValueError(f"{name} is from {limits[0]} to {limits[1]}, not {value!r}")
 
 
 class _Active:

@@ -16,6 +16,7 @@
 #include "cli/units.h"
 #include "cli/write_file.h"
 #include "cpython/task_layout.h"
+#include "formats/registry.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -152,6 +153,9 @@ class Attach final : public Command {
 
   Status check_settings() {
     PLIMSOLL_TRY(check_inside());
+    if (!output_.empty() && !output_.ends_with(".plim") && formats::find_writer("", output_).ok())
+      return Error{ErrorKind::kUsage,
+                   fmt::format("-o {0}: attach writes .plim files; then plimsoll convert -o {0}", output_)};
     recording_.session.rate_hz = rate_hz_.value_or(has_native_ ? kOutsideNativeRate : kOutsideRate);
     PLIMSOLL_TRY(check_rate(recording_.session.rate_hz));
     if ((has_native_ || stops_) && is_apart_)

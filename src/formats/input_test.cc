@@ -53,6 +53,16 @@ TEST(Input, ThatIsNoProfileIsAnErrorThatListsTheFormats) {
   }
 }
 
+TEST(Input, OfCollapsedStacksIsATimeThatIsSpent) {
+  // GIVEN a difference of two files, and numbers that are no microseconds of anybody's
+  for (const std::string_view bytes :
+       {"main;f 5\nmain;g -3\n", "main;f 9000000000000000000\nmain;g 9000000000000000000\n"}) {
+    const Result<profile::Profile> profile = read_profile(bytes);
+    ASSERT_FALSE(profile.ok());
+    EXPECT_EQ(profile.error().kind, ErrorKind::kBadInput);
+  }
+}
+
 TEST(Input, ThatIsKnownAndCannotBeReadSaysWhatToDo) {
   // GIVEN an old file of memray, one of perf and others WHEN they are read THEN the error names the tool
   const auto reason = [](std::string bytes) {

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "formats/pprof/fields.h"
+#include "formats/pprof/writer.h"
+#include "profile/testing.h"
 
 namespace plimsoll::formats::pprof {
 namespace {
@@ -57,6 +59,13 @@ TEST(PprofReader, RefusesStacksThatAreAProductOfWhatIsThere) {
   const Result<profile::Profile> profile = read(bytes);
   ASSERT_FALSE(profile.ok());
   EXPECT_NE(profile.error().message.find("more frames"), std::string::npos) << profile.error().message;
+}
+
+TEST(PprofReader, TellsTheRateByThePeriod) {
+  profile::Profile profile = profile::testing::draw_profile("main  10");
+  EXPECT_EQ(read(write(profile)).value().meta_value("rate_hz"), "");
+  profile.set_meta("rate_hz", "100");
+  EXPECT_EQ(read(write(profile)).value().meta_value("rate_hz"), "100");
 }
 
 }  // namespace

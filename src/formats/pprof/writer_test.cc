@@ -25,6 +25,7 @@ struct Decoded {
   std::vector<std::string> comments;
   std::vector<std::string> value_types;
   std::vector<bool> mapping_flags;
+  std::string mapping_file;
 
   // The second pass: needs the strings of the first one.
   void decode(const std::string& bytes);
@@ -107,6 +108,8 @@ void Decoded::mapping(pbf_message<MappingField> message) {
   while (message.next()) {
     if (message.tag() >= MappingField::kHasFunctions)
       mapping_flags.push_back(message.get_bool());
+    else if (message.tag() == MappingField::kFilename)
+      mapping_file = text(message.get_int64());
     else
       message.skip();
   }
@@ -197,6 +200,13 @@ TEST(Pprof, TellsThreadsAndProcessesApartByLabels) {
 TEST(Pprof, LeavesNothingToSymbolise) {
   // GIVEN a profile WHEN it is written THEN all flags of its mapping are set
   EXPECT_EQ(decoded(draw_profile("main  1")).mapping_flags, (std::vector<bool>{true, true, true, true}));
+}
+
+TEST(Pprof, NamesTheProgramWithoutItsArguments) {
+  // GIVEN a command whose last word is a path, of which pprof would show the end as the file
+  profile::Profile profile = draw_profile("main  1");
+  profile.processes.at(0).name = "/usr/bin/python3 /usr/bin/black src/flask";
+  EXPECT_EQ(decoded(profile).mapping_file, "python3");
 }
 
 TEST(Pprof, KeepsTheFactsOfTheSession) {
