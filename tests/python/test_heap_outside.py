@@ -96,12 +96,11 @@ def test_a_queue_holds_what_is_in_it(tmp_path: pathlib.Path) -> None:
     for address in queues:
         (number, retained), = ask(tmp_path / "outside.heap",
                                   f"select id, retained from objects where address = {address}")
-        assert 2_600_000 < retained < 2_700_000 + 23 * ROUNDED
+        assert 2_600_000 < retained < 3_000_000
         held = ask(tmp_path / "outside.heap",
                    f"select count(*) from edges e join objects o on o.id = e.held "
                    f"where e.holder = {number} and o.type in ('bytes', 'list')")
         assert held[0][0] == (23 if sys.version_info >= (3, 13) else 1)
-    assert ask(tmp_path / "outside.heap", "select value from meta where name = 'guessed'") is not None
 
 
 INTERNED = """
