@@ -71,7 +71,7 @@ def test_sees_what_the_program_sees_of_itself(tmp_path: pathlib.Path) -> None:
 
 
 QUEUED = """
-import json, queue, sys
+import json, os, queue
 class Queue(queue.SimpleQueue): pass
 queues = [queue.SimpleQueue(), Queue()]
 for each in queues:
@@ -82,7 +82,7 @@ for each in queues:
     for number in range(3):
         each.put(bytes(200_001 + number))
 print(json.dumps([id(each) for each in queues]), flush=True)
-sys.stdin.readline()
+os.read(0, 1)  # (what a reader of lines holds in C might be taken for a reference)
 """
 
 
