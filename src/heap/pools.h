@@ -100,7 +100,9 @@ class BlockCount {
   bool is_static(std::uint64_t address) {
     const auto ends_before = [&](const Region& region) { return region.start + region.size <= address; };
     while (next_region_ < regions_.size() && ends_before(regions_[next_region_])) ++next_region_;
-    return regions_.empty() || (next_region_ < regions_.size() && is_of_file(regions_[next_region_]));
+    if (regions_.empty()) return true;
+    const bool is_known = next_region_ < regions_.size() && regions_[next_region_].start <= address;
+    return is_known && is_of_file(regions_[next_region_]);
   }
 
   std::span<const Pool> pools_;

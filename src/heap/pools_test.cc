@@ -103,13 +103,15 @@ TEST(BlockCount, TellsSmallFromLargeAndFromWhatIsNoBlock) {
 TEST(BlockCount, TakesSmallObjectsBesidePoolsAndFilesForBlocksOfAnotherAllocator) {
   const std::vector<Pool> pools{{kStart, 48, 3, 340, 0}};
   const std::vector<Region> regions{{0x1000, 0x1000, 0x1000, true, false, "/usr/lib/libpython3.so"},
-                                    {kStart, 0x10000, 0x10000, true, false, ""}};
+                                    {kStart, 0x10000, 0x10000, true, false, ""},
+                                    {kStart + 0x20000, 0x1000, 0x1000, true, false, "/usr/lib/libx.so"}};
   BlockCount count(pools, regions);
   count.add(0x1000, {400, 0, 0});
   count.add(kStart + 48, {48, 0, 0});
   count.add(kStart + 16384, {64, 0, 0});
+  count.add(kStart + 0x18000, {80, 0, 0});  // in memory that was mapped later
   EXPECT_EQ(count.small(), 48U);
-  EXPECT_EQ(count.large(), 64U);
+  EXPECT_EQ(count.large(), 64U + 80);
   EXPECT_EQ(count.elsewhere(), 400U);
 }
 
