@@ -59,6 +59,21 @@ ObjectHeap::~ObjectHeap() {
   ::munmap(pages_, region_bytes_ / kPageBytes * sizeof(Page));
 }
 
+void ObjectHeap::keep_addresses(std::uint64_t bytes) {
+  // (What is known of the pages is in whole pages of the system's; so is the region, by large ones.)
+  constexpr std::size_t kSystemPage = 4096;
+  const auto rounded = [](std::size_t size, std::size_t step) { return (size + step - 1) / step * step; };
+  const std::size_t used = pages_touched_ * kPageBytes;
+  const std::size_t kept =
+      rounded(std::max<std::size_t>(std::min<std::uint64_t>(bytes, region_bytes_), used), kLargePage);
+  if (kept >= region_bytes_) return;
+  const std::size_t pages = rounded(region_bytes_ / kPageBytes * sizeof(Page), kSystemPage);
+  const std::size_t kept_pages = rounded(kept / kPageBytes * sizeof(Page), kSystemPage);
+  ::munmap(region_ + kept, region_bytes_ - kept);
+  if (kept_pages < pages) ::munmap(reinterpret_cast<char*>(pages_) + kept_pages, pages - kept_pages);
+  region_bytes_ = kept;
+}
+
 // ---- pages ----
 
 ObjectHeap::Page* ObjectHeap::empty_page() {
@@ -247,6 +262,16 @@ ObjectHeap::List ObjectHeap::take_all(std::size_t size_class) {
   *end = behind.first;
   list.length += behind.length;
   return list;
+}
+
+std::uint64_t ObjectHeap::unused_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t size_class = 0; size_class < kClasses; ++size_class) {
+    std::uint64_t blocks = stashed_[size_class].length;
+    for (const Block* at = lists_[size_class]; at != nullptr; at = at->next) ++blocks;
+    bytes += blocks * bytes_of(size_class);
+  }
+  return bytes;
 }
 
 void ObjectHeap::close() {

@@ -73,12 +73,16 @@ class ObjectHeap {
   // Bytes of the block that `at` is.
   [[nodiscard]] std::size_t size_of(const void* at) const { return bytes_of(page_of(at).size_class); }
 
+  // Gives addresses back that were never used, but for so many in all.
+  void keep_addresses(std::uint64_t bytes);
   // From now on one sample in `mean_bytes`; 0 = none.
   void set_distance(std::uint64_t mean_bytes);
   // Until then allocate() finds all lists empty, and its caller has to turn to others.
   void close();
   // All pages that have been used, empty ones among them, in the order of addresses.
   [[nodiscard]] std::vector<HeapPage> pages() const;
+  // Of blocks that classes have at their disposal: those of Outcome::blocks_taken that were not given out.
+  [[nodiscard]] std::uint64_t unused_bytes() const;
   // Of pages that hold blocks.
   [[nodiscard]] std::size_t used_bytes() const { return pages_used_ * kPageBytes; }
 

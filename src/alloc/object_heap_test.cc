@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "base/poisson.h"
@@ -25,6 +26,13 @@ void* allocate(ObjectHeap& heap, std::size_t size) {
   if (void* at = heap.allocate(size_class)) return at;
   const ObjectHeap::Outcome outcome = heap.allocate_slowly(size_class);
   return outcome.is_sample ? heap.take(size_class) : outcome.block;
+}
+
+// Bytes of addresses that the process has.
+std::uint64_t mapped_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 TEST(ObjectHeap, GivesAlignedBlocksOfTheClass) {
@@ -105,6 +113,33 @@ TEST(ObjectHeap, LeavesMostOfFewAddressesToTheProgram) {
     ::_exit(has_blocks && left < kLeft && left > kLeft / 2 ? 0 : 1);
   };
   EXPECT_EXIT(with_few(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(ObjectHeap, AddressesThatWereNotUsedCanBeGivenBack) {
+  // GIVEN a heap of which a part is used
+  ObjectHeap heap(std::size_t{1} << 32U, 1);
+  constexpr std::size_t kClass = ObjectHeap::class_of(512);
+  const auto allocate = [&] {
+    void* at = heap.allocate(kClass);
+    return at != nullptr ? at : heap.allocate_slowly(kClass).block;
+  };
+  std::vector<void*> blocks;
+  for (int i = 0; i < 10'000; ++i) blocks.push_back(allocate());
+  const std::uint64_t before = mapped_bytes();
+  // WHEN the rest is given back THEN it is, with what was to be known of it, and all blocks are its own still
+  heap.keep_addresses(std::size_t{16} << 20U);
+  EXPECT_GE(before - mapped_bytes(), (std::size_t{1} << 32U) - (std::size_t{17} << 20U));
+  for (void* at : blocks) EXPECT_TRUE(heap.owns(at));
+  // AND it gives what is left, and no more
+  std::size_t more = 0;
+  for (; void* at = allocate(); ++more) blocks.push_back(at);
+  EXPECT_GT(more, 20'000U);
+  EXPECT_LT(blocks.size(), (std::size_t{16} << 20U) / 512);
+  for (void* at : blocks) heap.free(at);
+  // WHEN less is to be kept than was used THEN that stays
+  heap.keep_addresses(0);
+  EXPECT_TRUE(heap.owns(blocks.back()));
+  EXPECT_NE(allocate(), nullptr);
 }
 
 TEST(ObjectHeap, EmptyPagesServeOtherClasses) {

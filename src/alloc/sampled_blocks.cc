@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <new>
 
 #include "os/available_memory.h"
@@ -26,6 +27,16 @@ SampledBlocks::SampledBlocks(std::size_t slots) {
 
 SampledBlocks::~SampledBlocks() {
   if (region_ != nullptr) ::munmap(region_, region_bytes_);
+}
+
+void SampledBlocks::keep_addresses(std::uint64_t bytes) {
+  constexpr std::size_t kStep = std::size_t{1} << 16U;  // whole pages of any system's
+  const std::size_t wanted =
+      std::max<std::size_t>(std::min<std::uint64_t>(bytes, region_bytes_), touched_ * kSlotBytes);
+  const std::size_t kept = (wanted + kStep - 1) / kStep * kStep;
+  if (kept >= region_bytes_) return;
+  ::munmap(region_ + kept, region_bytes_ - kept);
+  region_bytes_ = kept;
 }
 
 void* SampledBlocks::place(const SampledBlock& block) noexcept {

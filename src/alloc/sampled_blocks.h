@@ -47,6 +47,8 @@ class SampledBlocks {
   }
   [[nodiscard]] bool may_be_sampled(const void* block) const { return is_small(block) || may_be_large(block); }
 
+  // Gives addresses back that were never used, but for so many in all.
+  void keep_addresses(std::uint64_t bytes);
   // A slot for a small block; nullptr if none is free.
   void* place(const SampledBlock& block) noexcept;
   // A block that lives elsewhere is sampled from now on. False if there is no memory to know it by.

@@ -124,6 +124,16 @@ void close_heap() {
   hooks->heap.close();
 }
 
+// Bytes are told when lists are handed out: not all of the last ones has been used. (A sum may be taken off: it is
+// counted in a circle.) And what the calling thread has not told is little, but may be all that there is.
+void tell_last_bytes() {
+  if (hooks->gives) hooks->untold_bytes -= hooks->heap.unused_bytes();
+  if (countdown.session == hooks->session)
+    hooks->untold_bytes += static_cast<std::uint64_t>(countdown.last - countdown.left);
+  countdown.last = countdown.left;
+  tell_bytes();
+}
+
 void end_sampling() {
   hooks->is_active = false;
   hooks->taker = nullptr;
@@ -142,8 +152,9 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
     hooks->is_active = true;
     hooks->mean_bytes = mean_bytes;
     hooks->pauses = 0;
-    hooks->untold_bytes = 0;
     hooks->gives = hooks->tier != Tier::kCounting;
+    // What an earlier recording has left of its lists is given out first.
+    hooks->untold_bytes = hooks->gives ? hooks->heap.unused_bytes() : 0;
     if (hooks->gives) hooks->heap.set_distance(mean_bytes);
     ++hooks->session;
   }
@@ -161,7 +172,7 @@ Stopped stop_sampling() {
     const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
     if (!is_whole) hooks->blocks.forget_large();  // their memory may be gone
     hooks->blocks.for_each([](const void* at, const SampledBlock& block) { release(at, block, End::kOfTime); });
-    tell_bytes();
+    tell_last_bytes();
     end_sampling();
   }
   remove_hooks();
@@ -239,6 +250,13 @@ void resume_sampling() {
   if (!hooks_are_made) return;
   const std::lock_guard guard(hooks->mutex);
   hooks->pauses = std::max(0, hooks->pauses - 1);
+}
+
+void prepare_for_address_limit(std::uint64_t bytes) {
+  if (!hooks_are_made) return;
+  const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
+  hooks->heap.keep_addresses(bytes / 4);
+  hooks->blocks.keep_addresses(bytes / 16);
 }
 
 std::size_t living_samples() { return hooks_are_made ? hooks->blocks.living() : 0; }

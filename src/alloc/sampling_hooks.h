@@ -41,7 +41,7 @@ class SampleTaker {
   // What was in the block still is, up to `block.size`, which is less than before if the block was made shorter; or it
   // is not known where, and `at` is null.
   virtual void ended(const void* at, const SampledBlock& block, End end) = 0;
-  // So many bytes have been given out, sampled or not.
+  // So many bytes have been given out, sampled or not; at the end some may be taken off, modulo 2^64.
   virtual void count_bytes(std::uint64_t bytes) = 0;
 
  protected:
@@ -71,6 +71,10 @@ void stop_heap();
 // While paused, allocations are not sampled; frees are.
 void pause_sampling();
 void resume_sampling();
+
+// The process is about to have a limit of addresses (RLIMIT_AS), against which what is reserved counts, and of which
+// most should be left to the program. Needs the GIL.
+void prepare_for_address_limit(std::uint64_t bytes);
 
 // ---- for tests ----
 [[nodiscard]] std::size_t living_samples();

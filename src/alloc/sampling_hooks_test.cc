@@ -73,6 +73,44 @@ TEST(SamplingHooks, ARecordingIsCutShortByAToolThatWasThereBefore) {
   forget_hooks();
 }
 
+TEST(SamplingHooks, WhatIsNotGivenOutDoesNotCount) {
+  // GIVEN a program that asks for what nobody has
+  Below below;
+  Table table(below);
+  Witness witness;
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  std::vector<void*> blocks = allocate(table, 10'000, 1);
+  constexpr std::size_t kTooMuch = std::size_t{1} << 46U;
+  for (int i = 0; i < 3; ++i) {
+    below.fail_once();
+    const Allocator from = table.get(Domain::kObject);
+    EXPECT_EQ(from.malloc(from.context, kTooMuch), nullptr);
+  }
+  // WHEN it goes on THEN only what it was given is counted, and sampled as ever
+  for (void* at : allocate(table, 10'000, 300)) blocks.push_back(at);
+  free_all(table, blocks);
+  EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  EXPECT_EQ(witness.counted, 301U * 10'000U);
+  EXPECT_GT(witness.samples, 250U);
+  forget_hooks();
+}
+
+TEST(SamplingHooks, BytesOfListsThatAreNotUsedUpAreNotCounted) {
+  Below below;
+  Table table(below);
+  // GIVEN two recordings, of which the second has what the first has left of its list
+  for (int i = 0; i < 2; ++i) {
+    Witness witness;
+    ASSERT_TRUE(start_sampling(witness, table, std::size_t{1} << 40U, Interpreters::kInTurns).ok());
+    const std::vector<void*> blocks = allocate(table, 64, 10);
+    // WHEN it ends THEN what it gave out is counted
+    EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+    EXPECT_EQ(witness.counted, 640U);
+    free_all(table, blocks);
+  }
+  forget_hooks();
+}
+
 TEST(SamplingHooks, AToolThatComesLaterMayGo) {
   Below below;
   Table table(below);

@@ -90,16 +90,18 @@ void sample_in_place(const void* at, const SampledBlock& block) {
 // The slow path of an allocation: the thread's sample point is in this block, or it has to draw one.
 [[gnu::noinline]] void* allocate_at_point(Domain domain, std::size_t size, Fill fill) {
   const std::lock_guard guard(hooks->mutex);
-  if (!is_sample(size)) return plain_allocate(domain, size, fill);
-  const SampledBlock block = next_sample(domain, size);
   if (hooks->uses_slots && size <= SampledBlocks::kSlotBytes) {
-    void* slot = sample_in_slot(block, block.size);
+    void* slot = is_sample(size) ? sample_in_slot(next_sample(domain, size), size) : nullptr;
     if (slot == nullptr) return plain_allocate(domain, size, fill);
     if (fill == Fill::kZeros) std::memset(slot, 0, size);
     return slot;
   }
+  // What is not given out does not count, however much was asked for.
   void* at = plain_allocate(domain, size, fill);
-  if (at != nullptr) sample_in_place(at, block);
+  if (at == nullptr)
+    countdown.left += static_cast<std::int64_t>(size);
+  else if (is_sample(size))
+    sample_in_place(at, next_sample(domain, size));
   return at;
 }
 
@@ -131,6 +133,7 @@ constexpr std::uint64_t kToldAtOnce = std::uint64_t{1} << 16U;
     tell_bytes();
     if (outcome.is_sample && hooks->taker != nullptr && hooks->pauses == 0)
       at = sample_in_slot(next_sample(domain, size), block_bytes);
+    if (at != nullptr && outcome.is_sample) hooks->untold_bytes += block_bytes;  // which is of no list
   }
   if (at == nullptr && outcome.is_sample) at = hooks->heap.take(size_class);
   if (at == nullptr) return plain_allocate(domain, size, fill);
