@@ -253,23 +253,38 @@ bool is_stub(const void* at, const char* name) {
   return question.is_stub;
 }
 
-PatchCounts change_all(std::span<const Import> imports, Change change) {
-  Pass pass(imports, change);
-  // While it visits a module, nobody can unload it.
+constexpr std::uint64_t kAnyLoads = ~std::uint64_t{0};
+// If so many modules have been loaded.
+PatchCounts change_all(std::span<const Import> imports, Change change, std::uint64_t loads) {
+  struct Visit {
+    Pass pass;
+    std::uint64_t loads;
+    bool is_whole = true;
+  } visit{Pass(imports, change), loads};
+  // While it visits a module, nobody can add one, or unload it.
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
-        static_cast<Pass*>(to)->visit(*info);
-        return 0;
+        auto& now = *static_cast<Visit*>(to);
+        now.is_whole = now.loads == kAnyLoads || now.loads == info->dlpi_adds;
+        if (now.is_whole) now.pass.visit(*info);
+        return now.is_whole ? 0 : 1;
       },
-      &pass);
-  return pass.counts();
+      &visit);
+  PatchCounts counts = visit.pass.counts();
+  counts.is_whole = visit.is_whole;
+  return counts;
 }
 
 }  // namespace
 
-PatchCounts patch_imports(std::span<const Import> imports) { return change_all(imports, Change::kPatch); }
+PatchCounts patch_imports(std::span<const Import> imports, std::uint64_t loads) {
+  return change_all(imports, Change::kPatch, loads);
+}
 
-PatchCounts restore_imports(std::span<const Import> imports) { return change_all(imports, Change::kRestore); }
+// (Words that are ours are on pages which the linker is done with.)
+PatchCounts restore_imports(std::span<const Import> imports) {
+  return change_all(imports, Change::kRestore, kAnyLoads);
+}
 
 std::uint64_t modules_loaded() {
   std::uint64_t loads = 0;

@@ -29,10 +29,12 @@ struct PatchCounts {
   std::size_t modules = 0;  // that had something to be replaced, or put back
   std::size_t words = 0;
   std::size_t failures = 0;  // words on pages that could not be made writable
+  bool is_whole = true;      // false: meanwhile somebody has begun to load a module, and not all were looked at
 };
 
-// For a thread that does not hold the dynamic linker's lock. Allocates nothing.
-PatchCounts patch_imports(std::span<const Import> imports);
+// For a thread that does not hold the dynamic linker's lock. Allocates nothing. `loads` is modules_loaded() from before
+// wait_for_loading(): where there are more by now, the pages of the last ones may be the linker's still.
+PatchCounts patch_imports(std::span<const Import> imports, std::uint64_t loads);
 // Puts the originals back wherever ours are.
 PatchCounts restore_imports(std::span<const Import> imports);
 

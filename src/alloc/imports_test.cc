@@ -39,13 +39,13 @@ TEST_F(Imports, AreReplacedAndPutBack) {
                             {"no_such_function_at_all", reinterpret_cast<void*>(&counted_malloc), nullptr}};
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(calls_of_library(), 0);
-    const PatchCounts patched = patch_imports(imports);
+    const PatchCounts patched = patch_imports(imports, modules_loaded());
     EXPECT_GE(patched.words, 1U);
     EXPECT_EQ(patched.failures, 0U);
     // WHEN the library allocates THEN it is by ours, once
     EXPECT_EQ(calls_of_library(), 1);
     // WHEN it is done again THEN there is nothing left to do
-    EXPECT_EQ(patch_imports(imports).words, 0U);
+    EXPECT_EQ(patch_imports(imports, modules_loaded()).words, 0U);
     // AND what was replaced is put back
     EXPECT_EQ(restore_imports(imports).words, patched.words);
     EXPECT_EQ(restore_imports(imports).words, 0U);
@@ -59,13 +59,21 @@ TEST_F(Imports, OfAModuleWithAnotherFunctionOfThatNameAreLeftAlone) {
   EXPECT_EQ(calls_of_library(), 0);
   const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("qsort")}};
   // WHEN it is replaced THEN not where it would be called with another's blocks
-  patch_imports(imports);
+  patch_imports(imports, modules_loaded());
+  EXPECT_EQ(calls_of_library(), 0);
+}
+
+TEST_F(Imports, AreLeftAloneIfAModuleHasComeThatTheLinkerMayBeBusyWith) {
+  const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")}};
+  const PatchCounts patched = patch_imports(imports, modules_loaded() - 1);
+  EXPECT_FALSE(patched.is_whole);
+  EXPECT_EQ(patched.words, 0U);
   EXPECT_EQ(calls_of_library(), 0);
 }
 
 TEST_F(Imports, OurOwnModuleIsLeftAlone) {
   const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")}};
-  patch_imports(imports);
+  patch_imports(imports, modules_loaded());
   calls = 0;
   std::free(std::malloc(100));
   restore_imports(imports);
@@ -85,7 +93,7 @@ TEST_F(Imports, AreReplacedWhileAnotherThreadLoadsModules) {
   // WHEN imports are replaced and put back meanwhile THEN neither waits for the other for ever
   const Import imports[] = {{"malloc", reinterpret_cast<void*>(&counted_malloc), imported_function("malloc")}};
   for (int i = 0; i < 3000 || loads < 10; ++i) {
-    patch_imports(imports);
+    patch_imports(imports, modules_loaded());
     restore_imports(imports);
     std::this_thread::yield();  // the linker's lock goes to whoever comes first, and the other thread may have no CPU
   }

@@ -23,12 +23,18 @@ Patched& patched() {
 
 Status patch_malloc_with(std::span<const Import> imports) {
   Patched& state = patched();
-  const std::uint64_t loads = modules_loaded();
-  wait_for_loading();
-  const std::lock_guard guard(state.mutex);
-  state.imports.assign(imports.begin(), imports.end());
-  const PatchCounts counts = patch_imports(state.imports);
-  state.loads.store(loads);
+  PatchCounts counts;
+  // While others load one module after the other, some are left for later.
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries && counts.words == 0; ++i) {
+    const std::uint64_t loads = modules_loaded();
+    wait_for_loading();
+    const std::lock_guard guard(state.mutex);
+    state.imports.assign(imports.begin(), imports.end());
+    counts = patch_imports(state.imports, loads);
+    state.loads.store(counts.is_whole ? loads : 0);
+    if (counts.is_whole) break;
+  }
   if (counts.words == 0)
     return Error{ErrorKind::kUnsupported, "no module of this program calls malloc in a way that can be watched"};
   state.is_on.store(true);
@@ -54,8 +60,7 @@ void patch_new_modules() {
   wait_for_loading();
   const std::lock_guard guard(state.mutex);
   if (!state.is_on.load() || state.loads.load() == loads) return;
-  patch_imports(state.imports);
-  state.loads.store(loads);
+  if (patch_imports(state.imports, loads).is_whole) state.loads.store(loads);
 }
 
 void* replacement_of(std::string_view name) {
