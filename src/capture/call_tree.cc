@@ -1,5 +1,8 @@
 #include "capture/call_tree.h"
 
+#include <sched.h>
+
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -36,9 +39,43 @@ CallTree::CallTree(const Interpreter& interpreter, CpuSampler& sampler, SeenFilt
       code_mask_(~(interpreter.layout.executable_tag_mask | (positions_ == Positions::kEntered ? kIsEntry : 0))),
       modules_(modules),
       sampler_(sampler),
-      seen_(seen) {}
+      seen_(seen) {
+  (void)held_key();  // made here, not in a hook
+}
 
-CallTree::~CallTree() = default;
+CallTree::~CallTree() {
+  const std::lock_guard guard(chains_->mutex);
+  chains_->all.clear();
+}
+
+std::size_t CallTree::threads_kept() const {
+  const std::lock_guard guard(chains_->mutex);
+  return chains_->all.size();
+}
+
+pthread_key_t CallTree::held_key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    if (::pthread_key_create(&made, &thread_ends) != 0) throw std::bad_alloc();
+    return made;
+  }();
+  return key;
+}
+
+// (What a thread allocates later than this is on another chain, which is given back likewise.)
+void CallTree::thread_ends(void* pointer) noexcept {
+  const std::unique_ptr<Held> held(static_cast<Held*>(pointer));
+  known_chain = {};
+  // In the child of a fork, somebody may hold this who does not exist there: then the chain stays.
+  constexpr int kTries = 1000;
+  std::unique_lock lock(held->chains->mutex, std::try_to_lock);
+  for (int i = 0; i < kTries && !lock.owns_lock(); ++i) {
+    ::sched_yield();
+    (void)lock.try_lock();
+  }
+  if (!lock.owns_lock()) return;
+  std::erase_if(held->chains->all, [&](const std::unique_ptr<Chain>& chain) { return chain.get() == held->chain; });
+}
 
 CallTree::Positions CallTree::positions_of(const cpython::Layout& layout, bool has_modules) {
   if (layout.position_style != cpython::PositionStyle::kInstruction) return Positions::kNarrow;
@@ -54,12 +91,18 @@ CallTree::Chain& CallTree::new_chain() {
   made->thread = sampler_.serial_of_caller();
   made->links.resize(32);
   begin_era(*made);
+  Chain& chain = *made;
+  auto held = std::make_unique<Held>(Held{chains_, &chain});
+  const std::unique_ptr<Held> before(static_cast<Held*>(::pthread_getspecific(held_key())));
   const std::lock_guard guard(mutex_);
-  made->links[0].node = made->root = root_of(made->thread, CallNodeInfo::Kind::kThread);
-  made->nodes.set_number(0, made->root);
-  chains_.push_back(std::move(made));
-  known_chain = {quick_.session, chains_.back().get()};
-  return *chains_.back();
+  chain.links[0].node = chain.root = root_of(chain.thread, CallNodeInfo::Kind::kThread);
+  chain.nodes.set_number(0, chain.root);
+  const std::lock_guard chains_guard(chains_->mutex);
+  chains_->all.push_back(std::move(made));
+  // (Without memory for that the chain stays after the thread's end.)
+  if (::pthread_setspecific(held_key(), held.get()) == 0) (void)held.release();
+  known_chain = {quick_.session, &chain};
+  return chain;
 }
 
 void CallTree::begin_era(Chain& chain) {

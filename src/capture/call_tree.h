@@ -16,6 +16,8 @@
 // is found by the numbers of both (mixed_calls.cc).
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -71,6 +73,7 @@ class CallTree {
   CallTree& operator=(const CallTree&) = delete;
   ~CallTree();
 
+  [[nodiscard]] const Interpreter& interpreter() const { return interpreter_; }
   // The stack that the calling thread is on.
   CallNode stack_of_caller();
   // What that stack is known by; none if it is to be asked for itself, as not all is as usual.
@@ -80,6 +83,8 @@ class CallTree {
   CallNode stack_of(StackKey& key);
   // For the drain thread: nodes that are new, in order; their numbers go on from those of the last call.
   void take_new(GrowingArray<CallNodeInfo>& out);
+  // How many threads there is something kept of: those that are there, and were met.
+  [[nodiscard]] std::size_t threads_kept() const;
 
  private:
   // Narrow ones are of 4 bytes, and count from the beginning of the code: they do not say which code object it is.
@@ -226,6 +231,19 @@ class CallTree {
   template <Positions positions>
   static bool find_link(FrameOffsets offsets, Chain& chain, Address frame, const Link*& other);
 
+  // The chains of threads that have not ended. A thread may outlive the tree, and the tree most threads.
+  struct Chains {
+    mutable std::mutex mutex;
+    std::vector<std::unique_ptr<Chain>> all;
+  };
+  // What a thread knows of its own, for when it ends.
+  struct Held {
+    std::shared_ptr<Chains> chains;
+    Chain* chain = nullptr;
+  };
+  // Each thread's Held.
+  static pthread_key_t held_key();
+  static void thread_ends(void* held) noexcept;
   Chain& chain_of_caller();
   Chain& new_chain();
   // Nothing is known of its frames any more.
@@ -327,8 +345,8 @@ class CallTree {
   std::atomic<std::uint64_t> last_era_{1};
   CpuSampler& sampler_;
   SeenFilter& seen_;
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<Chain>> chains_;
+  const std::shared_ptr<Chains> chains_ = std::make_shared<Chains>();
+  std::mutex mutex_;  // guards what follows; before that of the chains
   boost::unordered_flat_map<Key, CallNode, boost::hash<Key>> nodes_;
   std::vector<CallNode> thread_roots_, native_roots_, truncated_roots_;  // by ThreadSerial
   CallNode last_node_ = 0;

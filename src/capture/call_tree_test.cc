@@ -4,9 +4,11 @@
 
 #include <array>
 #include <deque>
+#include <future>
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "capture/sampler_testing.h"
@@ -104,6 +106,34 @@ TEST_F(CallTreeTest, FindsEachStackOfAProgramThatCallsAndReturns) {
   thread.go_to(memory.data());
   const CallNode first = tree_->stack_of_caller();
   EXPECT_EQ(met[text_of(memory.data())], first);
+}
+
+TEST_F(CallTreeTest, OfAThreadThatHasEndedNothingIsKept) {
+  // GIVEN many threads, one after the other, each of which is met
+  std::array<CallNode, 3> nodes{};
+  for (CallNode& node : nodes) {
+    std::thread([&] {
+      node = tree_->stack_of_caller();
+      EXPECT_EQ(tree_->stack_of_caller(), node);
+      EXPECT_EQ(tree_->threads_kept(), 1U);
+    }).join();
+    // WHEN it has ended THEN what was for it alone is gone
+    EXPECT_EQ(tree_->threads_kept(), 0U);
+  }
+  // AND stacks stay what they were
+  for (const CallNode node : nodes) EXPECT_EQ(text_of(node), "");
+  // AND a thread may end when the tree is gone
+  std::promise<void> is_met;
+  std::promise<void> is_gone;
+  std::thread last([&] {
+    (void)tree_->stack_of_caller();
+    is_met.set_value();
+    is_gone.get_future().wait();
+  });
+  is_met.get_future().wait();
+  tree_.reset();
+  is_gone.set_value();
+  last.join();
 }
 
 TEST_F(CallTreeTest, AFrameInTheSamePlaceIsAnotherWhereItsCallerWentOn) {
