@@ -37,9 +37,10 @@ std::string interval_text(const MemoryEstimate& estimate) {
   return fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high));
 }
 
-// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown. Of small blocks with what their
-// sizes are rounded up by, as lists of blocks are counted, and not each allocation.
-std::int64_t counted_bytes(const Profile& profile) {
+// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown, as that of a part. Of small blocks
+// with what their sizes are rounded up by, as lists of blocks are counted, and not each allocation.
+std::int64_t counted_bytes(const Profile& profile, const MemoryOptions& options) {
+  if (options.is_of_part) return 0;
   for (const profile::Counter& counter : profile.counters)
     if (counter.name == "allocated" && !counter.value.empty()) return counter.value.back();
   return 0;
@@ -79,8 +80,9 @@ std::string domains_text(const Profile& profile, const MemoryQuestion& question)
   return out + "\n";
 }
 
-std::string heading(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
+std::string heading(const Profile& profile, const MemoryOptions& options, const MemoryReport& report,
                     const Page& page) {
+  const MemoryQuestion& question = options.question;
   const std::string distance = format_bytes(static_cast<std::int64_t>(profile.allocation_distance));
   std::string out =
       page.paint(Style::kStrong,
@@ -88,11 +90,12 @@ std::string heading(const Profile& profile, const MemoryQuestion& question, cons
                              format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
       "\n";
   if (profile.is_exact)
-    out += "exact: every allocation was recorded\n";
+    out += profile.complete ? "exact: every allocation was recorded\n" : how_exact_at_end(profile);
   else
     out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
                        format_count(report.all.samples), distance);
-  if (const std::int64_t counted = counted_bytes(profile); question.view == MemoryView::kAllocated && counted > 0)
+  if (const std::int64_t counted = counted_bytes(profile, options);
+      question.view == MemoryView::kAllocated && counted > 0)
     out += fmt::format("counted: {} in blocks of Python's object and memory allocators, which round sizes up\n",
                        format_bytes(counted));
   return out + domains_text(profile, question) + "\n";
@@ -320,10 +323,16 @@ std::optional<MemoryView> memory_view_named(std::string_view name) {
   return std::nullopt;
 }
 
+const char* how_exact_at_end(const Profile& profile) {
+  return profile.is_exact && !profile.complete
+             ? "exact, but for its last moments: the recording was cut short, or goes on\n"
+             : "";
+}
+
 std::string memory_text(Profile& profile, MemoryOptions options, const Page& page) {
   const MemoryQuestion& question = options.question;
   const MemoryReport report = profile::memory_report(profile, question);
-  std::string out = heading(profile, question, report, page);
+  std::string out = heading(profile, options, report, page);
   if (question.view == MemoryView::kTemporary) out += lifetimes_text(profile, page);
   switch (options.shape) {
     case MemoryOptions::Shape::kTree: out += tree_text(profile, options, page); break;
@@ -339,7 +348,7 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   JsonWriter json(out);
   begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
-  json.member("counted_bytes", counted_bytes(profile));
+  json.member("counted_bytes", counted_bytes(profile, options));
   json.member("at_ns", report.at_ns);
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   put_estimate(json, "all", report.all);

@@ -12,6 +12,9 @@
 
 namespace plimsoll::cli {
 
+// What is to be said of an exact recording that did not come to its end, as a line; nothing of others.
+const char* how_exact_at_end(const profile::Profile& profile);
+
 // "alloc", "live", "peak", "leaks" and "temporary"; nothing for any other word.
 std::optional<profile::MemoryView> memory_view_named(std::string_view name);
 
@@ -22,7 +25,8 @@ struct MemoryOptions {
   enum class Shape { kTree, kFlat, kTypes } shape = Shape::kTree;
   TreeOptions tree;
   profile::Granularity granularity = profile::Granularity::kFunction;
-  std::size_t limit = 30;  // rows of kFlat and kTypes; 0 = all
+  std::size_t limit = 30;   // rows of kFlat and kTypes; 0 = all
+  bool is_of_part = false;  // of the recording's allocations only some are left
 };
 
 // May replace the profile's samples. With a heading that says what the numbers are, and how sure.
@@ -30,8 +34,12 @@ std::string memory_text(profile::Profile& profile, MemoryOptions options, const 
 std::string memory_json(const profile::Profile& profile, const MemoryOptions& options);
 
 // Memory over time (memory_timeline.cc): what the process has, what Python's allocators have given out and not got
-// back, and who asked for most of it. One row per moment, the last one at the end.
-std::string timeline_text(const profile::Profile& profile, std::size_t moments, const Page& page);
-std::string timeline_json(const profile::Profile& profile, std::size_t moments);
+// back, and who asked for most of it. One row per moment, the last one at the end of the window.
+struct TimelineOptions {
+  std::size_t moments = 20;
+  profile::MemoryWindow window;
+};
+std::string timeline_text(const profile::Profile& profile, const TimelineOptions& options, const Page& page);
+std::string timeline_json(const profile::Profile& profile, const TimelineOptions& options);
 
 }  // namespace plimsoll::cli

@@ -27,8 +27,8 @@ constexpr std::size_t kTrackCells = 6;  // of a part of it
 
 }  // namespace
 
-std::string timeline_text(const Profile& profile, std::size_t moments, const Page& page) {
-  const std::vector<MemoryMoment> rows = profile::memory_over_time(profile, moments);
+std::string timeline_text(const Profile& profile, const TimelineOptions& options, const Page& page) {
+  const std::vector<MemoryMoment> rows = profile::memory_over_time(profile, options.moments, options.window);
   double most = 0;
   for (const MemoryMoment& row : rows) most = std::max(most, row.alive.bytes);
   const bool has_native = !profile.meta_value("native_memory").empty();
@@ -63,27 +63,29 @@ std::string timeline_text(const Profile& profile, std::size_t moments, const Pag
   return table.render(page) + "\n" +
          page.paint(
              Style::kDim,
-             "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the process\n"
-             "who: plimsoll show FILE live --at TIME") +
+             std::string(how_exact_at_end(profile)) +
+                 "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the process\n"
+                 "who: plimsoll show FILE live --at TIME") +
          "\n";
 }
 
-std::string timeline_json(const Profile& profile, std::size_t moments) {
+std::string timeline_json(const Profile& profile, const TimelineOptions& options) {
   std::string out;
   JsonWriter json(out);
   begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
-  json.column("moments", profile::memory_over_time(profile, moments), [&](const MemoryMoment& row) {
-    json.begin_object();
-    json.member("at_ns", row.at_ns);
-    if (row.rss_bytes > 0) json.member("rss_bytes", row.rss_bytes);
-    put_estimate(json, "alive", row.alive);
-    put_estimate(json, "alive_native", row.alive_native);
-    put_estimate(json, "allocated", row.allocated);
-    if (!row.mostly.is_none()) json.member("mostly", profile.strings[profile.functions[row.mostly].name]);
-    json.end_object();
-  });
+  json.column("moments", profile::memory_over_time(profile, options.moments, options.window),
+              [&](const MemoryMoment& row) {
+                json.begin_object();
+                json.member("at_ns", row.at_ns);
+                if (row.rss_bytes > 0) json.member("rss_bytes", row.rss_bytes);
+                put_estimate(json, "alive", row.alive);
+                put_estimate(json, "alive_native", row.alive_native);
+                put_estimate(json, "allocated", row.allocated);
+                if (!row.mostly.is_none()) json.member("mostly", profile.strings[profile.functions[row.mostly].name]);
+                json.end_object();
+              });
   json.end_object();
   return out + "\n";
 }

@@ -418,26 +418,37 @@ class Show final : public Command {
       return usage(
           "how much all processes had together at most is not recorded; look at the peak of each, without "
           "--children");
-    const MemoryOptions options = memory_options(arguments_, request);
+    MemoryOptions options = memory_options(arguments_, request);
+    const bool is_timeline = arguments_.view == "memory";
     profile::Filter conditions = request.conditions;
-    if (options.question.view == profile::MemoryView::kLeaks) {  // points of time, which are part of the question
+    const bool has_times =
+        conditions.from_ns != profile::Filter{}.from_ns || conditions.to_ns != profile::Filter{}.to_ns;
+    if (profile.is_exact && arguments_.view == "peak" && has_times)
+      return usage(
+          "when what was alive at the peak was allocated is not kept of exact recordings: peak goes without --from and "
+          "--to");
+    if (is_timeline && arguments_.limit == 0) return usage("memory: --limit is the number of moments, at least 1");
+    // Points of time that are part of the question.
+    if (is_timeline || options.question.view == profile::MemoryView::kLeaks) {
       conditions.from_ns = profile::Filter{}.from_ns;
       conditions.to_ns = profile::Filter{}.to_ns;
     }
+    options.is_of_part = !is_everything(conditions);
     select(profile, conditions);
     if (request.at_ns.value_or(0) > profile.end_ns)
       console.notice(fmt::format("--at {} is after the end of {}, at {}: this is how it was then", arguments_.at,
                                  arguments_.input.path(), format_time(profile.end_ns)));
-    if (profile::allocations_of(profile, options.question).empty()) {
+    if (is_timeline ? profile.allocations.empty() : profile::allocations_of(profile, options.question).empty()) {
       console.notice(fmt::format("no allocation of {} is left to show", arguments_.input.path()));
       return kNoSamples;
     }
     const Environment& environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(request.color, environment)), environment.directory};
-    const std::size_t moments = std::clamp<std::size_t>(given_or(arguments_.limit, kMemoryRows), 1, 10'000);
-    if (arguments_.view == "memory")
-      PLIMSOLL_TRY(
-          console.print(arguments_.as_json ? timeline_json(profile, moments) : timeline_text(profile, moments, page)));
+    const TimelineOptions timeline{std::clamp<std::size_t>(given_or(arguments_.limit, kMemoryRows), 1, 10'000),
+                                   {std::max(std::int64_t{0}, request.conditions.from_ns), request.conditions.to_ns}};
+    if (is_timeline)
+      PLIMSOLL_TRY(console.print(arguments_.as_json ? timeline_json(profile, timeline)
+                                                    : timeline_text(profile, timeline, page)));
     else
       PLIMSOLL_TRY(
           console.print(arguments_.as_json ? memory_json(profile, options) : memory_text(profile, options, page)));

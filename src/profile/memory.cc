@@ -194,9 +194,11 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
 }
 
 // The n-th of so many moments.
-std::int64_t moment_ns(const Profile& profile, std::size_t number, std::size_t moments) {
-  return static_cast<std::int64_t>(static_cast<double>(profile.end_ns) * static_cast<double>(number + 1) /
-                                   static_cast<double>(moments));
+std::int64_t moment_ns(const Profile& profile, std::size_t number, std::size_t moments, MemoryWindow window = {}) {
+  const std::int64_t end_ns = std::min(window.to_ns, profile.end_ns);
+  const std::int64_t from_ns = std::clamp(window.from_ns, std::int64_t{0}, end_ns);
+  return from_ns + static_cast<std::int64_t>(static_cast<double>(end_ns - from_ns) * static_cast<double>(number + 1) /
+                                             static_cast<double>(moments));
 }
 
 }  // namespace
@@ -255,12 +257,12 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   return rows;
 }
 
-std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments) {
+std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments, MemoryWindow window) {
   std::vector<MemoryMoment> result;
   for (std::size_t i = 0; i < moments; ++i) {
     MemoryMoment now;
-    now.at_ns = moment_ns(profile, i, moments);
-    const std::int64_t before_ns = i == 0 ? std::numeric_limits<std::int64_t>::min() : result.back().at_ns;
+    now.at_ns = moment_ns(profile, i, moments, window);
+    const std::int64_t before_ns = i == 0 ? window.from_ns - 1 : result.back().at_ns;
     ByFunction functions;
     for (const AllocationRow& row : profile.allocations) {
       if (row.time_ns > before_ns && row.time_ns <= now.at_ns) now.allocated.add(row, profile.allocation_distance);

@@ -122,8 +122,14 @@ struct MemoryMoment {
   FunctionId mostly;            // who allocated most of what is alive; none without stacks
   double mostly_bytes = 0;
 };
-// Moments at equal distances, the last one at the end.
-std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments);
+// A stretch of a recording, up to its end at the latest.
+struct MemoryWindow {
+  std::int64_t from_ns = 0;
+  std::int64_t to_ns = MemoryQuestion::kEnd;
+};
+// Moments at equal distances, the last one at the end of the window; what was allocated before the window is alive in
+// it.
+std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments, MemoryWindow window = {});
 // Bytes alive at such moments, by the function (FunctionId) that allocated them.
 std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::size_t moments);
 

@@ -211,6 +211,14 @@ TEST(Memory, OverTimeEachMomentHasWhatIsAliveThen) {
   EXPECT_EQ(rss, (std::vector<std::int64_t>{0, 1000, 1000, 2000}));
   EXPECT_EQ(moments[1].mostly, function_named(profile, "b"));
   EXPECT_TRUE(moments[2].mostly.is_none());
+  // AND in a part of it, what was allocated before is alive, too
+  const std::vector<MemoryMoment> part =
+      memory_over_time(profile, 2, {.from_ns = moments[1].at_ns, .to_ns = moments[3].at_ns});
+  ASSERT_EQ(part.size(), 2U);
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    EXPECT_EQ(part[i].at_ns, moments[i + 2].at_ns);
+    EXPECT_EQ(part[i].alive.bytes, moments[i + 2].alive.bytes);
+  }
   const auto by_function = alive_over_time(profile, 4);
   EXPECT_NEAR(by_function[function_named(profile, "a").index()][1], 10'000, 1);
   EXPECT_EQ(by_function[function_named(profile, "a").index()][2], 0);
