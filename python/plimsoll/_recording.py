@@ -277,6 +277,8 @@ def _wrap_loading(now: _Active) -> None:
         _wrap(now, _imp, name, _core.Loader)
     for loaded, name in (("_ctypes", "dlopen"), ("ctypes", "_dlopen")):  # else when _ctypes is loaded
         _wrap(now, sys.modules.get(loaded), name, _core.Loader)
+    for name in ("setrlimit", "prlimit"):  # likewise
+        _wrap(now, sys.modules.get("resource"), name, _core.LimitSetter)
 
 
 def _wrap_fault_handlers(now: _Active) -> None:

@@ -40,6 +40,8 @@ class BlockBooks {
   virtual std::size_t lift(Token token, const void* at) noexcept = 0;
   virtual void moved(Token token, std::size_t size) = 0;
   virtual void put_back(Token token, const void* at, std::size_t size) = 0;
+  // Whether there is anything to tell since it was told last.
+  [[nodiscard]] virtual bool has_changed() const = 0;
   [[nodiscard]] virtual Facts facts_of(Token token, const void* at) const = 0;
   [[nodiscard]] virtual std::uint32_t stack_of(Token token) const = 0;
 

@@ -80,6 +80,7 @@ class EventLog final : public BlockBooks {
   // The slot that the log knows a block by.
   static std::uint32_t slot_of(Token token) { return (token & ~kIsTold) - 1; }
 
+  [[nodiscard]] bool has_changed() const override { return used_ != 0 || told_sites_ != sites_.size(); }
   // What there is. From now on words are written into `room`, such as somebody has taken a batch out of: memory that is
   // touched for the first time costs the program as much as what it notes there.
   EventBatch take(std::vector<std::uint32_t> room = {});

@@ -27,7 +27,7 @@ void find_quick_way() {
 void book_events() {
   std::vector<RawEvent> events;
   {
-    const std::lock_guard guard(exact->events_mutex);
+    const Events guard;
     events.swap(exact->events);
   }
   for (const RawEvent& event : events) {
@@ -45,14 +45,15 @@ void book_events() {
 
 // For the log: room that has been written to before, if there is some.
 std::vector<std::uint32_t> take_room() {
-  const std::lock_guard guard(exact->events_mutex);
+  const Events guard;
   if (exact->rooms.empty()) return {};
   std::vector<std::uint32_t> room = std::move(exact->rooms.back());
   exact->rooms.pop_back();
   return room;
 }
 
-void tell_epoch(ExactTaker& taker, Epoch which) {
+void tell_epoch(ExactTaker& taker, Epoch which, std::int64_t at_ns) {
+  if (which != Epoch::kLast && !exact->books->has_changed()) return;
   if (exact->log != nullptr) {
     EventBatch batch = exact->log->take(take_room());
     exact->waiting_words.fetch_add(static_cast<std::int64_t>(batch.words.size()), std::memory_order_relaxed);
@@ -61,8 +62,8 @@ void tell_epoch(ExactTaker& taker, Epoch which) {
   // The last number is for the last epoch, however long that becomes.
   if (exact->ledger->epoch() == Ledger::kLastEpoch && which != Epoch::kLast) return;
   const std::uint8_t epoch = exact->ledger->epoch();
-  ExactRows rows = exact->ledger->close_epoch();
-  taker.closed(epoch, std::move(rows), exact->ledger->peak_ns());
+  ExactRows rows = exact->ledger->close_epoch(at_ns);
+  taker.closed(epoch, at_ns, std::move(rows), exact->ledger->peak_ns());
 }
 
 // What was logged is dealt with more slowly than the program allocates. Without the books, which whoever deals with it
@@ -76,6 +77,13 @@ constexpr std::int64_t kMostWaiting = std::int64_t{1} << 24U;  // words: 64 MB
     if (monotonic_ns() - began_ns > kLongest) return exact->waiting_words.store(0);
     ::nanosleep(&kMoment, nullptr);
   }
+}
+
+// A block comes to its end, or may.
+void begin_end(ExactTaker& taker) {
+  // (What is freed for a probe is not what it probes for.)
+  if ((exact->attention.load(std::memory_order_relaxed) & (kEpoch | kClock)) != 0 && probe == Probe::kNone) [[unlikely]]
+    attend(taker);
 }
 
 void end(BlockBooks::Token token, void* at) noexcept {
@@ -104,19 +112,20 @@ void set_pauses(int pauses) {
   find_quick_way();
 }
 
-void close_epoch(ExactTaker& taker, Epoch which) noexcept {
+void close_epoch(ExactTaker& taker, Epoch which, std::int64_t at_ns) noexcept {
   try {
-    tell_epoch(taker, which);
+    tell_epoch(taker, which, at_ns);
   } catch (const std::bad_alloc&) {
     taker.failed();
   }
 }
 
 bool attend(ExactTaker& taker) noexcept {
-  const std::uint32_t what = exact->attention.fetch_and(kStanding, std::memory_order_acquire);
+  const std::uint32_t what = exact->attention.fetch_and(kStanding | kVisited, std::memory_order_acquire);
   if ((what & kClock) != 0 && exact->log != nullptr) exact->log->expect_pause();
   if ((what & kPending) != 0) book_events();
-  if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother);
+  // (Nothing has happened since it was asked for: what happens next comes here first.)
+  if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother, exact->asked_ns.load(std::memory_order_relaxed));
   if ((what & kProbe) == 0) return true;
   const bool is_own = probe != Probe::kNone;
   if (is_own) probe = Probe::kArrived;
@@ -148,16 +157,14 @@ void book_carefully(Domain domain, void* at, std::size_t size) noexcept {
 void book_end_carefully(void* at) noexcept {
   const Books books;
   if (taker_now() == nullptr) return;
-  if ((exact->attention.load(std::memory_order_relaxed) & kClock) != 0) [[unlikely]] {
-    exact->attention.fetch_and(~kClock, std::memory_order_relaxed);
-    if (exact->log != nullptr) exact->log->expect_pause();
-  }
+  begin_end(*taker_now());
   if (const BlockMap::Word token = exact->blocks.take(at); token != 0) end(token, at);
 }
 
 Lifted lift(void* at) noexcept {
   const Books books;
   if (taker_now() == nullptr) return {};
+  begin_end(*taker_now());
   const BlockMap::Word token = exact->blocks.take(at);
   return {exact->recording, token, token != 0 ? exact->books->lift(token, at) : 0};
 }
@@ -177,6 +184,18 @@ void settle(const Lifted& lifted, void* stays_at) noexcept {
 void book_raw(std::uint32_t stack, void* at, std::size_t size) {
   const BlockBooks::Token token = exact->books->allocated(stack, Domain::kRaw, at, size);
   exact->raw_blocks[reinterpret_cast<std::uintptr_t>(at)] = token;
+}
+
+Lifted lift_raw(void* at) {
+  const BlockBooks::Token token = take_raw(at);
+  return {exact->recording, token, token != 0 ? exact->books->lift(token, at) : 0};
+}
+
+void settle_raw(const Lifted& lifted, void* stays_at) {
+  if (lifted.token == 0 || exact->recording != lifted.recording) return;
+  if (stays_at == nullptr) return exact->books->moved(lifted.token, lifted.size);
+  exact->books->put_back(lifted.token, stays_at, lifted.size);
+  exact->raw_blocks[reinterpret_cast<std::uintptr_t>(stays_at)] = lifted.token;
 }
 
 BlockBooks::Token take_raw(void* at) {

@@ -36,7 +36,8 @@ struct RawEvent {
 inline constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4, kClock = 8;
 // Not to be seen to, but every call has to look at what follows: there are no books, or a lock around them, or a pause;
 // or they are not of sums, or not of events, which only those mind who are quick at these.
-inline constexpr std::uint32_t kCareful = 16, kNoSums = 32, kNoEvents = 64;
+// kVisited: somebody without the GIL is about to look into the books, and a lock is around them meanwhile.
+inline constexpr std::uint32_t kCareful = 16, kNoSums = 32, kNoEvents = 64, kVisited = 128;
 inline constexpr std::uint32_t kStanding = kCareful | kNoSums | kNoEvents;
 
 // Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
@@ -58,7 +59,8 @@ struct Exact {
   bool was_patched = false;                 // it has been: somebody may have copied a pointer to ours
   std::atomic<bool> is_locked{false};       // there is not one GIL, or the books are of malloc, too
   std::atomic<int> pauses{0};               // changed with the books held, and looked at without as well
-  std::mutex mutex;                         // guards what follows if so; else the GIL does
+  std::mutex mutex;                         // guards what follows if so, or in a visit; else the GIL does
+  std::atomic<std::int64_t> asked_ns{0};    // when kEpoch was set by who asked for one
   std::uint32_t recording = 0;              // which one this is
   BlockBooks* books = nullptr;              // the ledger or the log
   boost::unordered_flat_map<std::uintptr_t, BlockBooks::Token> raw_blocks;
@@ -83,7 +85,7 @@ enum class Probe : std::uint8_t { kNone, kSent, kArrived };
 // nor that the collector of a free-threaded build lets threads go on.
 class Books {
  public:
-  Books() : is_locked_(exact->is_locked.load(std::memory_order_relaxed) && !is_forking) {
+  Books() : is_locked_(has_lock() && !is_forking) {
     if (is_locked_) [[unlikely]]
       exact->mutex.lock();
   }
@@ -95,7 +97,25 @@ class Books {
   }
 
  private:
+  static bool has_lock() {
+    return exact->is_locked.load(std::memory_order_relaxed) ||
+           (exact->attention.load(std::memory_order_acquire) & kVisited) != 0;
+  }
+
   const bool is_locked_;
+};
+
+// What was put down without the GIL, and the rooms, held.
+class Events {
+ public:
+  Events() {
+    if (!is_forking) exact->events_mutex.lock();
+  }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+  ~Events() {
+    if (!is_forking) exact->events_mutex.unlock();
+  }
 };
 
 inline Allocator& original(Domain domain) { return exact->original[static_cast<std::size_t>(domain)]; }
@@ -109,13 +129,14 @@ inline bool is_paused() { return exact->pauses.load(std::memory_order_relaxed) >
 
 // Whether another epoch follows.
 enum class Epoch : std::uint8_t { kAnother, kLast };
-void close_epoch(ExactTaker& taker, Epoch which) noexcept;
+// It ends at `at_ns`.
+void close_epoch(ExactTaker& taker, Epoch which, std::int64_t at_ns) noexcept;
 // Something is to be seen to. False if what brought the thread here is a probe of its own. With the books held.
 bool attend(ExactTaker& taker) noexcept;
 // A call that changes the books. False if nothing is to be booked. With the books held.
 inline bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;
-  if ((exact->attention.load(std::memory_order_relaxed) & ~kStanding) != 0) [[unlikely]]
+  if ((exact->attention.load(std::memory_order_relaxed) & ~(kStanding | kVisited)) != 0) [[unlikely]]
     return attend(*taker);
   return true;
 }
@@ -166,7 +187,7 @@ void book_carefully(Domain domain, void* at, std::size_t size) noexcept;
 // Called with every block, and so written out where it is: what is not as usual, is.
 template <typename AnyBooks>
 [[gnu::always_inline]] inline void book(Domain domain, void* at, std::size_t size) noexcept {
-  if ((exact->attention.load(std::memory_order_relaxed) & ~kOthers<AnyBooks>) != 0 || books_as<AnyBooks>().is_due())
+  if ((exact->attention.load(std::memory_order_acquire) & ~kOthers<AnyBooks>) != 0 || books_as<AnyBooks>().is_due())
       [[unlikely]]
     return book_carefully(domain, at, size);
   try {
@@ -184,8 +205,8 @@ void book_end_carefully(void* at) noexcept;
 // nothing has changed. Written out as book() is.
 template <typename AnyBooks, typename Ended>
 [[gnu::always_inline]] inline bool book_end_by(void* at, Ended ended) noexcept {
-  constexpr std::uint32_t kUnusual = (kCareful | kClock | kNoSums | kNoEvents) & ~kOthers<AnyBooks>;
-  if ((exact->attention.load(std::memory_order_relaxed) & kUnusual) != 0) [[unlikely]]
+  constexpr std::uint32_t kUnusual = (kEpoch | kClock | kVisited | kStanding) & ~kOthers<AnyBooks>;
+  if ((exact->attention.load(std::memory_order_acquire) & kUnusual) != 0) [[unlikely]]
     return false;
   BlockMap::Word* const place = exact->blocks.place_of(at);
   if (place == nullptr || *place == 0 || !ended(*place)) [[unlikely]]
@@ -219,5 +240,8 @@ void settle(const Lifted& lifted, void* stays_at) noexcept;
 void book_raw(std::uint32_t stack, void* at, std::size_t size);
 // The block's token, which is forgotten; 0 if it is not known.
 BlockBooks::Token take_raw(void* at);
+// As lift() and settle(), with the books held.
+Lifted lift_raw(void* at);
+void settle_raw(const Lifted& lifted, void* stays_at);
 
 }  // namespace plimsoll::alloc::exact_books

@@ -14,6 +14,8 @@
 #include "alloc/exact_python.h"
 #include "alloc/patched_malloc.h"
 #include "alloc/sampling_hooks.h"
+#include "base/clock.h"
+#include "os/os.h"
 
 namespace plimsoll::alloc {
 
@@ -72,7 +74,7 @@ void forget_all() {
   exact->log.reset();
   exact->blocks.clear();
   exact->raw_blocks = {};
-  const std::lock_guard guard(exact->events_mutex);
+  const Events guard;
   exact->events = {};
   exact->rooms = {};
 }
@@ -93,21 +95,43 @@ void take_out() {
 
 bool is_recording() { return exact_is_made && exact->is_active; }
 
+// The books, in the hands of somebody who holds the mutex, but has not the GIL. Who comes to have the GIL meanwhile
+// finds that there is a lock: between that and the look at the GIL each thread passes a barrier, and whoever takes the
+// GIL after it reads what to do after it. By the second barrier all that was written with the GIL is seen here.
+class Visit {
+ public:
+  explicit Visit(const ExactTaker& taker) {
+    has_books_ = exact->is_locked.load();
+    if (has_books_ || !taker.is_gil_free()) return;
+    exact->attention.fetch_or(kVisited);
+    has_books_ = os::pass_barriers() && taker.is_gil_free() && os::pass_barriers();
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() { exact->attention.fetch_and(~kVisited); }
+  [[nodiscard]] bool has_books() const { return has_books_; }
+
+ private:
+  bool has_books_ = false;
+};
+
 void make_exact() {
   new (&exact_storage.value) Exact;
-  const auto let_go = [] {
+  exact_is_made = true;
+  static constexpr auto let_go = [] {
+    exact->events_mutex.unlock();
     exact->mutex.unlock();
     is_forking = false;
   };
   ::pthread_atfork(
       [] {
         exact->mutex.lock();
+        exact->events_mutex.lock();
         is_forking = true;
       },
       let_go,
       [] {
-        exact->mutex.unlock();
-        is_forking = false;
+        let_go();
         set_taker(nullptr);  // whose locks others may have held who do not exist here
       });
 }
@@ -116,7 +140,7 @@ void make_exact() {
 
 Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interpreters, ExactScope scope,
                    ExactDetail detail) {
-  if (!std::exchange(exact_is_made, true)) make_exact();
+  if (!exact_is_made) make_exact();
   PLIMSOLL_TRY(exact->blocks.prepare());
   exact->table = &table;
   // (If others' hooks are over it, the heap cannot be locked; it gives nothing, and its blocks are of one interpreter.)
@@ -164,7 +188,7 @@ Stopped stop_exact() {
     // While this is held, and the hooks are there, none of the blocks is freed.
     const Books books;
     attend(taker);
-    close_epoch(taker, Epoch::kLast);
+    close_epoch(taker, Epoch::kLast, monotonic_ns());
     try {
       const BlockBooks& known = *exact->books;
       if (is_whole)
@@ -189,7 +213,18 @@ void abandon_exact() {
 }
 
 void ask_for_exact_epoch() {
-  if (exact_is_made) exact->attention.fetch_or(kEpoch, std::memory_order_relaxed);
+  // (If it is asked for still, nothing has happened since.)
+  if (!exact_is_made || (exact->attention.load(std::memory_order_relaxed) & kEpoch) != 0) return;
+  exact->asked_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  exact->attention.fetch_or(kEpoch, std::memory_order_release);
+}
+
+void hand_over_exact_epoch() {
+  if (!exact_is_made || (exact->attention.load(std::memory_order_relaxed) & kEpoch) == 0) return;
+  const std::unique_lock guard(exact->mutex, std::try_to_lock);
+  if (!guard.owns_lock() || taker_now() == nullptr) return;
+  ExactTaker& taker = *taker_now();
+  if (const Visit visit(taker); visit.has_books() && taker_now() != nullptr) attend(taker);
 }
 
 void note_time_has_passed() {
@@ -200,7 +235,7 @@ void take_words_back(std::vector<std::uint32_t> words) {
   constexpr std::size_t kMostRooms = 4;
   if (!exact_is_made) return;
   exact->waiting_words.fetch_sub(static_cast<std::int64_t>(words.size()), std::memory_order_relaxed);
-  const std::lock_guard guard(exact->events_mutex);
+  const Events guard;
   if (taker_now() != nullptr && exact->rooms.size() < kMostRooms) exact->rooms.push_back(std::move(words));
 }
 
@@ -208,8 +243,8 @@ void close_exact_epoch() {
   if (!exact_is_made) return;
   const Books books;
   if (taker_now() == nullptr) return;
-  exact->attention.fetch_or(kEpoch, std::memory_order_relaxed);
   attend(*taker_now());
+  close_epoch(*taker_now(), Epoch::kAnother, monotonic_ns());
 }
 
 Status lock_exact() {

@@ -30,12 +30,14 @@ class ExactTaker {
   virtual std::uint32_t stack_of(StackKey& key) = 0;
   // Whether the calling thread has the GIL.
   [[nodiscard]] virtual bool is_attached() const = 0;
+  // Whether no thread has it at the moment; false if that is not known. For any thread.
+  [[nodiscard]] virtual bool is_gil_free() const = 0;
   // A block could not be booked: there is no memory for that.
   virtual void lost() = 0;
   // What has changed could not be told, for the same reason. Without it, what is told later is not right.
   virtual void failed() = 0;
-  // What an epoch has changed. In the order of epochs, one at a time.
-  virtual void closed(std::uint8_t epoch, ExactRows rows, std::int64_t peak_ns) = 0;
+  // What an epoch has changed, which ended then. In the order of epochs, one at a time. Also called by who hands over.
+  virtual void closed(std::uint8_t epoch, std::int64_t at_ns, ExactRows rows, std::int64_t peak_ns) = 0;
   // What has been logged. In order, one at a time.
   virtual void logged(EventBatch batch) = 0;
   // At the end, of each living block but those of the raw allocator.
@@ -61,8 +63,11 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
 // These words, of what was logged(), have been dealt with, and their memory is for others. While very many have not,
 // threads that allocate wait, up to a second at a time. For any thread. May throw std::bad_alloc.
 void take_words_back(std::vector<std::uint32_t> words);
-// The next call with the books is to tell of what there is. For any thread.
+// The next call with the books is to tell of what there is; an epoch ends at this moment. For any thread.
 void ask_for_exact_epoch();
+// Tells of it here, if no such call has come since, and the books can be had without waiting: nobody has the GIL at the
+// moment, as in a program that sleeps. For a thread of ours, which has no GIL.
+void hand_over_exact_epoch();
 // The next event is not to be dated by those before it: it may be long since. To be called now and then while events
 // are recorded. For any thread.
 void note_time_has_passed();

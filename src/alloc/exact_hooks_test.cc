@@ -14,6 +14,7 @@
 
 #include "alloc/sampling_hooks.h"
 #include "alloc/testing.h"
+#include "base/clock.h"
 
 namespace plimsoll::alloc {
 namespace {
@@ -84,10 +85,12 @@ class Accountant final : public ExactTaker {
     return current_stack;
   }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
+  [[nodiscard]] bool is_gil_free() const override { return is_idle; }
   void lost() override { ++lost_blocks; }
   void failed() override { ++failures; }
-  void closed(std::uint8_t, ExactRows rows, std::int64_t) override {
+  void closed(std::uint8_t, std::int64_t at_ns, ExactRows rows, std::int64_t) override {
     if (has_no_memory) throw std::bad_alloc();
+    epoch_ends.push_back(at_ns);
     for (const ExactRow& row : rows) {
       if (row.change == ExactChange::kPeak) continue;
       if (row.change == ExactChange::kBorn) of_stack[row.stack] += row.blocks;
@@ -117,6 +120,8 @@ class Accountant final : public ExactTaker {
   bool is_key_right = true;
   int asked_for_stacks = 0;
   bool is_with_gil = true;
+  std::atomic<bool> is_idle{false};
+  std::vector<std::int64_t> epoch_ends;
   int lost_blocks = 0;
   bool has_no_memory = false;  // for what it is told
   int failures = 0;
@@ -227,6 +232,118 @@ TEST_F(ExactHooks, WhatTheRawAllocatorDoesWithoutTheGilIsBookedLater) {
   runtime().free(Domain::kRaw, kept);
 }
 
+TEST_F(ExactHooks, ARawBlockThatCouldNotBeMovedStaysWhatItWas) {
+  for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
+    Accountant books;
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    void* at = runtime().malloc(Domain::kRaw, 1000);
+    runtime().fails = true;
+    EXPECT_EQ(runtime().realloc(Domain::kRaw, at, 1U << 30U), nullptr);
+    runtime().fails = false;
+    at = runtime().realloc(Domain::kRaw, at, 3000);
+    stop_exact();
+    EXPECT_EQ(books.born[Domain::kRaw], 4000);
+    EXPECT_EQ(books.live[Domain::kRaw], 3000);
+    runtime().free(Domain::kRaw, at);
+  }
+}
+
+TEST_F(ExactHooks, WhatAProgramHasAllocatedBeforeItBecameIdleIsHandedOver) {
+  for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
+    // GIVEN a program that has been asked for an epoch, and does not allocate
+    Accountant books;
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    void* first = runtime().malloc(Domain::kObject, 100);
+    ask_for_exact_epoch();
+    // WHEN somebody has the GIL THEN the books are left alone
+    hand_over_exact_epoch();
+    EXPECT_EQ(books.born[Domain::kObject], 0);
+    // WHEN nobody has THEN all is told that was allocated
+    books.is_idle = true;
+    hand_over_exact_epoch();
+    EXPECT_EQ(books.born[Domain::kObject], 100);
+    // AND what follows is told as ever
+    books.is_idle = false;
+    void* second = runtime().malloc(Domain::kObject, 30);
+    runtime().free(Domain::kObject, first);
+    stop_exact();
+    EXPECT_EQ(books.born[Domain::kObject], 130);
+    EXPECT_EQ(books.live[Domain::kObject], 30);
+    runtime().free(Domain::kObject, second);
+  }
+}
+
+TEST_F(ExactHooks, AnEpochEndsWhenItIsAskedForWhateverComesNextAndWhenever) {
+  // GIVEN two blocks, of two allocators, and a moment at which an epoch is asked for
+  for (const bool is_moved : {false, true}) {
+    Accountant books;
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
+    void* at = runtime().malloc(Domain::kMemory, 100);
+    const std::int64_t before_ns = monotonic_ns();
+    ask_for_exact_epoch();
+    const std::int64_t after_ns = monotonic_ns();
+    while (monotonic_ns() == after_ns) {
+    }
+    // WHEN the next event is a block's end THEN that is not of the epoch
+    if (is_moved)
+      at = runtime().realloc(Domain::kMemory, at, 20);
+    else
+      runtime().free(Domain::kMemory, at);
+    EXPECT_EQ(books.live[Domain::kMemory], 100);
+    ASSERT_EQ(books.epoch_ends.size(), 1U);
+    EXPECT_GE(books.epoch_ends[0], before_ns);
+    EXPECT_LE(books.epoch_ends[0], after_ns);
+    // AND a question to which there is nothing to tell makes no epoch
+    close_exact_epoch();
+    ask_for_exact_epoch();
+    books.is_idle = true;
+    hand_over_exact_epoch();
+    EXPECT_EQ(books.epoch_ends.size(), 2U);
+    stop_exact();
+    if (is_moved) runtime().free(Domain::kMemory, at);
+  }
+}
+
+TEST_F(ExactHooks, WhoeverTakesTheGilWhileTheBooksAreHandedOverWaitsForThem) {
+  for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
+    // GIVEN two threads that allocate in turns, and a third that fetches what they have
+    Accountant books;
+    std::mutex gil;
+    const auto with_gil = [&](auto event) {
+      const std::lock_guard guard(gil);
+      books.is_idle = false;
+      event();
+      books.is_idle = true;
+    };
+    ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    books.is_idle = true;
+    constexpr int kRounds = 20'000;
+    std::atomic<int> at_work{2};
+    const auto work = [&] {
+      for (int i = 0; i < kRounds; ++i) {
+        void* at = nullptr;
+        with_gil([&] { at = runtime().malloc(Domain::kMemory, 16); });
+        with_gil([&] { runtime().free(Domain::kMemory, at); });
+      }
+      at_work.fetch_sub(1);
+    };
+    std::thread one(work);
+    std::thread other(work);
+    int fetched = 0;
+    for (; at_work.load() != 0; ++fetched) {
+      ask_for_exact_epoch();
+      hand_over_exact_epoch();
+    }
+    one.join();
+    other.join();
+    // WHEN they are done THEN no block is missing, or there twice
+    stop_exact();
+    EXPECT_GT(fetched, 0);
+    EXPECT_EQ(books.born[Domain::kMemory], 2 * kRounds * 16);
+    EXPECT_EQ(books.live[Domain::kMemory], 0);
+  }
+}
+
 TEST_F(ExactHooks, NothingIsBookedWhilePausedButFrees) {
   Accountant books;
   ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns).ok());
@@ -304,6 +421,7 @@ TEST_F(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
     Accountant books;
     ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
     books.has_no_memory = true;
+    void* before = runtime().malloc(Domain::kObject, 10);
     // WHEN it is to be told, in the middle of an allocation, when asked, and at the end
     ask_for_exact_epoch();
     void* block = runtime().malloc(Domain::kObject, 10);
@@ -313,6 +431,7 @@ TEST_F(ExactHooks, WhatCannotBeToldForWantOfMemoryIsAFailureAndHurtsNobody) {
     EXPECT_EQ(stop_exact(), Stopped::kWhole);
     // THEN it is known each time that the rest is not right without it
     EXPECT_EQ(books.failures, 3);
+    runtime().free(Domain::kObject, before);
     runtime().free(Domain::kObject, block);
   }
 }

@@ -88,7 +88,7 @@ bool has_books(const ExactTaker& taker) {
 }
 
 void put_down(const RawEvent& event) {
-  const std::lock_guard guard(exact->events_mutex);
+  const Events guard;
   exact->events.push_back(event);
   exact->attention.fetch_or(kPending, std::memory_order_release);
 }
@@ -103,12 +103,37 @@ void raw_allocated(ExactTaker& taker, void* at, std::size_t size) noexcept {
   }
 }
 
-void raw_ended(ExactTaker& taker, void* at, Fate fate) noexcept {
+void raw_freed(ExactTaker& taker, void* at) noexcept {
   try {
     if (!has_books(taker)) return put_down({at, 0, 0});
     const Books books;
     begin(&taker);
-    if (const BlockBooks::Token token = take_raw(at); token != 0) exact->books->ended(token, at, fate);
+    if (const BlockBooks::Token token = take_raw(at); token != 0) exact->books->ended(token, at, Fate::kFreed);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+  }
+}
+
+// The block may be moved. Of what is only put down its end is, and nothing is known later.
+Lifted raw_lifted(ExactTaker& taker, void* at) noexcept {
+  try {
+    if (!has_books(taker)) return put_down({at, 0, 0}), Lifted{};
+    const Books books;
+    begin(&taker);
+    return lift_raw(at);
+  } catch (const std::bad_alloc&) {
+    taker.lost();
+    return {};
+  }
+}
+
+// It has been; or it stays, if `stays_at` is not null.
+void raw_settled(ExactTaker& taker, const Lifted& lifted, void* stays_at) noexcept {
+  try {
+    // (How long one is that was only put down is not known. It is alive, and told without bytes.)
+    if (!has_books(taker)) return stays_at == nullptr ? void() : raw_allocated(taker, stays_at, 0);
+    const Books books;
+    if (begin(&taker)) settle_raw(lifted, stays_at);
   } catch (const std::bad_alloc&) {
     taker.lost();
   }
@@ -154,7 +179,7 @@ void* raw_calloc(void*, std::size_t count, std::size_t item) {
 void raw_free(void*, void* at) {
   {
     const RawTaker taker;
-    if (taker.get() != nullptr && at != nullptr) raw_ended(*taker.get(), at, Fate::kFreed);
+    if (taker.get() != nullptr && at != nullptr) raw_freed(*taker.get(), at);
   }
   Allocator& from = original(Domain::kRaw);
   from.free(from.context, at);
@@ -163,15 +188,18 @@ void raw_free(void*, void* at) {
 void* raw_realloc(void*, void* at, std::size_t size) {
   Allocator& from = original(Domain::kRaw);
   if (at == nullptr) return raw_malloc(nullptr, size);
+  Lifted lifted;
   {
-    // Before it may be given to somebody else. If it stays after all, it is counted as allocated here.
+    // Before it may be given to somebody else.
     const RawTaker taker;
-    if (taker.get() != nullptr) raw_ended(*taker.get(), at, Fate::kMoved);
+    if (taker.get() != nullptr) lifted = raw_lifted(*taker.get(), at);
   }
   // Nobody is kept from stopping meanwhile: tracemalloc, if it lies below, waits for the GIL.
   void* moved = inside([&] { return from.realloc(from.context, at, size); });
   const RawTaker taker;
-  if (taker.get() != nullptr) raw_allocated(*taker.get(), moved != nullptr ? moved : at, size);
+  if (taker.get() == nullptr) return moved;
+  raw_settled(*taker.get(), lifted, moved == nullptr ? at : nullptr);
+  if (moved != nullptr) raw_allocated(*taker.get(), moved, size);
   return moved;
 }
 

@@ -52,9 +52,10 @@ class Accountant final : public ExactTaker {
   std::uint32_t stack() override { return stack_now; }
   std::uint32_t stack_of(StackKey& /*key*/) override { return stack_now; }
   [[nodiscard]] bool is_attached() const override { return is_with_gil; }
+  [[nodiscard]] bool is_gil_free() const override { return false; }
   void failed() override { std::abort(); }
   void lost() override { require(false, "there is memory for the books"); }
-  void closed(std::uint8_t, ExactRows rows, std::int64_t) override {
+  void closed(std::uint8_t, std::int64_t, ExactRows rows, std::int64_t) override {
     for (const ExactRow& row : rows) {
       if (row.change == ExactChange::kPeak || row.stack == kOthers) continue;
       Account& account = accounts_[{row.stack, row.domain}];

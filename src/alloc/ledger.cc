@@ -75,7 +75,7 @@ void Ledger::touch(Site& site) {
     rest_of(site).at_peak = live_of(site);
     if (!is_small) large_of(site).at_peak = large_of(site).live;
   }
-  if (stamp < epoch_stamp_) changed_[changed_count_++] = index_of(sites_, site);
+  if (stamp < epoch_stamp_) changed_[changed_count_++] = index_of(site);
   stamp = stamp_;
 }
 
@@ -201,8 +201,8 @@ void Ledger::put_site(ExactRows& rows, Site& site) {
   counts.born = counts.freed = counts.at_once = 0;
 }
 
-void Ledger::put_peak(ExactRows& rows) {
-  if (below_peak_ < 0) note_peak();
+void Ledger::put_peak(ExactRows& rows, std::int64_t at_ns) {
+  if (below_peak_ < 0) note_peak(at_ns);
   if (told_stamp_ == peak_stamp_) return;
   told_stamp_ = peak_stamp_;
   told_peak_.extend(sites_.size());
@@ -217,7 +217,7 @@ void Ledger::put_peak(ExactRows& rows) {
   }
 }
 
-ExactRows Ledger::close_epoch() {
+ExactRows Ledger::close_epoch(std::int64_t at_ns) {
   ExactRows rows;
   rows.reserve(2 * changed_count_ + freed_later_.size());
   for (std::size_t i = 0; i < changed_count_; ++i) put_site(rows, sites_[changed_[i]]);
@@ -230,7 +230,7 @@ ExactRows Ledger::close_epoch() {
   }
   freed_later_.clear();
   freed_later_of_key_.clear();
-  put_peak(rows);
+  put_peak(rows, at_ns);
   if (epoch() != kLastEpoch) epoch_bits_ += Token{1} << kSiteBits;
   epoch_stamp_ = next_stamp();
   return rows;

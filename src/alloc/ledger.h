@@ -6,11 +6,13 @@
 // it has changed is told in rows, each of a number of blocks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,7 @@ namespace plimsoll::alloc {
 class Ledger final : public BlockBooks {
  public:
   static constexpr std::uint8_t kLastEpoch = 255;
+  static constexpr std::int64_t kNow = std::numeric_limits<std::int64_t>::max();
 
   // `clock` tells roughly when peaks were. Moments are numbered from `first_stamp` on.
   explicit Ledger(const std::atomic<std::int64_t>& clock, std::uint32_t first_stamp = 1);
@@ -91,8 +94,10 @@ class Ledger final : public BlockBooks {
   [[nodiscard]] Facts facts_of(Token token, const void* at) const override;
   [[nodiscard]] std::uint32_t stack_of(Token token) const override;
 
-  // Ends the epoch: what it has changed. The last one does not end.
-  ExactRows close_epoch();
+  // Whether anything has, in this epoch.
+  [[nodiscard]] bool has_changed() const override { return changed_count_ != 0; }
+  // Ends the epoch: what it has changed. The last one does not end. Nothing has happened after `at_ns`.
+  ExactRows close_epoch(std::int64_t at_ns = kNow);
   [[nodiscard]] std::uint8_t epoch() const { return epoch_of(epoch_bits_); }
   [[nodiscard]] std::uint64_t live_bytes() const { return static_cast<std::uint64_t>(peak_bytes_ - below_peak_); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return static_cast<std::uint64_t>(peak_bytes_); }
@@ -167,20 +172,20 @@ class Ledger final : public BlockBooks {
   // The number of the site, which may be new, or 0.
   std::uint32_t find_site(std::uint32_t stack, Domain domain, std::size_t size);
   void add_site(std::uint32_t stack, Domain domain, std::size_t size);
-  static std::uint32_t index_of(const GrowingArray<Site>& sites, const Site& site) {
-    return static_cast<std::uint32_t>(&site - sites.data());
+  [[nodiscard]] std::uint32_t index_of(const Site& site) const {
+    return static_cast<std::uint32_t>(&site - sites_.data());
   }
-  [[nodiscard]] Rest& rest_of(const Site& site) { return rests_[index_of(sites_, site)]; }
-  [[nodiscard]] const Rest& rest_of(const Site& site) const { return rests_[index_of(sites_, site)]; }
+  [[nodiscard]] Rest& rest_of(const Site& site) { return rests_[index_of(site)]; }
+  [[nodiscard]] const Rest& rest_of(const Site& site) const { return rests_[index_of(site)]; }
   [[nodiscard]] LargeBytes& large_of(const Site& site) { return large_bytes_[rest_of(site).large]; }
   [[nodiscard]] std::int64_t live_of(const Site& site) const {
     return rest_of(site).before + site.born_count() - site.freed_count();
   }
   // Before a site changes that has not since the last peak, or in this epoch: keeps what it was at the peak.
   void touch(Site& site);
-  void note_peak() {
+  void note_peak(std::int64_t at_ns = kNow) {
     peak_bytes_ -= std::exchange(below_peak_, 0);
-    peak_ns_ = clock_.load(std::memory_order_relaxed);
+    peak_ns_ = std::min(at_ns, clock_.load(std::memory_order_relaxed));
     peak_stamp_ = next_stamp();
   }
   std::uint32_t next_stamp() {
@@ -203,7 +208,7 @@ class Ledger final : public BlockBooks {
   static std::size_t place_of(std::uint64_t key) { return key * 0x9e3779b97f4a7c15U >> 56U; }  // in last_freed_later_
   [[nodiscard]] Sum peak_of(const Site& site) const;
   void put_site(ExactRows& rows, Site& site);
-  void put_peak(ExactRows& rows);
+  void put_peak(ExactRows& rows, std::int64_t at_ns);
 
   // What every event needs, in one cache line:
   alignas(64) GrowingArray<Site> sites_;

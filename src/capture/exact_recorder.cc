@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kShortestEpoch = 50'000'000;
 // So much of a log of events is lost at most when the program is killed, beside what is not in the file yet.
 constexpr std::int64_t kBetweenEvents = 200'000'000;
+// A program that has not told of an epoch by then is taken for idle.
+constexpr std::int64_t kPatience = 100'000'000;
 // An epoch is at least this part of the time that the recording has lasted,
 constexpr std::int64_t kEpochShare = 16;
 // and this many times as long as it took to tell of the last one, where there are very many stacks.
@@ -58,12 +60,20 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   clock_ns_.store(now_ns, std::memory_order_relaxed);
   if (const TimeHasPassed tell = time_has_passed_.load(); tell != nullptr) tell();
   if (next_epoch_ns_ == 0) next_epoch_ns_ = start_ns + kShortestEpoch;
+  if (const HandOver hand_over = hand_over_.load(); hand_over != nullptr && now_ns >= asked_ns_ + kPatience)
+    hand_over();
   if (now_ns < next_epoch_ns_) return;
+  asked_ns_ = now_ns;
   next_epoch_ns_ =
       now_ns + (words_done_.load() != nullptr
                     ? kBetweenEvents
                     : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare}));
   if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) ask();
+}
+
+void ExactRecorder::fetch() {
+  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) ask();
+  if (const HandOver hand_over = hand_over_.load(); hand_over != nullptr) hand_over();
 }
 
 void ExactRecorder::collect(Resolver& resolver) {
@@ -165,9 +175,10 @@ ThreadSerial ExactRecorder::thread_of(CallNode number) const {
 bool ExactRecorder::find_names(CallNode number, std::vector<NamedFrame>& frames) const {
   frames.clear();
   if (number == 0 || number >= nodes_.size()) return false;
-  for (CallNode at = number; at != 0 && nodes_[at].kind == CallNodeInfo::Kind::kFrame; at = nodes_[at].parent) {
+  for (CallNode at = number; at != 0 && !is_root(nodes_[at].kind); at = nodes_[at].parent) {
     const ResolvedNode& node = nodes_[at];
     if (!node.is_known) return false;
+    // (Of machine code there is no name yet.)
     const ResolvedFrame& frame = frames_[node.frame];
     if (frame.code != nullptr) frames.push_back({frame.code, frame.frame.at.line});
   }

@@ -67,9 +67,14 @@ class ExactRecorder {
   void fail() { has_failed_.store(true); }
   void add(ExactBatch batch);
   void add(EventBatch batch);
-  // Epochs will be added, when they are asked for.
+  // Epochs will be added when they are asked for, by a program that goes on to allocate; and by `hand_over`, if it can,
+  // of one that does not. From then on these are called.
   using AskForEpoch = void (*)();
-  void expect_epochs(AskForEpoch ask) { ask_for_epoch_.store(ask); }
+  using HandOver = void (*)();
+  void expect_epochs(AskForEpoch ask, HandOver hand_over) {
+    hand_over_.store(hand_over);
+    ask_for_epoch_.store(ask);
+  }
   // Events will be added. `words_done` is given the words of each batch when they have been dealt with, and
   // `time_has_passed` is called now and then.
   using WordsDone = void (*)(std::vector<std::uint32_t> words);
@@ -84,8 +89,8 @@ class ExactRecorder {
   // Roughly what time it is.
   std::atomic<std::int64_t>& clock() { return clock_ns_; }
 
-  // The frames of a stack that was collected, innermost first; false if it is not known. For the drain thread, or while
-  // it does nothing.
+  // The frames of Python code of a stack that was collected, innermost first; false if it is not known. For the drain
+  // thread, or while it does nothing.
   bool find_names(CallNode number, std::vector<NamedFrame>& frames) const;
 
   // For the drain thread. Takes over what there is, before the resolver forgets any code object. Throws std::bad_alloc,
@@ -94,8 +99,11 @@ class ExactRecorder {
   // Passes it on; the sink knows the threads that it is of.
   void pass_on(Resolver& resolver, SampleSink& sink);
   // Asks for an epoch to be closed when it is time. The longer a recording lasts, the longer the epochs: so what is
-  // written grows with the logarithm of time only. Events are asked for a few times a second.
+  // written grows with the logarithm of time only. Events are asked for a few times a second. What a program that is
+  // idle has not told a moment later is fetched.
   void keep_time(std::int64_t now_ns, std::int64_t start_ns);
+  // The end may be near: fetches what there is, if it can, for the next collect().
+  void fetch();
 
  private:
   // A frame with its name and line. Very many nodes have the same.
@@ -141,6 +149,7 @@ class ExactRecorder {
   std::atomic<std::int64_t> clock_ns_{0};
   std::atomic<bool> is_closed_{false}, has_failed_{false};
   std::atomic<AskForEpoch> ask_for_epoch_{nullptr};
+  std::atomic<HandOver> hand_over_{nullptr};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
   std::atomic<TimeHasPassed> time_has_passed_{nullptr};
   std::mutex mutex_;  // guards batches_ and events_
@@ -149,6 +158,7 @@ class ExactRecorder {
   std::vector<ExactBatch> collected_;
   std::vector<EventBatch> collected_events_;
   std::int64_t next_epoch_ns_ = 0;
+  std::int64_t asked_ns_ = 0;          // when an epoch was asked for last
   std::int64_t pass_on_ns_ = 0;        // how long the last epochs took to tell of
   GrowingArray<ResolvedNode> nodes_;   // by CallNode; the first is none
   std::vector<ResolvedFrame> frames_;  // the first is none

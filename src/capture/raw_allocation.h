@@ -25,11 +25,11 @@ static_assert(sizeof(RawAllocation) == 32);
 
 // What became known of a sampled block later: that it was freed, or its type, or both.
 struct RawRelease {
-  static constexpr std::size_t kLongestType = 63;
+  static constexpr std::size_t kLongestType = 62;
   std::uint64_t number = 0;
   std::uint8_t is_freed = 0;
   std::uint8_t type_length = 0;  // 0: the type is not known
-  char type[kLongestType - 1] = {};
+  char type[kLongestType] = {};
   [[nodiscard]] std::string_view type_name() const { return {type, type_length}; }
 };
 static_assert(sizeof(RawRelease) == 72);

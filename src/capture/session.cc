@@ -146,6 +146,7 @@ void Session::complete() {
   // (Where there is no memory to empty it, there is an end all the same.)
   constexpr std::int64_t kLongestEnd = 1'000'000'000;
   const std::int64_t last_ns = monotonic_ns() + kLongestEnd;
+  if (exact_ != nullptr) exact_->fetch();
   for (bool has_more = true; has_more;) {
     has_more = allocations_->put_rest() && monotonic_ns() < last_ns;
     attempt([this] { drain_once(); });

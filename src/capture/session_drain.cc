@@ -56,9 +56,10 @@ void Session::run() {
     lock.unlock();
     if (!is_complete_.load()) {
       const std::lock_guard working(gate_.work);
+      if (is_ending && exact_ != nullptr) exact_->fetch();
       attempt([this] { drain_once(); });
       if (has_failed_.load(std::memory_order_relaxed)) complete();
-      // (What exact recordings keep in their books is told at their end only.)
+      // (What is alive is told of exact recordings at their end only.)
       if (is_ending && exact_ == nullptr) ending = SampleSink::Ending::kComplete;
       if (flush_now || is_ending) attempt([&] { flush_sink(monotonic_ns(), ending); });
       profiler_cpu_ns_.store(thread_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);

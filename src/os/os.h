@@ -251,4 +251,8 @@ struct TickOrigin {
 // Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.
 TickOrigin origin_of(const siginfo_t& info);
 
+// Each thread of the process passes a memory barrier before this returns: what it wrote before that is seen here, and
+// what it reads after it is as we have written it. False if the system does not do that for us. For any thread.
+bool pass_barriers() noexcept;
+
 }  // namespace plimsoll::os

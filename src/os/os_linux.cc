@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -447,6 +448,13 @@ TickOrigin origin_of(const siginfo_t& info) {
   if (info.si_code == POLL_IN || info.si_code == POLL_HUP)
     return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
   return {};
+}
+
+bool pass_barriers() noexcept {
+  const auto ask = [](int command) { return ::syscall(SYS_membarrier, command, 0, 0) == 0; };
+  // A process registers once; so does the child of a fork.
+  return ask(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+         (ask(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && ask(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
 }  // namespace plimsoll::os

@@ -13,6 +13,7 @@
 #include "alloc/patched_malloc.h"
 #include "alloc/sampling_hooks.h"
 #include "base/clock.h"
+#include "memory/local.h"
 #include "python/compat.h"
 #include "python/interpreter.h"
 #include "python/interpreter_guard.h"
@@ -50,6 +51,14 @@ class PythonAllocators final : public alloc::AllocatorTable {
   }
 };
 
+// How much of a text in UTF-8 there is room for, in whole characters.
+std::size_t length_within(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text.size();
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U; };
+  while (most > 0 && continues(most)) --most;
+  return most;
+}
+
 capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_bytes) {
   capture::RawAllocation raw;
   raw.number = block.number;
@@ -76,7 +85,7 @@ class RecordingTaker final : public alloc::SampleTaker {
     if (static_cast<Domain>(block.kind) == Domain::kObject && at != nullptr) {
       const ObjectState state = end == alloc::End::kFreed ? ObjectState::kDying : ObjectState::kAlive;
       if (const auto name = type_of_object_in(at, block.size, state)) {
-        raw.type_length = static_cast<std::uint8_t>(std::min(name->size(), sizeof raw.type));
+        raw.type_length = static_cast<std::uint8_t>(length_within(*name, sizeof raw.type));
         std::memcpy(raw.type, name->data(), raw.type_length);
       }
     }
@@ -96,8 +105,8 @@ class BooksTaker final : public alloc::ExactTaker {
     if (what == ExactAllocations::kEvents)
       recorder.expect_events(&alloc::take_words_back, &alloc::note_time_has_passed);
     find_key = recorder.stacks().key_finder();
-    recorder.expect_epochs(&alloc::ask_for_exact_epoch);
     clock_ns = &recorder.clock();
+    gil_ = word_of_gil(recorder.stacks().interpreter());
   }
   // The recorder, which is not told of anything from now on but of the types of what is alive.
   capture::ExactRecorder* end() {
@@ -113,10 +122,14 @@ class BooksTaker final : public alloc::ExactTaker {
   std::uint32_t stack() override { return recorder_->stacks().stack_of_caller(); }
   std::uint32_t stack_of(StackKey& key) override { return recorder_->stacks().stack_of(key); }
   [[nodiscard]] bool is_attached() const override { return has_gil(); }
+  [[nodiscard]] bool is_gil_free() const override {
+    std::uint32_t is_taken = 1;
+    return !is_null(gil_) && memory::LocalReader{}.load(gil_, is_taken) && is_taken == 0;
+  }
   void lost() override { recorder_->lost(); }
   void failed() override { recorder_->fail(); }
-  void closed(std::uint8_t epoch, ExactRows rows, std::int64_t peak_ns) override {
-    capture::ExactBatch batch{epoch, monotonic_ns(), peak_ns, std::move(rows), {}, {}};
+  void closed(std::uint8_t epoch, std::int64_t at_ns, ExactRows rows, std::int64_t peak_ns) override {
+    capture::ExactBatch batch{epoch, at_ns, peak_ns, std::move(rows), {}, {}};
     living_.epoch = epoch;
     living_.time_ns = batch.time_ns;
     recorder_->add(std::move(batch));
@@ -145,6 +158,7 @@ class BooksTaker final : public alloc::ExactTaker {
  private:
   capture::ExactRecorder* recorder_ = nullptr;
   ExactAllocations what_{};
+  Address gil_{};  // see word_of_gil()
   // Of what is alive at the end.
   capture::ExactBatch living_;
   capture::EventBatch living_slots_;
@@ -181,7 +195,10 @@ Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope
   Status started = alloc::start_exact(
       books_taker, allocators, interpreters_now(), is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython,
       what == ExactAllocations::kEvents ? alloc::ExactDetail::kEvents : alloc::ExactDetail::kSums);
-  if (!started.ok()) books_taker.end();
+  if (started.ok())
+    recorder.expect_epochs(&alloc::ask_for_exact_epoch, &alloc::hand_over_exact_epoch);
+  else
+    books_taker.end();
   return started;
 }
 
@@ -216,6 +233,8 @@ void abandon_allocations() {
 }
 
 Status prepare_for_interpreter() { return alloc::lock_exact(); }
+
+void prepare_for_address_limit(std::uint64_t bytes) { alloc::prepare_for_address_limit(bytes); }
 
 void pause_allocations() {
   alloc::pause_sampling();

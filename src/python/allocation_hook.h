@@ -42,4 +42,8 @@ Status prepare_for_interpreter();
 void pause_allocations();
 void resume_allocations();
 
+// The process is about to have a limit of addresses (RLIMIT_AS): what is reserved and was not used is given back, but
+// for a part of it. Needs the GIL.
+void prepare_for_address_limit(std::uint64_t bytes);
+
 }  // namespace plimsoll::python

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpython/code_object.h"
+#include "cpython/gil.h"
 #include "cpython/walk.h"
 #include "memory/local.h"
 #include "python/compat.h"
@@ -137,6 +138,22 @@ Status check_stack(const capture::Interpreter& interpreter) {
 }
 
 }  // namespace
+
+Address word_of_gil(const capture::Interpreter& interpreter) {
+  if (kIsFreeThreaded) return {};
+  const memory::LocalReader memory;
+  const cpython::Layout& layout = interpreter.layout;
+  const Address gil = cpython::gil_of(memory, layout, interpreter.runtime,
+                                      address_of(PyThreadState_GetInterpreter(PyThreadState_Get())));
+  const Address word = offset_by(gil, layout.gil.is_locked);
+  Address holder{};
+  std::uint32_t is_locked = 0;
+  // It is the GIL if it says that the caller has it.
+  const bool is_proven = !is_null(gil) &&
+                         memory::load_address(memory, offset_by(gil, layout.gil.last_holder), holder) &&
+                         holder == address_of(PyThreadState_Get()) && memory.load(word, is_locked) && is_locked == 1;
+  return is_proven ? word : Address{};
+}
 
 bool has_gil() { return thread_state_of_caller().is_attached; }
 

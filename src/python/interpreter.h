@@ -17,4 +17,7 @@ Result<capture::Interpreter> find_interpreter();
 // Whether the calling thread has the GIL. Takes no lock.
 bool has_gil();
 
+// The word that is 0 while nobody has the caller's GIL; null if that is not known. Needs the GIL.
+Address word_of_gil(const capture::Interpreter& interpreter);
+
 }  // namespace plimsoll::python

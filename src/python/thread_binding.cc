@@ -5,6 +5,7 @@
 // that no traceback shows it), which registers the thread before it calls the body and takes leave after.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -186,6 +187,28 @@ void look_at_loaded() {
   Py_END_ALLOW_THREADS;
 }
 
+// For resource.setrlimit and resource.prlimit: a limit of addresses is not used up by what we have reserved.
+class LimitSetter : public Standin {
+ public:
+  using Standin::Standin;
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    const std::size_t count = args.size();
+    if (count >= 2) prepare_for(args[count - 2], args[count - 1]);
+    return call_original(args, kwargs);
+  }
+
+ private:
+  // What the limit is of, and how much it is now and at most. Whatever is wrong with these is for the original to say.
+  static void prepare_for(nb::handle what, nb::handle limits) {
+    if (!PyLong_Check(what.ptr()) || PyLong_AsLong(what.ptr()) != RLIMIT_AS || !PyTuple_Check(limits.ptr()) ||
+        PyTuple_GET_SIZE(limits.ptr()) == 0 || !PyLong_Check(PyTuple_GET_ITEM(limits.ptr(), 0)))
+      return PyErr_Clear();
+    const long long bytes = PyLong_AsLongLong(PyTuple_GET_ITEM(limits.ptr(), 0));
+    if (bytes >= 0) prepare_for_address_limit(static_cast<std::uint64_t>(bytes));
+    PyErr_Clear();
+  }
+};
+
 // For what loads code, _imp.create_dynamic, _imp.create_builtin and _ctypes.dlopen: looks at what has come.
 class Loader : public Standin {
  public:
@@ -196,6 +219,9 @@ class Loader : public Standin {
     nb::object loaded = call_original(args, kwargs);
     look_at_loaded();
     if (name == "_ctypes") loaded.attr("dlopen") = Loader(loaded.attr("dlopen"));
+    if (name == "resource")
+      for (const char* setter : {"setrlimit", "prlimit"})
+        if (nb::hasattr(loaded, setter)) loaded.attr(setter) = LimitSetter(loaded.attr(setter));
     return loaded;
   }
 
@@ -299,6 +325,7 @@ void forget_current_recording() { new (&current()) Current; }
 void bind_threads(nb::module_& module) {
   bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
+  bind_standin<LimitSetter>(module, "LimitSetter", "Gives addresses back before there is a limit of them.");
   bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
   bind_standin<SignalSetter>(module, "SignalSetter", "Sets what signals do, but those that end the recording.");
   bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");

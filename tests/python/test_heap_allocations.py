@@ -52,10 +52,11 @@ def snapshot_of(folder: pathlib.Path) -> plimsoll.heap.Heap:
     return plimsoll.heap.open(folder / "before.heap")
 
 
-def test_every_object_of_an_exact_recording_has_its_stack(tmp_path: pathlib.Path, take: Any) -> None:
+@pytest.mark.parametrize("native", [False, True])
+def test_every_object_of_an_exact_recording_has_its_stack(tmp_path: pathlib.Path, take: Any, native: bool) -> None:
     # GIVEN objects of before the recording, and those that it has seen come from two callers, some gone again
     early = Early()
-    with plimsoll.Profiler(tmp_path / "out.plim", alloc_exact=True):
+    with plimsoll.Profiler(tmp_path / "out.plim", alloc_exact=True, native=native):
         keep = [from_desk() for _ in range(300)] + [from_phone() for _ in range(200)]
         del keep[::2]
         # WHEN

@@ -187,6 +187,23 @@ print(errors)
     assert harness.record(tmp_path, path, options=["--alloc=64"]).finished.out == "6\n"
 
 
+@pytest.mark.skipif(harness.FREE_THREADED, reason="blocks of the mean distance or more are samples there, one by one")
+def test_what_nobody_could_give_is_not_counted(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that asks for more than there is, beside what it gets
+    with plimsoll.Profiler(tmp_path / "out.plim", alloc_bytes=1 << 16):
+        kept = [bytearray(1000) for _ in range(1000)]
+        for _ in range(3):
+            with pytest.raises(MemoryError):
+                bytearray(1 << 46)
+    # THEN only that is counted
+    shown = json.loads(harness.plimsoll_command("show", tmp_path / "out.plim", "alloc", "--json").expect(0).out)
+    assert 1000 * 1000 < shown["counted_bytes"] < 3_000_000
+    # AND not shown of a part
+    words = ["show", tmp_path / "out.plim", "alloc", "--function", "test_what", "--json"]
+    assert json.loads(harness.plimsoll_command(*words).expect(0).out)["counted_bytes"] == 0
+    del kept
+
+
 def test_a_program_may_have_little_address_space(tmp_path: pathlib.Path, program: Write) -> None:
     path = program("x = [bytes(100) for _ in range(100_000)]; print(len(x))")
     words = ["sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", harness.binary(), "run", "--python", sys.executable,

@@ -6,6 +6,7 @@ import collections
 import gc
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -265,6 +266,113 @@ def test_the_file_of_a_killed_program_can_be_read(tmp_path: pathlib.Path, progra
     profile = plimsoll.Profile.open(plim)
     assert profile.memory("live").all.bytes >= 1000 * 1000
     assert not profile.complete
+
+
+IDLE = """\
+import sys
+import plimsoll
+def keep():
+    return [bytes(1000) for _ in range(1000)]
+plimsoll.Profiler(sys.argv[1], **{"alloc_" + sys.argv[2]: True}).start()
+kept = keep()
+print("kept")
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+
+def test_what_an_idle_program_holds_is_in_the_file_when_it_is_killed(tmp_path: pathlib.Path, program: Write,
+                                                                     how: str) -> None:
+    # GIVEN a program that has allocated, and waits for somebody
+    plim = tmp_path / "killed.plim"
+    with harness.Running([sys.executable, program(IDLE), plim, how]) as running:
+        running.line()
+        # WHEN it is given time, and killed without another allocation
+        deadline = time.monotonic() + 60
+        while not plim.exists() or plimsoll.Profile.open(plim).memory("live").all.bytes < 1000 * 1000:
+            assert time.monotonic() < deadline, "it is never told"
+            time.sleep(0.05)
+        running.process.kill()
+        running.process.wait()
+    # THEN it is there, and the views say that the end is not
+    assert plimsoll.Profile.open(plim).memory("live").of("keep").own.bytes >= 1000 * 1000
+    for view in ("live", "memory"):
+        shown = harness.plimsoll_command("show", plim, view).expect(0).out
+        assert "exact, but for its last moments: the recording was cut short" in shown
+        assert "every allocation was recorded" not in shown
+
+
+def test_what_an_idle_program_holds_is_in_the_file_when_it_is_terminated(tmp_path: pathlib.Path, program: Write,
+                                                                         how: str) -> None:
+    # GIVEN a program that waits, as the worker of a multiprocessing.Pool does
+    plim = tmp_path / "terminated.plim"
+    with harness.Running([sys.executable, program(IDLE), plim, how]) as running:
+        running.line()
+        running.await_sleep()
+        # WHEN it is told to end THEN nothing is lost
+        running.process.terminate()
+        assert running.process.wait() == -signal.SIGTERM
+    assert plimsoll.Profile.open(plim).memory("live").of("keep").own.bytes >= 1000 * 1000
+
+
+def test_blocks_of_before_an_idle_while_are_of_before_it(recorded: Recorded) -> None:
+    # GIVEN blocks that live as long as the program does nothing, and others that come right after
+    def work() -> "list[bytes]":
+        kept = keep(100, 3000)
+        time.sleep(1)
+        del kept
+        return keep(10, 5000)
+    profile, kept = recorded(work)
+    # THEN what is told of times knows that they were not there at the same time
+    old = [row for row in profile.allocations if row.size == row.blocks * (3000 + BYTES_HEAD)]
+    new = [row for row in profile.allocations if row.size == row.blocks * (5000 + BYTES_HEAD)]
+    assert sum(row.blocks for row in old) == 100 and sum(row.blocks for row in new) == 10
+    for row in old:
+        assert row.time_ns < row.freed_ns <= min(other.time_ns for other in new)
+    del kept
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_program_may_limit_its_address_space(tmp_path: pathlib.Path, program: Write, how: str,
+                                               is_loaded: bool) -> None:
+    # GIVEN a program that has the module which sets limits before the recording, or gets it later
+    path = program(f"""\
+import sys
+if {is_loaded}:
+    import resource
+import plimsoll
+with plimsoll.Profiler(sys.argv[1], **{{sys.argv[2]: 4096 if sys.argv[2] == "alloc_bytes" else True}}):
+    import resource
+    # WHEN it sets one that is less than what is reserved
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    # THEN it has that for itself, large blocks and small
+    kept = [bytes(1 << 20) for _ in range(1000)] + [bytes(100) for _ in range(100_000)]
+print("fine")
+""")
+    for option in (f"alloc_{how}", "alloc_bytes"):
+        finished = harness.python(path, tmp_path / "limited.plim", option).expect(0)
+        assert finished.out == "fine\n"
+        assert plimsoll.Profile.open(tmp_path / "limited.plim").memory("live").all.bytes > 1000 << 20
+
+
+def test_parts_of_the_time(tmp_path: pathlib.Path, recorded: Recorded) -> None:
+    # GIVEN blocks from the beginning, and a time in which nothing happens
+    def work() -> "list[bytes]":
+        kept = keep(100, 3000)
+        time.sleep(0.5)
+        return kept
+    profile, kept = recorded(work)
+    plim = tmp_path / "exact.plim"
+    # WHEN memory is asked for the second half of it THEN what was alive in it is shown, in moments of it
+    half_ns = max(row.time_ns for row in profile.allocations if row.size == row.blocks * (3000 + BYTES_HEAD))
+    words = ["--from", f"{half_ns / 1e9:.6f}s", "--limit", "4", "--json"]
+    moments = json.loads(harness.plimsoll_command("show", plim, "memory", *words).expect(0).out)["moments"]
+    assert len(moments) == 4
+    assert all(moment["at_ns"] >= half_ns and moment["alive"]["bytes"] > 100 * 3000 for moment in moments)
+    # AND a question that cannot be answered is refused
+    for words in (["peak", "--from", "100ms"], ["memory", "--limit", "0"]):
+        assert harness.plimsoll_command("show", plim, *words).expect(2).out == ""
+    del kept
 
 
 def test_views_say_exact(tmp_path: pathlib.Path, recorded: Recorded) -> None:
