@@ -347,7 +347,8 @@ def _after_fork_in_child() -> None:
         try:
             base_path = now.options.base_path or now.options.path
             start(now.options.with_values(path=path_with_pid(base_path), base_path=base_path))
-            _active.first = now.first  # type: ignore[attr-defined]  # which start() has made
+            if _active is not None:  # which start() has made
+                _active.first = now.first
         except Exception as error:
             print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)
 

@@ -66,8 +66,8 @@ class ElfSource {
     if (offset >= texts.size()) return {};
     return {texts.data() + offset, ::strnlen(texts.data() + offset, std::min(texts.size() - offset, kLongest))};
   }
-  // Calls visit(const Elf64_Sym&, texts) for each symbol in the table of a type, of which text_at(texts, st_name) is the
-  // name, until that is false.
+  // Calls visit(const Elf64_Sym&, texts) for each symbol in the table of a type, of which text_at(texts, st_name) is
+  // the name, until that is false.
   template <typename Visit>
   void each_symbol(const std::vector<Elf64_Shdr>& sections, Elf64_Word type, Visit visit) const {
     for (const Elf64_Shdr& section : sections) {

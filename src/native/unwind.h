@@ -192,9 +192,8 @@ Unwind unwind(const M& memory, const C& code, const ModuleMap& modules, const Re
     // A call may be a function's last instruction: then its return address belongs to the next one already.
     const std::uint64_t instruction = at.is_interrupted ? at.registers.pc : at.registers.pc - 1;
     const Rule rule = internal::rule_at(code, modules, at, instruction);
-    const bool is_signal =
-        rule.kind == Rule::Kind::kSignal ||
-        (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(code, at.registers.pc));
+    const bool is_signal = rule.kind == Rule::Kind::kSignal ||
+                           (rule.kind == Rule::Kind::kCannot && internal::is_return_from_signal(code, at.registers.pc));
     // What is no code at all is no frame, but for where the thread is.
     if (!is_signal && rule.stop == UnwindStop::kNoModule && rule.kind == Rule::Kind::kCannot && !at.is_interrupted) {
       result.stop = at.registers.pc == 0 ? UnwindStop::kComplete : UnwindStop::kNoModule;
