@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "alloc/sampling_python.h"
+#include "os/available_memory.h"
 
 namespace plimsoll::alloc {
 
@@ -253,7 +254,7 @@ void resume_sampling() {
 }
 
 void prepare_for_address_limit(std::uint64_t bytes) {
-  if (!hooks_are_made) return;
+  if (!hooks_are_made || bytes >= os::address_space_used()) return;
   const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
   hooks->heap.keep_addresses(bytes / 4);
   hooks->blocks.keep_addresses(bytes / 16);

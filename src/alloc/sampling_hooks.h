@@ -73,7 +73,8 @@ void pause_sampling();
 void resume_sampling();
 
 // The process is about to have a limit of addresses (RLIMIT_AS), against which what is reserved counts, and of which
-// most should be left to the program. Needs the GIL.
+// most should be left to the program; but not if it is above all that there is, as one that the program has made of
+// that: it would have what is given back beside what it meant to have. Needs the GIL.
 void prepare_for_address_limit(std::uint64_t bytes);
 
 // ---- for tests ----

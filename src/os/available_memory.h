@@ -10,6 +10,9 @@ namespace plimsoll::os {
 // least of these. In bytes.
 std::uint64_t available_memory();
 
+// How many bytes of addresses this process has mapped; 0 if that is not known.
+std::uint64_t address_space_used();
+
 // How many bytes of addresses this process may still map until it comes to its limit (RLIMIT_AS); UINT64_MAX if there
 // is none.
 std::uint64_t address_space_left();

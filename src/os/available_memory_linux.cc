@@ -87,12 +87,14 @@ std::uint64_t available_memory() {
                   group_memory_left(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"));
 }
 
+std::uint64_t address_space_used() {
+  return number_in("/proc/self/statm").value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::uint64_t address_space_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
-  const std::uint64_t pages = number_in("/proc/self/statm").value_or(0);
-  return limit.rlim_cur -
-         std::min<std::uint64_t>(limit.rlim_cur, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+  return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, address_space_used());
 }
 
 }  // namespace plimsoll::os
