@@ -295,7 +295,7 @@ def test_what_an_idle_program_holds_is_in_the_file_when_it_is_killed(tmp_path: p
         running.process.kill()
         running.process.wait()
     # THEN it is there, and the views say that the end is not
-    assert plimsoll.Profile.open(plim).memory("live").of("keep").own.bytes >= 1000 * 1000
+    assert plimsoll.Profile.open(plim).memory("live").of("keep").total.bytes >= 1000 * 1000
     for view in ("live", "memory"):
         shown = harness.plimsoll_command("show", plim, view).expect(0).out
         assert "exact, but for its last moments: the recording was cut short" in shown
@@ -312,7 +312,7 @@ def test_what_an_idle_program_holds_is_in_the_file_when_it_is_terminated(tmp_pat
         # WHEN it is told to end THEN nothing is lost
         running.process.terminate()
         assert running.process.wait() == -signal.SIGTERM
-    assert plimsoll.Profile.open(plim).memory("live").of("keep").own.bytes >= 1000 * 1000
+    assert plimsoll.Profile.open(plim).memory("live").of("keep").total.bytes >= 1000 * 1000
 
 
 def test_blocks_of_before_an_idle_while_are_of_before_it(recorded: Recorded) -> None:
