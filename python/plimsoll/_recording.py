@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal  # noqa: F401  (before a recording: it keeps what it finds in _signal, which is not to be ours)
 import sys
 import threading
 
@@ -263,8 +264,6 @@ def _wrap_exec(now: _Active) -> None:
 
 def _wrap_signals(now: _Active) -> None:
     """A program that gives up its handler of SIGTERM ends by that signal as one that never had any."""
-    import signal  # noqa: F401  (it keeps what it finds in _signal as it is imported, which is not to be ours)
-
     _wrap(now, sys.modules.get("_signal"), "signal", _core.SignalSetter)
 
 
