@@ -33,26 +33,28 @@ void speak_at_the_end(Doorbell& bell, int to) {
   end_now();
 }
 
+// A process that somebody watches, and that does `before`, is to end by a signal: it does, when all was said.
+template <typename Before>
+void expect_last_words(int signal, Before before) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const int status = status_of([&] {
+    Doorbell bell;
+    watch_termination(bell);
+    before();
+    std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
+    ::raise(signal);
+    watching.join();
+  });
+  ::close(pipe[1]);
+  EXPECT_TRUE(ended_by(status, signal)) << status;
+  char said = 0;
+  EXPECT_EQ(::read(pipe[0], &said, 1), 1);
+  ::close(pipe[0]);
+}
+
 TEST(Termination, WhoeverWatchesSpeaksBeforeTheSignalEndsTheProcess) {
-  for (const int signal : {SIGTERM, SIGHUP}) {
-    // GIVEN a process that somebody watches
-    int pipe[2];
-    ASSERT_EQ(::pipe(pipe), 0);
-    const int status = status_of([&] {
-      Doorbell bell;
-      watch_termination(bell);
-      std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
-      // WHEN it is to end
-      ::raise(signal);
-      watching.join();
-    });
-    ::close(pipe[1]);
-    // THEN it ends by the signal, when all was said
-    EXPECT_TRUE(ended_by(status, signal)) << status;
-    char said = 0;
-    EXPECT_EQ(::read(pipe[0], &said, 1), 1);
-    ::close(pipe[0]);
-  }
+  for (const int signal : {SIGTERM, SIGHUP}) expect_last_words(signal, [] {});
 }
 
 TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
@@ -86,30 +88,16 @@ TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {
 }
 
 TEST(Termination, AHandlerThatIsTakenBackLeavesTheLastWordsToWhoeverWatches) {
-  for (const int signal : {SIGTERM, SIGHUP}) {
-    int pipe[2];
-    ASSERT_EQ(::pipe(pipe), 0);
-    const int status = status_of([&] {
+  for (const int signal : {SIGTERM, SIGHUP})
+    expect_last_words(signal, [&] {
       // GIVEN a program that has a handler for a while
-      Doorbell bell;
-      watch_termination(bell);
       ::signal(signal, [](int) {});
       look_at_termination_again();
       ::raise(signal);
       if (is_ending()) ::_exit(1);
       ::signal(signal, SIG_DFL);
       look_at_termination_again();
-      // WHEN it is to end after that THEN all is said
-      std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
-      ::raise(signal);
-      watching.join();
     });
-    ::close(pipe[1]);
-    EXPECT_TRUE(ended_by(status, signal)) << status;
-    char said = 0;
-    EXPECT_EQ(::read(pipe[0], &said, 1), 1);
-    ::close(pipe[0]);
-  }
 }
 
 TEST(Termination, NothingIsLookedAtWhereNobodyWatches) {
