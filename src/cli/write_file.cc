@@ -12,27 +12,12 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <utility>
 
 #include "base/unique_fd.h"
+#include "base/unkept_file.h"
 
 namespace plimsoll::cli {
 namespace {
-
-// Removes the file if nobody has said that it is to stay.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  void keep() { path_.clear(); }
-
- private:
-  std::string path_;
-};
 
 Error cannot_write(const std::string& path, int errno_value) {
   return system_error("cannot write " + path, errno_value);
@@ -73,7 +58,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
   std::string temporary = target + ".XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd.is_open()) return cannot_write(path, errno);
-  TemporaryFile guard(temporary);
+  UnkeptFile guard(temporary);
   PLIMSOLL_TRY(write_all(fd.get(), bytes, path));
   // Some file systems tell only now that the disk is full.
   if (::close(fd.release()) != 0) return cannot_write(path, errno);

@@ -2,7 +2,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "alloc/patched_malloc.h"
 #include "base/clock.h"
+#include "base/unkept_file.h"
 #include "capture/session.h"
 #include "os/os.h"
 #include "profile/recorder.h"
@@ -88,22 +88,6 @@ UniqueFd made_ready(Perf perf) {
   return perf == Perf::kYes ? os::open_idle_counter() : UniqueFd{};
 }
 
-// The file of a recording that has begun. If it comes to nothing, a file in which there is nothing is left to nobody.
-class BegunFile {
- public:
-  explicit BegunFile(std::string path) : path_(std::move(path)) {}
-  BegunFile(const BegunFile&) = delete;
-  BegunFile& operator=(const BegunFile&) = delete;
-  ~BegunFile() {
-    struct stat facts {};
-    if (!path_.empty() && ::lstat(path_.c_str(), &facts) == 0 && S_ISREG(facts.st_mode)) ::unlink(path_.c_str());
-  }
-  void keep() { path_.clear(); }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 // The one recording of the process. The pointers outlive the Python object on purpose: hooks that run late in the
@@ -154,7 +138,7 @@ class Recording {
     recorder.main_thread = Tid{::getpid()};
     recorder.sources = sources ? profile::RecorderSettings::Sources::kEmbed : profile::RecorderSettings::Sources::kOmit;
     auto sink = value_or_raise(profile::Recorder::create(std::move(recorder)));
-    BegunFile file(path.bytes);
+    UnkeptFile file(path.bytes);  // until the recording has begun: one of nothing is left to nobody
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
     watch_code_deaths(&session_->registry());
     set_current_recording(session_);
