@@ -23,19 +23,20 @@ std::optional<SampleFrame> NativeResolver::frame_at(Address instruction, std::in
   known_in_ = modules_.current();
   if (const auto known = known_.find(raw(instruction)); known != known_.end()) return known->second;
   const std::shared_ptr<const native::Module> module = modules_.find(instruction, time_ns);
-  if (module == nullptr) return frame_made(instruction);  // not remembered: what is there may be known in a moment
+  // (Made code is not remembered: what is there may be known in a moment.)
+  if (module == nullptr) return frame_made(instruction, time_ns);
   const SampleFrame frame = frame_in(module, raw(instruction));
   known_.emplace(raw(instruction), frame);
   return frame;
 }
 
-std::optional<SampleFrame> NativeResolver::frame_made(Address instruction) {
+std::optional<SampleFrame> NativeResolver::frame_made(Address instruction, std::int64_t time_ns) {
   constexpr std::string_view kTrampoline = "py::";
   // (What is in no mapping that is known is of a file that was loaded a moment ago, most likely.)
   const native::CodeRange* range = code() != nullptr ? code()->find(raw(instruction)) : nullptr;
   const std::optional<os::Pid> process = range != nullptr ? modules_.process() : std::nullopt;
   const auto* known = modules_.find_made(instruction);
-  if (known == nullptr && process) known = made_.find(*process, instruction, monotonic_ns());
+  if (known == nullptr && process) known = made_.find(*process, instruction, time_ns, monotonic_ns());
   if (known == nullptr) {
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
     return SampleFrame{unknown_, {}};

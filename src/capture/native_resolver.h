@@ -39,7 +39,7 @@ class NativeResolver {
   };
 
   // Of code that is of no file.
-  std::optional<SampleFrame> frame_made(Address instruction);
+  std::optional<SampleFrame> frame_made(Address instruction, std::int64_t time_ns);
   SampleFrame frame_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address);
   CodeId add(NativeFunction function);
 

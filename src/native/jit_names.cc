@@ -8,7 +8,7 @@
 namespace plimsoll::native {
 namespace {
 
-constexpr std::int64_t kBetweenLooks = 10'000'000, kBetweenOpens = 100'000'000;
+constexpr std::int64_t kBetweenLooks = 10'000'000, kBetweenSearches = 100'000'000;
 // More than this of a file is not read, and no line or record is longer than a piece.
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30U;
 constexpr std::size_t kPiece = std::size_t{4} << 20U;
@@ -21,13 +21,16 @@ bool is_jitdump(std::string_view path) {
 
 }  // namespace
 
-void JitNames::open_new(os::Pid process) {
-  if (!has_map_)
-    if (UniqueFd map = os::open_perf_map(process); map.is_open()) {
-      has_map_ = true;
-      sources_.push_back({std::move(map), false, false, 0, 0});
-    }
-  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(process);
+void JitNames::open_map() {
+  if (has_map_) return;
+  if (UniqueFd map = os::open_perf_map(process_); map.is_open()) {
+    has_map_ = true;
+    sources_.push_back({std::move(map), false, false, 0, 0});
+  }
+}
+
+void JitNames::open_dumps() {
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(process_);
   if (!mappings.ok()) return;
   for (const os::Mapping& mapping : mappings.value()) {
     if (!mapping.is_executable || !is_jitdump(mapping.path)) continue;
@@ -35,12 +38,13 @@ void JitNames::open_new(os::Pid process) {
       return source.is_dump && source.inode == mapping.inode;
     });
     if (is_known) continue;
-    if (UniqueFd dump = os::open_mapped_file(process, mapping); dump.is_open())
+    if (UniqueFd dump = os::open_mapped_file(process_, mapping); dump.is_open())
       sources_.push_back({std::move(dump), true, false, mapping.inode, 0});
   }
 }
 
-void JitNames::read_on() {
+void JitNames::read_on(std::int64_t now_ns) {
+  read_ns_ = now_ns;
   for (Source& source : sources_) read_on(source);
 }
 
@@ -59,19 +63,24 @@ void JitNames::read_on(Source& source) {
 }
 
 const std::pair<const std::uint64_t, CodeNames::Function>* JitNames::find(os::Pid process, Address address,
-                                                                          std::int64_t now_ns) {
+                                                                          std::int64_t time_ns, std::int64_t now_ns) {
   // After a fork it is another process, with other files.
   if (process != process_) *this = JitNames();
   process_ = process;
   if (now_ns >= next_look_ns_) {
     next_look_ns_ = now_ns + kBetweenLooks;
-    read_on();
+    open_map();
+    read_on(now_ns);
   }
   const auto* found = names_.find(raw(address));
-  if (found != nullptr || now_ns < next_open_ns_) return found;
-  next_open_ns_ = now_ns + kBetweenOpens;
-  open_new(process);
-  read_on();
+  if (found == nullptr && read_ns_ <= time_ns) {
+    read_on(now_ns);  // whoever makes code writes its name down before it runs
+    found = names_.find(raw(address));
+  }
+  if (found != nullptr || now_ns < next_search_ns_) return found;
+  next_search_ns_ = now_ns + kBetweenSearches;
+  open_dumps();
+  read_on(now_ns);
   return names_.find(raw(address));
 }
 

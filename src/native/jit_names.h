@@ -16,11 +16,11 @@ namespace plimsoll::native {
 // Reads perf's map of the process and the jitdumps that it has mapped, as they grow. For one thread; reads files.
 class JitNames {
  public:
-  // What is known of an address; null if there is nothing. `now_ns` is CLOCK_MONOTONIC. Files are read on a hundred
-  // times a second at most, so that a name that was written a moment ago may be found later only; and while names are
-  // missing, files are looked for ten times a second.
+  // What is known of an address that ran at `time_ns`; null if there is nothing. `now_ns` is not before that; both are
+  // CLOCK_MONOTONIC. A name that is missing is found if it was written down before that time. One that takes the place
+  // of another, and a new map, are noticed within 10 ms, and new jitdumps, while names are missing, within 100 ms.
   const std::pair<const std::uint64_t, CodeNames::Function>* find(os::Pid process, Address address,
-                                                                  std::int64_t now_ns);
+                                                                  std::int64_t time_ns, std::int64_t now_ns);
 
  private:
   // A file as far as it has been read.
@@ -31,15 +31,17 @@ class JitNames {
     std::uint64_t read = 0;
   };
 
-  void open_new(os::Pid process);
-  void read_on();
+  void open_map();
+  void open_dumps();
+  void read_on(std::int64_t now_ns);
   void read_on(Source& source);
 
   os::Pid process_{};
   CodeNames names_;
   std::vector<Source> sources_;
   std::string bytes_;
-  std::int64_t next_look_ns_ = 0, next_open_ns_ = 0;
+  std::int64_t read_ns_ = 0;  // files were read on
+  std::int64_t next_look_ns_ = 0, next_search_ns_ = 0;
   bool has_map_ = false;
 };
 
