@@ -75,6 +75,7 @@ TagCondition TagCondition::parse(std::string_view words) {
 }
 
 bool contains(std::string_view text, std::string_view part) {
+  if (part.empty()) return true;  // an empty text contains it, too, where std::search gives its end
   return std::search(text.begin(), text.end(), part.begin(), part.end(),
                      [](char a, char b) { return lower(a) == lower(b); }) != text.end();
 }

@@ -34,6 +34,16 @@ TEST(Filter, KeepsEverythingWithoutConditions) {
   EXPECT_EQ(weights_kept({}), (Weights{1, 2, 4, 8}));
 }
 
+TEST(Filter, SelectsFunctionsWhoseFilesAreNotKnown) {
+  // GIVEN stacks of a format that has no files
+  Profile profile = draw_profile(R"(
+    main();Load()   1
+    main();parse()  2
+  )");
+  filter(profile, {.function = "load"});
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{kMillisecond}));
+}
+
 TEST(Filter, SelectsThreadsByPartOfTheirName) {
   // GIVEN a part of a thread's name in another case WHEN the profile is filtered THEN its samples stay
   EXPECT_EQ(weights_kept({.thread = "WORK"}), (Weights{4}));

@@ -24,7 +24,7 @@ class Ledger {
   void allocate(const Site& site, std::uint64_t address, std::uint64_t size, std::int64_t now_ns);
   // What was allocated before the recording began is not known, and passed over.
   void free(std::uint64_t address, std::int64_t now_ns);
-  // Mappings may be taken back in parts: each part is a block of its own from then on.
+  // Mappings may be taken back in parts: such a one is one block all the same, which goes with its last part.
   void map(const Site& site, std::uint64_t address, std::uint64_t size, std::int64_t now_ns);
   void unmap(std::uint64_t address, std::uint64_t size, std::int64_t now_ns);
 
@@ -46,7 +46,9 @@ class Ledger {
   Block born(const Site& site, std::uint64_t size, std::int64_t now_ns);
   // Books `size` bytes of a block as gone, all of it or a part.
   void gone(const Block& block, std::uint64_t size, bool is_whole, std::int64_t now_ns);
-  void add_row(const Block& block, std::uint64_t size, std::int64_t freed_ns, bool is_temporary);
+  void add_row(const Block& block, std::uint64_t size, bool is_whole, std::int64_t freed_ns, bool is_temporary);
+  // Takes one of a mapping's parts. Whether that was the last.
+  bool take_last_part(const Block& block);
 
   profile::PeakAccounts accounts_;
   std::vector<std::uint64_t> newest_;  // by account, the number of its newest block
@@ -55,7 +57,8 @@ class Ledger {
   profile::AllocationTable rows_;
   Index<Outcome> row_index_;
   boost::unordered_flat_map<std::uint64_t, Block> blocks_;
-  std::map<std::uint64_t, Block> mappings_;
+  std::map<std::uint64_t, Block> mappings_;                             // or their parts
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> more_parts_;  // than one, by number, of those with holes
   std::uint64_t blocks_so_far_ = 0;
   std::int64_t grown_ns_ = 0;
 };

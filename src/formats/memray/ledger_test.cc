@@ -74,8 +74,25 @@ TEST(Ledger, MappingsAreTakenBackInParts) {
   ledger.unmap(5000, UINT64_MAX, 4);  // nothing
   profile::Profile profile;
   ledger.finish(profile, 10);
-  // THEN bytes add up: 200 and 600 are left of the first
-  EXPECT_EQ(rows(profile.allocations), (Rows{"0 1-2 1 100 ~", "0 1-3 1 100 ~", "0 1- 2 800", "1 1-3 1 500 ~"}));
+  // THEN bytes add up: 200 and 600 are left of the first, which is one block
+  EXPECT_EQ(rows(profile.allocations), (Rows{"0 1-2 0 100 ~", "0 1-3 0 100 ~", "0 1- 1 800", "1 1-3 1 500 ~"}));
+  EXPECT_EQ(rows(profile.peak_allocations), (Rows{"0 1- 1 1000", "1 1- 1 500"}));
+}
+
+TEST(Ledger, AMappingWithAHoleIsOneBlockUntilAllOfItIsGone) {
+  // GIVEN a mapping whose middle, end and beginning are taken back, one after the other
+  Ledger ledger;
+  ledger.map(kMain, 1000, 300, 1);
+  ledger.unmap(1100, 100, 2);
+  ledger.unmap(1200, 100, 3);
+  ledger.unmap(1000, 100, 4);
+  // WHEN more is allocated there than ever before
+  ledger.map(kMain, 5000, 400, 5);
+  profile::Profile profile;
+  ledger.finish(profile, 10);
+  // THEN one block has gone, and the peak has the other
+  EXPECT_EQ(rows(profile.allocations), (Rows{"0 1-2 0 100 ~", "0 1-3 0 100 ~", "0 1-4 1 100 ~", "0 5- 1 400"}));
+  EXPECT_EQ(rows(profile.peak_allocations), (Rows{"0 5- 1 400"}));
 }
 
 // What a drawn program leaves, booked in the plainest way.

@@ -24,9 +24,12 @@ constexpr std::size_t kLargestUnpacked = std::size_t{4} << 30U;
 constexpr std::size_t kDeepest = 65'536;
 constexpr std::uint32_t kPython310 = 0x030a0000, kPython311 = 0x030b0000;
 
+// (What Python has of malloc for itself cannot be told from what others have of it.)
 std::uint8_t domain_of(Allocator allocator) {
+  using Domain = capture::AllocationDomain;
   const bool is_pythons = allocator >= Allocator::kPymallocMalloc && allocator <= Allocator::kPymallocRealloc;
-  return static_cast<std::uint8_t>(is_pythons ? capture::AllocationDomain::kObject : capture::AllocationDomain::kRaw);
+  const bool is_mapped = allocator == Allocator::kMmap || allocator == Allocator::kMunmap;
+  return static_cast<std::uint8_t>(is_pythons ? Domain::kObject : is_mapped ? Domain::kMmap : Domain::kMalloc);
 }
 
 std::int64_t nanoseconds(std::int64_t ms) { return ms >= 0 && ms <= kLatestMs ? ms * kMillisecond : 0; }

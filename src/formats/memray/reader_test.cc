@@ -118,8 +118,8 @@ TEST(Memray, BlocksHaveTheirStacksAndTimes) {
   const Profile profile = read_whole(drawing.end());
   // THEN every block is there
   EXPECT_EQ(rows(profile, profile.allocations),
-            (Rows{"MainThread main:3;leak:8 2 10-20 1 x 100", "MainThread main:3;leak:8 2 10- 1 x 100",
-                  "worker leak:8 2 20- 1 x 4096", "MainThread main:3;leak:8 0 20- 1 x 32"}));
+            (Rows{"MainThread main:3;leak:8 3 10-20 1 x 100", "MainThread main:3;leak:8 3 10- 1 x 100",
+                  "worker leak:8 4 20- 1 x 4096", "MainThread main:3;leak:8 0 20- 1 x 32"}));
   EXPECT_TRUE(profile.complete && profile.is_exact);
   EXPECT_EQ(profile.meta_value("python"), "3.11");
   EXPECT_EQ(profile.meta_value("argv"), "app.py --fast");
@@ -133,7 +133,7 @@ TEST(Memray, ItsOwnFramesAreNotShown) {
   drawing.thread(1).code(1, "run", 3).code(2, "main", 8).push(1).push(2).allocate(kMalloc, 8, 1);
   drawing.thread(2).push(2).allocate(kMalloc, 16, 1);
   const Profile profile = read_whole(drawing.end());
-  EXPECT_EQ(rows(profile, profile.allocations), (Rows{" main:8 2 0- 1 x 1", " main:8 2 0- 1 x 1"}));
+  EXPECT_EQ(rows(profile, profile.allocations), (Rows{" main:8 3 0- 1 x 1", " main:8 3 0- 1 x 1"}));
 }
 
 TEST(Memray, AddressesOfLateAreToldByTheirPlaces) {
@@ -142,12 +142,12 @@ TEST(Memray, AddressesOfLateAreToldByTheirPlaces) {
   drawing.thread(1).allocate(kMalloc, 0x1000, 7).allocate(kMalloc, 0x2000, 9);
   drawing.byte(128U | 1U << 3U | 5U);  // the one before the last
   const Profile profile = read_whole(drawing.end());
-  EXPECT_EQ(rows(profile, profile.allocations), (Rows{"  2 0-0 1 x 7", "  2 0- 1 x 9"}));
+  EXPECT_EQ(rows(profile, profile.allocations), (Rows{"  3 0-0 1 x 7", "  3 0- 1 x 9"}));
 }
 
 TEST(Memray, VersionTwelveHasNoSearchPaths) {
   const Profile profile = read_whole(Drawing(12).thread(1).allocate(kMalloc, 8, 5).end());
-  EXPECT_EQ(rows(profile, profile.allocations), (Rows{"  2 0- 1 x 5"}));
+  EXPECT_EQ(rows(profile, profile.allocations), (Rows{"  3 0- 1 x 5"}));
 }
 
 TEST(Memray, AnAggregatedFileHasThePeakAndTheEnd) {
@@ -164,8 +164,8 @@ TEST(Memray, AnAggregatedFileHasThePeakAndTheEnd) {
   left(1, 600, 250);
   left(2, 100, 0);
   const Profile profile = read_whole(drawing.byte(15).cut());
-  EXPECT_EQ(rows(profile, profile.allocations), (Rows{" main:8 2 0- 1 x 250"}));
-  EXPECT_EQ(rows(profile, profile.peak_allocations), (Rows{" main:8 2 0- 2 x 600", " run:3;main:8 2 0- 2 x 100"}));
+  EXPECT_EQ(rows(profile, profile.allocations), (Rows{" main:8 3 0- 1 x 250"}));
+  EXPECT_EQ(rows(profile, profile.peak_allocations), (Rows{" main:8 3 0- 2 x 600", " run:3;main:8 3 0- 2 x 100"}));
   EXPECT_EQ(profile.peak_ns, 100'000'000);
   EXPECT_TRUE(profile.complete);
 }
