@@ -93,7 +93,8 @@ class _Active:
         self.is_registered_at_exit = False
 
 
-_lock = threading.RLock()
+#: Held by whoever begins or ends a recording, and across a fork.
+lock = threading.RLock()
 _active: Optional[_Active] = None
 
 
@@ -126,7 +127,7 @@ def start(options: Options) -> _core.Recording:
     """
     global _active
     _leave_parents()
-    with _lock:
+    with lock:
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
         core = _make(options)
@@ -161,7 +162,7 @@ def stop() -> dict[str, Any]:
     """Ends the active recording, completes its file, and returns its statistics. ValueError if there is none."""
     global _active
     _leave_parents()
-    with _lock:
+    with lock:
         if _active is None:
             raise ValueError("no recording is active")
         now, _active = _active, None
@@ -175,7 +176,7 @@ def stop() -> dict[str, Any]:
 def _stop_at_exit() -> None:
     """At the end of the process: whatever is wrong with the profile is said here, as nobody else will."""
     _leave_parents()
-    with _lock:  # another thread may be about to stop it, and is waited for
+    with lock:  # another thread may be about to stop it, and is waited for
         if _active is None:
             return
         options = _active.options
@@ -321,7 +322,7 @@ _forking_thread = 0  # its ident, while the recording is held for it
 def _before_fork() -> None:
     global _forking_thread
     _leave_parents()
-    _lock.acquire()
+    lock.acquire()
     _forking_thread = threading.get_ident()
     now = active()
     if now is not None:
@@ -334,7 +335,7 @@ def _after_fork_in_parent() -> None:
     if now is not None:
         now.release_after_fork()
     _forking_thread = 0
-    _lock.release()
+    lock.release()
 
 
 def _after_fork_in_child() -> None:
@@ -358,9 +359,9 @@ def _forget() -> Optional[_Active]:
     now, _active = _active, None
     was_prepared, _forking_thread = _forking_thread == threading.get_ident(), 0
     if was_prepared:
-        _lock.release()
+        lock.release()
     else:  # whoever has it may not exist here
-        _lock._at_fork_reinit()  # type: ignore[attr-defined]
+        lock._at_fork_reinit()  # type: ignore[attr-defined]
     return now
 
 

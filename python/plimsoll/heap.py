@@ -31,7 +31,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 
 from plimsoll import _core
-from plimsoll._files import write_private
 from plimsoll._heap_rules import Native, Rule
 from plimsoll._heap_tables import Answer, Change, Changes, Group, Groups, TypeRow, Types, bytes_text
 
@@ -106,7 +105,7 @@ class Pending:
 
 
 def _file_path(path: "PathLike") -> str:
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if "\0" in path:  # the system would take what stands before it for the name
         raise ValueError("embedded null character")
     return path
@@ -503,7 +502,7 @@ class Heap:
         ``"perfetto"`` for ui.perfetto.dev, or ``"ndjson"``, a line of JSON for each object. Without a format it is
         told by the name: .heapsnapshot, .pftrace, .ndjson. ValueError if there is no such format."""
         path = _file_path(path)
-        write_private(path, self._data.exported(path, format))
+        _core.write_file(path, self._data.exported(path, format))
 
     def __repr__(self) -> str:
         return (f"<plimsoll.heap.Heap: {len(self):,} objects, {bytes_text(sum(self.size))}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 
 from plimsoll import _recording
 
@@ -117,49 +116,47 @@ class Profiler:
                                              native_memory=native_memory, native=native,
                                              sources=sources,
                                              tasks=tasks, after_fork=after_fork)
-        self._temporary: Optional[str] = None
         self._recording: Optional[Any] = None
         self._profile: Optional[Profile] = None
         self._statistics: Optional[Statistics] = None
 
     def start(self) -> "Profiler":
         """Starts recording. ValueError if a recording is active; OSError if the file cannot be written."""
-        path = None if self._path is None else os.path.abspath(self._path)  # the program may go to another directory
-        if path is None:
-            import tempfile
+        if self._path is not None:
+            self._begin(os.path.abspath(self._path))  # the program may go to another directory
+            return self
+        import tempfile
 
-            descriptor, path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
-            os.close(descriptor)
-            self._temporary = path
+        descriptor, path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
+        os.close(descriptor)
         try:
-            self._recording = _recording.start(_recording.Options(path=path, **self._options))
+            self._begin(path)
         except BaseException:
-            self._forget_temporary()
+            os.unlink(path)
             raise
-        self._profile = None
         return self
+
+    def _begin(self, path: str) -> None:
+        with _recording.lock:
+            self._recording = _recording.start(_recording.Options(path=path, **self._options))
+            self._profile = None
 
     def stop(self) -> Profile:
         """Ends the recording and returns the profile. ValueError if it is not active."""
-        path = self._active_path()
-        if path is None:
-            raise ValueError("this profiler is not recording")
-        if self._temporary is not None:
-            self._temporary = path  # in the child of a fork one of its own
-        self._statistics = _statistics(_recording.stop())
-        self._recording = None
-        try:
+        with _recording.lock:
+            path = self._active_path()
+            if path is None:
+                raise ValueError("this profiler is not recording")
+            self._statistics = _statistics(_recording.stop())
+            self._recording = None
             from plimsoll.profiles import Profile
 
-            self._profile = Profile._of_recording(path)
-        finally:
-            self._forget_temporary()
-        return self._profile
-
-    def _forget_temporary(self) -> None:
-        if self._temporary is not None:
-            os.unlink(self._temporary)
-            self._temporary = None
+            try:  # before another thread begins the next recording, into the same file if it has a name
+                profile = self._profile = Profile._of_recording(path)
+            finally:
+                if self._path is None:
+                    os.unlink(path)
+        return profile
 
     @property
     def is_active(self) -> bool:
@@ -266,21 +263,20 @@ class profile(Profiler):
 class _Call:
     """One call of a decorated function: starts the recorder unless something is being recorded already."""
 
-    _deciding = threading.Lock()
-
     def __init__(self, recorder: Profiler) -> None:
         self._recorder = recorder
-        self._is_ours = False
+        self._begun: Optional[Any] = None  # what this call has to stop
 
     def __enter__(self) -> None:
-        with self._deciding:
+        with _recording.lock:
             if _recording.active() is None:
-                self._recorder.start()
-                self._is_ours = True
+                self._begun = self._recorder.start()._recording
 
     def __exit__(self, *_: Any) -> None:
-        if self._is_ours and self._recorder.is_active:
-            self._recorder.stop()
+        with _recording.lock:
+            is_ours = self._begun is not None and self._begun is self._recorder._recording
+            if is_ours and self._recorder.is_active:
+                self._recorder.stop()
 
 
 # ---- the one active recording ----

@@ -180,6 +180,8 @@ class Profile:
 
     @cached_property
     def counters(self) -> "dict[str, Counter]":
+        """What was measured over time, by name: ``rss``. With several processes ``rss`` is the first one's, and
+        ``rss of 1234`` that of process 1234."""
         from plimsoll.rows import Counter
 
         return {name: Counter(unit, memoryview(times), memoryview(values))
@@ -291,15 +293,15 @@ class Profile:
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
 
-        ``plimsoll.profiles.formats()`` lists them. ValueError for an unknown one.
+        A file that is there is replaced once all is written, and the new one is its owner's only.
+        ``plimsoll.profiles.formats()`` lists the formats. ValueError for an unknown one; OSError if it cannot be
+        written.
         """
         target = os.fsdecode(path)
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
-            return
-        from plimsoll._files import write_private
-
-        write_private(target, self._data.convert(format=format, path=target))
+        else:
+            _core.write_file(target, self._data.convert(format=format, path=target))
 
     def __repr__(self) -> str:
         waited = self.sampled - self.sampled_cpu

@@ -24,6 +24,7 @@ enum class ErrorKind {
 struct Error {
   ErrorKind kind = ErrorKind::kSystem;
   std::string message;
+  int errno_value = 0;  // of the system call that failed
 };
 
 // A failed system call in words: "what: strerror(errno_value)"; EACCES and EPERM become kPermission.

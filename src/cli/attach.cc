@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/inside_recording.h"
+#include "cli/output_path.h"
 #include "cli/outside_recording.h"
 #include "cli/process_id.h"
 #include "cli/run_settings.h"
 #include "cli/units.h"
-#include "cli/write_file.h"
 #include "cpython/task_layout.h"
 #include "formats/registry.h"
 

@@ -1,4 +1,5 @@
 // cli/convert.cc: a profile -> the bytes of a foreign format -> a file.
+#include "base/write_file.h"
 #include "cli/commands.h"
 
 #include <fmt/format.h>
@@ -7,11 +8,11 @@
 
 #include "cli/exit_code.h"
 #include "cli/native_frames.h"
+#include "cli/output_path.h"
 #include "cli/profile_input.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/units.h"
-#include "cli/write_file.h"
 #include "formats/registry.h"
 
 namespace plimsoll::cli {

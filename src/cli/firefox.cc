@@ -1,4 +1,5 @@
 // cli/firefox.cc: a profile -> the page of the Firefox Profiler, or an archive that it opens elsewhere.
+#include "base/write_file.h"
 #include "cli/commands.h"
 
 #include <fmt/format.h>
@@ -9,9 +10,9 @@
 #include "cli/exit_code.h"
 #include "cli/firefox_page.h"
 #include "cli/native_frames.h"
+#include "cli/output_path.h"
 #include "cli/profile_input.h"
 #include "cli/units.h"
-#include "cli/write_file.h"
 #include "formats/firefox/bundle.h"
 
 namespace plimsoll::cli {

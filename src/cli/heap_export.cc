@@ -1,12 +1,13 @@
 #include "cli/heap_export.h"
+#include "base/write_file.h"
 
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
 #include "cli/heap_input.h"
+#include "cli/output_path.h"
 #include "cli/suggest.h"
 #include "cli/units.h"
-#include "cli/write_file.h"
 #include "formats/heap_formats.h"
 
 namespace plimsoll::cli {

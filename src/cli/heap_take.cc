@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
+#include "cli/output_path.h"
 #include "cli/units.h"
-#include "cli/write_file.h"
 #include "heap/pools.h"
 #include "os/available_memory.h"
 #include "remote/core_file.h"

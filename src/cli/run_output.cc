@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "base/write_file.h"
 #include "cli/children.h"
 #include "cli/native_frames.h"
-#include "cli/write_file.h"
+#include "cli/output_path.h"
 #include "profile/join.h"
 
 namespace plimsoll::cli {

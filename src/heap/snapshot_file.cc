@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/chunk.h"
+#include "base/write_file.h"
 #include "heap/snapshot_format.h"
 #include "os/own_thread.h"
 
@@ -32,15 +33,6 @@ std::string frame_of(const ColumnPiece& piece, FrameCompressor& compressor) noex
 }
 
 }  // namespace
-
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) return errno;
-  }
-  return 0;
-}
 
 void SnapshotFile::write_beside() {
   const auto body = [](void* self) -> void* {

@@ -23,9 +23,6 @@
 
 namespace plimsoll::heap {
 
-// Writes all of them. Returns the errno of what failed, or 0.
-int write_all(int descriptor, std::string_view bytes);
-
 // Compresses chunks and writes them; on request in a thread of its own, so that who makes them, while a program stands
 // still, need not. What a chunk has is compressed as it comes: of a list of ten million there is never all of it. Used
 // by one thread, but for help().

@@ -11,6 +11,7 @@
 #include "base/chunk.h"
 #include "base/new_file.h"
 #include "base/varint.h"
+#include "base/write_file.h"
 #include "heap/snapshot_format.h"
 
 namespace plimsoll::heap {

@@ -257,8 +257,35 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   return rows;
 }
 
+namespace {
+
+// When the last thread that is known of each process ended.
+std::vector<std::int64_t> ends_of_processes(const Profile& profile) {
+  std::vector<std::int64_t> ends(profile.processes.size());
+  for (const Thread& thread : profile.threads)
+    if (!thread.process.is_none()) ends[thread.process.index()] = std::max(ends[thread.process.index()], thread.end_ns);
+  return ends;
+}
+
+// Of all processes that there were then, as each was last measured.
+std::int64_t rss_at(const Profile& profile, const std::vector<std::int64_t>& process_ends, std::int64_t at_ns) {
+  std::int64_t bytes = 0;
+  for (const Counter& counter : profile.counters) {
+    if (counter.name != "rss") continue;
+    const auto after = std::upper_bound(counter.time_ns.begin(), counter.time_ns.end(), at_ns);
+    if (after == counter.time_ns.begin()) continue;  // not yet
+    const bool has_ended = after == counter.time_ns.end() && profile.processes.size() > 1 &&
+                           !counter.process.is_none() && process_ends[counter.process.index()] < at_ns;
+    if (!has_ended) bytes += counter.value[static_cast<std::size_t>(after - counter.time_ns.begin()) - 1];
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments, MemoryWindow window) {
   std::vector<MemoryMoment> result;
+  const std::vector<std::int64_t> process_ends = ends_of_processes(profile);
   for (std::size_t i = 0; i < moments; ++i) {
     MemoryMoment now;
     now.at_ns = moment_ns(profile, i, moments, window);
@@ -273,12 +300,7 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
     }
     now.mostly = functions.most();
     now.mostly_bytes = functions.bytes_of(now.mostly);
-    for (const Counter& counter : profile.counters) {
-      if (counter.name != "rss") continue;
-      const auto after = std::upper_bound(counter.time_ns.begin(), counter.time_ns.end(), now.at_ns);
-      if (after != counter.time_ns.begin())
-        now.rss_bytes = counter.value[static_cast<std::size_t>(after - counter.time_ns.begin()) - 1];
-    }
+    now.rss_bytes = rss_at(profile, process_ends, now.at_ns);
     result.push_back(now);
   }
   return result;

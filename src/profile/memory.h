@@ -118,7 +118,7 @@ struct MemoryMoment {
   MemoryEstimate alive;
   MemoryEstimate alive_native;  // of it, what is not Python's allocators'
   MemoryEstimate allocated;     // since the moment before
-  std::int64_t rss_bytes = 0;   // of the process; 0 = not known
+  std::int64_t rss_bytes = 0;   // of all processes; 0 = not known
   FunctionId mostly;            // who allocated most of what is alive; none without stacks
   double mostly_bytes = 0;
 };

@@ -224,6 +224,16 @@ TEST(Memory, OverTimeEachMomentHasWhatIsAliveThen) {
   EXPECT_EQ(by_function[function_named(profile, "a").index()][2], 0);
 }
 
+TEST(Memory, OverTimeProcessesAddUpWhileTheyRun) {
+  // GIVEN two processes, the second of which ends at 60
+  Profile profile = testing::draw_profile("main 1 @100\nworker@7 | run 1 @60");
+  profile.counters.push_back({ProcessId{0}, "rss", "bytes", {10'000'000}, {1000}});
+  profile.counters.push_back({ProcessId{1}, "rss", "bytes", {40'000'000, 50'000'000}, {500, 700}});
+  std::vector<std::int64_t> rss;
+  for (const MemoryMoment& at : memory_over_time(profile, 4)) rss.push_back(at.rss_bytes);
+  EXPECT_EQ(rss, (std::vector<std::int64_t>{1000, 1700, 1000, 1000}));
+}
+
 // ---- in the file ----
 
 TEST(Memory, AFileHoldsAllocationsAndWhatBecameOfThem) {

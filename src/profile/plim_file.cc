@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/new_file.h"
+#include "base/write_file.h"
 
 namespace plimsoll::profile {
 
@@ -41,16 +42,9 @@ Status PlimFile::reopen_if_lost() {
 
 Status PlimFile::append(const std::string& bytes) {
   PLIMSOLL_TRY(reopen_if_lost());
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written = ::write(fd_.get(), bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int reason = errno;
-      if (::ftruncate(fd_.get(), size_) == 0) ::lseek(fd_.get(), size_, SEEK_SET);
-      return system_error("cannot write " + path_, reason);
-    }
-    done += static_cast<std::size_t>(written);
+  if (const int error = write_all(fd_.get(), bytes); error != 0) {
+    if (::ftruncate(fd_.get(), size_) == 0) ::lseek(fd_.get(), size_, SEEK_SET);
+    return system_error("cannot write " + path_, error);
   }
   size_ += static_cast<std::int64_t>(bytes.size());
   return Ok{};

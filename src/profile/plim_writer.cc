@@ -5,6 +5,7 @@
 
 #include "base/chunk.h"
 #include "base/varint.h"
+#include "base/write_file.h"
 #include "profile/plim_columns.h"
 #include "profile/plim_exact.h"
 #include "profile/plim_format.h"
@@ -214,10 +215,8 @@ std::string PlimEncoder::modules(const Profile& profile) {
 }
 
 Status write_plim_file(const Profile& profile, const std::string& path) {
-  Result<PlimFile> file = PlimFile::create(path);
-  if (!file.ok()) return file.error();
   PlimEncoder encoder(1);  // nothing is lost: a nanosecond is a nanosecond
-  return file.value().append(PlimEncoder::file_header() + encoder.encode(profile));
+  return write_file(path, PlimEncoder::file_header() + encoder.encode(profile));
 }
 
 }  // namespace plimsoll::profile

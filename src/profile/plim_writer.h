@@ -82,7 +82,7 @@ class PlimEncoder {
 // microseconds, at least fifty units to a period (or 1 us).
 std::int64_t time_unit_for(double rate_hz);
 
-// Writes a whole Profile as one file: what read_plim_file reads back. For profiles that are in memory.
+// Writes a whole Profile as one file, or none: what read_plim_file reads back. For profiles that are in memory.
 Status write_plim_file(const Profile& profile, const std::string& path);
 
 }  // namespace plimsoll::profile

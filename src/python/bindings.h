@@ -4,11 +4,12 @@
 #include <nanobind/nanobind.h>
 
 #include "base/result.h"
-#include "python/file_path.h"
+#include "python/text.h"
 
 namespace plimsoll::python {
 
 void bind_errors(nanobind::module_& module);   // exceptions
+void bind_files(nanobind::module_& module);    // write a file whole or not at all
 void bind_session(nanobind::module_& module);  // Session: record this process
 void bind_threads(nanobind::module_& module);  // threads from their first instruction
 void bind_tags(nanobind::module_& module);     // tags

@@ -20,13 +20,26 @@ PyObject* class_for(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// The class of OSError for an errno: FileNotFoundError, for example.
+nanobind::object class_for_errno(int errno_value) {
+  const nanobind::object made = nanobind::borrow(PyExc_OSError)(errno_value, "");
+  return nanobind::borrow(made.type());
+}
+
 }  // namespace
 
 void raise(const Error& error) {
   // Names of files and words of programs are in it, which need not be UTF-8.
-  PyObject* text = PyUnicode_DecodeUTF8(error.message.data(), static_cast<Py_ssize_t>(error.message.size()), "replace");
-  if (text != nullptr) PyErr_SetObject(class_for(error.kind), text);
-  Py_XDECREF(text);
+  const nanobind::str message = text(error.message);
+  const bool is_systems = error.kind == ErrorKind::kSystem || error.kind == ErrorKind::kPermission;
+  if (!is_systems || error.errno_value == 0) {
+    PyErr_SetObject(class_for(error.kind), message.ptr());
+  } else {
+    // (Made with its errno, it would begin with "[Errno 2]", which says again what the message says.)
+    nanobind::object exception = class_for_errno(error.errno_value)(message);
+    exception.attr("errno") = error.errno_value;
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  }
   throw nanobind::python_error();
 }
 

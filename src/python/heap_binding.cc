@@ -89,12 +89,6 @@ nb::object column(const std::vector<T>& values, std::size_t count, nb::handle ow
   return nb::cast(nb::ndarray<nb::memview, const T, nb::ndim<1>>(values.data(), {count}, owner));
 }
 
-nb::str text(std::string_view view) {
-  PyObject* decoded = PyUnicode_DecodeUTF8(view.data(), static_cast<Py_ssize_t>(view.size()), "replace");
-  if (decoded == nullptr) throw nb::python_error();
-  return nb::steal<nb::str>(decoded);
-}
-
 // As Python gives a rule: classes, whether exactly these, the label's attribute, (pointer, length, unit, owned), and
 // the number of the function that is asked, or -1.
 using RuleRow = std::tuple<std::string, bool, std::string, std::vector<std::int64_t>, std::int64_t>;
@@ -147,11 +141,12 @@ nb::dict as_dict(const CaptureStatistics& taken) {
   return result;
 }
 
-nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list& hidden,
+nb::dict take_snapshot(const FilePath& path, bool with_values, const nb::list& hidden,
                        const std::vector<GivenRule>& rules,
                        const std::vector<std::pair<std::string, std::string>>& meta) {
   std::vector<Asked> asked;
-  nb::dict result = as_dict(value_or_raise(capture_heap(path, options_of(with_values, hidden, rules, meta), asked)));
+  nb::dict result =
+      as_dict(value_or_raise(capture_heap(path.bytes, options_of(with_values, hidden, rules, meta), asked)));
   nb::list objects;
   for (const Asked& each : asked) objects.append(nb::make_tuple(each.node, each.function, each.object));
   result["asked"] = objects;
@@ -159,17 +154,17 @@ nb::dict take_snapshot(const std::string& path, bool with_values, const nb::list
 }
 
 // What functions of the program said of objects: (node, bytes, text), in the order of nodes.
-void tell(const std::string& path, const std::vector<std::tuple<heap::Node, std::uint64_t, std::string>>& rows) {
+void tell(const FilePath& path, const std::vector<std::tuple<heap::Node, std::uint64_t, std::string>>& rows) {
   std::vector<heap::Said> said;
   for (const auto& [node, bytes, text] : rows) said.push_back({node, bytes, text});
-  check(heap::append_said(path, said));
+  check(heap::append_said(path.bytes, said));
 }
 
-std::shared_ptr<CaptureChild> start_child(const std::string& path, bool with_values, const nb::list& hidden,
+std::shared_ptr<CaptureChild> start_child(const FilePath& path, bool with_values, const nb::list& hidden,
                                           const std::vector<GivenRule>& rules,
                                           const std::vector<std::pair<std::string, std::string>>& meta) {
   return std::make_shared<CaptureChild>(
-      value_or_raise(CaptureChild::start(path, options_of(with_values, hidden, rules, meta))));
+      value_or_raise(CaptureChild::start(path.bytes, options_of(with_values, hidden, rules, meta))));
 }
 
 nb::dict wait_for(CaptureChild& child) {
@@ -180,10 +175,10 @@ nb::dict wait_for(CaptureChild& child) {
   return as_dict(value_or_raise(std::move(taken)));
 }
 
-std::shared_ptr<HeapData> open(const std::string& path) {
+std::shared_ptr<HeapData> open(const FilePath& path) {
   Result<heap::Snapshot> snapshot = [&] {
     const nb::gil_scoped_release release;
-    return heap::read_snapshot_file(path);
+    return heap::read_snapshot_file(path.bytes);
   }();
   return std::make_shared<HeapData>(value_or_raise(std::move(snapshot)));
 }
@@ -362,8 +357,8 @@ nb::list groups(HeapData& self, const std::string& by, const std::string& type) 
 }
 
 // In a format by its name, or by how a file is called.
-nb::bytes exported(const HeapData& self, const std::string& path, const std::string& name) {
-  const auto format = name.empty() ? formats::heap_format_of(path) : formats::heap_format_named(name);
+nb::bytes exported(const HeapData& self, const FilePath& path, const std::string& name) {
+  const auto format = name.empty() ? formats::heap_format_of(path.bytes) : formats::heap_format_named(name);
   if (!format)
     throw nb::value_error("the formats are heapsnapshot, perfetto and ndjson: .heapsnapshot, .pftrace, .ndjson");
   const std::string bytes = [&] {

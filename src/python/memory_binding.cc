@@ -42,8 +42,7 @@ nb::object function_or_none(FunctionId function) {
 }
 
 nb::str name_or_empty(const Profile& profile, StringId id) {
-  const std::string_view name = id.is_none() ? std::string_view{} : profile.strings[id];
-  return nb::str(name.data(), name.size());
+  return text(id.is_none() ? std::string_view{} : profile.strings[id]);
 }
 
 // [(name or "", is object, estimate, function with most of it, bytes of that)]

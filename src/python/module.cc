@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
   // Daemon threads outlive the interpreter with all that they hold; nobody wants to read of that at the end.
   nanobind::set_leak_warnings(false);
   plimsoll::python::bind_errors(module);
+  plimsoll::python::bind_files(module);
   plimsoll::python::bind_session(module);
   plimsoll::python::bind_threads(module);
   plimsoll::python::bind_tags(module);

@@ -36,11 +36,6 @@ nb::object column(const std::vector<T>& values, nb::handle owner) {
                                                                  {values.size()}, owner));
 }
 
-nb::str text(const Profile& profile, StringId id) {
-  const std::string_view view = profile.strings[id];
-  return nb::str(view.data(), view.size());
-}
-
 const char* kind_name(profile::FunctionKind kind) {
   switch (kind) {
     case profile::FunctionKind::kPython: return "python";
@@ -53,15 +48,15 @@ const char* kind_name(profile::FunctionKind kind) {
 nb::list functions(const Profile& profile) {
   nb::list rows;
   for (const profile::Function& function : profile.functions.rows())
-    rows.append(nb::make_tuple(text(profile, function.name), text(profile, function.file), function.first_line,
-                               kind_name(function.kind)));
+    rows.append(nb::make_tuple(text(profile.strings[function.name]), text(profile.strings[function.file]),
+                               function.first_line, kind_name(function.kind)));
   return rows;
 }
 
 nb::list frames(const Profile& profile) {
   nb::list rows;
   for (const profile::Frame& frame : profile.frames.rows())
-    rows.append(nb::make_tuple(frame.function.index(), frame.line, frame.column, text(profile, frame.trace)));
+    rows.append(nb::make_tuple(frame.function.index(), frame.line, frame.column, text(profile.strings[frame.trace])));
   return rows;
 }
 
@@ -69,8 +64,8 @@ nb::list threads(const Profile& profile) {
   nb::list rows;
   for (const profile::Thread& thread : profile.threads) {
     const std::int64_t pid = thread.process.is_none() ? 0 : profile.processes[thread.process.index()].pid;
-    rows.append(
-        nb::make_tuple(thread.os_tid, thread.name, thread.is_main, pid, thread.start_ns, thread.end_ns, thread.cpu_ns));
+    rows.append(nb::make_tuple(thread.os_tid, text(thread.name), thread.is_main, pid, thread.start_ns, thread.end_ns,
+                               thread.cpu_ns));
   }
   return rows;
 }
@@ -80,7 +75,7 @@ nb::list tag_sets(const Profile& profile) {
   nb::list rows;
   for (const profile::TagSet& set : profile.tag_sets.rows()) {
     nb::dict tags;
-    for (const profile::Tag& tag : set) tags[text(profile, tag.name)] = text(profile, tag.value);
+    for (const profile::Tag& tag : set) tags[text(profile.strings[tag.name])] = text(profile.strings[tag.value]);
     rows.append(tags);
   }
   return rows;
@@ -90,23 +85,27 @@ nb::list markers(const Profile& profile) {
   nb::list rows;
   for (const profile::Marker& marker : profile.markers) {
     nb::dict fields;
-    for (const auto& [name, value] : marker.fields) fields[name.c_str()] = value;
-    rows.append(nb::make_tuple(marker.name, marker.time_ns, marker.duration_ns, fields));
+    for (const auto& [name, value] : marker.fields) fields[text(name)] = text(value);
+    rows.append(nb::make_tuple(text(marker.name), marker.time_ns, marker.duration_ns, fields));
   }
   return rows;
 }
 
 nb::dict counters(const Profile& profile, nb::handle owner) {
   nb::dict result;
-  for (const profile::Counter& counter : profile.counters)
-    result[counter.name.c_str()] =
-        nb::make_tuple(counter.unit, column(counter.time_ns, owner), column(counter.value, owner));
+  for (const profile::Counter& counter : profile.counters) {
+    nb::object name = text(counter.name);
+    if (result.contains(name) && !counter.process.is_none())
+      name = nb::str("{} of {}").format(name, profile.processes[counter.process.index()].pid);
+    result[name] = nb::make_tuple(text(counter.unit), column(counter.time_ns, owner), column(counter.value, owner));
+  }
   return result;
 }
 
 nb::list drops(const Profile& profile) {
   nb::list rows;
-  for (const profile::Drop& drop : profile.drops) rows.append(nb::make_tuple(drop.reason, drop.count, drop.cpu_ns));
+  for (const profile::Drop& drop : profile.drops)
+    rows.append(nb::make_tuple(text(drop.reason), drop.count, drop.cpu_ns));
   return rows;
 }
 
@@ -187,14 +186,14 @@ nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string&
 
 nb::dict profile_meta(const Profile& profile) {
   nb::dict result;
-  for (const auto& [name, value] : profile.meta) result[name.c_str()] = value;
+  for (const auto& [name, value] : profile.meta) result[text(name)] = text(value);
   return result;
 }
 
 nb::dict sources(const Profile& profile) {
   nb::dict result;
   for (const profile::Source& source : profile.sources)
-    result[source.file.c_str()] = nb::bytes(source.text.data(), source.text.size());
+    result[text(source.file)] = nb::bytes(source.text.data(), source.text.size());
   return result;
 }
 

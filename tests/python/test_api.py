@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import pathlib
 import re
+import resource
+import signal
+import tempfile
 import threading
 import time
 from typing import AsyncGenerator, AsyncIterator, Iterator
@@ -109,6 +113,46 @@ def test_a_decorated_function_that_calls_itself_is_one_recording() -> None:
 
     work(3)
     assert seconds(work.profiler.profile, "work") == pytest.approx(0.12, rel=0.15)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["", "work.plim"])
+def test_a_decorated_function_in_many_threads(
+        name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN a function that threads call at the same time, so that one begins a recording while another ends one
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    errors: "list[BaseException]" = []
+
+    @plimsoll.profile(tmp_path / name if name else None)
+    def work() -> None:
+        sum(range(1000))
+
+    def call_often() -> None:
+        try:
+            for _ in range(40):
+                work()
+        except BaseException as error:
+            errors.append(error)
+
+    # WHEN they have done so
+    threads = [threading.Thread(target=call_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # THEN none noticed, nothing is recorded any more, and no other file is left
+    assert errors == []
+    assert not plimsoll.is_active()
+    assert [path.name for path in tmp_path.iterdir()] == ([name] if name else [])
+
+
+def test_a_second_start_changes_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    session = plimsoll.Profiler().start()
+    with pytest.raises(ValueError, match="active"):
+        session.start()
+    hot()
+    assert seconds(session.stop(), "hot") == pytest.approx(0.12, rel=0.15)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_decorated_coroutine_is_recorded_to_its_end() -> None:
@@ -298,6 +342,41 @@ def test_a_saved_profile_is_the_same_profile(profile: plimsoll.Profile, tmp_path
     assert list(copy.samples.weight_ns) == list(profile.samples.weight_ns)
     assert copy.threads == profile.threads and copy.functions == profile.functions
     assert copy.meta == profile.meta and copy.sources == profile.sources and copy.complete
+
+
+def test_a_profile_that_cannot_be_saved_leaves_what_was_there(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:
+    # GIVEN a saved profile
+    path = tmp_path / "one.plim"
+    profile.save(path)
+    before = path.read_bytes()
+    # WHEN another is to take its place, and the disk is full
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError) as refused:
+            profile.filter(function="hot").save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    # THEN it is still there, and nothing else
+    assert refused.value.errno == errno.EFBIG
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_of_the_system_are_of_their_classes(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:
+    for name in ("x.plim", "x.pb.gz"):
+        with pytest.raises(FileNotFoundError, match="^cannot write .*: No such file or directory") as missing:
+            profile.save(tmp_path / "no" / name)
+        assert missing.value.errno == errno.ENOENT
+
+
+def test_names_that_are_no_text_are_shown(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "latin.collapsed").write_bytes(b"caf\xe9;inner 5\n")
+    foreign = plimsoll.Profile.open(tmp_path / "latin.collapsed")
+    assert [function.name for function in foreign.functions] == ["caf\ufffd", "inner"]
+    assert "caf\ufffd" in str(foreign.tree())
 
 
 def test_what_is_no_profile_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -24,7 +24,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, TypeVar, Union
 
 import plimsoll
-from plimsoll._files import write_private
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
@@ -137,13 +136,15 @@ class _Saved:
 
     def save(self, path: PathLike, format: str = "speedscope") -> None:
         """Writes a file: ``speedscope`` or ``collapsed``. ValueError for another format."""
+        from plimsoll import _core
+
         if format == "speedscope":
             text = json.dumps(self.to_speedscope())
         elif format == "collapsed":
             text = self.to_collapsed()
         else:
             raise ValueError(f"Unknown format: {format}")
-        write_private(os.fspath(path), text.encode("utf-8", "replace"))
+        _core.write_file(os.fsdecode(path), text.encode("utf-8", "replace"))
 
 
 @dataclass

@@ -1,13 +1,22 @@
-// python/file_path.h: names of files on their way from Python, where bytes that are no UTF-8 are lone surrogates.
+// python/text.h: texts on their way between Python and us, where any bytes may stand.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <string>
+#include <string_view>
 
 namespace plimsoll::python {
 
-// The bytes of a name, as os.fsencode gives them, of a str, bytes or os.PathLike.
+// A text of a file: whatever bytes stand there, it is a str. What is no UTF-8 becomes U+FFFD.
+inline nanobind::str text(std::string_view bytes) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+  if (decoded == nullptr) throw nanobind::python_error();
+  return nanobind::steal<nanobind::str>(decoded);
+}
+
+// The bytes of a file's name, as os.fsencode gives them, of a str, bytes or os.PathLike: those that are no UTF-8 are
+// lone surrogates in a str.
 struct FilePath {
   std::string bytes;
 };

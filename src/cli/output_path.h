@@ -1,4 +1,4 @@
-// cli/write_file.h: a result goes to disk whole or not at all.
+// cli/output_path.h: where results go.
 #pragma once
 
 #include <string>
@@ -7,11 +7,6 @@
 #include "base/result.h"
 
 namespace plimsoll::cli {
-
-// Replaces the file at `path`, or makes it, readable for its owner only: a profile tells much about a program. The
-// bytes go to a temporary file beside it, which is renamed when it is complete. A symbolic link keeps pointing where it
-// does; a pipe or a device is written to.
-Status write_file(const std::string& path, std::string_view bytes);
 
 // Where a profile goes if nobody has said: NAME-DATE-TIME.plim in the current directory, or with another ending, and
 // with a number if that is taken.

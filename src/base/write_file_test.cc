@@ -1,5 +1,5 @@
-// cli/write_file_test.cc: whole files or none.
-#include "cli/write_file.h"
+// base/write_file_test.cc: whole files or none.
+#include "base/write_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace plimsoll::cli {
+namespace plimsoll {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,14 +68,20 @@ TEST_F(WriteFile, NamesThePathThatCannotBeWritten) {
   EXPECT_EQ(directory.error().kind, ErrorKind::kUsage);
 }
 
-TEST_F(WriteFile, KnowsTheInputByAnyName) {
-  std::ofstream(path("in.plim")) << "profile";
-  fs::create_symlink(path("in.plim"), path("link"));
-  EXPECT_FALSE(check_not_input(path("link"), path("in.plim")).ok());
-  EXPECT_FALSE(check_not_input(directory_.string() + "/./in.plim", path("in.plim")).ok());
-  EXPECT_TRUE(check_not_input(path("out"), path("in.plim")).ok());
-  EXPECT_TRUE(check_not_input(path("in.plim"), "-").ok());
+TEST_F(WriteFile, MakesWhatASymbolicLinkLeadsTo) {
+  fs::create_symlink("target", path("near"));
+  fs::create_symlink(path("near"), path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("link")) && fs::is_symlink(path("near")));
+  EXPECT_EQ(content(path("target")), "new");
+}
+
+TEST_F(WriteFile, LeavesACircleOfLinksAlone) {
+  fs::create_symlink(path("b"), path("a"));
+  fs::create_symlink(path("a"), path("b"));
+  EXPECT_FALSE(write_file(path("a"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("a")) && fs::is_symlink(path("b")));
 }
 
 }  // namespace
-}  // namespace plimsoll::cli
+}  // namespace plimsoll
