@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, Sequence, TypeVar
 
+from plimsoll._texts import printable
+
 Row = TypeVar("Row")
 
 
@@ -35,7 +37,7 @@ class Table(Sequence[Row], Generic[Row]):
         raise NotImplementedError
 
     def __str__(self) -> str:
-        cells = [self._head, *(self._cells(row) for row in self._rows[:20])]
+        cells = [self._head, *(tuple(map(printable, self._cells(row))) for row in self._rows[:20])]
         widths = [max(len(row[column]) for row in cells) for column in range(len(self._head) - 1)]
         shown = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]) for row in cells]
         if len(self._rows) > 20:

@@ -70,8 +70,17 @@ _RANGES = {"rate_hz": None, "max_overhead": (0, 1), "memory_mb": (1, 65536), "ma
            "duration_s": (0, 1e9), "rss_interval_s": (0.001, 1e9), "alloc_bytes": (0, 1 << 32)}
 
 
-def _check(options: Options) -> None:
-    """TypeError or ValueError for a number that is none, or makes no sense."""
+_CHOICES = {"mode": ("cpu", "wall", "gil"), "engine": ("auto", "perf", "timer", "cpu-timer", "reader")}
+
+
+def check(options: Options) -> None:
+    """TypeError or ValueError for what is no option, or a number that makes no sense."""
+    if "\0" in options.path:  # the system would take what stands before it for the name
+        raise ValueError("a path cannot have a null character in it")
+    for name, choices in _CHOICES.items():
+        if getattr(options, name) not in choices:
+            raise ValueError(f'unknown {name} "{getattr(options, name)}": choose {", ".join(choices[:-1])} or '
+                             f"{choices[-1]}")
     for name, limits in _RANGES.items():
         value, wanted = getattr(options, name), type(getattr(Options, name))
         # (NumPy's are numbers, too.)
@@ -131,14 +140,20 @@ def start(options: Options) -> _core.Recording:
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
         core = _make(options)
-        _active = _Active(options, core)
-        _install_hooks(_active)
-        _name_threads(core)
+        now = _active = _Active(options, core)
+        try:
+            _install_hooks(now)
+            _name_threads(core)
+        except BaseException:  # Ctrl-C, for example
+            _active = None
+            _take_out(now.undo)
+            core.stop()
+            raise
         return core
 
 
 def _make(options: Options) -> _core.Recording:
-    _check(options)
+    check(options)
     known_task = None
     if options.tasks:
         from plimsoll import _tasks
@@ -166,10 +181,11 @@ def stop() -> dict[str, Any]:
         if _active is None:
             raise ValueError("no recording is active")
         now, _active = _active, None
-        _name_threads(now.recording)
-        for undo in reversed(now.undo):
-            undo()
-        now.recording.stop()
+        try:
+            _name_threads(now.recording)
+            _take_out(now.undo)
+        finally:
+            now.recording.stop()
         return now.recording.stats()
 
 
@@ -207,6 +223,15 @@ def _install_hooks(now: _Active) -> None:
         from plimsoll import _tasks
 
         now.undo.extend(_tasks.install())
+
+
+def _take_out(undo: list[Callable[[], None]]) -> None:
+    """Takes hooks out in the reverse order; all of them, also if Ctrl-C comes meanwhile."""
+    if undo:
+        try:
+            undo.pop()()
+        finally:
+            _take_out(undo)
 
 
 _installed = False
@@ -366,9 +391,10 @@ def _forget() -> Optional[_Active]:
 
 
 def _abandon(now: _Active) -> None:
-    for undo in reversed(now.undo):
-        undo()
-    now.recording.abandon()
+    try:
+        _take_out(now.undo)
+    finally:
+        now.recording.abandon()
 
 
 def _leave_parents() -> None:

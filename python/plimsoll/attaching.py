@@ -24,36 +24,49 @@ if TYPE_CHECKING:
 
     PathLike = Union[str, "os.PathLike[str]"]
 
+_LONGEST_END_S = 10.0
+
 # The exit codes of src/cli/exit_code.h.
 _FINE, _USAGE, _NO_PERMISSION, _NO_SAMPLES, _BAD_INPUT = 0, 2, 3, 4, 5
 
 
 class Attachment:
     """A recording of another process, made by :func:`attach`. It goes on until :meth:`stop`, the end of its ``with``
-    block, its duration, or the end of the process, whichever comes first.
+    block, its duration, or the end of either process, whichever comes first. One without a path ends, too, when nobody
+    has it any more: nobody could read it.
     """
 
+    #: Those that go on into files with names, whether or not anybody has them.
+    _going_on: "set[Attachment]" = set()
+
     def __init__(self, pid: int, path: Optional[PathLike], words: "list[str]") -> None:
+        program = _program.find()
         #: The process that is recorded.
         self.pid = pid
         # A directory that only this user can look into.
         self._directory = tempfile.mkdtemp(prefix="plimsoll-") if path is None else None
         self._path = os.path.join(self._directory or "", f"{pid}.plim") if path is None else os.path.abspath(path)
         self._profile: "Optional[Profile]" = None
-        command = [_program.find(), "attach", str(pid), "-o", self._path, *words]
+        command = [program, "attach", str(pid), "-o", self._path, *words]
         self._recorder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.PIPE, text=True, start_new_session=True)
-        # Who drops it without a word leaves neither a process nor a file behind.
+        # Who drops it without a word, or ends, leaves no process behind, nor a file without a name.
         self._finalizer = weakref.finalize(self, _discard, self._recorder, self._directory)
         assert self._recorder.stderr is not None
         said = ""
         for line in self._recorder.stderr:  # it may have to say what it waits for
             if line.startswith("plimsoll: recording"):
+                self._keep()
                 return
             said += line
         code = self._recorder.wait()
         self._finalizer()
         raise _error(code, said)
+
+    def _keep(self) -> None:
+        if self._directory is None:
+            self._going_on.difference_update([each for each in self._going_on if not each.is_active])
+            self._going_on.add(self)
 
     @property
     def is_active(self) -> bool:
@@ -81,6 +94,7 @@ class Attachment:
 
             self._profile = Profile.open(self._path)
             self._finalizer()
+            self._going_on.discard(self)
         return self._profile
 
     @property
@@ -100,6 +114,12 @@ class Attachment:
 
 
 def _discard(recorder: "subprocess.Popen[str]", directory: Optional[str]) -> None:
+    if directory is None:  # its file is to be whole
+        recorder.terminate()
+        try:
+            recorder.wait(_LONGEST_END_S)
+        except subprocess.TimeoutExpired:
+            pass
     recorder.kill()
     recorder.wait()
     if recorder.stderr is not None:
@@ -147,6 +167,7 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
     :param alloc_bytes: sample allocations, too, one in so many bytes on average; CPython 3.14 and later, our version.
     :param native_memory: those that C libraries make by malloc, too; needs `alloc_bytes`.
     :raises ProcessLookupError: there is no such process.
+    :raises FileNotFoundError: the program ``plimsoll`` is not installed.
     :raises PermissionError: it may not be looked at; the error says what would allow it.
     :raises UnsupportedError: it is no Python, or none that can be recorded.
     :raises ValueError: the arguments make no sense.

@@ -31,6 +31,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 
 from plimsoll import _core
+from plimsoll._texts import printable
 from plimsoll._heap_rules import Native, Rule
 from plimsoll._heap_tables import Answer, Change, Changes, Group, Groups, TypeRow, Types, bytes_text
 
@@ -218,7 +219,7 @@ class Frame:
     line: int
 
     def __str__(self) -> str:
-        return f"{self.function} ({self.file}:{self.line})" if self.file else self.function
+        return printable(f"{self.function} ({self.file}:{self.line})" if self.file else self.function)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ class Path:
         steps = [f"{self.holders[number]}{self.edges[number]}" for number in shown]
         if left_out:
             steps.insert(at_an_end - 1, f"... {len(left_out):,} steps ...")
-        return " -> ".join([*steps, str(self.end)])
+        return printable(" -> ".join([*steps, str(self.end)]))
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ class PathStep:
     repeats: bool
 
     def __str__(self) -> str:
-        return f"{self.text}{self.edge}{' (repeated)' if self.repeats else ''}"
+        return printable(f"{self.text}{self.edge}{' (repeated)' if self.repeats else ''}")
 
 
 @dataclass(frozen=True)
@@ -354,8 +355,8 @@ class Object:
 
     def __str__(self) -> str:
         if not self.text:
-            return self.type
-        return f"{self.type} {self.text}" if self._row[5] else self.text
+            return printable(self.type)
+        return printable(f"{self.type} {self.text}" if self._row[5] else self.text)
 
     def __repr__(self) -> str:
         return f"<plimsoll.heap.Object {self} at {self.address:#x}: {bytes_text(self.size)}>"

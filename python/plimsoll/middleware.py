@@ -35,13 +35,15 @@ def _asks(query: str, client: str, headers: "Iterable[str]") -> bool:
             and "plimsoll" in parse_qs(query, keep_blank_values=True))
 
 
+_numbers = itertools.count(1)  # of the profiles of this process, whichever middleware makes them
+
+
 class _Recorder:
     """Files and options of a middleware's recordings."""
 
     def __init__(self, directory: str, options: "dict[str, Any]") -> None:
         self._directory = os.path.abspath(directory)
         self._options = options
-        self._number = itertools.count(1)
         import plimsoll
 
         plimsoll.Profiler(**options)  # an error here, of options that there are not, rather than in each request
@@ -50,7 +52,7 @@ class _Recorder:
         """A started profiler, or None, and the header's value."""
         import plimsoll
 
-        name = f"request-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(self._number)}.plim"
+        name = f"request-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_numbers)}.plim"
         try:
             if plimsoll.is_active():
                 return None, "busy"
@@ -64,8 +66,11 @@ class _Recorder:
 
     @staticmethod
     def stop(profiler: "Optional[Any]") -> None:
-        if profiler is not None and profiler.is_active:
-            profiler.stop()
+        if profiler is not None:
+            try:
+                profiler._end()
+            except ValueError:  # it ended before, by whatever the request does
+                pass
 
 
 class _RecordedBody:

@@ -116,6 +116,7 @@ class Profiler:
                                              native_memory=native_memory, native=native,
                                              sources=sources,
                                              tasks=tasks, after_fork=after_fork)
+        _recording.check(_recording.Options(path=self._path or "", **self._options))
         self._recording: Optional[Any] = None
         self._profile: Optional[Profile] = None
         self._statistics: Optional[Statistics] = None
@@ -144,11 +145,7 @@ class Profiler:
     def stop(self) -> Profile:
         """Ends the recording and returns the profile. ValueError if it is not active."""
         with _recording.lock:
-            path = self._active_path()
-            if path is None:
-                raise ValueError("this profiler is not recording")
-            self._statistics = _statistics(_recording.stop())
-            self._recording = None
+            path = self._end()
             from plimsoll.profiles import Profile
 
             try:  # before another thread begins the next recording, into the same file if it has a name
@@ -157,6 +154,16 @@ class Profiler:
                 if self._path is None:
                     os.unlink(path)
         return profile
+
+    def _end(self) -> str:
+        """Ends the recording, whose file need not be read. Its path. ValueError if it is not active."""
+        with _recording.lock:
+            path = self._active_path()
+            if path is None:
+                raise ValueError("this profiler is not recording")
+            self._recording = None
+            self._statistics = _statistics(_recording.stop())
+            return path
 
     @property
     def is_active(self) -> bool:
@@ -325,7 +332,7 @@ def set_rate(rate_hz: float) -> None:
     recording = _recording.active()
     if recording is None:
         raise ValueError("no recording is active")
-    recording.set_rate(rate_hz)
+    recording.set_rate(float(rate_hz))
 
 
 def stats() -> Statistics:

@@ -69,7 +69,8 @@ class Recorder:
             self._error = str(error)  # the tests run all the same; said once, at the end
         yield
         if profiler is not None and profiler.is_active:
-            profiler.stop()
+            profiler._end()
+            self._error = profiler.statistics.error or self._error  # a full disk, for example
             self._written.append(path)
 
     def pytest_runtestloop(self) -> "Generator[None, Any, None]":

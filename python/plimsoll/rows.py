@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from plimsoll._texts import printable
+
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
     from typing import Mapping
@@ -22,7 +24,8 @@ class Function:
     kind: str
 
     def __str__(self) -> str:
-        return f"{self.name} ({os.path.basename(self.file)}:{self.first_line})" if self.file else self.name
+        file = os.path.basename(self.file)
+        return printable(f"{self.name} ({file}:{self.first_line})" if self.file else self.name)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Frame:
 
     def __str__(self) -> str:
         file = os.path.basename(self.function.file)
-        return f"{self.function.name} ({file}:{self.line})" if file else self.function.name
+        return printable(f"{self.function.name} ({file}:{self.line})" if file else self.function.name)
 
 
 @dataclass(frozen=True)

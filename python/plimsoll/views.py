@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plimsoll._texts import printable
 from plimsoll.rows import FlatRow, Function
 
 TYPE_CHECKING = False  # typing's own would have to import typing
@@ -32,7 +33,7 @@ class _Table(Sequence[FlatRow]):
             share = 100 * row.self_time / self._all_time if self._all_time else 0.0
             line = row.line or row.function.first_line
             place = f"{row.function.name}  {row.function.file}:{line}" if row.function.file else row.function.name
-            shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {place}")
+            shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {printable(place)}")
         if len(self._rows) > 20:
             shown.append(f"... and {len(self._rows) - 20} more")
         return "\n".join(shown)
@@ -112,7 +113,10 @@ class Node:
 
 
 class Tree:
-    """The call tree. ``root`` is the whole profile; printing shows what takes at least one percent."""
+    """The call tree. ``root`` is the whole profile; printing shows what takes at least one percent, a hundred calls
+    deep at most."""
+
+    _DEEPEST = 100  # of what is printed: each call is moved in by two, so that the text grows with the square of it
 
     def __init__(self, nodes: "list[tuple[Any, ...]]", functions: "list[Function]") -> None:
         self._nodes = nodes
@@ -124,16 +128,22 @@ class Tree:
 
     def _visible(self) -> "Iterator[tuple[int, Node]]":
         least = self.root.total_time / 100
-        return ((depth, node) for depth, node in self.root.walk() if depth > 0 and node.total_time >= least)
+        return ((depth, node) for depth, node in self.root.walk() if depth > 0 and node.total_time >= least > 0)
 
     def __str__(self) -> str:
         everything = self.root.total_time
         shown = [f"{'total %':>7}  {'total s':>9}  {'self s':>9}  function"]
+        deeper = 0
         for depth, node in self._visible():
+            if depth > self._DEEPEST:
+                deeper += 1
+                continue
             share = 100 * node.total_time / everything if everything else 0.0
             place = f":{node.line}" if node.line else ""
             shown.append(f"{share:7.1f}  {node.total_time:9.4f}  {node.self_time:9.4f}  {'  ' * (depth - 1)}"
                          f"{node.function}{place}")
+        if deeper > 0:
+            shown.append(f"... and {deeper:,} more that are deeper than {self._DEEPEST} calls: walk() has them")
         return "\n".join(shown)
 
     __repr__ = __str__

@@ -75,8 +75,9 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
     Result<std::unique_ptr<ReaderThread>> reader = ReaderThread::start(
         duties, interpreter, *session->sampler_, session->ring_, session->registry_.seen(), settings.tick.max_depth);
     if (!reader.ok()) return reader.error();
+    ours[1] = reader.value()->tid();
+    const std::lock_guard working(session->gate_.work);  // the drain thread asks for its CPU time
     session->reader_ = reader.take();
-    ours[1] = session->reader_->tid();
   }
   if (session->tags_ != nullptr) session->tags_->begin_recording();
   session->sampler_->start(ours);

@@ -130,11 +130,12 @@ nb::list tree_nodes(const Profile& profile, bool by_line) {
   return nodes;
 }
 
-nb::object stack_frames(const Profile& profile, std::uint32_t stack) {
+nb::object stack_frames(const Profile& profile, std::int64_t number) {
   nb::list ids;
-  if (StackId{} == StackId{stack}) return ids;  // the empty stack
-  if (stack >= profile.stacks.size()) throw nb::index_error("no such stack");
-  for (const FrameId frame : profile::frames_of(profile.stacks, StackId{stack})) ids.append(frame.index());
+  const StackId stack{static_cast<std::uint32_t>(number)};
+  if (stack.is_none() && number > 0) return ids;  // the empty stack
+  if (number < 0 || static_cast<std::uint64_t>(number) >= profile.stacks.size()) throw nb::index_error("no such stack");
+  for (const FrameId frame : profile::frames_of(profile.stacks, stack)) ids.append(frame.index());
   return ids;
 }
 

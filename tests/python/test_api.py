@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
+import os
 import pathlib
 import re
 import resource
@@ -18,6 +20,7 @@ import pytest
 
 import harness
 import plimsoll
+from plimsoll import _recording
 
 pytestmark = pytest.mark.any_version
 
@@ -315,6 +318,45 @@ def test_it_prints(profile: plimsoll.Profile) -> None:
     assert "hot" in str(profile.tree()) and "hot" in repr(profile.flat()) and "burn" in str(profile.lines())
     for shown in (profile, profile.tree(), profile.flat(), profile.lines()):
         assert "hot" in shown._repr_html_()
+
+
+def test_names_do_not_drive_the_terminal(tmp_path: pathlib.Path) -> None:
+    frames = [{"name": "main"}, {"name": "\x1b[2Jevil\u202e"}]
+    samples = {"type": "sampled", "name": "t", "unit": "seconds", "startValue": 0, "endValue": 1, "samples": [[0, 1]],
+               "weights": [1]}
+    (tmp_path / "evil.json").write_text(json.dumps({
+        "$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames},
+        "profiles": [samples]}))
+    evil = plimsoll.Profile.open(tmp_path / "evil.json")
+    for shown in (evil.tree(), evil.flat(), evil.functions[1]):
+        assert "\u241b[2Jevil\ufffd" in str(shown) and "\x1b" not in str(shown)
+
+
+def test_a_deep_tree_is_shown_to_a_depth(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "deep.collapsed").write_text(";".join(f"f{depth}" for depth in range(3000)) + " 5\n")
+    shown = str(plimsoll.Profile.open(tmp_path / "deep.collapsed").tree()).splitlines()
+    assert len(shown) == 1 + 100 + 1
+    assert shown[100].endswith(" f99") and "2,900 more" in shown[-1]
+
+
+def test_a_tree_without_samples_has_no_rows(profile: plimsoll.Profile) -> None:
+    assert len(str(profile.filter(function="no such function").tree()).splitlines()) == 1
+
+
+def test_a_start_that_is_interrupted_records_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN Ctrl-C while a recording begins
+    def interrupted(recording: object) -> None:
+        raise KeyboardInterrupt
+
+    callbacks, execv = list(gc.callbacks), os.execv
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(_recording, "_name_threads", interrupted)
+        plimsoll.Profiler(tmp_path / "a.plim").start()
+    # THEN nothing of it is left, and the next one begins as ever
+    assert not plimsoll.is_active()
+    assert gc.callbacks == callbacks and os.execv is execv
+    with plimsoll.profile(tmp_path / "b.plim"):
+        assert os.execv is not execv
 
 
 def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:

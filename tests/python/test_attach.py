@@ -351,3 +351,17 @@ def test_a_recording_that_nobody_wants_leaves_nothing_behind(tmp_path: pathlib.P
         assert len(list(tmp_path.iterdir())) == 1
         del recording
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.any_version
+def test_a_recording_into_a_file_goes_on_whether_or_not_anybody_keeps_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that attaches to another, keeps nothing, and ends after a while
+    path = tmp_path / "kept.plim"
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
+        harness.python("-c", f"""
+import plimsoll
+plimsoll.attach({running.process.pid}, {str(path)!r}, mode="wall", rate_hz=100)
+while plimsoll.Profile.open({str(path)!r}).samples.time_ns[-1:].tolist() < [50_000_000]: pass
+""").expect(0)
+        # THEN the profile is whole when it has ended
+        assert plimsoll.Profile.open(path).complete

@@ -6,7 +6,7 @@ import asyncio
 import os
 import pathlib
 import sys
-from typing import Any, Callable
+from typing import Any, Iterator, Callable
 
 import pytest
 
@@ -241,8 +241,29 @@ def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
 def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_on(tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="speed"):
         WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
-    text, headers = wsgi(WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime"), "plimsoll")
-    assert text == b"first second" and "walltime" in headers["x-plimsoll-profile"]
+    with pytest.raises(ValueError, match="walltime"):
+        WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime")
+    # AND a recording that cannot be is told of, and disturbs nobody
+    (tmp_path / "file").write_text("no directory")
+    text, headers = wsgi(WSGIProfiler(wsgi_app, str(tmp_path / "file")), "plimsoll")
+    assert text == b"first second" and "failed: " in headers["x-plimsoll-profile"]
+    assert not plimsoll.is_active()
+
+
+def test_middlewares_of_one_process_do_not_write_over_each_other(tmp_path: pathlib.Path) -> None:
+    one, other = (WSGIProfiler(wsgi_app, str(tmp_path)) for _ in range(2))
+    names = {wsgi(app, "plimsoll")[1]["x-plimsoll-profile"] for app in (one, other, one)}
+    assert {path.name for path in tmp_path.iterdir()} == names and len(names) == 3
+
+
+def test_a_profile_that_is_removed_while_it_is_recorded_disturbs_nobody(tmp_path: pathlib.Path) -> None:
+    def cleaner(environ: Any, start_response: Any) -> Iterator[bytes]:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        return wsgi_app(environ, start_response)
+
+    assert wsgi(WSGIProfiler(cleaner, str(tmp_path)), "plimsoll")[0] == b"first second"
+    assert not plimsoll.is_active()
 
 
 def test_a_failing_wsgi_application_does_not_leave_a_recording(tmp_path: pathlib.Path) -> None:

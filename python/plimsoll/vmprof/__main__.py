@@ -102,7 +102,7 @@ def _wants_native(options: argparse.Namespace) -> bool:
 
 def _run(options: argparse.Namespace, plim: str) -> int:
     """Runs the program under ``plimsoll run``; its exit code, negative for a signal that has ended it."""
-    words = [_program.find(), "run", "--quiet", "--python", sys.executable, "-f", "plim", "-o", plim,
+    words = [_program.find_or_exit(), "run", "--quiet", "--python", sys.executable, "-f", "plim", "-o", plim,
              "-r", repr(min(1 / options.period, _MOST_HZ))]
     words += ["--mem"] if options.mem else []
     words += ["--native"] if _wants_native(options) else []
@@ -122,7 +122,7 @@ def _run(options: argparse.Namespace, plim: str) -> int:
 
 def _write_prof(plim: str, file: BinaryIO, *, lines: bool, memory: bool) -> None:
     """Converts a recording into vmprof's format. OSError or CalledProcessError if that fails."""
-    words = [_program.find(), "convert", plim, "-f", "vmprof", "--fold-native", "-o", "-"]
+    words = [_program.find_or_exit(), "convert", plim, "-f", "vmprof", "--fold-native", "-o", "-"]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
     file.write(writing.rewrite(done.stdout, writing.Wish(lines=lines, memory=memory)))
 
@@ -130,7 +130,7 @@ def _write_prof(plim: str, file: BinaryIO, *, lines: bool, memory: bool) -> None
 def _write_jitlog(plim: str, path: str) -> None:
     """Takes the jitlog out of a recording. CalledProcessError if there is none."""
     with open(path, "wb") as file:
-        subprocess.run([_program.find(), "jitlog", plim, "--raw"], stdout=file, check=True)
+        subprocess.run([_program.find_or_exit(), "jitlog", plim, "--raw"], stdout=file, check=True)
 
 
 def _finish(options: argparse.Namespace, plim: str, output: Optional[BinaryIO]) -> None:
@@ -149,7 +149,7 @@ def _finish(options: argparse.Namespace, plim: str, output: Optional[BinaryIO]) 
         argv = " ".join([options.program, *options.args])
         upload.upload(prof, url=options.web_url, token=options.web_auth, argv=argv)
     else:
-        subprocess.run([_program.find(), "show", plim, "flat", "--sort", "total"])
+        subprocess.run([_program.find_or_exit(), "show", plim, "flat", "--sort", "total"])
 
 
 def main() -> int:

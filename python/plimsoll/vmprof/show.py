@@ -46,11 +46,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _show(*words: str) -> int:
-    return subprocess.run([_program.find(), "show", *words]).returncode
+    return subprocess.run([_program.find_or_exit(), "show", *words]).returncode
 
 
 def _json(*words: str) -> "tuple[int, dict[str, Any]]":
-    done = subprocess.run([_program.find(), "show", *words, "--json"], stdout=subprocess.PIPE)
+    done = subprocess.run([_program.find_or_exit(), "show", *words, "--json"], stdout=subprocess.PIPE)
     return done.returncode, json.loads(done.stdout) if done.returncode == 0 else {}
 
 
