@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <span>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -17,8 +19,11 @@ using capture::RawSample;
 
 // A wait is told of at least so often.
 constexpr std::int64_t kTellAfter = 500'000'000;
-// Stacks that wait for a thread's clock. Of more than these, each has the same chance to be kept.
+// Stacks that wait for their weights. Of more than these, each has the same chance to be kept.
 constexpr std::size_t kMostPending = 256;
+// So many share what the thread has used, or fewer after this time.
+constexpr std::size_t kEnoughPending = 16;
+constexpr std::int64_t kLongestPending = 500'000'000;
 // A thread that we stand beside may be sent to another CPU: it is followed so often.
 constexpr int kTries = 3;
 
@@ -82,6 +87,7 @@ void Sampler::look_at(Thread& thread) {
   if (thread.is_waiting && *schedule == thread.looked) {
     thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
     thread.settled_ns = std::max(thread.settled_ns, now_ns);
+    if (is_overdue(thread, now_ns)) pay(thread, *schedule);
     if (settings_.mode == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
     return;
   }
@@ -99,8 +105,8 @@ void Sampler::look_at(Thread& thread) {
   thread.is_waiting = false;
   thread.open_ready_ns += schedule->ready_ns - thread.looked.ready_ns;
   const os::Schedule before = std::exchange(thread.looked, *schedule);
-  // What a thread has used since the last look goes to what was seen before, or, if nothing was, to what is seen next.
-  pay(thread, *schedule);
+  account(thread, schedule->cpu_ns - before.cpu_ns, is_running);
+  if (is_due(thread, now_ns)) pay(thread, *schedule);
   if (!is_running)
     found_waiting(thread, wait, *schedule, now_ns);
   else if (!stopping_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule))
@@ -141,7 +147,8 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
   NativeReader::Look look;
   bool holds_now = false;
-  bool has_run = schedule.cpu_ns > before.cpu_ns;
+  const std::int64_t used_ns = schedule.cpu_ns - before.cpu_ns;
+  bool has_run = used_ns > 0 && !was_woken(thread, used_ns);
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     StackReader::let_pass(look.snapshot);
     thread.state = current_state(thread);
@@ -178,10 +185,14 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
   std::optional<Standing> standing;
   if (shared_cpu_) standing = shared_cpu_->stand_beside(thread.probe, schedule, place);
   cpython::Snapshot snapshot;
-  bool holds_now = false;
+  bool holds_now = false, is_late = false;
   for (int tried = 0; tried < kTries && !snapshot.is_proven; ++tried) {
     StackReader::let_pass(snapshot);
-    if (tried > 0) standing = standing_of(thread);
+    if (tried > 0) {
+      standing = shared_cpu_->stand_beside(thread.probe);
+      is_late = !standing;
+      if (is_late) standing = standing_still(thread.probe);  // it may have begun to wait since
+    }
     if (!standing && !can_prove_running(target_.layout)) return drop(DropReason::kMoved);
     const bool held_before = wants_gil && has_gil();
     snapshot = read(thread, standing);
@@ -189,11 +200,19 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
     holds_now = held_before && has_gil();
     if (!shared_cpu_) break;
   }
-  if (!has_run(thread, before, schedule, standing)) {
+  is_late = is_late && standing;
+  const bool is_queued = is_late ? schedule.cpu_ns <= before.cpu_ns : !has_run(thread, before, schedule, standing);
+  if (is_queued) {
     if (snapshot.is_proven) found_queued(thread, snapshot, false);
     return;
   }
-  if (snapshot.is_proven) return keep(thread, snapshot, !wants_gil || holds_now, false);
+  // Where it waits now is not where it computed, but near; told of only if nothing better is known.
+  if (snapshot.is_proven && is_late && thread.pending_count > 0) return;
+  if (snapshot.is_proven) {
+    keep(thread, snapshot, !wants_gil || holds_now, false);
+    if (is_late) thread.pending[0].stands_for_ns = 1;
+    return;
+  }
   // A thread that ends may still run for a while when the memory of its process is gone already.
   if (snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory()) return end_thread(thread);
   drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
@@ -204,14 +223,21 @@ bool Sampler::has_memory() const {
   return memory_.load(target_.runtime, word);
 }
 
-std::optional<Standing> Sampler::standing_of(const Thread& thread) {
-  const std::optional<Standing> beside = shared_cpu_->stand_beside(thread.probe);
-  return beside ? beside : standing_still(thread.probe);  // it may have begun to wait since
+bool Sampler::was_woken(Thread& thread, std::int64_t used_ns) {
+  // Who has computed all the time since the last look has not slept.
+  if (const std::int64_t passed_ns = monotonic_ns() - thread.looked_ns; used_ns >= passed_ns / 8 * 7) return false;
+  const std::optional<os::Departures> left = thread.probe.departures();
+  if (!left) return false;
+  // We are on its CPU: were it there otherwise, it has just left it for us.
+  return std::exchange(thread.left, *left).involuntary == left->involuntary;
 }
 
 bool Sampler::has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing) {
-  if (standing) return standing->schedule.cpu_ns > looked.cpu_ns;
+  if (standing) {
+    const std::int64_t used_ns = standing->schedule.cpu_ns - looked.cpu_ns;
+    return used_ns > 0 && !was_woken(thread, used_ns);
+  }
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return true;
   const os::Departures before = std::exchange(thread.left, *left);
@@ -270,21 +296,48 @@ void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wa
   }
   if (place == thread.pending.size()) thread.pending.emplace_back();
   fill(thread.pending[place], snapshot, is_wanted, has_native);  // keeps its room
+  thread.pending[place].stands_for_ns =
+      thread.looked_ns != 0 ? std::max<std::int64_t>(snapshot.time_ns - thread.looked_ns, 1) : 1;
+  thread.was_met = true;
+}
+
+// Looks that come at any time find a burst of computing with a chance that is its length, so each stack found stands
+// for the time between looks. What the clock adds to that, or takes away, is shared by many: were it given to the next
+// stack that is found, functions that are done between two looks would be told as those that last.
+void Sampler::account(Thread& thread, std::int64_t cpu_ns, bool is_running) {
+  if (settings_.mode == Mode::kWall && thread.open_ready_ns > 0 && thread.pending_count > 0)
+    put(thread, thread.pending[thread.pending_count - 1], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
+  const bool goes_on = std::exchange(thread.was_met, false) && is_running;
+  if (!goes_on) thread.unmet_ns += cpu_ns;
+  // One that computes on and on, as it seems, has nothing to share.
+  thread.is_alone = goes_on && thread.pending_count == 1 && thread.unmet_ns <= cpu_ns / 16;
+}
+
+bool Sampler::is_overdue(const Thread& thread, std::int64_t now_ns) {
+  return thread.pending_count > 0 && now_ns - thread.pending[0].time_ns >= kLongestPending;
+}
+
+bool Sampler::is_due(const Thread& thread, std::int64_t now_ns) {
+  return thread.is_alone || thread.pending_count >= kEnoughPending || is_overdue(thread, now_ns);
 }
 
 void Sampler::pay(Thread& thread, const os::Schedule& schedule) {
   std::int64_t cpu_ns = schedule.cpu_ns - thread.paid->cpu_ns;
   if (cpu_ns <= 0 || thread.pending_count == 0) return;
-  if (settings_.mode == Mode::kWall && thread.open_ready_ns > 0)
-    put(thread, thread.pending[0], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
-  auto left = static_cast<std::int64_t>(thread.pending_count);
-  for (std::size_t i = 0; i < thread.pending_count; ++i, --left) {
-    const std::int64_t share_ns = cpu_ns / left;
+  const std::span<const Pending> stacks = std::span(thread.pending).first(thread.pending_count);
+  double open = 0;
+  for (const Pending& stack : stacks) open += static_cast<double>(stack.stands_for_ns);
+  for (const Pending& stack : stacks) {
+    const auto stands_for = static_cast<double>(stack.stands_for_ns);
+    const bool is_last = &stack == &stacks.back();
+    const std::int64_t share_ns = is_last ? cpu_ns : std::llround(static_cast<double>(cpu_ns) * stands_for / open);
+    open -= stands_for;
     cpu_ns -= share_ns;
     thread.info.cpu_ns += share_ns;
-    if (thread.pending[i].is_wanted) put(thread, thread.pending[i], Activity::kRunning, share_ns);
+    if (stack.is_wanted) put(thread, stack, Activity::kRunning, share_ns);
   }
   thread.pending_count = thread.pending_seen = 0;
+  thread.unmet_ns = 0;
   thread.paid = schedule;
 }
 

@@ -68,7 +68,8 @@ class Sampler {
   // A stack of a running thread that its clock has not paid for yet.
   struct Pending {
     std::int64_t time_ns = 0;
-    bool is_wanted = true;  // false: in mode gil, of a thread that does not hold it
+    std::int64_t stands_for_ns = 0;  // since the look before
+    bool is_wanted = true;           // false: in mode gil, of a thread that does not hold it
     cpython::WalkStop stop{};
     std::vector<cpython::PyFrame> frames;
     // With native frames, if they could be had.
@@ -96,8 +97,11 @@ class Sampler {
     std::int64_t open_ns = 0;  // of that wait, not told of yet
     std::vector<Pending> pending;
     std::size_t pending_count = 0, pending_seen = 0;
-    int times_missed = 0;  // so often it was not in the list
-    int times_named = 0;   // so often it was asked what the program calls it
+    bool was_met = false;       // by the last look, while it computed
+    bool is_alone = false;      // what is pending: nothing else was used than between it and the next look
+    std::int64_t unmet_ns = 0;  // used since what is pending began, where it was not met at both ends
+    int times_missed = 0;       // so often it was not in the list
+    int times_named = 0;        // so often it was asked what the program calls it
     bool has_ended = false;
   };
 
@@ -117,8 +121,6 @@ class Sampler {
   void look_at(Thread& thread);
   void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
-  // With a shared CPU only.
-  std::optional<Standing> standing_of(const Thread& thread);
   // `before`: at the last look.
   void found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
                      const std::optional<os::Place>& place);
@@ -127,9 +129,17 @@ class Sampler {
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing);
+  // Whether a thread that is ready to run slept until a moment ago. (It may be woken by the very tick that wakes us:
+  // sleeps end up to 50 us late, whenever the kernel has something to do.) `used_ns`: since the last look.
+  static bool was_woken(Thread& thread, std::int64_t used_ns);
   // Whether the process has not given up its memory, as it does when it ends or calls exec.
   [[nodiscard]] bool has_memory() const;
   void found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native);
+  // Between looks the thread has used so much.
+  void account(Thread& thread, std::int64_t cpu_ns, bool is_running);
+  static bool is_due(const Thread& thread, std::int64_t now_ns);
+  static bool is_overdue(const Thread& thread, std::int64_t now_ns);
+  // Gives what the thread has used to the stacks that wait for it.
   void pay(Thread& thread, const os::Schedule& schedule);
   void keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
   // The stack of the last look.

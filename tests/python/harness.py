@@ -10,6 +10,7 @@ import json
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -203,6 +204,11 @@ class Stack:
     def in_file(self, name: str) -> "tuple[Any, ...]":
         """The frames of one file."""
         return tuple(frame for frame in self.frames if frame.function.file.endswith(name))
+
+
+def kernel_version() -> "tuple[int, ...]":
+    """Of the running kernel: (6, 12)."""
+    return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 
 
 def stacks(profile: plimsoll.Profile) -> Iterator[Stack]:

@@ -158,6 +158,18 @@ def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
     assert_shares(measured, recorded.truth, worth(recorded.profile.samples.weight_ns), slack=0.02)
 
 
+@pytest.mark.skipif(harness.kernel_version() < (6, 12), reason="threads choose the length of their turns since Linux 6.12")
+@pytest.mark.parametrize("options", [[], ["-r", "200"], ["--stop", "-r", "200"]], ids=" ".join)
+def test_short_bursts_count_as_long_ones(tmp_path: pathlib.Path, options: "list[str]") -> None:
+    # GIVEN a program that sleeps between bursts of computing, most of them shorter than the time between two looks
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "bursts.py", "3", options=options)
+    times = harness.total_seconds(recorded.profile)
+    # THEN what takes half of its time does so in the profile, whatever its bursts are
+    truth, whole = recorded.truth, sum(recorded.truth.values())
+    for name in truth:
+        assert times.get(name, 0.0) / times["main"] == pytest.approx(truth[name] / whole, abs=0.15)
+
+
 def test_weights_add_up_to_the_cpu_time(tmp_path: pathlib.Path) -> None:
     recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "0.4")
     profile = recorded.profile
