@@ -24,13 +24,20 @@ UniqueFd put_in_place_of(const std::string& path) {
 
 Result<UniqueFd> begin_new_file(const std::string& path) {
   // Opened also if it will be replaced: a file that may not be written is not replaced either.
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // (Opening a pipe that nobody reads waits for a reader, and perhaps with all signals blocked.)
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+  UniqueFd fd(::open(path.c_str(), kFlags, 0600));
+  if (!fd.is_open() && errno == ENXIO)
+    return Error{ErrorKind::kSystem, "cannot write " + path + ": nobody reads this pipe; start its reader first"};
   if (!fd.is_open() && errno == ELOOP)
     return Error{ErrorKind::kPermission, "cannot write " + path + ": it is a symbolic link, which is not followed"};
   if (!fd.is_open()) return system_error("cannot write " + path, errno);
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
-  if (!S_ISREG(facts.st_mode)) return fd;
+  if (!S_ISREG(facts.st_mode)) {
+    ::fcntl(fd.get(), F_SETFL, O_WRONLY);  // writes wait again
+    return fd;
+  }
   const bool is_own = facts.st_uid == ::geteuid();
   if (is_own && facts.st_size == 0) return fd;
   if (UniqueFd anew = put_in_place_of(path); anew.is_open()) return anew;

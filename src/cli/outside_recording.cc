@@ -16,6 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether the process is in another mount namespace than we are; false if that is not told.
+bool has_other_mounts(const std::string& process) {
+  std::error_code error, own_error;
+  const fs::path theirs = fs::read_symlink(process + "/ns/mnt", error);
+  return theirs != fs::read_symlink("/proc/self/ns/mnt", own_error) && !error && !own_error;
+}
+
 profile::RecorderSettings recorder_settings(const remote::Target& target, const OutsideRecording& recording) {
   const auto pid = static_cast<std::int32_t>(target.pid);
   const std::string process = fmt::format("/proc/{}", pid);
@@ -30,7 +37,7 @@ profile::RecorderSettings recorder_settings(const remote::Target& target, const 
   recorder.main_thread = Tid{pid};
   recorder.directory = os::working_directory(target.pid);
   // A process in a container sees other files under the same names.
-  if (fs::read_symlink(process + "/root", none) != "/") recorder.root = process + "/root";
+  if (fs::read_symlink(process + "/root", none) != "/" || has_other_mounts(process)) recorder.root = process + "/root";
   using Sources = profile::RecorderSettings::Sources;
   recorder.sources = recording.keeps_sources ? Sources::kEmbed : Sources::kOmit;
   recorder.meta = {{"plimsoll", PLIMSOLL_VERSION},
@@ -104,6 +111,12 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
                     format_percent(percent), recording.session.rate_hz));
   report_recording(recording.output, recording.output,
                    recording.session.follows_children ? Children::kRecorded : Children::kLeftAlone, console);
+  constexpr std::int64_t kLeast = 20'000'000, kLeastShare = 20;
+  if (result.unseen_children_ns >= std::max(kLeast, result.used_ns / kLeastShare))
+    console.notice(fmt::format("not in it: child processes, {} of CPU time; {}", format_time(result.unseen_children_ns),
+                               recording.session.follows_children
+                                   ? "they ended within 50 ms or so, or are no Python, or their parents had ended"
+                                   : "--children records them, too"));
   if (result.longest_stop_ns > 0)
     console.notice(fmt::format("threads were stopped for {} at the median, {} at most, with what they waited for a CPU",
                                format_time(result.median_stop_ns), format_time(result.longest_stop_ns)));

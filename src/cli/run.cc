@@ -21,6 +21,7 @@
 #include "cli/run_report.h"
 #include "cli/run_settings.h"
 #include "os/os.h"
+#include "os/process.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -219,8 +220,11 @@ class Run final : public Command {
     recording.session.follows_children = follows_children();
     recording.keeps_sources = settings_.sources.value_or(true);
     Result<remote::SessionResult> result = Error{ErrorKind::kSystem, "the program was not recorded"};
-    Result<Ending> ending =
-        run_and_wait(argv, {}, [&](std::int32_t pid) { result = record_program(os::Pid{pid}, recording); });
+    Result<Ending> ending = run_and_wait(argv, {}, [&](std::int32_t pid) {
+      result = record_program(os::Pid{pid}, recording);
+      if (result.ok() && !os::command_line(os::Pid{pid}).empty())
+        console.notice("the program runs another program now: the recording ends there");
+    });
     if (!ending.ok()) return ending;
     if (!result.ok())
       console.notice(result.error().message);

@@ -14,6 +14,8 @@
 #include "cli/units.h"
 #include "cli/watched_program.h"
 #include "cpython/task_layout.h"
+#include "os/os.h"
+#include "os/process.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -96,29 +98,58 @@ class Top final : public Command {
   Result<int> run_with(const TopSignals& signals, Console& console) {
     const Result<ColorChoice> color = parse_color(words_.color);
     if (!color.ok()) return color.error();
+    color_ = color.value();
     PLIMSOLL_TRY(start_program(signals));
     Result<remote::Target> target =
         program_.empty() ? remote::find_target(os::Pid{pid_})
                          : remote::await_target(watched_->pid(), [&] { return was_ended_early(signals); });
     if (!target.ok() && !was_ended_early(signals)) return target.error();
     if (!target.ok()) return report_program(TopEnd::kAsked, console);
-    PLIMSOLL_TRY(remote::check(target.value(), settings_));
-    if (has_tasks_) PLIMSOLL_TRY(cpython::knows_awaiters(target.value().layout.version));
-    const os::Pid pid = target.value().pid;
-    TopFeed feed(target.take(), settings_);
+    Result<TopEnd> end = watch(target.take(), signals, console);
+    // One that has called exec goes on.
+    while (end.ok() && end.value() == TopEnd::kProcessEnded && watched_ != nullptr && !has_ended()) {
+      target = remote::await_target(watched_->pid(), [&] { return was_ended_early(signals); });
+      if (!target.ok()) return wait_for_other_program(signals, console);
+      end = watch(target.take(), signals, console);
+    }
+    if (!end.ok()) return end.error();
+    return program_.empty() ? report_process(end.value(), console) : report_program(end.value(), console);
+  }
+
+  // Whether the program has ended; if its memory is gone, it will have in a moment.
+  bool has_ended() {
+    while (!watched_->ending() && os::command_line(watched_->pid()).empty())
+      os::sleep_until(monotonic_ns() + 1'000'000);
+    return watched_->ending().has_value();
+  }
+
+  // It is no Python any more.
+  Result<int> wait_for_other_program(const TopSignals& signals, Console& console) {
+    if (!was_ended_early(signals))
+      console.notice("the program runs another program now, which is no Python: waiting for its end");
+    while (!was_ended_early(signals)) os::sleep_until(monotonic_ns() + 20'000'000);
+    return report_program(watched_->ending() ? TopEnd::kProcessEnded : TopEnd::kAsked, console);
+  }
+
+  // Shows a process until it ends, or calls exec, or somebody has seen enough.
+  Result<TopEnd> watch(remote::Target target, const TopSignals& signals, Console& console) {
+    PLIMSOLL_TRY(remote::check(target, settings_));
+    if (has_tasks_) PLIMSOLL_TRY(cpython::knows_awaiters(target.layout.version));
+    const os::Pid pid = target.pid;
+    TopFeed feed(std::move(target), settings_);
     ProcessSources sources(pid);
     const TopSources source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
     const TopShow show{feed, signals, source, interval_ns_};
     const Environment environment = console.environment();
-    const Paint paint(wants_color(color.value(), environment));
+    const Paint paint(wants_color(color_, environment));
     const Page page{output_width(environment), paint, environment.directory};
-    const Result<TopEnd> end = run_show(show, page, console);
+    Result<TopEnd> end = run_show(show, page, console);
     if (!end.ok()) return end.error();
     const Result<remote::SessionResult> result = feed.stop();
     if (!result.ok()) return result.error();
     if (end.value() == TopEnd::kProcessEnded && !is_once() && ends_with_picture_)
       PLIMSOLL_TRY(print_picture(show, page, kRowsAtTheEnd, console));
-    return program_.empty() ? report_process(end.value(), console) : report_program(end.value(), console);
+    return end;
   }
 
   Status check_settings() {
@@ -235,6 +266,7 @@ class Top final : public Command {
   remote::SessionSettings settings_ = often_enough();
   TopWords words_;
   TopState state_;
+  ColorChoice color_{};
   std::int64_t interval_ns_ = 0;
   std::size_t limit_ = 20;
   std::string python_;

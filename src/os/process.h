@@ -96,6 +96,13 @@ std::string task_status(Pid pid, Tid tid);
 // The processes that it has started, or inherited; empty where the kernel does not tell.
 std::vector<Pid> children_of(Pid pid);
 
+// When it was started, in ticks since the machine was; 0 if it is gone. A process of the same number has another.
+std::uint64_t start_ticks(Pid pid);
+
+// CPU time of those that have ended, and that it has waited for; 0 if that is not told. Counts in hundredths of a
+// second.
+std::int64_t ended_children_cpu_ns(Pid pid);
+
 // Whether it is there, and is not a zombie.
 bool is_alive(Pid pid);
 // Whether it has no memory of its own and never had: unlike a process that is ending, whose memory is gone already.

@@ -243,6 +243,26 @@ std::vector<Pid> children_of(Pid pid) {
   return children;
 }
 
+std::uint64_t start_ticks(Pid pid) {
+  constexpr int kStart = 22;
+  std::uint64_t ticks = 0;
+  each_stat_field(read_or_nothing(proc_path(pid, "stat")), kStart, [&](int field, std::string_view word) {
+    if (field == kStart) std::from_chars(word.data(), word.data() + word.size(), ticks);
+  });
+  return ticks;
+}
+
+std::int64_t ended_children_cpu_ns(Pid pid) {
+  constexpr int kUser = 16, kSystem = 17;
+  std::int64_t ticks = 0;
+  each_stat_field(read_or_nothing(proc_path(pid, "stat")), kSystem, [&](int field, std::string_view word) {
+    std::int64_t number = 0;
+    if (field >= kUser) std::from_chars(word.data(), word.data() + word.size(), number);
+    ticks += number;
+  });
+  return ticks * (1'000'000'000 / ::sysconf(_SC_CLK_TCK));
+}
+
 bool is_alive(Pid pid) {
   const std::string status = read_or_nothing(proc_path(pid, "status"));
   const std::string_view state = status_field(status, "State");

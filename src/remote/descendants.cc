@@ -16,7 +16,7 @@ void Descendants::visit(os::Pid parent, std::int64_t now_ns, int depth) {
   for (const os::Pid child : os::children_of(parent)) {
     if (known_.size() == kMostProcesses) return;
     const auto [place, is_new] = known_.try_emplace(child);
-    if (is_new) place->second.since_ns = now_ns;
+    if (is_new) place->second = {now_ns, os::start_ticks(child)};
     place->second.is_there = true;
     visit(child, now_ns, depth + 1);
   }
@@ -25,6 +25,14 @@ void Descendants::visit(os::Pid parent, std::int64_t now_ns, int depth) {
 std::vector<os::Pid> Descendants::candidates(std::int64_t now_ns) {
   for (auto& [pid, known] : known_) known.is_there = false;
   visit(root_, now_ns, 0);
+  // Whoever was a descendant is one also when its parent has ended, and so are those that it starts.
+  std::vector<os::Pid> orphans;
+  for (const auto& [pid, known] : known_)
+    if (!known.is_there && os::start_ticks(pid) == known.start_ticks) orphans.push_back(pid);
+  for (const os::Pid orphan : orphans) {
+    known_[orphan].is_there = true;
+    visit(orphan, now_ns, 0);
+  }
   std::erase_if(known_, [](const auto& known) { return !known.second.is_there; });
   std::vector<os::Pid> found;
   for (const auto& [pid, known] : known_)

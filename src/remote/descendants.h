@@ -20,12 +20,17 @@ class Descendants {
   // It is one, and is recorded.
   void is_recorded(os::Pid pid) { known_[pid].is_recorded = true; }
   // It has ended, or runs another program now.
-  void has_changed(os::Pid pid) { known_.erase(pid); }
+  void has_changed(os::Pid pid, std::int64_t now_ns) {
+    Known& known = known_[pid];
+    known.is_recorded = false;
+    known.since_ns = now_ns;
+  }
 
  private:
   // What is known of a process that has been seen.
   struct Known {
     std::int64_t since_ns = 0;
+    std::uint64_t start_ticks = 0;  // which no other process of its number has
     bool is_recorded = false;
     bool is_there = true;
   };

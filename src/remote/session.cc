@@ -1,5 +1,6 @@
 #include "remote/session.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -64,6 +65,7 @@ class Session {
     if (settings.stand != Stand::kApart) shared_cpu_.emplace();
     if (stops(settings)) stopper_.emplace();
     add(target);
+    children_before_ns_ = os::ended_children_cpu_ns(target.pid);
   }
 
   Result<SessionResult> run() {
@@ -87,6 +89,8 @@ class Session {
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
     result_.samples = numbers_.samples;
+    result_.used_ns = used_ns();
+    result_.unseen_children_ns = std::max<std::int64_t>(children_ns_ - retired_cpu_ns_, 0);
     const Drops lost = drops();
     for (std::size_t i = 0; i < lost.size(); ++i)
       if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;
@@ -112,6 +116,8 @@ class Session {
     for (const auto& process : processes_)
       if (!process->goes_on()) retire(*process);
     std::erase_if(processes_, [](const auto& process) { return !process->goes_on(); });
+    if (is_time)
+      children_ns_ = std::max(children_ns_, os::ended_children_cpu_ns(processes_[0]->pid()) - children_before_ns_);
     if (is_time && settings_.follows_children) follow(now_ns);
     if (now_ns < next_flush_ns_ && !sink_.wants_flush()) return Ok{};
     next_flush_ns_ = now_ns + kFlushInterval;
@@ -130,7 +136,7 @@ class Session {
   // A process that has ended, or runs another program: what it used and lost counts on.
   void retire(RecordedProcess& process) {
     process.sampler().finish();
-    descendants_.has_changed(process.pid());
+    descendants_.has_changed(process.pid(), monotonic_ns());
     retired_cpu_ns_ += process.used_ns();
     add_drops(retired_drops_, process.sampler().drops());
     add_counts(retired_tasks_, process.sampler().task_counts());
@@ -155,14 +161,17 @@ class Session {
     }
   }
 
-  Status flush(SampleSink::Ending ending) {
+  // CPU time of all that is or was recorded.
+  std::int64_t used_ns() {
     std::int64_t used_ns = retired_cpu_ns_;
-    for (const auto& process : processes_) {
-      process->sampler().report();
-      used_ns += process->used_ns();
-    }
+    for (const auto& process : processes_) used_ns += process->used_ns();
+    return used_ns;
+  }
+
+  Status flush(SampleSink::Ending ending) {
+    for (const auto& process : processes_) process->sampler().report();
     tell_of_tasks();
-    return sink_.flush({monotonic_ns(), used_ns, drops()}, ending);
+    return sink_.flush({monotonic_ns(), used_ns(), drops()}, ending);
   }
 
   void tell_of_tasks() {
@@ -188,6 +197,7 @@ class Session {
   Drops retired_drops_{};
   capture::TaskCounts retired_tasks_;
   std::int64_t retired_cpu_ns_ = 0;
+  std::int64_t children_before_ns_ = 0, children_ns_ = 0;  // CPU time of those that ended, before and since
   std::int64_t next_threads_ns_ = 0, next_flush_ns_ = monotonic_ns() + kFlushInterval;
 };
 

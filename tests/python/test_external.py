@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
+from typing import Callable
 
 import pytest
 
@@ -14,6 +16,8 @@ import plimsoll
 
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
+
+Write = Callable[..., pathlib.Path]
 
 CHILDREN = """
 import multiprocessing, os, subprocess, sys, time
@@ -97,3 +101,25 @@ def test_a_program_that_is_no_python_is_said_to_be_none_and_runs(tmp_path: pathl
 def test_what_works_inside_only_is_refused(words: "list[str]", tmp_path: pathlib.Path) -> None:
     done = harness.plimsoll_command("run", "--external", *words, "-c", "print(1)").expect(2)
     assert f"{words[0]} works in the program: it does not go with --external" in done.err and not done.out
+
+
+def test_child_processes_that_are_not_recorded_are_told_of(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program whose work is done by children, each of which is over before anybody could look
+    script = program("""
+import os, time
+for _ in range(15):
+    if os.fork() == 0:
+        end = time.process_time() + 0.02
+        while time.process_time() < end: pass
+        os._exit(0)
+    os.wait()
+""")
+    for options, why in (([], "--children records them, too"), (["--children"], "they ended within 50 ms or so")):
+        finished = harness.plimsoll_run(script, options=["--external", "-o", tmp_path / f"{len(options)}.plim", *options])
+        assert re.search(rf"not in it: child processes, [1-4]\d\d ms of CPU time; {why}", finished.expect(0).err)
+
+
+def test_a_program_that_becomes_another_one_is_told_of(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program("import os\nsum(range(10**6))\nos.execv('/bin/sh', ['sh', '-c', 'sleep 0.3; exit 7'])")
+    finished = harness.plimsoll_run(script, options=["--external", "-o", tmp_path / "a.plim"]).expect(7)
+    assert "the program runs another program now: the recording ends there" in finished.err

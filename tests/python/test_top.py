@@ -338,6 +338,21 @@ def test_a_program_has_its_own_exit_code(program: Program) -> None:
         assert "the program has ended with exit code 7" in terminal.after
 
 
+@pytest.mark.parametrize("next_program", ["sys.executable, __file__, 'again'", "'/bin/sh', '-c', 'exit 7'"])
+def test_a_program_that_calls_exec_goes_on(program: Program, next_program: str) -> None:
+    path = program(f"""
+import os, sys
+for i in range(3000): sum(range(1000))
+words = [{next_program}]
+if len(sys.argv) == 1: os.execv(words[0], words)
+sys.exit(7)
+""")
+    with Terminal(top("--discard-output", path)) as terminal:
+        assert terminal.finish() == 7
+        terminal.assert_given_back()
+        assert "the program has ended with exit code 7" in terminal.after
+
+
 def test_a_program_that_ends_at_once_shows_why(program: Program) -> None:
     path = program("import nothing_of_that_name\n")
     done = harness.plimsoll_command("top", "--python", sys.executable, path)
