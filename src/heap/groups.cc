@@ -109,7 +109,10 @@ std::vector<std::string_view> group_names() { return {kGroupings.begin(), kGroup
 std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by,
                              const std::vector<bool>& chosen) {
   const Places group = grouping(snapshot, by);
-  const std::vector<bool> is_topmost = topmost_of_their_group(dominance.tree, group.of, group.names.size(), chosen);
+  // Roots are in no group: one would be above all objects of its own.
+  std::vector<bool> objects = chosen;
+  std::fill(objects.begin() + snapshot.object_count, objects.end(), false);
+  const std::vector<bool> is_topmost = topmost_of_their_group(dominance.tree, group.of, group.names.size(), objects);
   std::vector<GroupRow> rows(group.names.size());
   for (Node node = 0; node < snapshot.object_count; ++node) {
     if (!chosen[node]) continue;
