@@ -103,6 +103,14 @@ def test_options_that_make_no_sense_are_refused(options: "list[str]", capsys: py
     assert ended.value.code == 2 and capsys.readouterr().err.startswith("usage: python -m plimsoll.vmprof")
 
 
+def test_a_program_that_does_not_start_leaves_the_profile_that_was_there(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out.prof"
+    path.write_bytes(b"of yesterday")
+    done = harness.python("-m", "plimsoll.vmprof", "-o", path, tmp_path / "none.py")
+    assert done.code != 0
+    assert path.read_bytes() == b"of yesterday"
+
+
 def test_a_file_that_cannot_be_written_is_told_before_the_program_runs() -> None:
     done = command("-o", "/nowhere/app.prof", "app.py").expect(2)
     assert "/nowhere/app.prof" in done.err and "Traceback" not in done.err

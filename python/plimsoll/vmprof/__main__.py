@@ -133,10 +133,19 @@ def _write_jitlog(plim: str, path: str) -> None:
         subprocess.run([_program.find_or_exit(), "jitlog", plim, "--raw"], stdout=file, check=True)
 
 
+def _opened(path: str) -> BinaryIO:
+    """The file for the profile, so that one that cannot be written is told of before the program runs. What is in it
+    stays there until there is a profile."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    return os.fdopen(descriptor, "r+b")
+
+
 def _finish(options: argparse.Namespace, plim: str, output: Optional[BinaryIO]) -> None:
     wanted = dict(lines=options.lines, memory=options.mem)
     if output is not None:
         with output:
+            if os.path.isfile(options.output):
+                output.truncate()
             _write_prof(plim, output, **wanted)
         if options.jitlog:
             _write_jitlog(plim, options.output + ".jit")
@@ -155,7 +164,7 @@ def _finish(options: argparse.Namespace, plim: str, output: Optional[BinaryIO]) 
 def main() -> int:
     options = parse(sys.argv[1:])
     try:
-        output: Optional[BinaryIO] = open(options.output, "w+b") if options.output else None
+        output = _opened(options.output) if options.output else None
     except OSError as error:
         _parser().error(str(error))
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as directory:

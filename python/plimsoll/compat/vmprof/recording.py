@@ -30,9 +30,9 @@ class Recording:
         self.fileno = fileno
         self._wish = writing.Wish(lines=lines, memory=memory)
         self._is_native = native
+        self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
         temporary, self._path = tempfile.mkstemp(prefix="plimsoll-", suffix=".plim")
         os.close(temporary)
-        self._descriptor = os.dup(fileno)  # by the time of stop() the number may stand for another file
         self._file = _identity(self._descriptor)  # so may ours, in a program that closes all descriptors
         self.real_time_threads: Optional[RealTimeThreads] = None
         options = _recording.Options(path=self._path, rate_hz=min(1 / period, _MOST_HZ),
@@ -90,7 +90,10 @@ class Recording:
     def _close(self) -> None:
         if self._is_ours():
             os.close(self._descriptor)
-        os.unlink(self._path)
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:  # somebody tidied up
+            pass
 
 
 def _identity(descriptor: int) -> "tuple[int, int]":
