@@ -265,7 +265,7 @@ class LineResolver::Impl {
   // Functions that the linker knows nothing of have no namespace in their names.
   const std::string& full_name(Unit& unit, Dwarf_Die& die) {
     Dwarf_Die declaration = declaration_of(die);
-    const auto [known, is_new] = names_.try_emplace(::dwarf_dieoffset(&declaration));
+    const auto [known, is_new] = names_.try_emplace(declaration.addr);
     if (is_new) {
       bool is_linked = false;
       known->second = name_of(&die, is_linked);
@@ -282,11 +282,23 @@ class LineResolver::Impl {
     const std::string directory = text_of(::dwarf_attr(&unit.lines, DW_AT_comp_dir, &attribute));
     return *file == '/' || directory.empty() ? file : directory + "/" + file;
   }
-  std::string numbered_file(Unit& unit, std::uint32_t number) {
+  // `table`: the entry of the unit that the number is of.
+  std::string numbered_file(Unit& unit, Dwarf_Die& table, Dwarf_Word number) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
-    if (number == 0 || ::dwarf_getsrcfiles(&unit.lines, &files, &count) != 0 || number >= count) return {};
+    if (number == 0 || ::dwarf_getsrcfiles(&table, &files, &count) != 0 || number >= count) return {};
     return absolute(unit, ::dwarf_filesrc(files, number, nullptr, nullptr));
+  }
+  // Where the function of an entry is defined. (dwarf_decl_file would say it, but for split units it ends the process:
+  // elfutils 0.188 supposes that whoever has a unit's lines has its files.)
+  std::string declared_file(Unit& unit, Dwarf_Die& die) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word number = 0;
+    Dwarf_Die owner;  // what a function was inlined from can be of another unit
+    if (::dwarf_formudata(::dwarf_attr_integrate(&die, DW_AT_decl_file, &attribute), &number) != 0 ||
+        ::dwarf_cu_die(attribute.cu, &owner, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) == nullptr)
+      return {};
+    return numbered_file(unit, owner, number);
   }
 
   std::vector<Place> places(Unit& unit, Dwarf_Addr at, std::vector<Dwarf_Die>& scopes) {
@@ -295,12 +307,11 @@ class LineResolver::Impl {
       Place place;
       place.function = full_name(unit, scopes[i]);
       place.is_inlined = i > 0;
-      const char* declared = ::dwarf_decl_file(&scopes[i]);
-      place.file = absolute(unit, declared);
+      place.file = declared_file(unit, scopes[i]);
       std::string file;
       if (i + 1 < scopes.size()) {
         place.line = number_of(&scopes[i + 1], DW_AT_call_line);
-        file = numbered_file(unit, number_of(&scopes[i + 1], DW_AT_call_file));
+        file = numbered_file(unit, unit.scopes, number_of(&scopes[i + 1], DW_AT_call_file));
       } else if (Dwarf_Line* line = ::dwarf_getsrc_die(&unit.lines, at); line != nullptr) {
         int number = 0;
         if (::dwarf_lineno(line, &number) == 0 && number > 0) place.line = static_cast<std::uint32_t>(number);
@@ -321,7 +332,9 @@ class LineResolver::Impl {
   std::vector<Unit> units_;
   std::vector<Range> ranges_;  // by address
   std::size_t entries_ = 0;
-  std::map<Dwarf_Off, std::string> names_;  // by the entries that declare them
+  // By the entries that declare them: where these are in memory, as offsets are of one file's debug information each,
+  // and that of split units, or what dwz has put together, is in other files.
+  std::map<const void*, std::string> names_;
 };
 
 LineResolver::LineResolver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -50,13 +50,13 @@ def stacks_of(path: pathlib.Path) -> "list[list[Any]]":
     return [frames for _, frames in weighed(path)]
 
 
-def weighed(path: pathlib.Path) -> "list[tuple[int, list[Any]]]":
-    """Likewise, with the time of each."""
+def weighed(path: pathlib.Path, outermost: str = "keel") -> "list[tuple[int, list[Any]]]":
+    """Likewise, or from another function on, with the time of each."""
     found = []
     for stack in harness.stacks(plimsoll.Profile.open(path)):
         names = [frame.function.name for frame in stack.frames]
-        if "keel" in names:
-            found.append((stack.weight_ns, list(stack.frames[names.index("keel"):])))
+        if outermost in names:
+            found.append((stack.weight_ns, list(stack.frames[names.index(outermost):])))
     return found
 
 
@@ -80,6 +80,27 @@ def test_inlined_functions_are_frames_of_their_own(recorded: pathlib.Path) -> No
     working = [frames for frames in stacks_of(path) if frames[-1].function.name == CALLS[-1]]
     assert working and all([frame.function.name for frame in frames] == CALLS for frames in working)
     assert all(frame.function.file.endswith("inlined.cc") for frames in working for frame in frames)
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
+def test_debug_information_in_files_of_its_own(tmp_path: pathlib.Path, program: Write, version: str) -> None:
+    # GIVEN a library of two sources with the same functions, but for their names, whose debug information is split off
+    flags = ["-g", version, "-gsplit-dwarf"]
+    other = tmp_path / "other.cc"
+    renamed = (EXTENSIONS / "inlined.cc").read_text()
+    for old, new in (("keel", "rail"), ("hull", "mast"), ("deck", "boom"), ("plank", "stays")):
+        renamed = renamed.replace(old, new)
+    other.write_text(renamed)
+    library = built(tmp_path, "inlined.cc", *flags, str(other))
+    harness.record(tmp_path, program(f"import ctypes\nlibrary = ctypes.CDLL({str(library)!r})\n"
+                                     "library.keel(300)\nlibrary.rail(300)\n"), options=["--native"])
+    # THEN each has its own functions and lines
+    path = converted(tmp_path / "recorded.plim", "out.pb.gz")
+    for calls in (CALLS, ["rail", "void mast::boom<long>(long)", "mast::stays(long)"]):
+        stacks = weighed(path, calls[0])
+        right = sum(ns for ns, frames in stacks if [frame.line for frame in frames] == LINES
+                    and [frame.function.name for frame in frames] == calls)
+        assert right > 0.8 * sum(ns for ns, _ in stacks) > 0
 
 
 def test_one_location_of_pprof_has_all_that_was_inlined_there(recorded: pathlib.Path) -> None:
