@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -126,11 +127,34 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> SymbolTable::parts_of(std::
   return parts;
 }
 
+namespace {
+
+// The most bytes that a mangled name may become, as a power of two. A reference (S0_, T_) repeats something that came
+// before it, which may have references itself: with so many of them, the most comes of it if each part refers to the
+// one before three times. A pack (Dp) repeats something for each of its elements, of which there are fewer than bytes.
+double most_doublings(std::string_view name) {
+  const double length = std::log2(static_cast<double>(name.size()));
+  const double reference = std::log2(3.0) / 3;
+  double doublings = length;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i).starts_with("Dp")) doublings += length;
+    if (name[i] != 'S' && name[i] != 'T') continue;
+    const std::size_t end = name.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i + 1);
+    if (end != std::string_view::npos && name[end] == '_') doublings += reference;
+  }
+  return doublings;
+}
+
+}  // namespace
+
 std::string demangled(std::string_view name) {
   // The version of a symbol, or the clone that a compiler made of it, is not part of what is mangled.
   if (!name.starts_with("_Z")) return std::string(name);
   int status = 0;
   const std::string whole(name.substr(0, name.find('.')));
+  // A few hundred bytes can say gigabytes. Of the names of real libraries one in a thousand is beyond this.
+  constexpr double kMostDoublings = 24;
+  if (most_doublings(whole) > kMostDoublings) return std::string(name);
   const std::unique_ptr<char, void (*)(void*)> text(::abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &status),
                                                     &std::free);
   if (text == nullptr || status != 0) return std::string(name);

@@ -45,7 +45,7 @@ class SymbolTable {
 // The address of a variable, as in an open ELF file, which may be damaged; none if it has none of this name.
 std::optional<std::uint64_t> variable_in(int descriptor, std::string_view name);
 
-// The name as its programmer wrote it, if it is one of C++ or Rust.
+// The name as its programmer wrote it, if it is one of C++ or Rust; one that could become very long stays as it is.
 std::string demangled(std::string_view name);
 
 }  // namespace plimsoll::native

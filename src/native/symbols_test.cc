@@ -42,5 +42,22 @@ TEST(Symbols, AreShownAsTheirProgrammersWroteThem) {
   EXPECT_EQ(demangled("_Z"), "_Z");
 }
 
+TEST(Symbols, AreShownAsTheyAreWhereTheyWouldBecomeVeryLong) {
+  // GIVEN names that refer back to their own parts: of as many bytes more each time, twice as much comes
+  const auto name_of = [](int times) {
+    std::string name = "_Z1f1AIiiE";
+    for (int i = 0; i < times; ++i) {
+      const std::string before = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] + "_";
+      name += "S_I" + before + before + "E";
+    }
+    return name;
+  };
+  EXPECT_EQ(
+      demangled(name_of(2)),
+      "f(A<int, int>, A<A<int, int>, A<int, int> >, A<A<A<int, int>, A<int, int> >, A<A<int, int>, A<int, int> > >)");
+  // THEN those that would be too long are not tried
+  for (const int times : {20, 36}) EXPECT_EQ(demangled(name_of(times)), name_of(times));
+}
+
 }  // namespace
 }  // namespace plimsoll::native
