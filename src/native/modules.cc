@@ -50,13 +50,18 @@ std::optional<std::uint64_t> section_address(const ProcessMemory& memory, std::u
   return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
 }
 
+// How far a file is from where it was linked to be, of which the first part is at `start`.
+std::uint64_t slide_of(std::uint64_t start, const Elf64_Phdr& first) {
+  return start - (first.p_vaddr - first.p_offset);
+}
+
 void compile(Module& module, RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
   std::vector<Elf64_Phdr> headers;
   if (!read_headers(memory, module.first.start, headers)) return;
   const Elf64_Phdr* first = header_of(headers, PT_LOAD);
   const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME);
   if (first == nullptr) return;
-  module.slide = module.first.start - (first->p_vaddr - first->p_offset);
+  module.slide = slide_of(module.first.start, *first);
   if (index == nullptr) return;
   const std::optional<std::uint64_t> section = section_address(memory, module.slide + index->p_vaddr);
   if (!section) return;
@@ -123,6 +128,41 @@ bool have_same_code(const std::vector<os::Mapping>& a, const std::vector<os::Map
 
 bool is_of_file(const os::Mapping& mapping) { return mapping.inode != 0 || mapping.path == "[vdso]"; }
 
+// A loaded file's mappings, as one follows the other.
+class FileMappings {
+ public:
+  FileMappings(const os::Mapping& first, const ProcessMemory& memory)
+      : first_(first), memory_(memory), has_code_(first.is_executable) {}
+
+  // Whether the next mapping is of what was loaded with the first one.
+  bool take(const os::Mapping& next) {
+    if (!os::are_of_one_file(next, first_) || next.path != first_.path) return false;
+    // Where the file begins once more it was loaded again; or a linker that does not align parts in the file (lld) has
+    // made it smaller than a page up to there. (What has no code is no module, and may be a device: it is not read.)
+    if (next.file_offset == 0 && (!(has_code_ || next.is_executable) || !has_part_at(next))) return false;
+    has_code_ = has_code_ || next.is_executable;
+    return true;
+  }
+
+ private:
+  // Whether the headers at the first mapping say that a part of the file belongs where `next` is.
+  bool has_part_at(const os::Mapping& next) {
+    if (!is_read_) is_read_ = read_headers(memory_, first_.start, headers_);
+    const Elf64_Phdr* lowest = header_of(headers_, PT_LOAD);
+    if (lowest == nullptr) return false;
+    const std::uint64_t slide = slide_of(first_.start, *lowest);
+    return std::any_of(headers_.begin(), headers_.end(), [&](const Elf64_Phdr& each) {
+      return each.p_type == PT_LOAD && slide + each.p_vaddr - next.start == each.p_offset &&
+             each.p_offset < next.end - next.start;
+    });
+  }
+
+  const os::Mapping& first_;
+  const ProcessMemory& memory_;
+  std::vector<Elf64_Phdr> headers_;
+  bool has_code_, is_read_ = false;
+};
+
 // Whether code in `before` that was known is not there, or elsewhere, in `after`.
 bool lacks_some(const std::vector<CodeRange>& before, const std::vector<CodeRange>& after) {
   return std::any_of(before.begin(), before.end(), [&](const CodeRange& old) {
@@ -149,9 +189,9 @@ std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, con
     // A file's mappings follow each other, from its first bytes on; what has no file may lie between them.
     std::size_t next = i + 1;
     std::size_t last = i;
+    FileMappings loaded(mappings[i], memory);
     for (; next < mappings.size() && is_of_file(mappings[i]); ++next) {
-      const bool is_more = mappings[next].inode == mappings[i].inode && mappings[next].path == mappings[i].path &&
-                           mappings[next].file_offset != 0 && mappings[i].inode != 0;
+      const bool is_more = loaded.take(mappings[next]);
       if (is_more) last = next;
       if (!is_more && mappings[next].inode != 0) break;
     }

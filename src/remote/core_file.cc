@@ -150,7 +150,7 @@ class CoreOpener {
       if (path == nullptr || *path != part.path || part.offset == 0) {
         const UniqueFd file = open_(part.path);
         is_same = file.is_open() && is_what_ran(part, file.get());
-        ++number;
+        if (path == nullptr || *path != part.path) ++number;
       }
       path = &part.path;
       if (!is_same) continue;
