@@ -20,6 +20,7 @@ const char* text(DropReason reason) {
     case DropReason::kThreadEnded: return "end of thread";
     case DropReason::kMetLate: return "thread not known yet";
     case DropReason::kTooManyThreads: return "too many threads";
+    case DropReason::kNotTold: return "too many open files";
     case DropReason::kHooksRemoved: return "allocation hooks removed by another tool";
     case DropReason::kAllocation: return "allocation not recorded";
     case DropReason::kNativeTruncated: return "native frames missing: stack too deep";

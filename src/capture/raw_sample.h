@@ -130,6 +130,7 @@ enum class DropReason : std::uint8_t {
   kThreadEnded,     // CPU time between a thread's last sample and its end
   kMetLate,         // CPU time of a thread that C code has started, until it was noticed
   kTooManyThreads,  // no slot for the thread, or no clock
+  kNotTold,         // the kernel could not be asked about the thread: no more files could be opened
   kHooksRemoved,    // another tool took out the hooks on allocations: those after that are not seen
   kAllocation,      // an allocation was sampled, but the ring was full or the thread not known
   // Samples that are there, but lack some of their native frames (UnwindStop); they stand for no lost time.

@@ -120,6 +120,11 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
   if (result.longest_stop_ns > 0)
     console.notice(fmt::format("threads were stopped for {} at the median, {} at most, with what they waited for a CPU",
                                format_time(result.median_stop_ns), format_time(result.longest_stop_ns)));
+  if (result.not_told > 0)
+    console.notice(
+        fmt::format("take care: {} times a thread could not be looked at, as no more files may be open at once: give "
+                    "this command more of them (ulimit -n)",
+                    result.not_told));
   constexpr double kMuch = 2;
   const double unproven = percent_of(static_cast<std::int64_t>(result.unproven), looks);
   if (unproven < kMuch) return;

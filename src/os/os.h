@@ -133,9 +133,10 @@ void sleep_until(std::int64_t time_ns);
 // Asks the kernel about one thread, time and again. Movable.
 class ThreadProbe {
  public:
-  // Whether files of /proc stay open between questions, which costs two descriptors and makes a question three times
-  // cheaper.
+  // Whether files of /proc stay open between questions, which costs two descriptors, of another process's thread four,
+  // and makes a question three times cheaper.
   enum class Keep : std::uint8_t { kOpen, kClosed };
+  static constexpr std::size_t kMostFiles = 4;
   ThreadProbe() = default;
   // `process`: the one that the thread belongs to, 0 for this one.
   ThreadProbe(Tid tid, Keep keep, std::int32_t process = 0);
@@ -144,12 +145,14 @@ class ThreadProbe {
   [[nodiscard]] KernelWait wait() const;
   // For how long, since its start, it could have run but had no CPU; -1 if the kernel does not count.
   [[nodiscard]] std::int64_t ready_ns() const;
-  // None if the thread has ended, or the kernel does not count.
+  // None if the thread has ended, or the kernel does not count; or if no more files can be opened.
   [[nodiscard]] std::optional<Schedule> schedule() const;
   // None likewise.
   [[nodiscard]] std::optional<Departures> departures() const;
   // None likewise.
   [[nodiscard]] std::optional<Place> place() const;
+  // Which of these it was. Opens nothing.
+  [[nodiscard]] bool has_ended() const;
 
  private:
   [[nodiscard]] std::string_view read(const UniqueFd& open, const char* name, std::span<char> buffer) const;
@@ -193,6 +196,9 @@ UniqueFd open_idle_counter();
 // Makes room for our descriptors, which are kept at the end of the table. Where threads share it, the kernel waits for
 // all CPUs when it grows, some 15 ms: a recording does so before it has threads, and without the GIL.
 void grow_descriptor_table();
+// Lets this process have as many files open as it may have (the hard limit), but no more than any program needs, and
+// tells how many that is. For programs that start no others, which would inherit it.
+std::size_t raise_descriptor_limit();
 
 // A per-thread tick: while armed, the signal is sent to exactly that thread. Movable; disarms when destroyed.
 class ThreadTick {

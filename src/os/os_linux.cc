@@ -211,6 +211,13 @@ std::optional<Schedule> ThreadProbe::schedule() const {
   return now;
 }
 
+bool ThreadProbe::has_ended() const {
+  char byte = 0;
+  // (By its file if there is one: another thread may have got its number.)
+  if (schedstat_.is_open()) return ::pread(schedstat_.get(), &byte, 1, 0) < 0;
+  return ::access(proc_task_path(tid_, "", process_).c_str(), F_OK) != 0 && (errno == ENOENT || errno == ESRCH);
+}
+
 std::optional<Departures> ThreadProbe::departures() const {
   char buffer[4096];
   const std::string_view text = read(status_, "status", buffer);
@@ -453,6 +460,15 @@ void ThreadTick::forget() {
 
 bool has_trap_ticks() {
   return open_task_clock({.tid = current_tid(), .signal = SIGTRAP, .first_ns = 1'000'000'000}).ok();
+}
+
+std::size_t raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 1U << 16U;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit raised{std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough)), limit.rlim_max};
+  if (raised.rlim_cur > limit.rlim_cur && ::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  return std::min(limit.rlim_cur, kEnough);
 }
 
 void grow_descriptor_table() { move_out_of_the_way(UniqueFd(::eventfd(0, EFD_CLOEXEC))); }

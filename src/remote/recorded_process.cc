@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 namespace plimsoll::remote {
@@ -11,22 +12,29 @@ namespace {
 // How often it is asked whether a thread has been born: half as long as any thread lives that is worth a look.
 constexpr std::int64_t kBirthsInterval = 2'000'000;
 
-std::string memory_file(os::Pid pid) { return "/proc/" + std::to_string(static_cast<int>(pid)) + "/mem"; }
+UniqueFd open_memory(os::Pid pid) {
+  const std::string path = "/proc/" + std::to_string(static_cast<int>(pid)) + "/mem";
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
 
 }  // namespace
 
 RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& settings, const Holds& holds,
                                  capture::SampleSink& sink, SharedNumbers& numbers)
     : target_(target),
-      memory_(::open(memory_file(target.pid).c_str(), O_RDONLY | O_CLOEXEC)),
+      memory_(open_memory(target.pid)),
       sink_(sink, numbers, {0, static_cast<std::int32_t>(target.pid), os::command_line(target.pid)}),
       sampler_(target_, settings, holds, sink_) {
   if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &clock_) != 0) clock_ = -1;
   start_cpu_ns_ = last_cpu_ns_ = clock_ns(clock_);
 }
 
-bool RecordedProcess::has_memory() const {
+bool RecordedProcess::has_memory() {
   char byte = 0;
+  if (!memory_.is_open()) {
+    memory_ = open_memory(target_.pid);
+    if (!memory_.is_open()) return errno == EMFILE || errno == ENFILE;  // it may be there: some file is closed soon
+  }
   return ::pread(memory_.get(), &byte, 1, static_cast<off_t>(raw(target_.runtime))) == 1;
 }
 

@@ -31,11 +31,11 @@ class RecordedProcess {
 
  private:
   // Its memory is gone when it ends or calls exec.
-  [[nodiscard]] bool has_memory() const;
+  [[nodiscard]] bool has_memory();
   void read_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(clock_)); }
 
   const Target target_;
-  const UniqueFd memory_;
+  UniqueFd memory_;  // stays the program's that it was opened of
   ProcessSink sink_;
   Sampler sampler_;
   clockid_t clock_{};

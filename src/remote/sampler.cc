@@ -35,6 +35,7 @@ Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Ho
       sink_(sink),
       memory_(target.memory()),
       reader_(target_, settings.max_depth, settings.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
+      probes_(holds.probes),
       shared_cpu_(holds.shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
@@ -81,9 +82,9 @@ void Sampler::look() {
 void Sampler::look_at(Thread& thread) {
   const std::int64_t now_ns = monotonic_ns();
   const std::optional<os::Schedule> schedule = thread.probe.schedule();
-  if (!schedule) return end_thread(thread);
+  if (!schedule) return thread.probe.has_ended() ? end_thread(thread) : drop(DropReason::kNotTold);
   thread.info.end_ns = now_ns;
-  if (!thread.paid) thread.paid = schedule;
+  if (!thread.paid) thread.paid = thread.looked = thread.settled = *schedule;
   if (thread.is_waiting && *schedule == thread.looked) {
     thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
     thread.settled_ns = std::max(thread.settled_ns, now_ns);

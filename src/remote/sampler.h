@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "capture/code_registry.h"
@@ -35,9 +36,43 @@ struct SamplerSettings {
   std::size_t max_depth = 2048;
 };
 
-// By what threads that run are made to stand still. One for all processes of a recording.
+// How many threads may have files of /proc kept open for them.
+class ProbeRoom {
+ public:
+  // `files`: that this process may have open. Half of them are for other things.
+  explicit ProbeRoom(std::size_t files) : left_(files / 2 / os::ThreadProbe::kMostFiles) {}
+  ProbeRoom(const ProbeRoom&) = delete;
+  ProbeRoom& operator=(const ProbeRoom&) = delete;
+
+  // A thread's part of it, as long as it lives.
+  class Place {
+   public:
+    Place() = default;
+    explicit Place(ProbeRoom& room) : room_(room.left_ > 0 ? &room : nullptr) {
+      if (room_ != nullptr) --room_->left_;
+    }
+    Place(Place&& other) noexcept : room_(std::exchange(other.room_, nullptr)) {}
+    Place& operator=(Place&& other) noexcept {
+      std::swap(room_, other.room_);
+      return *this;
+    }
+    ~Place() {
+      if (room_ != nullptr) ++room_->left_;
+    }
+    [[nodiscard]] bool is_there() const { return room_ != nullptr; }
+
+   private:
+    ProbeRoom* room_ = nullptr;
+  };
+
+ private:
+  std::size_t left_;
+};
+
+// What all processes of a recording share.
 struct Holds {
-  SharedCpu* shared_cpu = nullptr;       // null: they are looked at while they run on
+  ProbeRoom& probes;
+  SharedCpu* shared_cpu = nullptr;       // threads that run stand still by it; null: they are looked at as they run on
   os::ThreadStopper* stopper = nullptr;  // rather than that; native frames need it
 };
 
@@ -82,6 +117,7 @@ class Sampler {
     ThreadState state;                // of the interpreter that it is in, as far as is known
     std::vector<ThreadState> states;  // one for each interpreter that it has been in, the newest first
     capture::ThreadInfo info;
+    ProbeRoom::Place place;
     os::ThreadProbe probe;
     os::Schedule looked;               // at the last look
     os::Departures left;               // when it seemed to run last
@@ -157,6 +193,7 @@ class Sampler {
   const memory::RemoteReader memory_;
   std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
+  ProbeRoom& probes_;
   SharedCpu* const shared_cpu_;
   std::optional<NativeReader> stopping_;  // with a stopper only
   [[nodiscard]] bool has_native() const { return stopping_ && stopping_->has_native(); }

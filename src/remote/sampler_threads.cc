@@ -12,8 +12,6 @@
 namespace plimsoll::remote {
 namespace {
 
-// So many threads may have files of /proc kept open for them.
-constexpr std::size_t kProbesOpen = 200;
 // A thread that is not in the list so often, although its neighbours are, has left Python.
 constexpr int kMisses = 2;
 
@@ -92,7 +90,8 @@ void Sampler::add_state(const ThreadState& state, const os::Task& task) {
 
 void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   auto thread = std::make_unique<Thread>();
-  const auto keep = threads_.size() < kProbesOpen ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
+  thread->place = ProbeRoom::Place(probes_);
+  const auto keep = thread->place.is_there() ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
   thread->state = state;
   thread->states = {state};
   thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));

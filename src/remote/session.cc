@@ -61,7 +61,11 @@ bool is_traced(os::Pid pid) {
 class Session {
  public:
   Session(const Target& target, const SessionSettings& settings, SampleSink& sink, const WaitUntil& wait_until)
-      : settings_(settings), sink_(sink), wait_until_(wait_until), descendants_(target.pid) {
+      : settings_(settings),
+        sink_(sink),
+        wait_until_(wait_until),
+        probes_(os::raise_descriptor_limit()),
+        descendants_(target.pid) {
     if (settings.stand != Stand::kApart) shared_cpu_.emplace();
     if (stops(settings)) stopper_.emplace();
     add(target);
@@ -94,6 +98,8 @@ class Session {
     const Drops lost = drops();
     for (std::size_t i = 0; i < lost.size(); ++i)
       if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;
+    result_.not_told = lost[static_cast<std::size_t>(capture::DropReason::kNotTold)].count;
+    result_.unproven -= result_.not_told;
     if (stopper_) result_.median_stop_ns = stopper_->median_held_ns();
     if (stopper_) result_.longest_stop_ns = stopper_->longest_held_ns();
     return result_;
@@ -101,7 +107,7 @@ class Session {
 
  private:
   void add(const Target& target) {
-    const Holds holds{shared_cpu_ ? &*shared_cpu_ : nullptr, stopper_ ? &*stopper_ : nullptr};
+    const Holds holds{probes_, shared_cpu_ ? &*shared_cpu_ : nullptr, stopper_ ? &*stopper_ : nullptr};
     processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler, holds, sink_, numbers_));
   }
 
@@ -189,6 +195,7 @@ class Session {
   SampleSink& sink_;
   const WaitUntil& wait_until_;
   SharedNumbers numbers_;
+  ProbeRoom probes_;
   std::optional<SharedCpu> shared_cpu_;
   std::optional<os::ThreadStopper> stopper_;
   Descendants descendants_;

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Iterator, Sequence
+from typing import Callable, Iterator, Sequence
 
 import pytest
 
@@ -36,9 +36,10 @@ AT_ITS_END = (0, 4)
 class Attached:
     """A recording from outside, which has begun. It ends with the process, or when it is told to."""
 
-    def __init__(self, pid: int, path: pathlib.Path, options: Sequence[harness.Word]) -> None:
+    def __init__(self, pid: int, path: pathlib.Path, options: Sequence[harness.Word],
+                 before: Sequence[harness.Word] = ()) -> None:
         self.path = path
-        self._running = harness.Running([harness.binary(), "attach", str(pid), "-o", path, *options])
+        self._running = harness.Running([*before, harness.binary(), "attach", str(pid), "-o", path, *options])
         self.notice = self._notice()
 
     def _notice(self) -> str:
@@ -213,6 +214,29 @@ ends.set()
         profile = plimsoll.attach(running.process.pid, mode="wall", duration=0.3).wait()
     # THEN they are those of Python's module threading
     assert {thread.name for thread in profile.threads} == {"MainThread", "short", "a name of more than sixteen bytes"}
+
+
+def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
+    # GIVEN more threads than there may be files open
+    threads, files, seconds = 60, 24, 0.03
+    code = program("import threading, time\n"
+                   "def work():\n"
+                   f"    end = time.thread_time() + {seconds}\n"
+                   "    while time.thread_time() < end: sum(range(1000))\n"
+                   f"workers = [threading.Thread(target=work) for _ in range({threads})]\n"
+                   "for worker in workers: worker.start()\n"
+                   "for worker in workers: worker.join()\n")
+    with waiting(code) as running:
+        attached = Attached(running.process.pid, tmp_path / "attached.plim", [],
+                            before=["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"])
+        running.say("go")
+        running.finish().expect(0)
+        profile = attached.profile()
+    # THEN each is one thread, and has been seen at its work to its end
+    assert len(profile.threads) == threads + 1
+    assert "too many open files" not in harness.drops(profile)
+    seen = sum(stack.weight_ns for stack in harness.stacks(profile) if stack.frames[-1].function.name == "work")
+    assert seen > 0.6 * threads * seconds * 1e9
 
 
 def test_a_thread_that_is_being_made_is_not_taken_for_its_maker(tmp_path: pathlib.Path) -> None:
