@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "profile/replace_stacks.h"
@@ -40,7 +41,12 @@ class Adder {
     report_.frames += frames.size();
     const std::string path(profile_.strings[file]);
     if (path.front() != '/') return;  // "[vdso]"
-    const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(path, build_id_of(path), limits_);
+    std::string build_id;
+    if (!find_build_id(path, build_id))
+      return report_.problems.push_back(path +
+                                        ": was several files one after another, which of them a frame is of is "
+                                        "not known");
+    const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(path, build_id, limits_);
     if (!opened.ok()) return report_.problems.push_back(opened.error().message);
     for (const FrameId id : frames) {
       const std::vector<Place> places = opened.value()->find(profile_.frames[id].address);
@@ -66,10 +72,16 @@ class Adder {
     return profile_.frames.intern(frame);
   }
 
-  std::string build_id_of(const std::string& path) const {
-    for (const profile::Module& module : profile_.modules)
-      if (module.file == path) return module.build_id;
-    return {};
+  // Empty if it is not known. False if there was more than one, as where a library was built anew between two
+  // processes.
+  bool find_build_id(const std::string& path, std::string& out) const {
+    bool is_found = false;
+    for (const profile::Module& module : profile_.modules) {
+      if (module.file != path) continue;
+      if (std::exchange(is_found, true) && module.build_id != out) return false;
+      out = module.build_id;
+    }
+    return true;
   }
 
   void put_into_stacks() {

@@ -19,8 +19,8 @@ struct LinesReport {
 };
 
 // Of each native frame with an address: its line, and after it the functions that were inlined there, as frames of
-// their own (Frame::inline_depth). Files are opened where the profile says they were, and believed by their build-ids.
-// What there is no debug information for stays as it is.
+// their own (Frame::inline_depth). Files are opened where the profile says they were, and believed by their build-ids;
+// if there were several at one place, none is. What there is no debug information for stays as it is.
 LinesReport add_lines(profile::Profile& profile, const Limits& limits);
 
 // The same for what a command shows: within some seconds, and only of profiles with native frames.

@@ -84,5 +84,19 @@ TEST(AddLines, BelievesOnlyTheFileThatWasRecorded) {
   EXPECT_NE(report.problems[0].find("is not the file any more"), std::string::npos);
 }
 
+TEST(AddLines, BelievesNoFileThatWasSeveral) {
+  // GIVEN a profile of two processes, between which a library was built anew
+  Profile profile = recorded("outermost", address_of_marked_instruction());
+  profile.modules.push_back({this_program(), ""});
+  EXPECT_EQ(add_lines(profile).resolved, 1U);
+  profile = recorded("outermost", address_of_marked_instruction());
+  for (const char* build_id : {"", "another"}) profile.modules.push_back({this_program(), build_id});
+  // THEN frames of neither have lines, as they may be of the other
+  const LinesReport report = add_lines(profile);
+  EXPECT_EQ(report.resolved, 0U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("was several files"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plimsoll::debuginfo
