@@ -28,11 +28,6 @@ std::vector<const os::Mapping*> images(const std::vector<os::Mapping>& mappings,
   return found;
 }
 
-std::optional<FoundPython> look_into(os::Pid pid, const os::Mapping& image) {
-  const UniqueFd file = os::open_mapped_file(pid, image);
-  return file.is_open() ? look_for_python(file.get(), image.start) : std::nullopt;
-}
-
 // Where the variables of a loaded file are.
 std::vector<MemoryRange> variables_of(const std::vector<os::Mapping>& mappings, const os::Mapping& image) {
   std::vector<MemoryRange> found;
@@ -51,6 +46,20 @@ std::vector<MemoryRange> variables_of(const std::vector<os::Mapping>& mappings, 
 std::string name_of(os::Pid pid) { return "process " + std::to_string(static_cast<int>(pid)); }
 
 Error has_ended(os::Pid pid) { return Error{ErrorKind::kBadInput, name_of(pid) + " has ended"}; }
+
+// No interpreter was found. `unopened` could not be looked into, and may be one; null if there is no such file.
+Error no_python(os::Pid pid, const std::string& program, const os::Mapping* unopened) {
+  if (unopened == nullptr) return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
+  if (!os::is_alive(pid)) return has_ended(pid);
+  if (program.empty()) return refusal(pid);  // nor may it be known what it runs
+  constexpr std::string_view kDeleted = " (deleted)";
+  const bool is_deleted = unopened->path.ends_with(kDeleted);
+  const std::string path = unopened->path.substr(0, unopened->path.size() - (is_deleted ? kDeleted.size() : 0));
+  return Error{ErrorKind::kPermission,
+               path + (is_deleted ? " was replaced or removed after " : " cannot be opened as ") + name_of(pid) +
+                   (is_deleted ? " had loaded it, by an update, say" : " has it") +
+                   ": put sudo before the command, or start the process anew"};
+}
 
 Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vector<os::Mapping>& mappings,
                            const os::Mapping& image) {
@@ -93,10 +102,16 @@ Result<Target> find_target(os::Pid pid) {
     if (mapping.path == program) return 0;
     return mapping.path.find("python") != std::string::npos ? 1 : 2;
   };
-  for (const os::Mapping* image : images(mappings.value(), rank))
-    if (const std::optional<FoundPython> found = look_into(pid, *image))
+  const os::Mapping* unopened = nullptr;
+  for (const os::Mapping* image : images(mappings.value(), rank)) {
+    const UniqueFd file = os::open_mapped_file(pid, *image);
+    const bool may_be_python = rank(*image) < 2 || program.empty();
+    if (!file.is_open() && unopened == nullptr && may_be_python) unopened = image;
+    if (!file.is_open()) continue;
+    if (const std::optional<FoundPython> found = look_for_python(file.get(), image->start))
       return open_target(pid, *found, mappings.value(), *image);
-  return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
+  }
+  return no_python(pid, program, unopened);
 }
 
 std::optional<Address> find_asyncio_debug(os::Pid pid) {

@@ -98,6 +98,22 @@ def test_of_a_zombie_it_says_that_it_has_ended(tmp_path: pathlib.Path) -> None:
             assert f"process {process.pid} has ended" in done.err
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give capabilities up")
+@pytest.mark.any_version
+def test_root_without_the_capability_is_told_which_one_it_is(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process of somebody else's, and root in a container that has not got CAP_SYS_PTRACE; its mappings may be
+    # read (with CAP_PERFMON), but not which files these are
+    nobody = pwd.getpwnam("nobody")
+    with subprocess.Popen(["sleep", "60"], cwd="/", user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[]) as process:
+        try:
+            done = harness.run(["setpriv", "--bounding-set=-sys_ptrace", harness.binary(), "dump", str(process.pid)])
+        finally:
+            process.kill()
+    # THEN it says that, and not that the process is no Python
+    assert done.code == NO_PERMISSION, done
+    assert "--cap-add SYS_PTRACE" in done.err
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.any_version
 def test_without_leave_it_says_what_gives_it(tmp_path: pathlib.Path) -> None:
