@@ -26,7 +26,7 @@ struct CodeInfo {
 
 // No name is longer than this many characters, and no line table than this many bytes: more is damage.
 inline constexpr std::uint64_t kLongestText = 1U << 16U;
-inline constexpr std::uint64_t kLongestLineTable = 1U << 26U;
+inline constexpr std::uint64_t kLongestLineTable = 1U << 24U;
 
 // Bytes that one code point takes in UTF-8.
 inline constexpr std::size_t kMostUtf8 = 4;
@@ -111,10 +111,13 @@ bool read_bytes(const M& memory, const Layout& layout, Address object, std::stri
   return memory.read(offset_by(object, layout.bytes.data), out.data(), out.size());
 }
 
+// Whether a copy has the line table, which can be long.
+enum class Lines : std::uint8_t { kYes, kNo };
+
 // Copies a code object. False if any part of it is not readable; `out` is then unspecified. The caller must know that
 // the object was alive during the call, or check afterwards that it was.
 template <memory::Reader M>
-bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& out) {
+bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& out, Lines lines = Lines::kYes) {
   const auto field = [&](std::uint32_t offset, Address& value) {
     return memory::load_address(memory, offset_by(code, offset), value);
   };
@@ -128,7 +131,7 @@ bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& ou
     return false;
   out.first_line = static_cast<std::int32_t>(first_line);
   return read_text(memory, layout, name, out.name) && read_text(memory, layout, file, out.file) &&
-         read_bytes(memory, layout, table, out.line_table);
+         (lines == Lines::kNo || read_bytes(memory, layout, table, out.line_table));
 }
 
 }  // namespace plimsoll::cpython

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cpython/thread_names.h"
+#include "remote/code_copies.h"
 #include "remote/core_native.h"
 #include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
@@ -135,14 +136,7 @@ class CoreDumper {
   }
 
   // Null if it cannot be read.
-  const cpython::CodeInfo* info_of(Address code) {
-    const auto [known, is_new] = codes_.try_emplace(code);
-    if (is_new) {
-      cpython::CodeInfo info;
-      if (cpython::read_code(core_.image, core_.layout, code, info)) known->second = std::move(info);
-    }
-    return known->second ? &*known->second : nullptr;
-  }
+  const cpython::CodeInfo* info_of(Address code) { return codes_.find(core_.image, core_.layout, code).get(); }
 
   using View = cpython::ObjectView<memory::Image>;
   const CoreFile& core_;
@@ -154,7 +148,7 @@ class CoreDumper {
   std::vector<cpython::PyFrame> room_;
   std::vector<Address> interpreters_;
   std::vector<std::map<std::uint64_t, std::string>> names_;  // of threads, by interpreter
-  std::map<Address, std::optional<cpython::CodeInfo>> codes_;
+  CodeCopies codes_;
 };
 
 }  // namespace

@@ -24,19 +24,32 @@ std::optional<std::uint64_t> first_loaded_address(Elf* elf) {
   return std::nullopt;
 }
 
+// The bytes of a section of names; empty if there is none.
+std::string_view texts_of(Elf* elf, std::size_t index) {
+  Elf_Scn* section = ::elf_getscn(elf, index);
+  const Elf_Data* data = section != nullptr ? ::elf_getdata(section, nullptr) : nullptr;
+  if (data == nullptr || data->d_buf == nullptr) return {};
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+// Whether the text at a place is this one. Of a damaged file all may be one text as long as the file.
+bool is_text(std::string_view texts, std::uint64_t at, std::string_view wanted) {
+  return at < texts.size() && texts.size() - at > wanted.size() && texts.substr(at, wanted.size()) == wanted &&
+         texts[at + wanted.size()] == '\0';
+}
+
 void look_up(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, std::span<const std::string_view> names,
              ElfSymbols& out) {
   Elf_Data* data = ::elf_getdata(section, nullptr);
   if (data == nullptr || header.sh_entsize == 0) return;
+  const std::string_view texts = texts_of(elf, header.sh_link);
   const std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, kMostSymbols);
   for (std::size_t i = 0; i < count; ++i) {
     GElf_Sym symbol;
     if (::gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
     if (symbol.st_shndx == SHN_UNDEF) continue;
-    const char* text = ::elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (text == nullptr) continue;
     for (std::size_t n = 0; n < names.size(); ++n)
-      if (!out.symbols[n] && names[n] == text) out.symbols[n] = symbol.st_value;
+      if (!out.symbols[n] && is_text(texts, symbol.st_name, names[n])) out.symbols[n] = symbol.st_value;
   }
 }
 
@@ -54,9 +67,9 @@ std::optional<std::uint64_t> section_address(Elf* elf, std::string_view wanted) 
   std::size_t names = 0;
   std::optional<std::uint64_t> found;
   if (::elf_getshdrstrndx(elf, &names) != 0) return found;
+  const std::string_view texts = texts_of(elf, names);
   const auto look = [&](Elf_Scn*, const GElf_Shdr& header) {
-    const char* name = ::elf_strptr(elf, names, header.sh_name);
-    if (name != nullptr && name == wanted) found = header.sh_addr;
+    if (is_text(texts, header.sh_name, wanted)) found = header.sh_addr;
     return true;
   };
   each_section(elf, SHT_PROGBITS, look);

@@ -7,6 +7,7 @@
 
 #include "cpython/collector_lists.h"
 #include "cpython/greenlets.h"
+#include "remote/code_copies.h"
 #include "remote/local_variables.h"
 #include "remote/standing.h"
 
@@ -162,15 +163,7 @@ class GreenletDumper {
   }
 
   // Null if it cannot be read.
-  const cpython::CodeInfo* info_of(Address code) {
-    auto& known = codes_[raw(code)];
-    if (known == nullptr) {
-      auto info = std::make_unique<cpython::CodeInfo>();
-      if (!cpython::read_code(view_.memory(), layout_, code, *info)) return nullptr;
-      known = std::move(info);
-    }
-    return known.get();
-  }
+  const cpython::CodeInfo* info_of(Address code) { return codes_.find(view_.memory(), layout_, code).get(); }
 
   [[nodiscard]] const GreenletThread* thread_of(Address state) const {
     const auto found = std::find_if(threads_.begin(), threads_.end(),
@@ -242,7 +235,7 @@ class GreenletDumper {
   bool is_whole_ = true;
   std::size_t looked_at_ = 0;
   std::vector<Taken> taken_;
-  boost::unordered_flat_map<std::uint64_t, std::unique_ptr<cpython::CodeInfo>> codes_;
+  CodeCopies codes_;
   std::size_t frames_ = 0;  // that were read, of all greenlets
 };
 

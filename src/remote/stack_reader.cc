@@ -27,8 +27,9 @@ constexpr std::uint64_t kCodeHead = 256;
 constexpr std::size_t kMostTogether = 64;
 // Of a thread that runs on, only those that the walk comes to first are copied beforehand: its state, its frames.
 constexpr std::size_t kFastest = 4;
-// More code objects than this are forgotten and learned anew.
+// More code objects than this, or more bytes of them, are forgotten and learned anew.
 constexpr std::size_t kMostCodes = 200'000;
+constexpr std::size_t kMostCodeBytes = std::size_t{128} << 20U;
 
 }  // namespace
 
@@ -38,7 +39,8 @@ StackReader::StackReader(const Target& target, std::size_t max_depth, Marks mark
       marks_(marks),
       memory_(target.memory()),
       pages_(memory_),
-      walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth) {
+      walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth),
+      room_(kMostCodeBytes) {
   frames_.extend(walk_slots_);
   log_.extend(walk_slots_ * (cpython::kLoadsPerFrame + 6) + kSpareLoads);
 }
@@ -93,9 +95,13 @@ StackReader::Look StackReader::look(const M& memory, Address thread_state, bool 
 cpython::Snapshot StackReader::read(Address thread_state, const std::optional<Standing>& standing) {
   cpython::Snapshot snapshot;
   count_ = 0;
-  noted_.clear();
+  forget_noted();
   new_codes_.clear();
-  if (codes_.size() > kMostCodes) codes_.clear();  // now: a stack's code is known as long as the stack is here
+  // Now: a stack's code is known as long as the stack is here.
+  if (codes_.size() > kMostCodes || room_.is_full()) {
+    codes_.clear();
+    room_.give_all_back();
+  }
   pages_.forget();
   copy_visited(thread_state, standing ? kMostTogether : kFastest);
   // What stands still need not be read again, so nothing is kept of how it was read.
@@ -111,10 +117,18 @@ cpython::Snapshot StackReader::read(Address thread_state, const std::optional<St
   snapshot.is_proven = true;
   note_tasks(found.tasks);
   for (auto& [code, known] : noted_) {
-    codes_[raw(code)] = std::move(known);
+    KnownCode& place = codes_[raw(code)];
+    if (place.info != nullptr) room_.give_back(*place.info);
+    place = std::move(known);
     new_codes_.push_back(code);
   }
   return snapshot;
+}
+
+void StackReader::forget_noted() {
+  for (const auto& [code, known] : noted_)
+    if (known.info != nullptr) room_.give_back(*known.info);  // its stack was not proven
+  noted_.clear();
 }
 
 void StackReader::let_pass(const cpython::Snapshot& last) {
@@ -172,9 +186,9 @@ bool StackReader::note_code(const M& memory, Address code) {
     return false;
   const auto known = codes_.find(raw(code));
   if (known != codes_.end() && known->second.marks == marks) return true;
-  cpython::CodeInfo info;
-  if (!cpython::read_code(pages_, layout, code, info)) return false;
-  noted_.emplace_back(code, KnownCode{marks, std::make_shared<const cpython::CodeInfo>(std::move(info))});
+  std::shared_ptr<const cpython::CodeInfo> info = room_.copy(pages_, layout, code);
+  if (info == nullptr) return false;
+  noted_.emplace_back(code, KnownCode{marks, std::move(info)});
   return true;
 }
 

@@ -1,9 +1,10 @@
 // remote/stack_reader.h: the Python stack of a thread of another process, which may run on while it is read.
 //
 // A stack is proven in one of two ways. That of a thread that stands still (remote/standing.h) is read at leisure. For
-// any other, all words that the walk has read are read twice more, in one system call: the frames from the outermost to
-// the innermost, then back again (cpython/snapshot.h says why); and last what their code objects are known by. What
-// does not read the same each time is not believed.
+// any other, all words that the walk has read are read twice more, in one system call (or, of very deep stacks, in a
+// few, as one copies a thousand pieces at most): the frames from the outermost to the innermost, then back again
+// (cpython/snapshot.h says why); and last what their code objects are known by. What does not read the same each time
+// is not believed.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -19,6 +20,7 @@
 #include "cpython/snapshot.h"
 #include "memory/remote.h"
 #include "os/os.h"
+#include "remote/code_copies.h"
 #include "remote/standing.h"
 #include "remote/target.h"
 
@@ -103,6 +105,7 @@ class StackReader {
   [[nodiscard]] bool may_be_in_step(const M& memory, Address thread_state) const;
   template <memory::Reader M>
   cpython::Walk walk(const M& memory, Address thread_state);
+  void forget_noted();
   void note_tasks(cpython::AwaitingStack::Outcome outcome);
   template <memory::Reader M>
   bool note_codes(const M& memory);
@@ -127,6 +130,7 @@ class StackReader {
   GrowingArray<cpython::PyFrame> frames_;  // so many, and room for those who await them
   std::size_t count_ = 0;
   GrowingArray<cpython::LoggedLoad> log_;  // of both only what is needed is touched
+  CodeRoom room_;                          // for what is in the next two
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
   std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
   std::vector<Address> new_codes_;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "cpython/awaiting.h"
+#include "remote/code_copies.h"
 
 namespace plimsoll::remote {
 namespace {
@@ -18,8 +19,6 @@ using cpython::PyFrame;
 constexpr std::size_t kMostDepth = 10'000;
 // Of all tasks together: each is a few words, however long its names are.
 constexpr std::size_t kMostFrames = 2'000'000;
-// Of the code objects' names and line tables.
-constexpr std::size_t kMostCodeBytes = std::size_t{64} << 20U;
 
 // A frame of a thread's stack.
 struct StackFrame {
@@ -115,15 +114,10 @@ class Reading {
   }
 
   void add_frame(const PyFrame& frame, ReadTask& read) {
-    auto& code = codes_[raw(frame.code)];
-    if (!code) {
-      cpython::CodeInfo info;
-      if (code_bytes_ > kMostCodeBytes || !cpython::read_code(memory_, places_.layout, frame.code, info)) {
-        read.end = AwaitEnd::kUnreadable;
-        return;
-      }
-      code_bytes_ += info.name.size() + info.file.size() + info.line_table.size();
-      code = std::make_shared<const cpython::CodeInfo>(std::move(info));
+    const auto& code = codes_.find(memory_, places_.layout, frame.code);
+    if (code == nullptr) {
+      read.end = AwaitEnd::kUnreadable;
+      return;
     }
     if (code->is_init_cleanup()) return;
     if (++frames_ > kMostFrames) {
@@ -177,10 +171,9 @@ class Reading {
   const M& memory_;
   const cpython::TaskPlaces& places_;
   cpython::TaskReader<M> reader_;
-  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<const cpython::CodeInfo>> codes_;
+  CodeCopies codes_;
   std::vector<Executing> executing_;
   std::size_t frames_ = 0;
-  std::size_t code_bytes_ = 0;
   TaskReading out_;
 };
 
