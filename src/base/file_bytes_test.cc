@@ -1,5 +1,6 @@
 // base/file_bytes_test.cc: whatever is done to a file meanwhile is an error, not a crash.
 #include "base/file_bytes.h"
+#include "base/regular_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -35,6 +36,19 @@ TEST(FileBytes, SayWhatCannotBeRead) {
     EXPECT_EQ(bytes.error().kind, ErrorKind::kBadInput);
     EXPECT_TRUE(bytes.error().message.starts_with("cannot read " + path)) << bytes.error().message;
   }
+}
+
+TEST(RegularFiles, AreOpenedAndOthersAreNotEvenTouched) {
+  // GIVEN a file, a link to it, and a FIFO that nobody writes to, at which whoever opens it waits
+  const std::string path = file_of_size("regular", 1), link = path + "-link", pipe = path + "-pipe";
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(open_regular_file(path).is_open());
+  EXPECT_TRUE(open_regular_file(link).is_open());
+  EXPECT_FALSE(open_regular_file_nofollow(link).is_open());
+  EXPECT_FALSE(open_regular_file(pipe).is_open());
+  EXPECT_EQ(RegularFile::open(pipe).error().message, "cannot read " + pipe + ": not a regular file");
+  for (const std::string& each : {path, link, pipe}) ::unlink(each.c_str());
 }
 
 TEST(FileBytes, OfAFileThatIsCutShortMeanwhileAreAnError) {

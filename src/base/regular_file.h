@@ -9,6 +9,12 @@
 
 namespace plimsoll {
 
+// A file that somebody else may have named, open for reading. Not open, with errno, if it cannot be had or is no
+// regular file: such a one is not even opened, as that may have effects (a device), or wait for somebody (a FIFO).
+UniqueFd open_regular_file(const std::string& path);
+// The same, and a link is no regular file.
+UniqueFd open_regular_file_nofollow(const std::string& path);
+
 // A regular file, open for reading, and its size when it was opened.
 struct RegularFile {
   UniqueFd fd;

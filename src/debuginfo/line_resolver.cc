@@ -3,10 +3,8 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/regular_file.h"
 #include "base/unique_fd.h"
 #include "debuginfo/debug_files.h"
 #include "native/symbols.h"
@@ -114,9 +113,9 @@ class LineResolver::Impl {
   explicit Impl(const Limits& limits) : limits_(limits) {}
 
   Status open(const std::string& path, const std::string& build_id) {
-    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    UniqueFd file = open_regular_file(path);
     struct stat facts {};
-    if (!file.is_open() || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
+    if (!file.is_open() || ::fstat(file.get(), &facts) != 0)
       return Error{ErrorKind::kBadInput, path + ": is not there any more"};
     if (static_cast<std::uint64_t>(facts.st_size) > limits_.largest_file)
       return Error{ErrorKind::kBadInput, path + ": is too large"};

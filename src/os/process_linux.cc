@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/regular_file.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -92,7 +93,7 @@ bool parse_mapping(std::string_view line, Mapping& out) {
 
 bool is_file(const UniqueFd& fd, std::uint64_t inode) {
   struct stat facts {};
-  return fd.is_open() && ::fstat(fd.get(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_ino == inode;
+  return fd.is_open() && ::fstat(fd.get(), &facts) == 0 && facts.st_ino == inode;
 }
 
 Tid innermost_tid(std::string_view status, Tid tid) {
@@ -174,7 +175,7 @@ UniqueFd open_mapped_file(Pid pid, const Mapping& mapping) {
   // program alone, one that takes none.
   for (const std::string& path :
        {proc_path(pid, "root") + mapping.path, proc_path(pid, "map_files/" + by_address), proc_path(pid, "exe")}) {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    UniqueFd fd = open_regular_file(path);
     if (is_file(fd, mapping.inode)) return fd;
   }
   return {};
@@ -187,10 +188,10 @@ UniqueFd open_perf_map(Pid pid) {
   const Tid inner = innermost_tid(status, Tid{static_cast<std::int32_t>(pid)});
   const std::string path =
       proc_path(pid, "root") + "/tmp/perf-" + std::to_string(static_cast<std::int32_t>(inner)) + ".map";
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+  UniqueFd fd = open_regular_file_nofollow(path);
   struct stat file {};
-  const bool is_its_own = fd.is_open() && ::fstat(fd.get(), &file) == 0 && S_ISREG(file.st_mode) &&
-                          (file.st_uid == process.st_uid || file.st_uid == 0);
+  const bool is_its_own =
+      fd.is_open() && ::fstat(fd.get(), &file) == 0 && (file.st_uid == process.st_uid || file.st_uid == 0);
   return is_its_own ? std::move(fd) : UniqueFd{};
 }
 

@@ -10,16 +10,26 @@
 #include <utility>
 #include <vector>
 
+#include "remote/elf_file.h"
 #include "remote/found_python.h"
 #include "remote/thread_states.h"
 
 namespace plimsoll::remote {
 namespace {
 
+// That this was built for: registers are known of no other.
+#if defined(__aarch64__)
+constexpr std::uint16_t kThisMachine = EM_AARCH64;
+constexpr std::string_view kThisMachineName = "aarch64";
+#else
+constexpr std::uint16_t kThisMachine = EM_X86_64;
+constexpr std::string_view kThisMachineName = "x86-64";
+#endif
+
 std::string machine_name(std::uint16_t machine) {
   switch (machine) {
     case EM_386: return "32-bit x86";
-    case EM_X86_64: return "32-bit programs on x86-64";
+    case EM_X86_64: return kThisMachine == EM_X86_64 ? "32-bit programs on x86-64" : "x86-64";
     case EM_AARCH64: return "aarch64";
     case EM_ARM: return "32-bit Arm";
     case EM_PPC64: return "PowerPC";
@@ -36,10 +46,12 @@ Status check_header(const std::string& path, std::string_view bytes) {
   if (!bytes.starts_with(std::string_view(ELFMAG, SELFMAG))) return bad(" is not a core file");
   if (bytes.size() < sizeof head) return bad(" is cut short: not even its header is whole");
   std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.e_ident[EI_DATA] != ELFDATA2LSB) return bad(" is of a big-endian machine: core files of x86-64 can be read");
+  if (head.e_ident[EI_DATA] != ELFDATA2LSB)
+    return bad(" is of a big-endian machine: core files of " + std::string(kThisMachineName) + " can be read");
   if (head.e_type != ET_CORE) return bad(" is a program or a library, not a core file");
-  if (head.e_machine != EM_X86_64 || head.e_ident[EI_CLASS] != ELFCLASS64)
-    return bad(" is a core file of " + machine_name(head.e_machine) + ": those of x86-64 can be read");
+  if (head.e_machine != kThisMachine || head.e_ident[EI_CLASS] != ELFCLASS64)
+    return bad(" is a core file of " + machine_name(head.e_machine) + ": those of " + std::string(kThisMachineName) +
+               " can be read");
   const std::size_t parts = std::size_t{head.e_phnum} * sizeof(Elf64_Phdr);
   if (head.e_phoff > bytes.size() || parts > bytes.size() - head.e_phoff)
     return bad(" is cut short: not even the list of its parts is whole");
@@ -84,8 +96,7 @@ class CoreOpener {
       : path_(path), program_(program), open_(open), core_(core) {}
 
   Status run(Elf* elf) {
-    each_segment(elf, PT_NOTE,
-                 [&](const GElf_Phdr& segment) { read_core_notes(elf, segment, core_.file.view(), core_.notes); });
+    read_notes(elf);
     if (!program_.empty()) PLIMSOLL_TRY(put_program());
     add_memory(elf);
     add_mappings();
@@ -103,6 +114,16 @@ class CoreOpener {
   }
 
  private:
+  void read_notes(Elf* elf) {
+    const std::string_view bytes = core_.file.view();
+    std::uint64_t left = bytes.size();  // segments that together are larger than the file are damage
+    each_segment(elf, PT_NOTE, [&](const GElf_Phdr& segment) {
+      if (segment.p_offset > bytes.size() || segment.p_filesz > std::min(bytes.size() - segment.p_offset, left)) return;
+      left -= segment.p_filesz;
+      read_core_notes(bytes.substr(segment.p_offset, segment.p_filesz), core_.notes);
+    });
+  }
+
   static std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
   // The program that was told takes the place of the file of its name, or of the process's first.
@@ -261,7 +282,7 @@ Result<CoreFile> open_core_file(const std::string& path, const std::string& prog
   if (!file.ok()) return file.error();
   CoreFile core{file.take(), {}, {}, {}, {}, {}, {}, 0};
   PLIMSOLL_TRY(check_header(path, core.file.view()));
-  const UniqueFd descriptor = open_named_file(path);
+  const UniqueFd descriptor = open_regular_file(path);
   const ElfHandle elf = open_elf(descriptor.get());
   if (!elf) return Error{ErrorKind::kBadInput, path + " is damaged: it cannot be read as an ELF file"};
   PLIMSOLL_TRY(CoreOpener(path, program, open, core).run(elf.get()));

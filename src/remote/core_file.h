@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "base/regular_file.h"
 #include "base/result.h"
 #include "cpython/layout.h"
 #include "memory/image.h"
@@ -33,10 +34,10 @@ using OpenNamedFile = std::function<UniqueFd(const std::string& path)>;
 
 // Opens it, and finds the interpreter. `program` is the file of the program or library that the interpreter is in, if
 // it is not where the core file says; or "". The core file may be damaged or hostile: nothing is read but it and
-// regular files that it names. Errors: kBadInput for what is no core file of x86-64, or cut too short to find anything,
-// or if the program is not the one that ran; kUnsupported if no CPython that is known is in it.
+// regular files that it names. Errors: kBadInput for what is no core file of this machine, or cut too short to find
+// anything, or if the program is not the one that ran; kUnsupported if no CPython that is known is in it.
 Result<CoreFile> open_core_file(const std::string& path, const std::string& program,
-                                const OpenNamedFile& open = open_named_file);
+                                const OpenNamedFile& open = open_regular_file);
 
 // Its threads as the kernel knew them, without names; and as the interpreter does, the oldest first.
 std::vector<os::Task> tasks_of(const CoreFile& core);

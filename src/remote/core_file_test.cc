@@ -79,5 +79,26 @@ TEST(CoreFile, ANoteThatClaimsMoreFilesThanItHasIsLeftOut) {
   EXPECT_EQ(refusal(bytes + note), " does not tell which files the process had mapped (NT_FILE)");
 }
 
+TEST(CoreFile, SegmentsOfNotesThatTogetherAreLargerThanTheFileAreNotRead) {
+  // GIVEN a note of one file
+  std::string note;
+  append(note, Elf64_Nhdr{5, 48, NT_FILE});
+  note.append("CORE\0\0\0\0", 8);
+  for (const std::uint64_t number : {1, 4096, 0x1000, 0x2000, 0}) append(note, number);
+  note.append("/no/one\0", 8);
+  const auto error_after = [&](std::uint64_t before) {
+    std::string bytes;
+    append(bytes, core_header(2));
+    const std::uint64_t heads = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);
+    append(bytes, segment(PT_NOTE, 0, before));
+    append(bytes, segment(PT_NOTE, heads, note.size()));
+    const UniqueFd file = testing::hidden_file(bytes + note);
+    return open_core_file(testing::path_of(file), "").error();
+  };
+  // THEN it counts where there is room for it beside what else says that it is notes, and else does not
+  EXPECT_NE(error_after(64).message.find("the program of"), std::string::npos) << error_after(64).message;
+  EXPECT_NE(error_after(200).message.find("does not tell which files"), std::string::npos) << error_after(200).message;
+}
+
 }  // namespace
 }  // namespace plimsoll::remote

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <sys/procfs.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -64,21 +65,20 @@ void read_process(const elf_prpsinfo& process, CoreNotes& notes) {
 
 }  // namespace
 
-void read_core_notes(Elf* elf, const GElf_Phdr& segment, std::string_view bytes, CoreNotes& notes) {
-  if (segment.p_offset > bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset) return;
-  Elf_Data* data =
-      ::elf_getdata_rawchunk(elf, static_cast<std::int64_t>(segment.p_offset), segment.p_filesz, ELF_T_NHDR);
-  if (data == nullptr) return;
-  GElf_Nhdr note;
-  std::size_t name = 0, content = 0;
-  for (std::size_t at = 0; at < data->d_size && (at = ::gelf_getnote(data, at, &note, &name, &content)) > 0;) {
-    const std::string_view text(static_cast<const char*>(data->d_buf) + content, note.n_descsz);
-    if (note.n_type == NT_FILE) notes.parts = parse_files(text);
-    if (note.n_type == NT_PRPSINFO)
+void read_core_notes(std::string_view segment, CoreNotes& notes) {
+  const auto padded = [](std::uint64_t size) { return (size + 3) / 4 * 4; };
+  while (const auto head = parse<Elf64_Nhdr>(segment)) {
+    segment.remove_prefix(sizeof *head);
+    const std::uint64_t name = padded(head->n_namesz);
+    if (name > segment.size() || head->n_descsz > segment.size() - name) return;
+    const std::string_view text = segment.substr(name, head->n_descsz);
+    if (head->n_type == NT_FILE) notes.parts = parse_files(text);
+    if (head->n_type == NT_PRPSINFO)
       if (const auto process = parse<elf_prpsinfo>(text)) read_process(*process, notes);
-    if (note.n_type == NT_PRSTATUS && notes.threads.size() < kMostCoreThreads)
+    if (head->n_type == NT_PRSTATUS && notes.threads.size() < kMostCoreThreads)
       if (const auto thread = parse<elf_prstatus>(text))
         notes.threads.push_back({thread->pr_pid, thread->pr_cursig, registers_of(*thread)});
+    segment.remove_prefix(std::min<std::uint64_t>(segment.size(), name + padded(head->n_descsz)));
   }
 }
 

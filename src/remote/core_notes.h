@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "native/registers.h"
-#include "remote/elf_file.h"
 
 namespace plimsoll::remote {
 
@@ -36,7 +35,7 @@ struct CoreNotes {
   std::string command;  // its first 79 bytes
 };
 
-// Adds what stands in a segment of notes. What is damaged is left out. `bytes` are the file's.
-void read_core_notes(Elf* elf, const GElf_Phdr& segment, std::string_view bytes, CoreNotes& notes);
+// Adds what stands in a segment of notes. What is damaged is left out.
+void read_core_notes(std::string_view segment, CoreNotes& notes);
 
 }  // namespace plimsoll::remote

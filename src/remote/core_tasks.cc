@@ -7,7 +7,6 @@
 
 #include "cpython/thread_names.h"
 #include "remote/asyncio_callbacks.h"
-#include "remote/elf_file.h"
 #include "remote/elf_symbols.h"
 #include "remote/local_variables.h"
 #include "remote/task_picture.h"
