@@ -50,16 +50,24 @@ void CodeNames::add(std::uint64_t start, std::uint64_t size, std::string_view na
   if (size == 0 || start + size < start) return;
   auto at = functions_.lower_bound(start);
   if (at != functions_.begin() && std::prev(at)->second.end > start) --at;
-  while (at != functions_.end() && at->first < start + size) at = functions_.erase(at);
-  if (functions_.size() < kMostNames)
-    functions_.emplace(start, Function{start + size, std::string(name.substr(0, kLongestName))});
+  while (at != functions_.end() && at->first < start + size) at = erase(at);
+  name = name.substr(0, kLongestName);
+  if (functions_.size() >= kMostNames || name.size() > kMostBytes - bytes_) return;
+  functions_.emplace(start, Function{start + size, std::string(name)});
+  bytes_ += name.size();
+}
+
+std::map<std::uint64_t, CodeNames::Function>::iterator CodeNames::erase(
+    std::map<std::uint64_t, Function>::iterator at) {
+  bytes_ -= at->second.name.size();
+  return functions_.erase(at);
 }
 
 void CodeNames::move(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
   const auto found = functions_.find(from);
   if (found == functions_.end()) return;
-  const std::string name = std::move(found->second.name);
-  functions_.erase(found);
+  const std::string name = found->second.name;
+  erase(found);
   add(to, size, name);
 }
 

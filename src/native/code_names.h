@@ -3,7 +3,7 @@
 // records.
 //
 // Formats: tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt of Linux. Whatever stands in the
-// files, no more than kMostNames are kept.
+// files, no more than kMostNames and kMostBytes of them are kept.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ class CodeNames {
  public:
   static constexpr std::size_t kMostNames = 1'000'000;
   static constexpr std::size_t kLongestName = 4096;
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
   // A stretch of code.
   struct Function {
@@ -43,7 +44,10 @@ class CodeNames {
   }
 
  private:
+  std::map<std::uint64_t, Function>::iterator erase(std::map<std::uint64_t, Function>::iterator at);
+
   std::map<std::uint64_t, Function> functions_;
+  std::size_t bytes_ = 0;  // of the names
 };
 
 // Adds what stands in the next bytes of a file, which may end anywhere. How many of them were dealt with: the others

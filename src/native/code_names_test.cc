@@ -31,6 +31,21 @@ TEST(CodeNames, AreTakenOverByWhatIsWrittenLater) {
   EXPECT_EQ(name_at(names, 0x120), "c");
 }
 
+TEST(CodeNames, AreKeptUpToSoManyBytes) {
+  // GIVEN as many long names as there is room for
+  CodeNames names;
+  const std::string name(CodeNames::kLongestName, 'x');
+  constexpr std::uint64_t kMost = CodeNames::kMostBytes / CodeNames::kLongestName;
+  for (std::uint64_t i = 0; i < kMost; ++i) names.add(i * 16, 16, name);
+  ASSERT_EQ(names.size(), kMost);
+  // WHEN there is one more THEN it is not kept, unless another has gone
+  names.add(kMost * 16, 16, "more");
+  EXPECT_EQ(names.size(), kMost);
+  names.add(0, 16, "shorter");
+  names.add(kMost * 16, 16, "more");
+  EXPECT_EQ(name_at(names, kMost * 16), "more");
+}
+
 TEST(CodeNames, OfLinesThatAreCutOrDamagedAreLeftOut) {
   CodeNames names;
   const std::string text =

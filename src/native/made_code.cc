@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDescriptor = "__jit_debug_descriptor";
 constexpr std::size_t kMostObjects = 100'000;
 constexpr std::uint64_t kLargestImage = std::uint64_t{64} << 20U;
-constexpr std::uint64_t kMostImages = std::uint64_t{1} << 30U;  // of all together
+constexpr std::uint64_t kMostImages = std::uint64_t{1} << 30U;  // of all that are there together
 constexpr std::uint64_t kMostFrames = std::uint64_t{16} << 20U;
 
 // struct jit_code_entry and struct jit_descriptor, of the GDB manual.
@@ -120,7 +120,11 @@ bool MadeCodes::look(const ProcessMemory& memory, RulePool& pool) {
       has_new = add(at, entry.image, entry.size, memory, pool) || has_new;
     }
   }
-  const std::size_t gone = std::erase_if(objects_, [](const auto& each) { return !each.second.is_listed; });
+  const std::size_t gone = std::erase_if(objects_, [&](const auto& each) {
+    const Object& object = each.second;
+    if (!object.is_listed && object.counts) bytes_ -= object.size;
+    return !object.is_listed;
+  });
   return has_new || gone != 0;
 }
 
@@ -131,6 +135,7 @@ bool MadeCodes::add(std::uint64_t entry, std::uint64_t image, std::uint64_t size
     known->second.is_listed = true;
     return false;
   }
+  if (known != objects_.end() && known->second.counts) bytes_ -= known->second.size;
   objects_.insert_or_assign(entry, read(image, size, memory, pool));
   return true;
 }
@@ -138,8 +143,9 @@ bool MadeCodes::add(std::uint64_t entry, std::uint64_t image, std::uint64_t size
 MadeCodes::Object MadeCodes::read(std::uint64_t image, std::uint64_t size, const ProcessMemory& memory,
                                   RulePool& pool) {
   Object result{image, size, {}, nullptr};
-  if (size > kLargestImage || size > kMostImages - bytes_read_) return result;
-  bytes_read_ += size;
+  if (size > kLargestImage || size > kMostImages - bytes_) return result;
+  bytes_ += size;
+  result.counts = true;
   std::string bytes(size, '\0');
   if (!memory.read(Address{image}, bytes.data(), bytes.size())) return result;
   const std::optional<MadeObject> object = read_made_object(bytes);

@@ -59,6 +59,7 @@ class MadeCodes {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> code;
     std::shared_ptr<const MadeTable> table;
     bool is_listed = true;
+    bool counts = false;  // among bytes_
   };
 
   bool has_changed(const ProcessMemory& memory);
@@ -68,7 +69,7 @@ class MadeCodes {
   std::vector<std::weak_ptr<const Module>> looked_into_;
   std::vector<Descriptor> descriptors_;
   std::map<std::uint64_t, Object> objects_;  // by the addresses of their entries
-  std::uint64_t bytes_read_ = 0;             // of images
+  std::uint64_t bytes_ = 0;                  // of their images
   CodeNames names_;
 };
 
