@@ -41,13 +41,18 @@ std::string proc_task_path(Tid tid, const char* file, std::int32_t process = 0) 
   return "/proc/" + owner + "/task/" + std::to_string(static_cast<int>(tid)) + "/" + file;
 }
 
-// Reads a small file of /proc whole; empty if it cannot.
+// Reads a small file of /proc whole, in one go, as it may change; empty if it cannot. Few are not small: "status" has
+// the numbers of all groups that somebody is in.
 std::string read_small_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return {};
-  char buffer[4096];
-  const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
-  return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string{};
+  std::string text;
+  for (const std::size_t most : {std::size_t{4096}, std::size_t{1} << 16U, std::size_t{1} << 20U}) {
+    text.resize(most);
+    const ssize_t size = fd.is_open() ? ::pread(fd.get(), text.data(), most, 0) : -1;
+    text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (text.size() < most) break;
+  }
+  return text;
 }
 
 // Moves a descriptor to the high end of the table: programs expect the lowest free numbers for themselves, and those
@@ -220,7 +225,9 @@ bool ThreadProbe::has_ended() const {
 
 std::optional<Departures> ThreadProbe::departures() const {
   char buffer[4096];
-  const std::string_view text = read(status_, "status", buffer);
+  std::string_view text = read(status_, "status", buffer);
+  std::string whole;
+  if (text.size() == sizeof buffer) text = whole = read_small_file(proc_task_path(tid_, "status", process_));
   const auto count = [&](std::string_view field, std::uint64_t& out) {
     const std::size_t at = text.find(field);
     if (at == std::string_view::npos) return false;

@@ -3,11 +3,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "os/os.h"
 
@@ -59,6 +66,48 @@ TEST(IdleCounter, CountsNothingAndIsNotHandedDown) {
   std::uint64_t counted = 1;
   EXPECT_EQ(::read(counter.get(), &counted, sizeof counted), static_cast<ssize_t>(sizeof counted));
   EXPECT_EQ(counted, 0U);
+}
+
+TEST(ThreadProbe, ReadsALongStatus) {
+  // GIVEN a thread that is in thousands of groups, which its status lists before what is asked for
+  bool is_allowed = false, blocks = false;
+  std::optional<Departures> departures;
+  std::thread([&] {
+    std::vector<gid_t> groups(3000);
+    std::iota(groups.begin(), groups.end(), 1'000'000U);
+    // (The system's own call: of this thread alone.)
+    is_allowed = ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+    sigset_t set{};
+    ::sigaddset(&set, SIGUSR1);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    departures = ThreadProbe(current_tid(), ThreadProbe::Keep::kOpen, ::getpid()).departures();
+    blocks = blocks_signal(current_tid(), SIGUSR1);
+  }).join();
+  if (!is_allowed) GTEST_SKIP() << "only root can be in any groups";
+  EXPECT_TRUE(departures.has_value());
+  EXPECT_TRUE(blocks);
+}
+
+TEST(ThreadProbe, TellsAThreadThatHasEndedFromOneThatCannotBeAskedFor) {
+  // GIVEN probes of this thread, which open their files when they are asked, or have them open
+  const ThreadProbe closed(current_tid(), ThreadProbe::Keep::kClosed), open(current_tid(), ThreadProbe::Keep::kOpen);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  // WHEN no more files can be opened
+  const rlimit none{0, limit.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const bool is_told = closed.schedule().has_value(), has_ended = closed.has_ended() || open.has_ended();
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  // THEN it is not told of, and has not ended
+  EXPECT_FALSE(is_told);
+  EXPECT_FALSE(has_ended);
+  // AND one that has ended has
+  std::optional<ThreadProbe> gone[2];
+  std::thread([&] {
+    gone[0].emplace(current_tid(), ThreadProbe::Keep::kClosed);
+    gone[1].emplace(current_tid(), ThreadProbe::Keep::kOpen);
+  }).join();
+  for (const auto& each : gone) EXPECT_TRUE(each->has_ended());
 }
 
 TEST(KernelWait, TellsWhereAThreadIs) {

@@ -15,6 +15,14 @@ namespace {
 constexpr std::int64_t kPatience = 5'000'000'000;
 constexpr std::int64_t kStep = 20'000;
 
+// A thread that ends is refused like one that may not be traced.
+bool is_ending(Pid pid, Tid tid) {
+  const std::string status = task_status(pid, tid);
+  constexpr std::string_view kState = "\nState:\t";
+  const std::size_t at = status.find(kState);
+  return at == std::string::npos || status[at + kState.size()] == 'Z' || status[at + kState.size()] == 'X';
+}
+
 std::string name_of(Pid pid) { return "process " + std::to_string(static_cast<int>(pid)); }
 
 }  // namespace
@@ -51,7 +59,9 @@ int StoppedProcess::seize_all(Pid pid) {
     const bool is_traced = std::any_of(threads_.begin(), threads_.end(), [&](const Thread& t) { return t.tid == tid; });
     if (is_traced || task.state == 'Z' || task.state == 'X') continue;
     if (::ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) {
-      if (errno == ESRCH) continue;
+      const int failed = errno;
+      if (failed == ESRCH || (failed == EPERM && is_ending(pid, task.tid))) continue;
+      errno = failed;
       return -1;
     }
     threads_.push_back({tid});

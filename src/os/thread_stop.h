@@ -41,7 +41,8 @@ inline constexpr bool kCanStopThreads = false;
 #endif
 
 // Stops threads of other processes, one at a time. Everything is done by the thread that made it, which keeps SIGCHLD
-// blocked meanwhile and has one of these at most; the processes must not be its children. Where it cannot be done every
+// blocked meanwhile and has one of these at most. Their ends, if they are its children, are left for whoever started
+// them to hear of. Where it cannot be done every
 // stop is refused.
 class ThreadStopper {
  public:
