@@ -56,12 +56,8 @@ void Sampler::find_tasks() {
 }
 
 void Sampler::look_at_gil() {
-  const auto of_main = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
-    return static_cast<std::int32_t>(thread->info.tid) == static_cast<std::int32_t>(target_.pid);
-  });
-  if (of_main == threads_.end()) return;
-  const std::optional<Address> holder =
-      gil_holder(memory_, target_.layout, target_.runtime, (*of_main)->state.interpreter);
+  if (is_null(main_interpreter_)) return;
+  const std::optional<Address> holder = gil_holder(memory_, target_.layout, target_.runtime, main_interpreter_);
   if (!holder) return;
   capture::GilLook look{monotonic_ns(), !is_null(*holder), {}};
   if (look.is_held)

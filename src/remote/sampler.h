@@ -201,7 +201,8 @@ class Sampler {
   capture::Resolver resolver_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t next_serial_ = 0;
-  Address interpreter_{}, newest_{};
+  Address interpreter_{}, newest_{};  // the first ones of the lists
+  Address main_interpreter_{};
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -34,6 +34,7 @@ void Sampler::update_threads() {
   std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
   newest_ = states.empty() ? Address{} : states.front().address;
   interpreter_ = states.empty() ? Address{} : states.front().interpreter;
+  if (!states.empty()) main_interpreter_ = states.back().interpreter;  // the oldest, which ends last
   std::vector<ThreadState> unknown = sort_states(states);
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
