@@ -42,7 +42,7 @@ class Room {
 class Image {
  public:
   // Copied bytes, as they stood at an address. They are not owned: see keep(). Pieces do not overlap; of two that do,
-  // the first to be added is seen.
+  // which a damaged file may have, each address is read from one of them.
   void add(Address start, std::span<const std::byte> bytes);
   // What can be read from a file, from an offset on: pages that the process had mapped and not written to. Read when
   // they are needed, kMostFilePages of them at most.

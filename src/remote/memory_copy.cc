@@ -21,7 +21,8 @@
 namespace plimsoll::remote {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+// The machine's: 4, 16 or 64 KiB.
+std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 // Of a word of /proc/PID/pagemap: in memory, in swap, of a file or shared.
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63U, kSwapped = std::uint64_t{1} << 62U,
                         kOfFile = std::uint64_t{1} << 61U;
@@ -51,10 +52,10 @@ class PageMap {
 
   // Good until the next call; empty if it cannot be read.
   std::span<const std::uint64_t> pages(std::uint64_t start, std::uint64_t end) {
-    words_.resize((end - start) / kPage);
+    words_.resize((end - start) / page_size());
     auto* to = reinterpret_cast<char*>(words_.data());
     std::size_t left = words_.size() * sizeof(std::uint64_t);
-    auto at = static_cast<off_t>(start / kPage * sizeof(std::uint64_t));
+    auto at = static_cast<off_t>(start / page_size() * sizeof(std::uint64_t));
     while (left > 0) {
       const ssize_t got = fd_.is_open() ? ::pread(fd_.get(), to, left, at) : -1;
       if (got <= 0) return {};
@@ -118,9 +119,10 @@ using Copied = std::vector<memory::RemoteReader::Block>;
 
 void copy_block(const memory::RemoteReader& process, const memory::RemoteReader::Block& block, Copied& out) {
   if (process.read(block.at, block.out.data(), block.out.size())) return out.push_back(block);
-  for (std::size_t at = 0; at < block.out.size(); at += kPage)
-    if (process.read(offset_by(block.at, at), block.out.data() + at, kPage))
-      out.push_back({offset_by(block.at, at), block.out.subspan(at, kPage)});
+  const std::uint64_t page = page_size();
+  for (std::size_t at = 0; at < block.out.size(); at += page)
+    if (process.read(offset_by(block.at, at), block.out.data() + at, page))
+      out.push_back({offset_by(block.at, at), block.out.subspan(at, page)});
 }
 
 // Copies the parts that are memory's to `room`; false if the process has gone. What cannot be read is left out. By more
@@ -190,13 +192,14 @@ void add_parts(const os::Mapping& mapping, std::size_t number, std::span<const s
     const From from = has_file && is_code ? From::kFile : From::kMemory;
     return add_part(out, {mapping.start, mapping.end, from, number});
   }
+  const std::uint64_t size = page_size();
   std::uint64_t at = mapping.start;
   for (const std::uint64_t page : pages) {
     const bool is_there = (page & (kPresent | kSwapped)) != 0;
     const bool is_own = is_there && (!has_file || (page & kOfFile) == 0);
     const From other = has_file ? From::kFile : From::kZeros;
-    add_part(out, {at, at + kPage, is_own ? From::kMemory : other, number});
-    at += kPage;
+    add_part(out, {at, at + size, is_own ? From::kMemory : other, number});
+    at += size;
   }
 }
 
