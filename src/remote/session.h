@@ -39,11 +39,10 @@ struct SessionResult {
   Ending ending{};
   std::uint64_t looks = 0;
   std::uint64_t samples = 0;
-  std::uint64_t unproven = 0;           // looks at a thread that came to nothing: its time went to its next sample
+  std::uint64_t unproven = 0;           // looks at a thread that came to nothing: its time went to its other samples
+  std::uint64_t not_told = 0;           // likewise, as no more files could be opened to ask about the thread
   std::int64_t used_ns = 0;             // CPU time of what was recorded
   std::int64_t unseen_children_ns = 0;  // CPU time of child processes that have ended and are not recorded
-  std::uint64_t unproven = 0;  // looks at a thread that came to nothing: its time went to its next sample
-  std::uint64_t not_told = 0;  // likewise, as no more files could be opened to ask about the thread
   std::int64_t median_stop_ns = 0, longest_stop_ns = 0;  // of threads that were held; 0 if none was
   std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU
 };
