@@ -76,6 +76,9 @@ class PeakAccounts {
     return peak_ns_;
   }
 
+  // What an account takes, with its place in the index.
+  static constexpr std::size_t kBytes = 96;
+
  private:
   // What of a source is alive, and what was at the last peak so far.
   struct Account {

@@ -70,6 +70,9 @@ class AllocationDecoder {
   bool events(VarintCursor& cursor);
   bool types(VarintCursor& cursor);
 
+  // What takes memory beside the tables of the profile.
+  [[nodiscard]] std::uint64_t bytes() const { return events_.bytes(); }
+
   // After the last section.
   void finish();
 

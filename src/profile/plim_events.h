@@ -92,6 +92,13 @@ class EventReplay {
   void set_type(std::uint64_t slot, StringId type);
   // Fills the tables of a profile, after the last section.
   void finish(Profile& profile);
+  // The memory that this takes by now.
+  [[nodiscard]] std::uint64_t bytes() const {
+    constexpr std::size_t kIndex = 24;  // bytes of a place in an index
+    return slots_.size() * sizeof(Slot) + (told_sizes_.size() + types_.size()) * kIndex +
+           rows_.size() * (sizeof(Row) + kIndex) + sites_.size() * sizeof(SiteFacts) +
+           accounts_.size() * PeakAccounts::kBytes;
+  }
 
  private:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();

@@ -18,7 +18,9 @@ inline constexpr int kCompressionLevel = 3;  // measured: higher ones gain under
 inline constexpr std::uint32_t kLargestChunk = std::uint32_t{64} << 20U;      // raw bytes
 inline constexpr std::uint64_t kMostTags = 64;                                // in one set
 inline constexpr std::uint64_t kMostRepeatedBytes = std::uint64_t{1} << 30U;  // of names that are in the file once
-inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;     // raw bytes of all chunks
+// Raw bytes of all chunks, and of what their rows take in memory.
+inline constexpr std::uint64_t kLargestProfile = std::uint64_t{8} << 30U;
+inline constexpr std::int64_t kMostWeight = std::int64_t{1} << 60U;  // nanoseconds of all samples: 36 years
 
 inline constexpr std::uint64_t kLargestDistance = std::uint64_t{1} << 40U;  // of sampled allocations
 // Allocations and frees follow each other faster than samples: their times are in units of at most this.

@@ -152,7 +152,8 @@ bool MarkerDecoder::shapes(VarintCursor& cursor) {
     shape.name = cursor.bytes();
     const std::size_t fields = cursor.count();
     for (std::size_t i = 0; i < fields && !cursor.failed(); ++i) shape.fields.emplace_back(cursor.bytes());
-    if (cursor.failed()) return false;
+    bytes_ += sizeof shape + fields * sizeof shape.name;
+    if (cursor.failed() || bytes_ > most_bytes_) return false;
     markers_.so_far.push_back(std::move(shape));
   }
   return true;
@@ -171,7 +172,8 @@ bool MarkerDecoder::counter_names(VarintCursor& cursor) {
     if (!tables_.process_reference(cursor, state.process)) return false;
     state.name = cursor.bytes();
     state.unit = cursor.bytes();
-    if (cursor.failed()) return false;
+    bytes_ += sizeof state;
+    if (cursor.failed() || bytes_ > most_bytes_) return false;
     counters_.so_far.push_back(std::move(state));
   }
   return true;
@@ -197,6 +199,9 @@ bool MarkerDecoder::read(SymbolReader& rows) {
     if (shape >= markers_.so_far.size() || thread > profile_.threads.size()) return false;
     const MarkerShape& is = markers_.so_far[shape];
     Marker marker;
+    // A few bytes of a file may be very many fields.
+    bytes_ += is.fields.size() * sizeof marker.fields[0];
+    if (bytes_ > most_bytes_) return false;
     if (thread != 0) marker.thread = ThreadId{static_cast<std::size_t>(thread - 1)};
     if (!add_step(markers_.time, rows.get_signed(markers_.times)) ||
         !to_nanoseconds(markers_.time, unit_ns_, marker.time_ns) ||
@@ -209,18 +214,26 @@ bool MarkerDecoder::read(SymbolReader& rows) {
       SymbolModel& model = markers_.values_of(marker.fields.size());
       if (!read_value(rows, model, marker.fields.emplace_back(name, std::string()).second)) return false;
     }
-    if (rows.failed() || repeated_bytes_ > plim::kMostRepeatedBytes) return false;
-    profile_.markers.push_back(std::move(marker));
+    if (rows.failed() || repeated_bytes_ > plim::kMostRepeatedBytes || !add(std::move(marker))) return false;
   }
   return true;
 }
 
+bool MarkerDecoder::add(Marker&& marker) {
+  bytes_ += sizeof marker + marker.name.size();
+  for (const auto& [name, value] : marker.fields) bytes_ += name.size() + value.size();
+  profile_.markers.push_back(std::move(marker));
+  return bytes_ <= most_bytes_;
+}
+
 Counter& MarkerDecoder::counter_of(ProcessId process, std::string_view name, std::string_view unit) {
   auto& all = profile_.counters;
-  auto found = std::find_if(all.begin(), all.end(),
-                            [&](const Counter& known) { return known.process == process && known.name == name; });
-  if (found == all.end()) found = all.insert(found, Counter{process, std::string(name), std::string(unit), {}, {}});
-  return *found;
+  const auto [found, is_new] = counter_rows_.try_emplace({process.index(), std::string(name)}, all.size());
+  if (is_new) {
+    all.push_back({process, std::string(name), std::string(unit), {}, {}});
+    bytes_ += 2 * sizeof(Counter) + name.size();
+  }
+  return all[found->second];
 }
 
 bool MarkerDecoder::read_points(SymbolReader& rows, CounterState& state) {
@@ -236,7 +249,8 @@ bool MarkerDecoder::read_points(SymbolReader& rows, CounterState& state) {
         !to_nanoseconds(state.time, point_unit(unit_ns_), time_ns))
       return false;
     const auto step = static_cast<std::uint64_t>(rows.get_signed(counters_.values)) << zeros;
-    if (rows.failed() || !add_step(state.value, static_cast<std::int64_t>(step))) return false;
+    bytes_ += 2 * sizeof step;
+    if (rows.failed() || bytes_ > most_bytes_ || !add_step(state.value, static_cast<std::int64_t>(step))) return false;
     counter.time_ns.push_back(time_ns);
     counter.value.push_back(state.value);
   }
@@ -271,13 +285,13 @@ bool MarkerDecoder::old_markers(VarintCursor& cursor) {
     if (!tables_.thread_reference(cursor, marker.thread)) return false;
     marker.name = cursor.bytes();
     const std::size_t fields = cursor.count();
+    bytes_ += fields * sizeof marker.fields[0];
     for (std::size_t i = 0; i < fields && !cursor.failed(); ++i) {
       const std::string_view name = cursor.bytes();
       const std::string_view value = cursor.bytes();
       marker.fields.emplace_back(name, value);
     }
-    if (cursor.failed()) return false;
-    profile_.markers.push_back(std::move(marker));
+    if (cursor.failed() || !add(std::move(marker))) return false;
   }
   return true;
 }
@@ -290,6 +304,7 @@ bool MarkerDecoder::old_counter(VarintCursor& cursor) {
   const std::size_t count = cursor.count();
   if (cursor.failed()) return false;
   Counter& counter = counter_of(process, name, unit);
+  bytes_ += count * 2 * sizeof(std::int64_t);
   std::int64_t time = 0;
   std::int64_t value = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container_hash/hash.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -82,7 +84,9 @@ class MarkerEncoder {
 // Reads sections of them into a Profile.
 class MarkerDecoder {
  public:
-  MarkerDecoder(Profile& profile, const TableDecoder& tables) : profile_(profile), tables_(tables) {}
+  // Markers and counters may take so many bytes.
+  MarkerDecoder(Profile& profile, const TableDecoder& tables, std::uint64_t most_bytes)
+      : profile_(profile), tables_(tables), most_bytes_(most_bytes) {}
   // Times count so many nanoseconds.
   void set_unit(std::int64_t unit_ns) { unit_ns_ = unit_ns; }
 
@@ -93,24 +97,30 @@ class MarkerDecoder {
   bool read(SymbolReader& rows);
   bool read_counters(SymbolReader& rows);
   bool read_progress(SymbolReader& rows);
+  // What they take by now.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   // Those of version 2.
   bool old_markers(VarintCursor& cursor);
   bool old_counter(VarintCursor& cursor);
   bool old_progress(VarintCursor& cursor);
 
  private:
+  bool add(Marker&& marker);
   bool read_value(SymbolReader& rows, SymbolModel& model, std::string& value);
   bool read_points(SymbolReader& rows, CounterState& state);
+  using CounterKey = std::pair<std::size_t, std::string>;  // process and name
   Counter& counter_of(ProcessId process, std::string_view name, std::string_view unit);
 
   Profile& profile_;
   const TableDecoder& tables_;
   std::int64_t unit_ns_ = 1;
-  std::uint64_t repeated_bytes_ = 0;  // of names
-  std::vector<std::string> texts_;    // of the section at hand
+  const std::uint64_t most_bytes_;
+  std::uint64_t bytes_ = 0, repeated_bytes_ = 0;  // of all; of names
+  std::vector<std::string> texts_;                // of the section at hand
   std::size_t next_text_ = 0;
   MarkerModels markers_;
   CounterModels counters_;
+  boost::unordered_flat_map<CounterKey, std::size_t, boost::hash<CounterKey>> counter_rows_;
   ProgressModels progress_;
 };
 

@@ -1,6 +1,6 @@
 #include "profile/plim_reader.h"
 
-#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <utility>
 
 #include "base/chunk.h"
@@ -23,12 +23,14 @@ using plim::Section;
 // Reads sections into a Profile. Every index is checked against the table it points into.
 class Decoder {
  public:
-  explicit Decoder(Profile& profile)
+  // All of it may take so many bytes.
+  Decoder(Profile& profile, std::uint64_t most_bytes)
       : profile_(profile),
+        most_bytes_(most_bytes),
         tables_(profile),
         threads_(profile),
         samples_(profile, tables_),
-        markers_(profile, tables_),
+        markers_(profile, tables_, most_bytes),
         allocations_(profile, tables_) {}
 
   // After the last chunk.
@@ -37,10 +39,30 @@ class Decoder {
     samples_.finish();
   }
 
-  // False if a section makes no sense; the profile then holds what came before it. `packed`: the rows that are behind
-  // the sections. `begin`, `end`: of this chunk, as parts of the file.
+  // False if a section makes no sense, or is too much; the profile then holds what came before it. `packed`: the rows
+  // that are behind the sections. `begin`, `end`: of this chunk, as parts of the file.
   bool chunk(std::string_view raw, std::string_view packed, double begin, double end) {
-    profile_.complete = false;  // unless this chunk ends the recording, too: an exec that failed is followed by more
+    raw_bytes_ += raw.size();
+    has_rows_ = has_end_ = false;
+    const bool makes_sense = sections(raw, packed, begin, end);
+    profile_.complete = makes_sense && has_end_;  // an exec that failed is followed by more
+    return makes_sense;
+  }
+
+  // Whether what has been read takes too much memory: files may say very much in a few bytes.
+  [[nodiscard]] bool is_too_large() const {
+    constexpr std::uint64_t kIndex = 24;  // bytes of a row's place in indices
+    const auto of = [](const auto& rows) { return rows.size() * (sizeof rows[0] + kIndex); };
+    const std::uint64_t bytes = profile_.samples.size() * SampleTable::kRowBytes + of(profile_.stacks.rows()) +
+                                of(profile_.frames.rows()) + of(profile_.functions.rows()) + of(profile_.threads) +
+                                of(profile_.processes) + of(profile_.modules) + of(profile_.sources) +
+                                of(profile_.allocations) + of(profile_.peak_allocations) + profile_.strings.memory() +
+                                profile_.tag_sets.memory() + markers_.bytes() + allocations_.bytes();
+    return raw_bytes_ + bytes > most_bytes_;
+  }
+
+ private:
+  bool sections(std::string_view raw, std::string_view packed, double begin, double end) {
     VarintCursor cursor(raw);
     SymbolReader rows(packed);
     while (!cursor.at_end()) {
@@ -51,21 +73,16 @@ class Decoder {
       if (cursor.failed()) return false;
       const bool makes_sense =
           kind == static_cast<std::uint64_t>(Section::kRows) ? read_rows(rows, part) : section(kind, payload, part);
-      if (!makes_sense) return false;
+      if (!makes_sense || is_too_large()) return false;
     }
     return packed.empty() || rows.is_over();
   }
 
-  // All rows so far.
-  [[nodiscard]] std::uint64_t rows() const {
-    return std::uint64_t{profile_.samples.size()} + profile_.markers.size() + profile_.threads.size() +
-           profile_.stacks.size();
-  }
-
- private:
+  // A chunk has them once.
   bool read_rows(SymbolReader& rows, double part) {
-    return tables_.stacks(rows) && threads_.read(rows) && samples_.read(rows, part) && markers_.read(rows) &&
-           markers_.read_counters(rows) && markers_.read_progress(rows) && !rows.failed();
+    return !std::exchange(has_rows_, true) && tables_.stacks(rows) && threads_.read(rows) &&
+           samples_.read(rows, part) && markers_.read(rows) && markers_.read_counters(rows) &&
+           markers_.read_progress(rows) && !rows.failed();
   }
 
   // `part`: of the file that has been read.
@@ -101,7 +118,7 @@ class Decoder {
       case Section::kAddresses: return tables_.addresses(cursor);
       case Section::kModules: return modules(cursor);
       case Section::kTagSets: return tables_.tag_sets(cursor);
-      case Section::kEnd: profile_.complete = true; return true;
+      case Section::kEnd: has_end_ = true; return true;
       case Section::kRows: break;  // not here
     }
     return true;  // a section of a newer minor version
@@ -125,7 +142,10 @@ class Decoder {
       const std::string_view name = cursor.bytes();
       const std::string_view value = cursor.bytes();
       if (cursor.failed()) return false;
-      profile_.set_meta(name, value);
+      // As Profile::set_meta(), which would look at all of them.
+      const auto [row, is_new] = meta_rows_.try_emplace(std::string(name), profile_.meta.size());
+      if (is_new) profile_.meta.emplace_back(name, std::string());
+      profile_.meta[row->second].second = value;
     }
     return true;
   }
@@ -168,16 +188,19 @@ class Decoder {
     const std::string_view name = cursor.bytes();
     const std::string_view part = cursor.bytes();
     if (cursor.failed()) return false;
-    auto& all = profile_.attachments;
-    const auto known = std::find_if(all.begin(), all.end(), [&](const Attachment& one) { return one.name == name; });
-    if (known != all.end())
-      known->bytes += part;
-    else
-      all.push_back({std::string(name), std::string(part)});
+    const auto [row, is_new] = attachment_rows_.try_emplace(std::string(name), profile_.attachments.size());
+    if (is_new) profile_.attachments.push_back({std::string(name), {}});
+    profile_.attachments[row->second].bytes += part;
     return true;
   }
 
+  using RowOfName = boost::unordered_flat_map<std::string, std::size_t>;
+
   Profile& profile_;
+  const std::uint64_t most_bytes_;
+  std::uint64_t raw_bytes_ = 0;              // of all chunks
+  bool has_rows_ = false, has_end_ = false;  // the chunk at hand
+  RowOfName meta_rows_, attachment_rows_;
   TableDecoder tables_;
   ThreadDecoder threads_;
   SampleDecoder samples_;
@@ -187,7 +210,9 @@ class Decoder {
 
 }  // namespace
 
-Result<Profile> read_plim(std::string_view bytes) {
+Result<Profile> read_plim(std::string_view bytes) { return read_plim_within(plim::kLargestProfile, bytes); }
+
+Result<Profile> read_plim_within(std::uint64_t most_bytes, std::string_view bytes) {
   if (bytes.size() < plim::kFileHeaderSize || bytes.substr(0, plim::kMagic.size()) != plim::kMagic)
     return Error{ErrorKind::kBadInput, "not a .plim profile"};
   const std::uint32_t version = u32_at(bytes, plim::kMagic.size());
@@ -198,7 +223,7 @@ Result<Profile> read_plim(std::string_view bytes) {
                                            " and " + std::to_string(plim::kMajorVersion)};
   bytes.remove_prefix(plim::kFileHeaderSize);
   Profile profile;
-  Decoder decoder(profile);
+  Decoder decoder(profile, most_bytes);
   ChunkStreamReader chunks;
   std::string raw;
   std::string_view packed;
@@ -206,16 +231,16 @@ Result<Profile> read_plim(std::string_view bytes) {
     return major == plim::kMajorVersion ? chunks.next(bytes, plim::kLargestChunk, raw, packed)
                                         : next_chunk(bytes, plim::kLargestChunk, raw);
   };
-  constexpr std::uint64_t kRowBytes = 3;  // a row would have at least
-  std::uint64_t total = 0;
   const auto all = static_cast<double>(bytes.size());
   double begin = 0;
   while (next()) {
-    total += raw.size();
-    if (total + decoder.rows() * kRowBytes > plim::kLargestProfile)
-      return Error{ErrorKind::kBadInput, "the profile unpacks to more than 8 GiB"};
     const double end = 1 - static_cast<double>(bytes.size()) / all;
     if (!decoder.chunk(raw, packed, std::exchange(begin, end), end)) break;
+  }
+  if (decoder.is_too_large()) {
+    constexpr unsigned kGibibyte = 30;
+    return Error{ErrorKind::kBadInput,
+                 "the profile unpacks to more than " + std::to_string(most_bytes >> kGibibyte) + " GiB"};
   }
   decoder.finish();
   if (!bytes.empty()) profile.complete = false;

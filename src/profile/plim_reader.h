@@ -1,6 +1,7 @@
 // profile/plim_reader.h: .plim bytes -> Profile. The format is specified in docs/format.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,9 @@ namespace plimsoll::profile {
 // whole chunk, with complete == false; a damaged chunk ends the reading likewise. Bytes that are not a .plim file,
 // or one of a newer major version, are an error (kBadInput). The bytes may be hostile: sizes are checked before
 // anything is allocated.
+// Nor may they come to more than 8 GiB here: that, too, is an error.
 Result<Profile> read_plim(std::string_view bytes);
+Result<Profile> read_plim_within(std::uint64_t most_bytes, std::string_view bytes);
 
 // Opens and reads a file. Errors name the path.
 Result<Profile> read_plim_file(const std::string& path);

@@ -213,6 +213,9 @@ bool SampleDecoder::put(std::size_t row, std::uint64_t thread, SampleState& stat
   if (!tables_.stack(static_cast<std::int64_t>(state.stack), stack) || !tables_.tag_set(written_tags, tags) ||
       !to_nanoseconds(state.time, unit_ns_, time_ns) || !to_nanoseconds(state.weight, unit_ns_, weight_ns))
     return false;
+  // Whoever adds weights up must not leave 64 bits.
+  if (weight_ns > weight_left_ || weight_ns < -weight_left_) return false;
+  weight_left_ -= std::abs(weight_ns);
   if (delta < 0) is_disordered_ = true;
   profile_.samples.set(row, time_ns, ThreadId{static_cast<std::size_t>(thread)}, stack, weight_ns, activity, tags);
   return true;

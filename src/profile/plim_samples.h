@@ -9,6 +9,7 @@
 
 #include "base/symbols.h"
 #include "base/varint.h"
+#include "profile/plim_format.h"
 #include "profile/plim_tables.h"
 #include "profile/profile.h"
 #include "profile/recent_slots.h"
@@ -105,6 +106,7 @@ class SampleDecoder {
   };
   std::vector<ThreadState> threads_;
   std::int64_t unit_ns_ = 1;
+  std::int64_t weight_left_ = plim::kMostWeight;
   bool is_disordered_ = false;
 };
 

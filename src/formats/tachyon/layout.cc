@@ -128,8 +128,9 @@ Result<Layout> find_layout(std::string_view bytes) {
 std::string_view unpacked_samples(const Layout& layout, std::string& storage) {
   if (!layout.is_compressed) return layout.sample_data;
   // A small file must not fill the memory; real ones unpack to fifty times their size, constant ones to some hundreds.
-  constexpr std::size_t kAlways = std::size_t{16} << 20U, kMostTimes = 1'000;
-  const std::size_t most = kAlways + kMostTimes * layout.sample_data.size();
+  // A sample may take two bytes, and is 29 in a profile.
+  constexpr std::size_t kAlways = std::size_t{16} << 20U, kMostTimes = 1'000, kEver = std::size_t{512} << 20U;
+  const std::size_t most = std::min(kAlways + kMostTimes * layout.sample_data.size(), kEver);
   const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   if (context == nullptr) return {};
   ZSTD_inBuffer in{layout.sample_data.data(), layout.sample_data.size(), 0};

@@ -143,8 +143,8 @@ class Reader {
     }
     if (record.memory_kib > 0) memory(profile_.samples.time_ns.back(), record.memory_kib);
   }
-  // A count of one record. Writers count only to 1; a record cannot make us store a billion rows.
-  static constexpr std::int64_t kMostOfOne = 1'000;
+  // A count of one record. Writers count only to 1; a few bytes cannot make us store very many rows.
+  static constexpr std::int64_t kMostOfOne = 10;
 
   static void use(profile::Thread& thread, std::int64_t time, std::int64_t weight, const Mode& mode) {
     thread.end_ns = std::max(thread.end_ns, time);
