@@ -86,6 +86,14 @@ std::vector<StackTotal> aggregate(const profile::Profile& profile) {
   return totals;
 }
 
+// A number rounded together with what was rounded away before it: so the sum of all of them is right.
+std::int64_t rounded(double value, double& rest) {
+  rest += value;
+  const double whole = std::max(0.0, std::floor(rest + 0.5));
+  rest -= whole;
+  return static_cast<std::int64_t>(whole);
+}
+
 // Writes one file. Its parts may come in any order; the string table comes last, when all texts are known.
 class FileWriter {
  public:
@@ -225,9 +233,11 @@ class FileWriter {
     return ids;
   }
   void write_heap_samples() {
+    std::array<double, 4> rests{};
     for (const HeapTotal& total : aggregate_heap(profile_)) {
-      const std::array values{std::llround(total.allocated.blocks), std::llround(total.allocated.bytes),
-                              std::llround(total.in_use.blocks), std::llround(total.in_use.bytes)};
+      const std::array exact{total.allocated.blocks, total.allocated.bytes, total.in_use.blocks, total.in_use.bytes};
+      std::array<std::int64_t, 4> values{};
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = rounded(exact[i], rests[i]);
       const std::vector<std::uint64_t> locations = location_ids(total.stack);
       pbf_builder<SampleField> sample{file_, ProfileField::kSample};
       sample.add_packed_uint64(SampleField::kLocationId, locations.begin(), locations.end());

@@ -254,5 +254,25 @@ TEST(PprofHeap, HasWhatWasAllocatedAndWhatIsInUse) {
   EXPECT_NE(file.samples[0].find("type=bytearray"), std::string::npos) << file.samples[0];
 }
 
+TEST(PprofHeap, DoesNotAddUpTheRoundingOfItsRows) {
+  // GIVEN a hundred stacks, of which a sample each stands for 1.58 blocks
+  profile::Profile profile = draw_profile("main  1");
+  profile.allocation_distance = 100;
+  for (int i = 0; i < 100; ++i) {
+    profile::AllocationRow row;
+    row.number = profile.allocations.size();
+    row.thread = ThreadId{0};
+    row.stack = profile.stacks.intern({StackId{}, profile::testing::draw_frame(profile, "f" + std::to_string(i))});
+    row.size = row.chance_bytes = 100;
+    profile.allocations.push_back(row);
+  }
+  // WHEN they are written THEN their sum is that of the blocks
+  Decoded file;
+  file.decode(testing::gunzip(write_heap(profile)));
+  std::int64_t blocks = 0;
+  for (const std::string& sample : file.samples) blocks += std::atoll(sample.substr(sample.find("| ") + 2).c_str());
+  EXPECT_EQ(blocks, 158) << "100 / (1 - 1/e)";
+}
+
 }  // namespace
 }  // namespace plimsoll::formats::pprof
