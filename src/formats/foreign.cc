@@ -50,6 +50,12 @@ std::int64_t nanoseconds_of(double value, double unit_ns) {
   return std::abs(ns) <= static_cast<double>(kLatestNs) ? std::llround(ns) : 0;
 }
 
+std::int64_t weight_of(double value, double unit_ns) {
+  constexpr auto kMost = static_cast<double>(kLatestNs);
+  const double ns = value * unit_ns;
+  return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -kMost, kMost));
+}
+
 void set_period(profile::Profile& profile, double period_ns) {
   if (!(period_ns >= 1 && period_ns <= 1e12)) return;
   std::array<char, 32> text{};
@@ -57,7 +63,7 @@ void set_period(profile::Profile& profile, double period_ns) {
   if (error == std::errc{}) profile.set_meta("rate_hz", {text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
-ForeignProfile::ForeignProfile(std::string_view format) {
+ForeignProfile::ForeignProfile(std::string_view format) : weight_left_(kLatestNs) {
   profile.set_meta("format", format);
   profile.complete = true;
 }
@@ -79,14 +85,19 @@ StackId ForeignProfile::push(StackId below, FrameId frame) {
 ThreadId ForeignProfile::thread(const std::string& key, std::string_view name, std::int64_t tid, std::int64_t pid) {
   const auto [position, is_new] = threads_.try_emplace(key, profile.threads.size());
   if (!is_new) return position->second;
-  const auto [process, is_new_process] = processes_.try_emplace(pid, profile.processes.size());
-  if (is_new_process) profile.processes.push_back({.pid = pid, .parent_pid = 0, .name = {}});
+  const std::size_t processes = profile.processes.size();
   profile::Thread thread;
-  thread.process = process->second;
+  thread.process = process(pid);
   thread.os_tid = tid;
   thread.name = name;
-  thread.is_main = is_new_process;
+  thread.is_main = profile.processes.size() > processes;
   profile.threads.push_back(thread);
+  return position->second;
+}
+
+ProcessId ForeignProfile::process(std::int64_t pid) {
+  const auto [position, is_new] = processes_.try_emplace(pid, profile.processes.size());
+  if (is_new) profile.processes.push_back({.pid = pid, .parent_pid = 0, .name = {}});
   return position->second;
 }
 
@@ -97,9 +108,10 @@ void ForeignProfile::sample(ThreadId thread, StackId stack, std::int64_t weight_
 
 void ForeignProfile::sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns,
                                Activity activity) {
-  // A file of hostile weights has none from where their sum would leave 64 bits.
-  weight_ns = std::clamp(weight_ns, -weight_left_, weight_left_);
-  weight_left_ -= std::abs(weight_ns);
+  has_negative_ = has_negative_ || weight_ns < 0;
+  // What take() refuses is not to leave 64 bits before.
+  weight_ns = std::clamp<std::int64_t>(weight_ns, 0, weight_left_);
+  weight_left_ -= weight_ns;
   time_ns = std::clamp(time_ns, std::int64_t{0}, kLatestNs);
   profile.samples.push_back(time_ns, thread, stack, weight_ns, activity);
   profile::Thread& row = profile.threads[thread.index()];
@@ -108,6 +120,21 @@ void ForeignProfile::sample_at(std::int64_t time_ns, ThreadId thread, StackId st
   profile.end_ns = std::max(profile.end_ns, time_ns);
 }
 
-profile::Profile ForeignProfile::take() { return std::move(profile); }
+void ForeignProfile::miss(std::string_view what) {
+  auto& drops = profile.drops;
+  const auto is_it = [&](const profile::Drop& drop) { return drop.reason == what; };
+  const auto found = std::find_if(drops.begin(), drops.end(), is_it);
+  if (found == drops.end())
+    drops.push_back({std::string(what), 1, 0});
+  else
+    ++found->count;
+}
+
+Result<profile::Profile> ForeignProfile::take() {
+  if (has_negative_)
+    return Error{ErrorKind::kBadInput, "a weight is negative: not what was spent on stacks, but a difference of that"};
+  if (weight_left_ == 0) return Error{ErrorKind::kBadInput, "its weights add up to more than a hundred years"};
+  return std::move(profile);
+}
 
 }  // namespace plimsoll::formats

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "profile/profile.h"
 
 namespace plimsoll::formats {
@@ -35,28 +36,39 @@ class ForeignProfile {
   // The stack with a frame on top; the stack itself where there is no frame.
   StackId push(StackId below, FrameId frame);
   ThreadId thread(const std::string& key, std::string_view name, std::int64_t tid = 0, std::int64_t pid = 0);
+  // The process of that id, which is added if it is not there.
+  ProcessId process(std::int64_t pid);
   // A sample, at the end of the thread's time so far unless a time is given.
   void sample(ThreadId thread, StackId stack, std::int64_t weight_ns) {
     sample(thread, stack, weight_ns, Activity::kRunning);
   }
   void sample(ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
   void sample_at(std::int64_t time_ns, ThreadId thread, StackId stack, std::int64_t weight_ns, Activity activity);
-  // Orders the rows and gives the profile away.
-  profile::Profile take();
+  // A part of the file speaks of something that is not in it: that is told as a drop.
+  void miss(std::string_view what);
+  // Gives the profile away. Weights that nobody can have spent are an error: negative ones, and more than a century.
+  Result<profile::Profile> take();
 
   profile::Profile profile;
 
  private:
   boost::unordered_flat_map<std::string, ThreadId> threads_;
   boost::unordered_flat_map<std::int64_t, ProcessId> processes_;
-  std::int64_t weight_left_ = 4'000'000'000'000'000'000;
+  std::int64_t weight_left_;
+  bool has_negative_ = false;
 };
 
 // Tells in the facts how often samples were taken, if the time between two of them is one.
 void set_period(profile::Profile& profile, double period_ns);
 
+// What ForeignProfile::miss is told where a number leads to no row of a table.
+inline constexpr std::string_view kMissingFrames = "frames that are not in the file";
+inline constexpr std::string_view kMissingStacks = "stacks that are not in the file";
+
 inline constexpr double kMicrosecond = 1'000;  // in nanoseconds
 // A number of nanoseconds from a number of units; 0 for what is no time. Negative ones stay: some formats have them.
 std::int64_t nanoseconds_of(double value, double unit_ns);
+// Likewise of a weight that a file tells: what is too much stays too much, for take() to refuse it.
+std::int64_t weight_of(double value, double unit_ns);
 
 }  // namespace plimsoll::formats

@@ -217,6 +217,31 @@ TEST(Weights, AreTheSameInEveryViewAndEveryFormat) {
   }
 }
 
+TEST(Weights, ThatNobodyCanHaveSpentAreRefused) {
+  // GIVEN a difference of two profiles, and more than a century, in formats that say how much a stack weighs
+  constexpr std::int64_t kHalfACentury = 2'000'000'000'000'000'000;
+  for (const Carrier& carrier : carriers()) {
+    if (carrier.name == "plim" || carrier.name == "vmprof" || carrier.name == "pypylog" ||
+        carrier.name == "perf script" || carrier.name == "cpuprofile" || carrier.name == "chrome trace" ||
+        carrier.name == "pyinstrument")
+      continue;
+    SCOPED_TRACE(carrier.name);
+    for (const auto& [first, second] : {std::pair<std::int64_t, std::int64_t>{2'000'000, -1'000'000},
+                                        {kHalfACentury, kHalfACentury + 1'000'000'000'000}}) {
+      if (second < 0 && carrier.name == "collapsed") continue;  // is not written
+      Profile original = profile::testing::draw_profile("main  1\n other  1");
+      original.samples.weight_ns = {first, second};
+      original.samples.time_ns = {1, 2};
+      // WHEN they are read THEN they are an error that says so
+      const Result<Profile> read = read_profile(carrier.write(original));
+      ASSERT_FALSE(read.ok());
+      EXPECT_EQ(read.error().kind, ErrorKind::kBadInput);
+      const char* why = second < 0 ? "a weight is negative" : "more than a hundred years";
+      EXPECT_NE(read.error().message.find(why), std::string::npos) << read.error().message;
+    }
+  }
+}
+
 TEST(Weights, OfThePartsMakeTheWhole) {
   // GIVEN a profile WHEN it is cut by threads or by time THEN the parts weigh what the whole does
   const Profile whole = generated(300, 40);

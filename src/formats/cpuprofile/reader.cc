@@ -24,14 +24,16 @@ class Reader {
     const json::array* deltas = array_member(&file, "timeDeltas");
     const ThreadId thread = out_.thread("", "");
     double at_us = number_member(&file, "startTime").value_or(0) + number_of(element(deltas, 0)).value_or(0);
+    double next_us = at_us;
     for (std::size_t row = 0; row < samples->size(); ++row) {
       // A delta is the time since the sample before, and so the sample before lasted until then; the last one, until
-      // the end.
+      // the end. One that V8 noted too late has a negative delta: it has no time of its own.
       const bool is_last = row + 1 == samples->size();
-      const double weight = is_last ? std::max(0.0, number_member(&file, "endTime").value_or(at_us) - at_us)
-                                    : number_of(element(deltas, row + 1)).value_or(0);
-      at_us += weight;
-      out_.sample(thread, tree_.stack_of(integer_of(&(*samples)[row])), nanoseconds_of(weight, kMicrosecond));
+      next_us = is_last ? number_member(&file, "endTime").value_or(at_us)
+                        : next_us + number_of(element(deltas, row + 1)).value_or(0);
+      const double weight_us = std::max(0.0, next_us - at_us);
+      at_us += weight_us;
+      out_.sample(thread, tree_.stack_of(integer_of(&(*samples)[row])), nanoseconds_of(weight_us, kMicrosecond));
     }
     return out_.take();
   }

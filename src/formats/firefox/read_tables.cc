@@ -1,6 +1,8 @@
 // formats/firefox/read_tables.cc: columns, row by row.
 #include "formats/firefox/read_tables.h"
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 namespace plimsoll::formats::firefox {
 
 namespace json = boost::json;
@@ -15,16 +17,26 @@ std::int64_t integer_at(const json::value* table, std::string_view column, std::
 
 }  // namespace
 
-ReadTables::ReadTables(ForeignProfile& out, const json::value* tables)
-    : out_(out),
-      strings_(array_member(tables, "stringArray")),
-      source_files_(array_member(member(tables, "sources"), "filename")) {
-  const json::value* frames = member(tables, "frameTable");
-  std::vector<FrameId> frame_ids;
+ReadTables::ReadTables(ForeignProfile& out, const json::value* thread, const json::value* shared) : out_(out) {
+  const auto table = [&](std::string_view name) {
+    const json::value* own = member(thread, name);
+    return own != nullptr ? own : member(shared, name);
+  };
+  if (const json::value* strings = table("stringArray")) strings_ = strings->if_array();
+  source_files_ = array_member(table("sources"), "filename");
+  const json::value* frames = table("frameTable");
+  const json::value* functions = table("funcTable");
   const std::size_t count = rows_of(array_member(frames, "func"));
-  frame_ids.reserve(count);
-  for (std::size_t row = 0; row < count; ++row) frame_ids.push_back(frame(frames, member(tables, "funcTable"), row));
-  read_stacks(member(tables, "stackTable"), frame_ids);
+  // Only those that stacks have: threads may share a long table.
+  boost::unordered_flat_map<std::size_t, FrameId> known;
+  read_stacks(table("stackTable"), [&](const json::value* index) {
+    const std::optional<std::size_t> row = index_of(index, count);
+    if (!row) out_.miss(kMissingFrames);
+    if (!row) return FrameId{};
+    const auto [position, is_new] = known.try_emplace(*row);
+    if (is_new) position->second = frame(frames, functions, *row);
+    return position->second;
+  });
 }
 
 std::string_view ReadTables::text(const json::value* index) const {
@@ -52,7 +64,8 @@ FrameId ReadTables::frame(const json::value* frames, const json::value* function
 }
 
 // A parent stands before its children: as a distance (version 66), or as its row.
-void ReadTables::read_stacks(const json::value* stacks, const std::vector<FrameId>& frames) {
+template <typename FrameAt>
+void ReadTables::read_stacks(const json::value* stacks, FrameAt frame_at) {
   const json::array* frame_column = array_member(stacks, "frame");
   const json::array* offsets = array_member(stacks, "prefixOffset");
   const json::array* prefixes = array_member(stacks, "prefix");
@@ -63,13 +76,13 @@ void ReadTables::read_stacks(const json::value* stacks, const std::vector<FrameI
     if (const std::optional<std::size_t> offset = index_of(element(offsets, row), row + 1); offset && *offset > 0)
       below = stacks_[row - *offset];
     if (const std::optional<std::size_t> prefix = index_of(element(prefixes, row), row)) below = stacks_[*prefix];
-    const std::optional<std::size_t> frame = index_of(element(frame_column, row), frames.size());
-    stacks_.push_back(frame ? out_.push(below, frames[*frame]) : below);
+    stacks_.push_back(out_.push(below, frame_at(element(frame_column, row))));
   }
 }
 
 StackId ReadTables::stack(const json::value* row) const {
   const std::optional<std::size_t> index = index_of(row, stacks_.size());
+  if (!index && row != nullptr && !row->is_null()) out_.miss(kMissingStacks);
   return index ? stacks_[*index] : StackId{};
 }
 

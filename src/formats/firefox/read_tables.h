@@ -10,11 +10,12 @@
 
 namespace plimsoll::formats::firefox {
 
-// The stacks of one set of tables: of a thread, or shared by all.
+// The stacks of one set of tables. Which of them threads have, and which all share, differs between versions.
 class ReadTables {
  public:
-  // `tables` holds stackTable, frameTable, funcTable and stringArray. It may be anything.
-  ReadTables(ForeignProfile& out, const boost::json::value* tables);
+  // stackTable, frameTable, funcTable, stringArray and sources are each in `thread` or in `shared`, either of which may
+  // be null, and anything.
+  ReadTables(ForeignProfile& out, const boost::json::value* thread, const boost::json::value* shared);
 
   // The stack of a row of stackTable; the empty one for what is no row.
   [[nodiscard]] StackId stack(const boost::json::value* row) const;
@@ -22,12 +23,13 @@ class ReadTables {
 
  private:
   FrameId frame(const boost::json::value* frames, const boost::json::value* functions, std::size_t row);
-  void read_stacks(const boost::json::value* stacks, const std::vector<FrameId>& frames);
+  template <typename FrameAt>
+  void read_stacks(const boost::json::value* stacks, FrameAt frame_at);
   [[nodiscard]] std::string_view file_of(const boost::json::value* functions, std::size_t function) const;
 
   ForeignProfile& out_;
-  const boost::json::array* strings_;
-  const boost::json::array* source_files_;
+  const boost::json::array* strings_ = nullptr;
+  const boost::json::array* source_files_ = nullptr;
   std::vector<StackId> stacks_;
 };
 

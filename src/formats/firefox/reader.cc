@@ -2,7 +2,7 @@
 #include "formats/firefox/reader.h"
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 
 #include "formats/firefox/jslb.h"
 #include "formats/firefox/read_tables.h"
@@ -48,11 +48,13 @@ class Reader {
     if (threads == nullptr) return Error{ErrorKind::kBadInput, "a Firefox profile without threads"};
     read_meta(member(&file, "meta"));
     const json::value* shared = member(&file, "shared");
-    if (shared != nullptr) shared_ = std::make_unique<ReadTables>(out_, shared);
-    for (const json::value& thread : *threads) read_thread(thread);
+    const ReadTables shared_tables(out_, nullptr, shared);
+    for (const json::value& thread : *threads) read_thread(thread, shared, shared_tables);
+    if (has_bytes_ && out_.profile.samples.size() == 0)
+      return Error{ErrorKind::kUnsupported, "a Firefox profile of bytes: only profiles of time can be read"};
     if (const json::array* counters = array_member(&file, "counters"))
       for (const json::value& counter : *counters) read_counter(counter);
-    if (shared_ != nullptr) read_sources(member(shared, "sources"));
+    read_sources(member(shared, "sources"), shared_tables);
     return out_.take();
   }
 
@@ -60,7 +62,9 @@ class Reader {
   void read_meta(const json::value* meta) {
     profile::Profile& profile = out_.profile;
     profile.start_realtime_ns = nanoseconds_of(number_member(meta, "startTime").value_or(0), kMillisecond);
-    interval_ns_ = nanoseconds_of(number_member(meta, "interval").value_or(1), kMillisecond);
+    profile.end_ns =
+        std::max(profile.end_ns, nanoseconds_of(number_member(meta, "profilingEndTime").value_or(0), kMillisecond));
+    interval_ms_ = number_member(meta, "interval").value_or(1);
     set_period(profile, number_member(meta, "interval").value_or(0) * kMillisecond);
     delta_ns_ = delta_unit_ns(text_member(member(meta, "sampleUnits"), "threadCPUDelta"));
     if (const std::string_view argv = text_member(meta, "arguments"); !argv.empty()) profile.set_meta("argv", argv);
@@ -69,13 +73,13 @@ class Reader {
     if (const std::string_view os = text_member(meta, "oscpu"); !os.empty()) profile.set_meta("platform", os);
   }
 
-  void read_thread(const json::value& thread) {
+  void read_thread(const json::value& thread, const json::value* shared, const ReadTables& shared_tables) {
     const std::int64_t pid = number_in_text(member(&thread, "pid"));
     const std::int64_t tid = number_in_text(member(&thread, "tid"));
     const ThreadId id = out_.thread(std::to_string(number_++), text_member(&thread, "name"), tid, pid);
-    std::unique_ptr<ReadTables> own;
-    if (shared_ == nullptr) own = std::make_unique<ReadTables>(out_, &thread);
-    const ReadTables& tables = shared_ != nullptr ? *shared_ : *own;
+    std::optional<ReadTables> own;
+    if (member(&thread, "stackTable") != nullptr) own.emplace(out_, &thread, shared);
+    const ReadTables& tables = own ? *own : shared_tables;
     read_samples(member(&thread, "samples"), tables, id);
     read_markers(member(&thread, "markers"), tables, id);
   }
@@ -93,19 +97,24 @@ class Reader {
   void read_samples(const json::value* samples, const ReadTables& tables, ThreadId thread) {
     const json::array* stacks = array_member(samples, "stack");
     if (stacks == nullptr) return;
-    const bool is_time = text_member(samples, "weightType") == "tracing-ms";
-    const json::array* weights = is_time ? array_member(samples, "weight") : nullptr;
+    const std::string_view type = text_member(samples, "weightType");
+    has_bytes_ = has_bytes_ || type == "bytes";
+    if (type == "bytes") return;
+    const bool is_time = type == "tracing-ms";
     const json::array* deltas = delta_ns_ ? array_member(samples, "threadCPUDelta") : nullptr;
-    out_.profile.set_meta("weights", weights != nullptr  ? "as in the file"
+    // Of time, or of how many samples a row is.
+    const json::array* weights = is_time || deltas == nullptr ? array_member(samples, "weight") : nullptr;
+    const double unit_ns = (is_time ? 1 : interval_ms_) * kMillisecond;
+    out_.profile.set_meta("weights", is_time && weights  ? "as in the file"
                                      : deltas != nullptr ? "the thread's CPU time since the sample before"
                                                          : "assumed: the interval");
     Times times(samples);
     for (std::size_t row = 0; row < stacks->size(); ++row) {
       const std::int64_t time = times.next();
       const json::value* stack = &(*stacks)[row];
-      const std::int64_t cpu = nanoseconds_of(number_of(element(deltas, row)).value_or(0), delta_ns_.value_or(0));
-      std::int64_t weight = deltas != nullptr ? cpu : interval_ns_;
-      if (weights != nullptr) weight = nanoseconds_of(number_of(element(weights, row)).value_or(0), kMillisecond);
+      const std::int64_t cpu = weight_of(number_of(element(deltas, row)).value_or(0), delta_ns_.value_or(0));
+      std::int64_t weight = deltas != nullptr ? cpu : weight_of(interval_ms_, kMillisecond);
+      if (weights != nullptr) weight = weight_of(number_of(element(weights, row)).value_or(0), unit_ns);
       if (stack->is_null() && weight == 0) continue;  // marks the start of an interval
       const bool has_waited = weights != nullptr && deltas != nullptr && cpu == 0 && weight > 0;
       out_.sample_at(time, thread, tables.stack(stack), weight, has_waited ? Activity::kOther : Activity::kRunning);
@@ -146,10 +155,13 @@ class Reader {
   void read_counter(const json::value& value) {
     const json::value* samples = member(&value, "samples");
     const json::array* counts = array_member(samples, "count");
-    if (counts == nullptr || out_.profile.processes.empty()) return;
+    if (counts == nullptr) return;
     const json::value* display = member(&value, "display");
-    profile::Counter counter{
-        ProcessId{0}, std::string(text_member(&value, "name")), std::string(text_member(display, "unit")), {}, {}};
+    profile::Counter counter{out_.process(number_in_text(member(&value, "pid"))),
+                             std::string(text_member(&value, "name")),
+                             std::string(text_member(display, "unit")),
+                             {},
+                             {}};
     Times times(samples);
     std::int64_t sum = 0;
     for (const json::value& count : *counts) {
@@ -160,22 +172,21 @@ class Reader {
     out_.profile.counters.push_back(std::move(counter));
   }
 
-  void read_sources(const json::value* sources) {
+  void read_sources(const json::value* sources, const ReadTables& tables) {
     const json::array* names = array_member(sources, "filename");
     const json::array* contents = array_member(sources, "content");
     if (names == nullptr || contents == nullptr) return;
     for (std::size_t row = 0; row < std::min(names->size(), contents->size()); ++row) {
       const std::string_view text = text_of(&(*contents)[row]);
-      if (!text.empty())
-        out_.profile.sources.push_back({std::string(shared_->text(&(*names)[row])), std::string(text)});
+      if (!text.empty()) out_.profile.sources.push_back({std::string(tables.text(&(*names)[row])), std::string(text)});
     }
   }
 
   ForeignProfile out_{"firefox"};
-  std::unique_ptr<ReadTables> shared_;
-  std::int64_t interval_ns_ = 0;
+  double interval_ms_ = 0;
   std::optional<double> delta_ns_;
   std::size_t number_ = 0;
+  bool has_bytes_ = false;
 };
 
 }  // namespace

@@ -87,7 +87,7 @@ class Reader {
  public:
   explicit Reader(Records& records) : in_(records), frames_(out_, records.header().python) {}
 
-  profile::Profile read() {
+  Result<profile::Profile> read() {
     session();
     Record record = in_.next();
     for (; record.kind != RecordKind::kEnd && record.kind != RecordKind::kCut; record = in_.next())

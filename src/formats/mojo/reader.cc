@@ -143,7 +143,7 @@ class Reader {
     }
     StackId stack = sample_.stack;
     if (sample_.is_collecting) stack = out_.push(stack, out_.frame({.name = kAustinCollector, .file = {}}));
-    out_.sample(sample_.thread, stack, nanoseconds_of(static_cast<double>(*sample_.time_us), kMicrosecond),
+    out_.sample(sample_.thread, stack, weight_of(static_cast<double>(*sample_.time_us), kMicrosecond),
                 sample_.is_idle ? Activity::kOther : Activity::kRunning);
   }
 

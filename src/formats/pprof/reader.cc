@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <exception>
+#include <optional>
 #include <protozero/pbf_message.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/foreign.h"
@@ -82,6 +84,7 @@ class Reader {
     for (const data_view sample : samples_) read_sample(sample);
     if (has_too_many_frames_)
       return Error{ErrorKind::kBadInput, "a pprof file whose stacks have more frames than it can have samples of"};
+    tell_samples_apart();
     out_.profile.set_meta("times", "assumed: one stack after the other");
     set_period(out_.profile, static_cast<double>(period_) * unit_ns(text(period_type_.unit)));
     return out_.take();
@@ -175,6 +178,7 @@ class Reader {
     for (std::size_t i = 0; i < types_.size(); ++i) {
       const double ns = unit_ns(text(types_[i].unit));
       const std::string_view type = text(types_[i].type);
+      if (type == "samples" && text(types_[i].unit) == "count") count_ = i;
       const int rank = ns == 0 ? 0 : type == "wall" ? 3 : type == "cpu" ? 2 : 1;
       if (rank <= best) continue;
       best = rank;
@@ -224,8 +228,29 @@ class Reader {
     const std::string key =
         std::string(row.pid) + " " + std::string(row.thread_id) + " " + std::string(row.thread_name);
     const ThreadId thread = out_.thread(key, row.thread_name, number(row.thread_id), number(row.pid));
-    const std::int64_t weight = nanoseconds_of(static_cast<double>(row.values[value_]), unit_ns_);
+    const std::int64_t weight = weight_of(static_cast<double>(row.values[value_]), unit_ns_);
     out_.sample(thread, stack_of(row.locations), weight, activity_named(row.activity).value_or(Activity::kRunning));
+    const std::int64_t count = count_ && *count_ < row.values.size() ? row.values[*count_] : 1;
+    counts_.push_back(std::clamp<std::int64_t>(count, 1, kMostSamples + 1));
+  }
+
+  // A row of the file stands for as many samples as it says, of equal shares. Where these would be more than a profile
+  // should have, it is one.
+  void tell_samples_apart() {
+    std::int64_t total = 0;
+    for (const std::int64_t count : counts_) total = std::min(total + count, kMostSamples + 1);
+    if (total > kMostSamples || total == static_cast<std::int64_t>(counts_.size())) return;
+    const profile::SampleTable rows = std::exchange(out_.profile.samples, {});
+    out_.profile.samples.reserve(static_cast<std::size_t>(total));
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const std::int64_t count = counts_[row], weight = rows.weight_ns[row];
+      std::int64_t time = rows.time_ns[row] - weight;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t share = weight / count + (i < weight % count ? 1 : 0);
+        time += share;
+        out_.profile.samples.push_back(time, rows.thread[row], rows.stack[row], share, rows.activity[row]);
+      }
+    }
   }
   [[nodiscard]] std::pair<std::string_view, std::string_view> label(data_view bytes) const {
     std::pair<std::string_view, std::string_view> result;
@@ -272,6 +297,8 @@ class Reader {
     return out_.frame({text(function.name), text(function.file), line.line, line.column, function.first_line});
   }
 
+  static constexpr std::int64_t kMostSamples = std::int64_t{1} << 22U;
+
   ForeignProfile out_{"pprof"};
   std::vector<ValueType> types_;
   std::vector<data_view> samples_;
@@ -279,6 +306,8 @@ class Reader {
   boost::unordered_flat_map<std::uint64_t, std::vector<Line>> locations_;
   boost::unordered_flat_map<std::uint64_t, FunctionRow> functions_;
   std::size_t value_ = 0;
+  std::optional<std::size_t> count_;  // the value that says how many samples a row is
+  std::vector<std::int64_t> counts_;  // by row of the profile's samples
   ValueType period_type_;
   std::int64_t period_ = 0;
   double unit_ns_ = 0;

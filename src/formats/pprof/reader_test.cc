@@ -62,6 +62,17 @@ TEST(PprofReader, RefusesStacksThatAreAProductOfWhatIsThere) {
   EXPECT_NE(profile.error().message.find("more frames"), std::string::npos) << profile.error().message;
 }
 
+TEST(PprofReader, KnowsHowManySamplesAStackHas) {
+  // GIVEN a profile in which a stack has three samples WHEN it goes through the format THEN it still has, of equal
+  // shares
+  const profile::Profile original = profile::testing::draw_profile("main  1\n main  1.000001\n other  5\n main  3");
+  const Result<profile::Profile> read = read_profile(write(original));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(profile::testing::stacks_of(read.value()), (std::vector<std::string>{"main", "main", "main", "other"}));
+  EXPECT_EQ(read.value().samples.weight_ns, (std::vector<std::int64_t>{1'666'667, 1'666'667, 1'666'667, 5'000'000}));
+  EXPECT_EQ(read.value().samples.time_ns, (std::vector<std::int64_t>{1'666'667, 3'333'334, 5'000'001, 10'000'001}));
+}
+
 TEST(PprofReader, TellsTheRateByThePeriod) {
   profile::Profile profile = profile::testing::draw_profile("main  10");
   const auto rate = [&] { return std::string(read_profile(write(profile)).value().meta_value("rate_hz")); };

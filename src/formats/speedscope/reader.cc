@@ -66,11 +66,12 @@ class Reader {
       if (const json::array* frames = (*samples)[row].if_array())
         for (const json::value& frame : *frames) stack = push(stack, &frame);
       const double weight = number_of(element(weights, row)).value_or(0);
-      out_.sample(thread_, stack, nanoseconds_of(weight, unit_ns_));
+      out_.sample(thread_, stack, weight_of(weight, unit_ns_));
     }
   }
   StackId push(StackId stack, const json::value* frame) {
     const std::optional<std::size_t> index = index_of(frame, frames_.size());
+    if (!index) out_.miss(kMissingFrames);
     return index ? out_.push(stack, frames_[*index]) : stack;
   }
 
@@ -82,7 +83,7 @@ class Reader {
       const std::optional<double> at = number_member(&event, "at");
       if (!at) continue;
       if (last && *at > *last && !stacks.back().is_none())
-        out_.sample(thread_, stacks.back(), nanoseconds_of(*at - *last, unit_ns_));
+        out_.sample(thread_, stacks.back(), weight_of(*at - *last, unit_ns_));
       last = at;
       if (text_member(&event, "type") == "O")
         stacks.push_back(push(stacks.back(), member(&event, "frame")));

@@ -49,7 +49,7 @@ class Reader {
  public:
   explicit Reader(const Layout& layout) : layout_(layout) {}
 
-  profile::Profile read() {
+  Result<profile::Profile> read() {
     session();
     read_strings();
     read_frames();
