@@ -79,7 +79,8 @@ class Diff final : public Command {
       console.notice("one profile is of CPU time and the other is not: --cpu compares CPU time");
     const profile::Extent extent = is_everything(conditions_) ? profile::Extent::kWhole : profile::Extent::kSelection;
     const profile::Comparison comparison =
-        profile::compare(std::move(before.value().profile), std::move(after.value().profile), extent);
+        profile::compare(std::move(before.value().profile), std::move(after.value().profile), extent,
+                         {.functions = view_ == "flat", .lines = view_ == "lines", .tree = view_ == "tree"});
     say_assumed(before_, comparison.before_period, console);
     say_assumed(after_, comparison.after_period, console);
     PLIMSOLL_TRY(console.print(as_json_ ? diff_json(comparison, view_) : as_text(comparison, color.value(), console)));
@@ -122,7 +123,8 @@ class Diff final : public Command {
     const Page page{output_width(environment), Paint(wants_color(color, environment)), environment.directory};
     std::string out = render_change(comparison.total, page);
     if (view_ == "tree") return out + render_changed_tree(comparison.tree, options_, page);
-    return out + render_changed_rows(view_ == "flat" ? comparison.functions : comparison.lines, options_, page);
+    const auto& rows = view_ == "flat" ? comparison.functions : comparison.lines;
+    return out + render_changed_rows(comparison.total, rows, options_, page);
   }
 
   [[nodiscard]] int verdict(const profile::TimeChange& total, Console& console) const {

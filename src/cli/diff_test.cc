@@ -66,6 +66,25 @@ TEST_F(DiffCommand, SaysThatNothingHasChanged) {
   EXPECT_NE(console.out.find("nothing has changed beyond chance"), std::string::npos) << console.out;
 }
 
+TEST_F(DiffCommand, DoesNotSayThatNothingHasChangedWhereOnlyTheWholeHas) {
+  // GIVEN forty functions that each take a little longer, and so little that it may be chance
+  const auto forty = [](const char* ms) {
+    std::string drawing;
+    for (int i = 0; i < 40; ++i) drawing += "main;f" + std::to_string(i) + " " + ms + "\n";
+    profile::Profile profile = profile::testing::draw_profile(drawing);
+    profile.set_meta("rate_hz", "1000");
+    return profile;
+  };
+  console.files["before.plim"] = [&] { return forty("100"); };
+  console.files["after.plim"] = [&] { return forty("120"); };
+  // WHEN they are compared THEN it is said that no row stands out, and what has changed most is shown
+  EXPECT_EQ(run({"before.plim", "after.plim"}), kFine);
+  EXPECT_NE(console.out.find("+800 ms (+20.0 %): beyond chance"), std::string::npos) << console.out;
+  EXPECT_NE(console.out.find("no single row has changed beyond chance"), std::string::npos) << console.out;
+  EXPECT_NE(console.out.find("+20.0     100.00    120.00  f0"), std::string::npos) << console.out;
+  EXPECT_EQ(console.out.find("nothing has changed"), std::string::npos) << console.out;
+}
+
 TEST_F(DiffCommand, FailsOnARegressionOnly) {
   EXPECT_EQ(run({"before.plim", "after.plim", "--fail-over", "20"}), kFailed);
   EXPECT_NE(console.err.find("grown by 152.0 %"), std::string::npos) << console.err;

@@ -67,6 +67,10 @@ std::string left_out(std::size_t count, std::string_view what, const Page& page)
   return "\n" + page.paint(Style::kDim, fmt::format("{} {}", format_count(count), what)) + "\n";
 }
 
+constexpr std::string_view kNothing = "nothing has changed beyond chance\n";
+constexpr std::string_view kNoneStandsOut = "no single row has changed beyond chance; the largest changes:\n\n";
+constexpr std::string_view kNoPathStandsOut =
+    "no single call path has changed beyond chance (the view flat has the largest changes)\n";
 constexpr std::string_view kChance = "more have changed by no more than chance may (--all shows them)";
 
 void put_change(JsonWriter& json, std::string_view name, const TimeChange& change) {
@@ -128,7 +132,8 @@ std::string render_change(const TimeChange& total, const Page& page) {
          page.paint(style_of(total), change) + ": " + verdict + "\n\n";
 }
 
-std::string render_changed_rows(const std::vector<ChangedRow>& rows, const DiffOptions& options, const Page& page) {
+std::string render_changed_rows(const TimeChange& all, const std::vector<ChangedRow>& rows, const DiffOptions& options,
+                                const Page& page) {
   const auto change_of = [&](const ChangedRow& row) { return options.by_total ? row.total : row.self; };
   std::vector<const ChangedRow*> shown;
   std::int64_t largest_ns = 0;
@@ -136,9 +141,15 @@ std::string render_changed_rows(const std::vector<ChangedRow>& rows, const DiffO
     largest_ns = std::max({largest_ns, change_of(row).before_ns, change_of(row).after_ns});
     if (options.show_all || change_of(row).is_beyond_chance) shown.push_back(&row);
   }
+  // Many changes that each may be chance can be none together: then the largest are shown.
+  const bool none_stands_out = shown.empty() && all.is_beyond_chance;
+  if (none_stands_out)
+    for (const ChangedRow& row : rows) shown.push_back(&row);
   std::stable_sort(shown.begin(), shown.end(), [&](const ChangedRow* a, const ChangedRow* b) {
     return std::abs(change_of(*a).change_ns()) > std::abs(change_of(*b).change_ns());
   });
+  constexpr std::size_t kLargest = 5;
+  if (none_stands_out) shown.resize(std::min(shown.size(), kLargest));
   const std::size_t by_chance = rows.size() - shown.size();
   const std::size_t cut = options.limit != 0 && shown.size() > options.limit ? shown.size() - options.limit : 0;
   shown.resize(shown.size() - cut);
@@ -152,7 +163,8 @@ std::string render_changed_rows(const std::vector<ChangedRow>& rows, const DiffO
     cells.push_back({{place_text(row->file, row->line, page), Style::kDim}});
     table.add_row(std::move(cells));
   }
-  return (table.empty() ? "nothing has changed beyond chance\n" : table.render(page)) +
+  const std::string_view title = none_stands_out ? kNoneStandsOut : table.empty() ? kNothing : std::string_view{};
+  return std::string(title) + (table.empty() ? "" : table.render(page)) +
          left_out(cut, "more rows (--limit 0 shows all)", page) + left_out(by_chance, kChance, page);
 }
 
@@ -169,8 +181,8 @@ std::string render_changed_tree(const std::vector<ChangedNode>& tree, const Diff
     cells.push_back({{place_text(node.file, 0, page), Style::kDim}});
     table.add_row(std::move(cells));
   });
-  return (table.empty() ? "nothing has changed beyond chance\n" : table.render(page)) +
-         left_out(rows.without_news(), kChance, page);
+  const std::string_view title = !table.empty() ? "" : tree[0].total.is_beyond_chance ? kNoPathStandsOut : kNothing;
+  return std::string(title) + (table.empty() ? "" : table.render(page)) + left_out(rows.without_news(), kChance, page);
 }
 
 std::string diff_json(const profile::Comparison& comparison, std::string_view view) {

@@ -20,9 +20,10 @@ struct DiffOptions {
 
 // Two lines: both totals, and what to make of their difference.
 std::string render_change(const profile::TimeChange& total, const Page& page);
-// A table of the rows whose change is beyond chance, largest first, and a line on those that are left out.
-std::string render_changed_rows(const std::vector<profile::ChangedRow>& rows, const DiffOptions& options,
-                                const Page& page);
+// A table of the rows whose change is beyond chance, largest first, and a line on those that are left out. `all`: of
+// the whole, which may be beyond chance where no row is.
+std::string render_changed_rows(const profile::TimeChange& all, const std::vector<profile::ChangedRow>& rows,
+                                const DiffOptions& options, const Page& page);
 // The call tree, as far as something below a node has changed beyond chance.
 std::string render_changed_tree(const std::vector<profile::ChangedNode>& tree, const DiffOptions& options,
                                 const Page& page);

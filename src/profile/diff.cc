@@ -1,6 +1,7 @@
 #include "profile/diff.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
 #include <cmath>
@@ -80,8 +81,24 @@ double variance_of_measured(const Profile& profile, const SamplingPeriod& period
 // A function's name and file, and which of several of that name it is.
 using Identity = std::tuple<std::string, std::string, std::size_t>;
 
-// What each function of a profile is called in both; `other` has begun in the same place if only one tells where.
-std::vector<Identity> identities(const Profile& profile, std::string_view other_directory) {
+// The identities of both profiles, by numbers: one for each.
+class Identities {
+ public:
+  // That of each function of a profile; `other_directory` is where the other began, for if only one tells it.
+  std::vector<std::uint32_t> of(const Profile& profile, std::string_view other_directory);
+  [[nodiscard]] const Identity& operator[](std::uint32_t number) const { return *all_[number]; }
+
+ private:
+  std::uint32_t number_of(Identity identity) {
+    const auto [at, is_new] = numbers_.try_emplace(std::move(identity), static_cast<std::uint32_t>(all_.size()));
+    if (is_new) all_.push_back(&at->first);
+    return at->second;
+  }
+  std::map<Identity, std::uint32_t> numbers_;
+  std::vector<const Identity*> all_;
+};
+
+std::vector<std::uint32_t> Identities::of(const Profile& profile, std::string_view other_directory) {
   std::string base(profile.meta_value("directory"));
   if (base.empty()) base = other_directory;
   if (!base.empty() && base.back() != '/') base += '/';
@@ -93,11 +110,11 @@ std::vector<Identity> identities(const Profile& profile, std::string_view other_
     names.emplace_back(profile.strings[function.name], file);
     first_lines[names.back()].insert(function.first_line);
   }
-  std::vector<Identity> result;
+  std::vector<std::uint32_t> result;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::set<std::uint32_t>& lines = first_lines[names[i]];
     const auto rank = std::distance(lines.begin(), lines.find(profile.functions.rows()[i].first_line));
-    result.emplace_back(names[i].first, names[i].second, static_cast<std::size_t>(rank));
+    result.push_back(number_of({names[i].first, names[i].second, static_cast<std::size_t>(rank)}));
   }
   return result;
 }
@@ -126,10 +143,11 @@ void judge(TimeChange& change, std::size_t rows) {
 class RowMerger {
  public:
   using Rows = std::vector<FlatRow> (*)(const Profile&);
-  RowMerger(Rows rows, bool by_line) : rows_(rows), by_line_(by_line) {}
+  RowMerger(const Identities& identities, Rows rows, bool by_line)
+      : identities_(identities), rows_(rows), by_line_(by_line) {}
 
   // First with weights, then with variances.
-  void add_times(const Profile& profile, const std::vector<Identity>& names, Side side) {
+  void add_times(const Profile& profile, const std::vector<std::uint32_t>& names, Side side) {
     for (const FlatRow& row : rows_(profile)) {
       ChangedRow& changed = row_for(profile, names, row);
       // Not all formats tell where a function begins.
@@ -139,7 +157,7 @@ class RowMerger {
       put(changed.total, side, row.total_ns);
     }
   }
-  void add_variances(const Profile& profile, const std::vector<Identity>& names) {
+  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names) {
     for (const FlatRow& row : rows_(profile)) {
       ChangedRow& changed = row_for(profile, names, row);
       put_variance(changed.self, row.self_ns);
@@ -158,35 +176,42 @@ class RowMerger {
   }
 
  private:
-  ChangedRow& row_for(const Profile& profile, const std::vector<Identity>& names, const FlatRow& row) {
-    const Identity& name = names[row.function.index()];
+  ChangedRow& row_for(const Profile& profile, const std::vector<std::uint32_t>& names, const FlatRow& row) {
+    const std::uint32_t number = names[row.function.index()];
     // A function that has moved has taken its lines along.
     const std::int64_t place = by_line_ ? std::int64_t{row.line} - profile.functions[row.function].first_line : 0;
-    const auto [at, is_new] = index_.try_emplace({name, place}, changed_.size());
-    if (is_new) changed_.push_back({std::get<0>(name), std::get<1>(name), 0, {}, {}});
+    const auto [at, is_new] = index_.try_emplace({number, place}, changed_.size());
+    const auto& [function, file, rank] = identities_[number];
+    if (is_new) changed_.push_back({function, file, 0, {}, {}});
     return changed_[at->second];
   }
 
+  using Key = std::pair<std::uint32_t, std::int64_t>;
+
+  const Identities& identities_;
   const Rows rows_;
   const bool by_line_;
-  std::map<std::pair<Identity, std::int64_t>, std::size_t> index_;
+  boost::unordered_flat_map<Key, std::size_t, boost::hash<Key>> index_;
   std::vector<ChangedRow> changed_;
 };
 
 // The trees of both sides, node on node.
 class TreeMerger {
  public:
-  TreeMerger() { nodes_.emplace_back(); }
+  explicit TreeMerger(const Identities& identities) : identities_(identities) { nodes_.emplace_back(); }
 
-  template <typename Put>
-  void add(const Tree& tree, const std::vector<Identity>& names, Put put_node) {
-    std::vector<std::size_t> place(tree.nodes.size());  // a parent's index is smaller than its children's
-    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-      const TreeNode& node = tree.nodes[i];
-      put_node(nodes_[place[i]], node);
-      for (const std::size_t child : node.children)
-        place[child] = child_of(place[i], names[tree.nodes[child].function.index()]);
-    }
+  // First with weights, then with variances.
+  void add_times(const Profile& profile, const std::vector<std::uint32_t>& names, Side side) {
+    add(profile, names, [&](ChangedNode& node, const TreeNode& from) {
+      put(node.total, side, from.total_ns);
+      put(node.self, side, from.self_ns);
+    });
+  }
+  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names) {
+    add(profile, names, [&](ChangedNode& node, const TreeNode& from) {
+      put_variance(node.total, from.total_ns);
+      put_variance(node.self, from.self_ns);
+    });
   }
   std::vector<ChangedNode> take() {
     for (ChangedNode& node : nodes_) {
@@ -201,55 +226,65 @@ class TreeMerger {
   }
 
  private:
-  std::size_t child_of(std::size_t parent, const Identity& name) {
-    const auto [at, is_new] = index_.try_emplace({parent, name}, nodes_.size());
+  template <typename Put>
+  void add(const Profile& profile, const std::vector<std::uint32_t>& names, Put put_node) {
+    const Tree tree = profile::tree(profile, Granularity::kFunction);
+    std::vector<std::size_t> place(tree.nodes.size());  // a parent's index is smaller than its children's
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+      const TreeNode& node = tree.nodes[i];
+      put_node(nodes_[place[i]], node);
+      for (const std::size_t child : node.children)
+        place[child] = child_of(place[i], names[tree.nodes[child].function.index()]);
+    }
+  }
+  std::size_t child_of(std::size_t parent, std::uint32_t number) {
+    const auto [at, is_new] = index_.try_emplace({parent, number}, nodes_.size());
     if (is_new) {
+      const auto& [function, file, rank] = identities_[number];
       nodes_[parent].children.push_back(nodes_.size());
-      nodes_.push_back({std::get<0>(name), std::get<1>(name), {}, {}, {}});
+      nodes_.push_back({function, file, {}, {}, {}});
     }
     return at->second;
   }
 
-  std::map<std::pair<std::size_t, Identity>, std::size_t> index_;
+  using Key = std::pair<std::size_t, std::uint32_t>;
+
+  const Identities& identities_;
+  boost::unordered_flat_map<Key, std::size_t, boost::hash<Key>> index_;
   std::vector<ChangedNode> nodes_;
 };
 
 }  // namespace
 
-Comparison compare(Profile before, Profile after, Extent extent) {
-  RowMerger functions(&flat, false);
-  RowMerger by_line(&lines, true);
-  TreeMerger trees;
+Comparison compare(Profile before, Profile after, Extent extent, ComparedParts parts) {
+  Identities identities;
+  RowMerger functions(identities, &flat, false);
+  RowMerger by_line(identities, &lines, true);
+  TreeMerger trees(identities);
   Comparison result;
   const std::string directories[] = {std::string(before.meta_value("directory")),
                                      std::string(after.meta_value("directory"))};
   const bool is_total_measured = extent == Extent::kWhole && is_measured(before) && is_measured(after);
   for (const Side side : {Side::kBefore, Side::kAfter}) {
     Profile& profile = side == Side::kBefore ? before : after;
-    const std::vector<Identity> names = identities(profile, directories[side == Side::kBefore ? 1 : 0]);
+    const std::vector<std::uint32_t> names = identities.of(profile, directories[side == Side::kBefore ? 1 : 0]);
     const SamplingPeriod period = period_of(profile);
     (side == Side::kBefore ? result.before_period : result.after_period) = period;
     put(result.total, side, profile.sampled_ns());
-    functions.add_times(profile, names, side);
-    by_line.add_times(profile, names, side);
-    trees.add(tree(profile, Granularity::kFunction), names, [&](ChangedNode& node, const TreeNode& from) {
-      put(node.total, side, from.total_ns);
-      put(node.self, side, from.self_ns);
-    });
+    if (parts.functions) functions.add_times(profile, names, side);
+    if (parts.lines) by_line.add_times(profile, names, side);
+    if (parts.tree) trees.add_times(profile, names, side);
     if (is_total_measured) result.total.error_ns += variance_of_measured(profile, period);
     weights_to_variances(profile, period);
     if (!is_total_measured) put_variance(result.total, profile.sampled_ns());
-    functions.add_variances(profile, names);
-    by_line.add_variances(profile, names);
-    trees.add(tree(profile, Granularity::kFunction), names, [&](ChangedNode& node, const TreeNode& from) {
-      put_variance(node.total, from.total_ns);
-      put_variance(node.self, from.self_ns);
-    });
+    if (parts.functions) functions.add_variances(profile, names);
+    if (parts.lines) by_line.add_variances(profile, names);
+    if (parts.tree) trees.add_variances(profile, names);
   }
   judge(result.total, 1);
-  result.functions = functions.take();
-  result.lines = by_line.take();
-  result.tree = trees.take();
+  if (parts.functions) result.functions = functions.take();
+  if (parts.lines) result.lines = by_line.take();
+  if (parts.tree) result.tree = trees.take();
   return result;
 }
 

@@ -66,7 +66,12 @@ struct Comparison {
   std::vector<ChangedNode> tree;      // [0] is the root
 };
 
+// What of it is wanted; the rest stays empty.
+struct ComparedParts {
+  bool functions = true, lines = true, tree = true;
+};
+
 // Compares two profiles; their weights are used up. Linear in samples and stacks.
-Comparison compare(Profile before, Profile after, Extent extent = Extent::kSelection);
+Comparison compare(Profile before, Profile after, Extent extent = Extent::kSelection, ComparedParts parts = {});
 
 }  // namespace plimsoll::profile
