@@ -153,6 +153,7 @@ Result<profile::Profile> read(std::string_view bytes) {
   spans.finish(last_ns);
   spans.write_stacks(out, out.thread("", "PyPyLog"));
   if (is_known) out.profile.start_realtime_ns = log.clock.time_ns(log.edges.front().ticks);
+  out.profile.complete = bytes.ends_with('\n');  // a killed program leaves a part of a line
   out.profile.set_meta("mode", "wall");
   out.profile.set_meta("weights", is_known ? "measured" : "assumed: a tick of the log is a nanosecond");
   return out.take();

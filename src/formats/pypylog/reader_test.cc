@@ -76,6 +76,11 @@ TEST(PyPyLog, ByItselfIsAProfileOfItsSections) {
   EXPECT_EQ(profile.threads.at(0).name, "PyPyLog");
 }
 
+TEST(PyPyLog, IsNotCompleteIfItIsCutWithinALine) {
+  EXPECT_TRUE(read(kLog).value().complete);
+  EXPECT_FALSE(read(kLog.substr(0, kLog.size() - 1)).value().complete);
+}
+
 TEST(PyPyLog, WithAnythingInItIsAnErrorOrAProfile) {
   for (std::size_t size = 0; size < kLog.size(); ++size) (void)read(kLog.substr(0, size));
   EXPECT_FALSE(read("text\n[x] {a\n[1] a\n[] {\n[-5] {b\n").ok());
