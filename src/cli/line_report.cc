@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "cli/units.h"
 #include "profile/flat.h"
 
 namespace plimsoll::cli {
@@ -103,12 +104,11 @@ void count_samples(const Profile& profile, Lines& lines, Files& files) {
   }
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// As profile::Filter matches: a substring without regard to ASCII case.
-bool matches(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
+void drop_files_without_lines(LineReport& report) {
+  const auto is_asked_for = [](const LineWeight& line) { return line.is_asked_for; };
+  std::erase_if(report.files, [&](const FileReport& file) {
+    return std::none_of(file.lines.begin(), file.lines.end(), is_asked_for);
+  });
 }
 
 }  // namespace
@@ -149,12 +149,21 @@ void keep_asked_for(LineReport& report, const Profile& profile, const profile::F
   report.without_line_ns = 0;
   for (FileReport& file : report.files)
     for (LineWeight& line : file.lines)
-      line.is_asked_for = matches(profile.strings[profile.functions[line.function].name], conditions.function);
+      line.is_asked_for =
+          profile::contains(profile.strings[profile.functions[line.function].name], conditions.function);
   std::erase_if(report.files, [&](const FileReport& file) {
-    const bool no_line =
-        std::none_of(file.lines.begin(), file.lines.end(), [](const LineWeight& line) { return line.is_asked_for; });
-    return no_line || !matches(profile.strings[file.file], conditions.file);
+    return !profile::contains(profile.strings[file.file], conditions.file);
   });
+  drop_files_without_lines(report);
+}
+
+void keep_heavy(LineReport& report, const Profile& profile, double least_percent, std::size_t most_files) {
+  const std::int64_t all_ns = profile.sampled_ns();
+  for (FileReport& file : report.files)
+    for (LineWeight& line : file.lines)
+      line.is_asked_for = line.is_asked_for && percent_of(line.total_ns, all_ns) >= least_percent;
+  drop_files_without_lines(report);
+  if (most_files != 0 && most_files < report.files.size()) report.files.resize(most_files);
 }
 
 }  // namespace plimsoll::cli

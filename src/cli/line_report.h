@@ -45,4 +45,8 @@ LineReport line_report(const profile::Profile& profile);
 // so the callers of a function are still in the profile.)
 void keep_asked_for(LineReport& report, const profile::Profile& profile, const profile::Filter& conditions);
 
+// Keeps the files, at most so many unless that is 0, that have a line of which this percentage of the time is in total;
+// and asks for no other line.
+void keep_heavy(LineReport& report, const profile::Profile& profile, double least_percent, std::size_t most_files);
+
 }  // namespace plimsoll::cli

@@ -41,9 +41,10 @@ std::string interval_text(const MemoryEstimate& estimate) {
 // with what their sizes are rounded up by, as lists of blocks are counted, and not each allocation.
 std::int64_t counted_bytes(const Profile& profile, const MemoryOptions& options) {
   if (options.is_of_part) return 0;
+  std::int64_t sum = 0;  // of all processes
   for (const profile::Counter& counter : profile.counters)
-    if (counter.name == "allocated" && !counter.value.empty()) return counter.value.back();
-  return 0;
+    if (counter.name == "allocated" && !counter.value.empty()) sum += counter.value.back();
+  return sum;
 }
 
 bool is_at_end(const MemoryQuestion& question) { return question.at_ns == MemoryQuestion::kEnd; }

@@ -59,6 +59,15 @@ TEST(LineReport, KeepsOnlyTheFileAndTheFunctionAskedFor) {
   EXPECT_FALSE(report.files[0].lines[1].is_asked_for);
 }
 
+TEST(LineReport, KeepsLinesOfFunctionsWithoutANameWhereAFileIsAskedFor) {
+  // GIVEN a function whose name is empty WHEN only a file is asked for THEN its lines are among them
+  profile::Profile profile = profile::testing::draw_profile("(a.py:3 def 1)  5");
+  LineReport report = line_report(profile);
+  keep_asked_for(report, profile, {.file = "a.py"});
+  ASSERT_EQ(report.files.size(), 1U);
+  EXPECT_TRUE(report.files[0].lines.at(0).is_asked_for);
+}
+
 TEST(RenderLines, ShowsLinesWithTimeInTheirContext) {
   const profile::Profile profile = draw_profile(R"(
     main(app.py:9 def 8);work(app.py:3 def 1)   75

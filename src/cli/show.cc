@@ -16,18 +16,12 @@
 #include "cli/render_flat.h"
 #include "cli/render_lines.h"
 #include "cli/render_tree.h"
-#include "cli/suggest.h"
+#include "cli/show_words.h"
 #include "cli/tag_report.h"
 #include "cli/units.h"
 
 namespace plimsoll::cli {
 namespace {
-
-const std::vector<std::string_view>& view_names() {
-  static const std::vector<std::string_view> names = {"tree", "flat", "lines", "threads",   "tags",  "alloc",
-                                                      "live", "peak", "leaks", "temporary", "types", "memory"};
-  return names;
-}
 
 // The arguments as typed.
 struct ShowArguments {
@@ -57,17 +51,6 @@ constexpr std::size_t kTagRows = 30;
 constexpr std::size_t kMemoryRows = 20;  // moments
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
-
-bool is_view(std::string_view word) {
-  return std::find(view_names().begin(), view_names().end(), word) != view_names().end();
-}
-
-Status check_view(const ShowArguments& arguments) {
-  if (is_view(arguments.view)) return Ok{};
-  if (is_view(arguments.input.path()))
-    return usage(fmt::format("the file comes first: plimsoll show {} {}", arguments.view, arguments.input.path()));
-  return usage(no_such("view", arguments.view, view_names()));
-}
 
 Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
   if (!arguments.from.empty()) {
@@ -103,60 +86,26 @@ Status read_points(const ShowArguments& arguments, ShowRequest& request) {
   return Ok{};
 }
 
-Status read_activities(const ShowArguments& arguments, profile::Filter& conditions) {
-  for (const std::string& name : arguments.activities) {
-    if (name == "waiting") {
-      for (std::size_t i = 1; i < kActivityCount; ++i) conditions.activities.push_back(static_cast<Activity>(i));
-      continue;
-    }
-    const std::optional<Activity> activity = activity_named(name);
-    if (!activity) {
-      std::vector<std::string_view> known(kActivityNames.begin(), kActivityNames.end());
-      known.emplace_back("waiting");
-      return usage(no_such("activity", name, known));
-    }
-    conditions.activities.push_back(*activity);
-  }
-  return Ok{};
-}
-
 bool is_of_memory(std::string_view view) {
   return memory_view_named(view).has_value() || view == "types" || view == "memory";
 }
 
-Status read_domains(const ShowArguments& arguments, profile::Filter& conditions) {
-  for (const std::string& name : arguments.domains) {
-    if (name == "python" || name == "native") {
-      for (std::uint8_t domain = 0; std::string_view(profile::domain_name(domain)) != "?"; ++domain)
-        if (profile::is_pythons(domain) == (name == "python")) conditions.domains.push_back(domain);
-      continue;
-    }
-    const std::optional<std::uint8_t> domain = profile::domain_named(name);
-    if (!domain)
-      return usage(no_such("allocator", name, {"object", "memory", "raw", "malloc", "mmap", "python", "native"}));
-    conditions.domains.push_back(*domain);
-  }
-  return Ok{};
-}
-
-// What was asked for, and the view has nothing of, would be passed over without a word.
-Status check_options_of_view(const ShowArguments& arguments) {
-  const bool is_memory = is_of_memory(arguments.view);
-  const std::pair<std::string_view, bool> of_time[] = {{"--activity", !arguments.activities.empty()},
-                                                       {"--sort", !arguments.sort.empty()},
-                                                       {"--context", arguments.context.has_value()}};
-  for (const auto& [option, is_given] : of_time)
-    if (is_memory && is_given)
-      return usage(fmt::format("{}: not for views of memory, as {} is", option, arguments.view));
-  if (arguments.as_flat && !is_memory)
+Status check_options(const ShowArguments& arguments) {
+  if (arguments.as_flat && !is_of_memory(arguments.view))
     return usage("--flat: for the views of memory; functions by their time are the view flat: plimsoll show FILE flat");
-  const std::pair<std::string_view, bool> of_memory[] = {{"--types", arguments.by_type},
-                                                         {"--domain", !arguments.domains.empty()}};
-  for (const auto& [option, is_given] : of_memory)
-    if (!is_memory && is_given)
-      return usage(
-          fmt::format("{}: for the views of memory: alloc, live, peak, leaks, temporary, types, memory", option));
-  return Ok{};
+  const ViewShape shape = arguments.as_flat || arguments.by_type ? ViewShape::kTable : ViewShape::kTree;
+  return check_view_options(arguments.view, shape,
+                            {{"--activity", !arguments.activities.empty()},
+                             {"--depth", arguments.depth.has_value()},
+                             {"--lines", arguments.by_line},
+                             {"--no-fold", arguments.no_fold},
+                             {"--min-percent", arguments.min_percent.has_value()},
+                             {"--sort", !arguments.sort.empty()},
+                             {"--context", arguments.context.has_value()},
+                             {"--limit", arguments.limit.has_value()},
+                             {"--flat", arguments.as_flat},
+                             {"--types", arguments.by_type},
+                             {"--domain", !arguments.domains.empty()}});
 }
 
 Status check_least(std::string_view option, const std::optional<std::int64_t>& value, std::int64_t least) {
@@ -174,27 +123,26 @@ Number given_or(const std::optional<std::int64_t>& value, Number otherwise) {
 Result<ShowRequest> request_of(const ShowArguments& arguments) {
   ShowRequest request;
   request.arguments = arguments;
-  PLIMSOLL_TRY(check_view(arguments));
+  PLIMSOLL_TRY(check_view(arguments.view, arguments.input.path()));
   PLIMSOLL_TRY(read_times(arguments, request.conditions));
   PLIMSOLL_TRY(read_points(arguments, request));
   request.conditions.thread = arguments.thread;
   request.conditions.function = arguments.function;
   request.conditions.file = arguments.source_file;
-  PLIMSOLL_TRY(read_activities(arguments, request.conditions));
-  PLIMSOLL_TRY(read_domains(arguments, request.conditions));
-  PLIMSOLL_TRY(check_options_of_view(arguments));
+  PLIMSOLL_TRY(read_activities(arguments.activities, request.conditions));
+  PLIMSOLL_TRY(read_domains(arguments.domains, request.conditions));
   for (const std::string& tag : arguments.tags) request.conditions.tags.push_back(profile::TagCondition::parse(tag));
   const Result<ColorChoice> color = parse_color(arguments.color);
   if (!color.ok()) return color.error();
   request.color = color.value();
-  if (!arguments.sort.empty() && arguments.sort != "self" && arguments.sort != "total")
-    return usage(no_such("--sort order", arguments.sort, {"self", "total"}));
+  PLIMSOLL_TRY(check_sort(arguments.sort));
   request.sort = arguments.sort == "total" ? SortBy::kTotal : SortBy::kSelf;
   if (const double percent = arguments.min_percent.value_or(0); !(percent >= 0 && percent <= 100))
     return usage("--min-percent: a percentage is a number from 0 to 100");
   PLIMSOLL_TRY(check_least("--depth", arguments.depth, 1));
   PLIMSOLL_TRY(check_least("--limit", arguments.limit, 0));
   PLIMSOLL_TRY(check_least("--context", arguments.context, 0));
+  PLIMSOLL_TRY(check_options(arguments));
   return request;
 }
 
@@ -242,11 +190,16 @@ std::string as_json(const profile::Profile& profile, const Selection& selection,
     if (limit != 0 && limit < rows.size()) rows.resize(limit);
     return flat_json(profile, selection, rows);
   }
-  if (arguments.view == "lines") return lines_json(profile, selection, lines_of(profile, request));
+  if (arguments.view == "lines") {
+    LineReport report = lines_of(profile, request);
+    keep_heavy(report, profile, arguments.min_percent.value_or(0), given_or(arguments.limit, std::size_t{0}));
+    return lines_json(profile, selection, report);
+  }
   if (arguments.view == "threads") return threads_json(profile, selection, threads_of(profile, request, 0));
   if (arguments.view == "tags") {
     std::vector<TagRow> rows = tag_report(profile);
-    rows.resize(std::min(rows.size(), given_or(arguments.limit, rows.size())));
+    const std::size_t limit = given_or(arguments.limit, std::size_t{0});
+    if (limit != 0 && limit < rows.size()) rows.resize(limit);
     return tags_json(profile, selection, rows);
   }
   return tree_json(profile, selection, tree_of(profile, arguments), tree_options(arguments, 0));
@@ -333,9 +286,11 @@ class Show final : public Command {
                    "tree (default), flat, lines, threads, tags; of allocations: alloc, live, peak, leaks, temporary, "
                    "types, memory")
         ->type_name("");
-    app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, or with this id")->type_name("TEXT");
-    app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT")->type_name("TEXT");
-    app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT")
+    app.add_option("--thread", to.thread, "Only threads whose name holds TEXT, in any case, or with this id")
+        ->type_name("TEXT");
+    app.add_option("--function", to.function, "Only stacks with a function whose name holds TEXT, in any case")
+        ->type_name("TEXT");
+    app.add_option("--file", to.source_file, "Only stacks with a function whose file name holds TEXT, in any case")
         ->type_name("TEXT");
     app.add_option("--activity", to.activities,
                    "Only time spent so: running, ready, gil, lock, io, sleep, other, or waiting")
@@ -353,13 +308,15 @@ class Show final : public Command {
     app.add_option("--from", to.from, "Only samples from TIME on since the start (1.5, 1.5s, 200ms)")
         ->type_name("TIME");
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
-    app.add_option("--min-percent", to.min_percent, "tree, lines, flat: leave out what is below (default 1; flat 0)")
+    app.add_option("--min-percent", to.min_percent, "Trees, lines, flat: leave out what is below (default 1; flat 0)")
         ->type_name("P");
-    app.add_option("--depth", to.depth, "tree: at most N calls deep")->type_name("N");
-    app.add_flag("--lines", to.by_line, "tree: tell the lines of a function apart");
-    app.add_flag("--no-fold", to.no_fold, "tree: a line for every frame of recursion, libraries and imports");
+    app.add_option("--depth", to.depth, "Trees: at most N calls deep")->type_name("N");
+    app.add_flag("--lines", to.by_line, "Trees: tell the lines of a function apart");
+    app.add_flag("--no-fold", to.no_fold, "Trees: a line for every frame of recursion, libraries and imports");
     app.add_option("--sort", to.sort, "flat: by self (default) or total time")->type_name("self|total");
-    app.add_option("--limit", to.limit, "flat, lines, tags: at most N functions (30), files (10), tags (30); 0 = all")
+    app.add_option("--limit", to.limit,
+                   "At most N functions (flat, --flat: 30), files (lines: 10), tags (30), types (30), moments (memory: "
+                   "20); 0 = all")
         ->type_name("N");
     app.add_option("--context", to.context, "lines: lines around those with time (default 2)")->type_name("N");
     app.add_flag("--flat", to.as_flat, "alloc, live, peak, leaks, temporary: functions by what they allocate");

@@ -111,6 +111,20 @@ TEST(Show, CutsJsonOnlyWhenAskedTo) {
   EXPECT_FALSE(contains(show({"app.plim", "--json", "--min-percent", "50"}).out, "\"run\""));
 }
 
+TEST(Show, TakesALimitOfNoneForAll) {
+  const std::string all = show({"app.plim", "tags", "--json"}).out;
+  EXPECT_TRUE(contains(all, "\"samples\":3")) << all;
+  EXPECT_EQ(show({"app.plim", "tags", "--json", "--limit", "0"}).out, all);
+}
+
+TEST(Show, CutsJsonOfLinesLikeText) {
+  EXPECT_TRUE(contains(show({"app.plim", "lines", "--json"}).out, "work.py"));
+  EXPECT_FALSE(contains(show({"app.plim", "lines", "--json", "--limit", "1"}).out, "work.py"));
+  const std::string heavy = show({"app.plim", "lines", "--json", "--min-percent", "65"}).out;
+  EXPECT_TRUE(contains(heavy, "\"line\":9")) << heavy;
+  EXPECT_FALSE(contains(heavy, "\"line\":31")) << heavy;
+}
+
 TEST(Show, SaysThatThereIsNoSuchView) {
   const Outcome outcome = show({"app.plim", "flatt"});
   EXPECT_EQ(outcome.code, kUsage);
@@ -254,6 +268,24 @@ TEST(Show, RefusesOptionsThatAViewDoesNotHave) {
   EXPECT_EQ(show({"app.plim", "peak", "--sort", "self"}).code, kUsage);
   EXPECT_EQ(show({"app.plim", "types", "--context", "3"}).code, kUsage);
   EXPECT_EQ(show({"app.plim", "tree", "--types"}).code, kUsage);
+  EXPECT_EQ(show({"app.plim", "--limit", "1"}).err,
+            "--limit: not for the view tree, but for flat, lines, tags, types, "
+            "memory, alloc, live, peak, leaks, temporary\n");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"flat", "--depth", "2"},
+                                                                                     {"flat", "--lines"},
+                                                                                     {"flat", "--context", "1"},
+                                                                                     {"flat", "--no-fold"},
+                                                                                     {"threads", "--sort", "total"},
+                                                                                     {"threads", "--min-percent", "1"},
+                                                                                     {"live", "--limit", "3"},
+                                                                                     {"live", "--flat", "--depth", "3"},
+                                                                                     {"memory", "--flat"}}) {
+    std::vector<std::string> all = {"app.plim"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome outcome = show(all);
+    EXPECT_EQ(outcome.code, kUsage) << words[0] << " " << words[1];
+    EXPECT_TRUE(contains(outcome.err, ": not for the view " + words[0])) << outcome.err;
+  }
   const Outcome flat = show({"app.plim", "--flat"});
   EXPECT_EQ(flat.code, kUsage);
   EXPECT_TRUE(contains(flat.err, "plimsoll show FILE flat")) << flat.err;
