@@ -7,6 +7,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -48,8 +49,8 @@ class HeapData {
     std::call_once(holders_once_, [&] { holders_ = heap::reversed(snapshot_.graph); });
     return holders_;
   }
-  // The answer to an SQL statement; asked by one thread at a time.
-  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows) {
+  // The answer to an SQL statement; asked by one thread at a time. Ends early where `is_enough` says so.
+  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows, const std::function<bool()>& is_enough) {
     const nb::gil_scoped_release release;
     const std::lock_guard<std::mutex> lock(database_mutex_);
     if (!database_) {
@@ -57,7 +58,7 @@ class HeapData {
       if (!made.ok()) return made.error();
       database_ = made.take();
     }
-    return database_->ask(statement, most_rows);
+    return database_->ask(statement, most_rows, is_enough);
   }
   // Columns that a snapshot has in a shorter form, as Python wants them: made at first use.
   const std::vector<std::uint64_t>& sizes() {
@@ -329,7 +330,14 @@ nb::object object_of(const sql::Value& value) {
 // (columns, rows, whether there are more).
 nb::tuple query(HeapData& self, const std::string& statement, std::int64_t most) {
   const std::size_t most_rows = most < 0 ? SIZE_MAX : static_cast<std::size_t>(most);
-  const sql::Answer answer = value_or_raise(self.ask(statement, most_rows));
+  // Python's handlers of signals, Ctrl-C's among them, run in the main thread, and only if they are asked to.
+  const auto has_signal = [] {
+    const nb::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() != 0;
+  };
+  Result<sql::Answer> asked = self.ask(statement, most_rows, has_signal);
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  const sql::Answer answer = value_or_raise(std::move(asked));
   nb::list columns;
   for (const std::string& name : answer.columns) columns.append(text(name));
   nb::list rows;

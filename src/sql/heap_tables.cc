@@ -266,6 +266,9 @@ class Types final : public Table {
     return "name TEXT, count INTEGER, size INTEGER, retained INTEGER";
   }
   [[nodiscard]] std::int64_t row_count() const override { return static_cast<std::int64_t>(facts_.types().size()); }
+  [[nodiscard]] std::int64_t row_estimate() const override {
+    return static_cast<std::int64_t>(facts_.snapshot().types.size());
+  }
   void value(sqlite3_context* out, std::int64_t row, int column) override {
     const heap::TypeRow& type = facts_.types()[static_cast<std::size_t>(row)];
     if (column == 0) return put_text(out, facts_.snapshot().types[type.type].name);

@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <utility>
@@ -94,6 +96,34 @@ void about_node(sqlite3_context* out, int, sqlite3_value** arguments) {
   }
 }
 
+// While it lives, a database's statements can be ended.
+class Interruption {
+ public:
+  Interruption(sqlite3* database, const std::function<bool()>& is_enough) : database_(database), is_enough_(is_enough) {
+    constexpr int kSteps = 10'000;  // of SQLite's machine: less than a millisecond
+    sqlite3_progress_handler(database_, kSteps, ask, this);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  ~Interruption() { sqlite3_progress_handler(database_, 0, nullptr, nullptr); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static int ask(void* context) {
+    auto& self = *static_cast<Interruption*>(context);
+    constexpr std::chrono::milliseconds kPause{50};  // who is asked may have to wait for a lock
+    if (Clock::now() - self.asked_ < kPause) return 0;
+    const bool is_enough = self.is_enough_();
+    self.asked_ = Clock::now();
+    return is_enough ? 1 : 0;
+  }
+
+  sqlite3* database_;
+  const std::function<bool()>& is_enough_;
+  Clock::time_point asked_ = Clock::now();
+};
+
 class SqliteHeap final : public HeapDatabase {
  public:
   SqliteHeap(const heap::Snapshot& snapshot, Database database)
@@ -110,7 +140,8 @@ class SqliteHeap final : public HeapDatabase {
     return error({});
   }
 
-  Result<Answer> ask(std::string_view text, std::size_t most_rows) override {
+  using HeapDatabase::ask;
+  Result<Answer> ask(std::string_view text, std::size_t most_rows, const std::function<bool()>& is_enough) override {
     sqlite3_stmt* made = nullptr;
     const char* rest = nullptr;
     const int failed = sqlite3_prepare_v2(database_.get(), text.data(), static_cast<int>(text.size()), &made, &rest);
@@ -121,6 +152,7 @@ class SqliteHeap final : public HeapDatabase {
     const std::string_view left = text.substr(static_cast<std::size_t>(rest - text.data()));
     if (left.find_first_not_of(" \t\r\n;") != std::string_view::npos)
       return Error{ErrorKind::kUsage, "one statement at a time: there is more after the first ';'"};
+    const Interruption interruption(database_.get(), is_enough);
     return rows_of(made, text, most_rows);
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,7 +36,12 @@ class HeapDatabase {
   virtual ~HeapDatabase() = default;
 
   // Runs one statement, for at most that many rows. Errors (kUsage) show the place in the statement, if there is one.
-  virtual Result<Answer> ask(std::string_view statement, std::size_t most_rows) = 0;
+  // `is_enough` is asked some times a second: an error ends the statement where it says so.
+  virtual Result<Answer> ask(std::string_view statement, std::size_t most_rows,
+                             const std::function<bool()>& is_enough) = 0;
+  Result<Answer> ask(std::string_view statement, std::size_t most_rows) {
+    return ask(statement, most_rows, [] { return false; });
+  }
   // The tables and their columns, as one would declare them, a line each.
   [[nodiscard]] virtual std::string schema() const = 0;
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "heap/snapshot_testing.h"
+#include "sql/heap_tables.h"
 
 namespace plimsoll::sql {
 namespace {
@@ -67,6 +68,28 @@ TEST_F(HeapQuery, KnowsWhatWouldBeFreed) {
   EXPECT_EQ(ask("select retained from objects where type = 'app.Session' order by id"), "1064\n64\n");
   EXPECT_EQ(ask("select id from objects where dominator = " + id("sessions") + " order by id"),
             id("first") + "\n" + id("second") + "\n" + id("cache") + "\n");
+}
+
+TEST_F(HeapQuery, MakesATableWhenItsRowsAreAskedFor) {
+  // GIVEN tables of what takes work WHEN a plan wants to know how many rows they have THEN a guess will do
+  HeapFacts facts(snapshot);
+  for (const auto& table : heap_tables(facts)) {
+    if (std::string_view(table->name()) != "duplicates") continue;
+    EXPECT_EQ(table->row_estimate(), 100);
+    EXPECT_EQ(table->row_count(), 0);
+    EXPECT_EQ(table->row_estimate(), 0);
+  }
+}
+
+TEST_F(HeapQuery, EndsWhereItIsEnough) {
+  // GIVEN a statement that never ends WHEN somebody has had enough THEN it ends, and the next one is answered
+  int asked = 0;
+  const Result<Answer> answer =
+      database->ask("with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n", 10,
+                    [&] { return ++asked == 2; });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("interrupted"), std::string::npos) << answer.error().message;
+  EXPECT_EQ(ask("select count(*) from meta"), "1\n");
 }
 
 TEST_F(HeapQuery, FindsTheSameRowsByAnIndexAsByLookingAtAll) {

@@ -51,9 +51,8 @@ int disconnect(sqlite3_vtab* connected) {
 }
 
 // A plan is which column rows are found by: its number plus 2, 1 for the rowid, 0 for none.
-int best_index(sqlite3_vtab* connected, sqlite3_index_info* info) {
-  Table& table = table_of(connected);
-  const auto all = static_cast<double>(table.row_count());
+int plan(Table& table, sqlite3_index_info* info) {
+  const auto all = static_cast<double>(table.row_estimate());
   double fewest = all;
   int best = -1;
   for (int i = 0; i < info->nConstraint; ++i) {
@@ -74,6 +73,10 @@ int best_index(sqlite3_vtab* connected, sqlite3_index_info* info) {
   return SQLITE_OK;
 }
 
+int best_index(sqlite3_vtab* connected, sqlite3_index_info* info) {
+  return guarded([&] { return plan(table_of(connected), info); });
+}
+
 int open(sqlite3_vtab*, sqlite3_vtab_cursor** out) {
   return guarded([&] {
     *out = new Cursor{};
@@ -92,14 +95,14 @@ RowSet by_rowid(const Table& table, sqlite3_value* value) {
   return {row, row + 1, {}, false};
 }
 
-int filter(sqlite3_vtab_cursor* raw, int plan, const char*, int, sqlite3_value** values) {
+int filter(sqlite3_vtab_cursor* raw, int chosen, const char*, int, sqlite3_value** values) {
   return guarded([&] {
     Table& table = table_of(raw->pVtab);
     auto& cursor = *static_cast<Cursor*>(raw);
-    if (plan == 0) {
+    if (chosen == 0) {
       cursor.rows = {0, table.row_count(), {}, false};
     } else {
-      cursor.rows = plan == 1 ? by_rowid(table, values[0]) : table.find(plan - 2, values[0]);
+      cursor.rows = chosen == 1 ? by_rowid(table, values[0]) : table.find(chosen - 2, values[0]);
     }
     cursor.at = cursor.rows.is_list ? 0 : cursor.rows.first;
     return SQLITE_OK;

@@ -31,6 +31,8 @@ class Table {
   [[nodiscard]] virtual const char* columns() const = 0;
   [[nodiscard]] virtual std::int64_t row_count() const = 0;
   // Gives `out` the value of a column, counted from 0; NULL if it gives none.
+  // Nearly that, for plans: every statement that names the table asks for it, so it must not take work.
+  [[nodiscard]] virtual std::int64_t row_estimate() const { return row_count(); }
   virtual void value(sqlite3_context* out, std::int64_t row, int column) = 0;
   // How many rows have the same value in that column, roughly; 0: rows cannot be found by it.
   [[nodiscard]] virtual double rows_per_value(int /*column*/) const { return 0; }

@@ -27,6 +27,10 @@ class MadeTable final : public Table {
   [[nodiscard]] const char* name() const override { return name_; }
   [[nodiscard]] const char* columns() const override { return columns_; }
   [[nodiscard]] std::int64_t row_count() const override { return static_cast<std::int64_t>(rows().size()); }
+  [[nodiscard]] std::int64_t row_estimate() const override {
+    constexpr std::int64_t kGuess = 100;
+    return rows_ ? row_count() : kGuess;
+  }
   void value(sqlite3_context* out, std::int64_t row, int column) override {
     const Value& value = rows()[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
     if (const auto* whole = std::get_if<std::int64_t>(&value)) sqlite3_result_int64(out, *whole);

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import json
 import pathlib
+import signal
 import sys
 from typing import Any
 
@@ -136,6 +137,29 @@ def test_sql_from_python(take: Any) -> None:
     with pytest.raises(ValueError, match="no such column"):
         heap.query("select colour from objects")
     assert len(kept) == 77
+
+
+def test_a_signal_ends_a_statement(take: Any) -> None:
+    # GIVEN a statement that never ends
+    heap = take()
+
+    class Enough(Exception):
+        pass
+
+    def handle(*_: object) -> None:
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, handle)
+    # WHEN a signal comes, as Ctrl-C would
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        # THEN its handler's exception ends it
+        with pytest.raises(Enough):
+            heap.query("with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert heap.query("select count(*) from meta")[0][0] > 0
 
 
 # A program of its own, as what others have left behind in memory is no part of a truth.
