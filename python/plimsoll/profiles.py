@@ -294,13 +294,16 @@ class Profile:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
 
         A file that is there is replaced once all is written, and the new one is its owner's only.
-        ``plimsoll.profiles.formats()`` lists the formats. ValueError for an unknown one; OSError if it cannot be
-        written.
+        ``plimsoll.profiles.formats()`` lists the formats. ValueError for an unknown one, and where there
+        is nothing that it could hold: no samples, or no allocations; OSError if it cannot be written.
         """
         target = os.fsdecode(path)
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
         else:
+            nothing = self._data.nothing_to_write(format=format, path=target)
+            if nothing:
+                raise ValueError(f"the profile {nothing}: there is nothing to write")
             _core.write_file(target, self._data.convert(format=format, path=target))
 
     def __repr__(self) -> str:

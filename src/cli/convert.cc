@@ -66,16 +66,12 @@ class Convert final : public Command {
     if (output_ != "-") PLIMSOLL_TRY(check_not_input(output_, input_.path()));
     Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();
-    if (!writer.value().has_time && !input.value().profile.has_allocations()) {
-      console.notice(fmt::format("{} holds no allocations; nothing was written. Record them with plimsoll run --alloc",
-                                 input_.path()));
+    if (const std::string_view why = formats::nothing_to_write(writer.value(), input.value().profile); !why.empty()) {
+      console.notice(fmt::format("{} {}; nothing was written{}", input_.path(), why,
+                                 writer.value().has_time ? "" : ". Record them with plimsoll run --alloc"));
       return kNoSamples;
     }
     const bool is_without_time = input.value().profile.samples.size() == 0;
-    if (is_without_time && !(writer.value().has_allocations && input.value().profile.has_allocations())) {
-      console.notice(fmt::format("{} holds no samples; nothing was written", input_.path()));
-      return kNoSamples;
-    }
     change_stacks(input.value().profile, console);
     const Selection selection = select(input.value().profile, conditions());
     if (selection.shown_samples == 0 && !is_without_time) {

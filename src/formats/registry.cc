@@ -125,6 +125,12 @@ Result<Writer> find_writer(std::string_view name, std::string_view path) {
   return unknown_ending(path, lower);
 }
 
+std::string_view nothing_to_write(const Writer& writer, const profile::Profile& profile) {
+  if (!writer.has_time && !profile.has_allocations()) return "holds no allocations";
+  if (profile.samples.size() > 0 || (writer.has_allocations && profile.has_allocations())) return "";
+  return "holds no samples";
+}
+
 Result<std::string> write_as(const Writer& writer, profile::Profile& profile, std::string_view path) {
   profile.put_waits_on_stacks();
   if (writer.name == "firefox" || writer.name == "jslb") profile.put_tags_into_markers();

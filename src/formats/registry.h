@@ -35,6 +35,9 @@ const std::vector<Writer>& writers();
 // each also with ".gz" after it. Errors (kUsage) say what can be asked for.
 Result<Writer> find_writer(std::string_view name, std::string_view path);
 
+// Why a file of that format would be empty: "holds no samples", or "holds no allocations"; empty if it would not be.
+std::string_view nothing_to_write(const Writer& writer, const profile::Profile& profile);
+
 // The bytes to put into the file `path`: what `writer` writes, gzipped if the path ends with ".gz" and the format is
 // not compressed by itself. Waits of threads are put onto their stacks, and stay there: a "[sleep]" below the line that
 // sleeps. Fails as Writer::write, and without memory to compress.

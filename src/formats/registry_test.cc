@@ -59,6 +59,20 @@ TEST(Registry, ListsTheFormatsWhenNoneFits) {
             ".collapsed (collapsed), .vmprof (vmprof)");
 }
 
+TEST(Registry, KnowsWhatAFormatHasNothingOf) {
+  const Writer pprof = find_writer("pprof", "").take(), heap = find_writer("pprof-heap", "").take(),
+               firefox = find_writer("firefox", "").take();
+  profile::Profile profile = profile::testing::draw_profile("main  5");
+  EXPECT_EQ(nothing_to_write(pprof, profile), "");
+  EXPECT_EQ(nothing_to_write(heap, profile), "holds no allocations");
+  profile.samples.clear();
+  EXPECT_EQ(nothing_to_write(pprof, profile), "holds no samples");
+  profile.allocation_distance = 1;
+  EXPECT_EQ(nothing_to_write(pprof, profile), "holds no samples");
+  EXPECT_EQ(nothing_to_write(firefox, profile), "");
+  EXPECT_EQ(nothing_to_write(heap, profile), "");
+}
+
 TEST(WriteAs, CompressesWhatIsCalledGz) {
   // GIVEN a format that is text WHEN the path ends with .gz THEN the bytes are gzipped, once
   profile::Profile profile = profile::testing::draw_profile("main  5");

@@ -173,6 +173,10 @@ std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
   return copy;
 }
 
+std::string nothing_to_write(const Profile& profile, const std::string& format, const FilePath& path) {
+  return std::string(formats::nothing_to_write(value_or_raise(formats::find_writer(format, path.bytes)), profile));
+}
+
 nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const FilePath& path) {
   const formats::Writer writer = value_or_raise(formats::find_writer(format, path.bytes));
   const std::string bytes = value_or_raise([&] {
@@ -265,6 +269,7 @@ void bind_profile(nb::module_& module) {
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
       .def("save", [](const Profile& self, const FilePath& path) { check(profile::write_plim_file(self, path.bytes)); })
+      .def("nothing_to_write", &nothing_to_write, nb::arg("format"), nb::arg("path"))
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));
   nb::list activities;
   for (const std::string_view name : kActivityNames) activities.append(std::string(name));

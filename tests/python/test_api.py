@@ -366,6 +366,11 @@ def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathli
     for name, ending, description in formats():
         assert description
         path = tmp_path / f"{name}-by-ending{ending}"
+        if name == "pprof-heap":  # of allocations, of which there are none
+            with pytest.raises(ValueError, match="no allocations"):
+                profile.save(path)
+            assert not path.exists()
+            continue
         profile.save(path)
         profile.save(tmp_path / name, format=name)
         assert path.read_bytes() and (tmp_path / name).read_bytes()
@@ -375,6 +380,8 @@ def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathli
     assert re.search(r";hot \([^;]*\);burn \([^;]*\) \d+$", (tmp_path / "collapsed").read_text(), re.MULTILINE)
     with pytest.raises(ValueError, match="nonsense"):
         profile.save(tmp_path / "x", format="nonsense")
+    with pytest.raises(ValueError, match="no samples"):
+        profile.filter(function="no such function").save(tmp_path / "x.collapsed")
 
 
 def test_a_saved_profile_is_the_same_profile(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:
