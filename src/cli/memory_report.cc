@@ -145,11 +145,11 @@ bool has_history(const MemoryQuestion& question) {
 
 Table flat_table(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report, std::size_t shown,
                  const Page& page) {
-  std::vector<Column> columns = {{"self %"}, {"self"}, {"total"}, {"blocks"}};
+  std::vector<Column> columns = {{"self %"}, {"self"}, {"total"}, {"blocks", Fit::kRight, 1}};
   const bool with_intervals = !profile.is_exact;
-  if (with_intervals) columns.insert(columns.end(), {{"95 % sure"}, {"samples"}});
+  if (with_intervals) columns.insert(columns.end(), {{"95 % sure", Fit::kRight, 3}, {"samples", Fit::kRight, 4}});
   const bool with_history = has_history(question);
-  if (with_history) columns.push_back({"alive over time", Fit::kLeft});
+  if (with_history) columns.push_back({"alive over time", Fit::kLeft, 2});
   columns.insert(columns.end(), {{"function", Fit::kCutRight}, {"where", Fit::kCutLeft}});
   Table table(std::move(columns));
   const auto history =
@@ -197,8 +197,8 @@ std::string types_text(const Profile& profile, const MemoryQuestion& question, s
   const std::vector<profile::TypeRow> rows = profile::memory_by_type(profile, question);
   MemoryEstimate all;
   for (const profile::TypeRow& row : rows) all.add(row.all);
-  std::vector<Column> columns = {{"%"}, {"bytes"}, {"blocks"}};
-  if (!profile.is_exact) columns.insert(columns.end(), {{"95 % sure"}, {"samples"}});
+  std::vector<Column> columns = {{"%"}, {"bytes"}, {"blocks", Fit::kRight, 1}};
+  if (!profile.is_exact) columns.insert(columns.end(), {{"95 % sure", Fit::kRight, 2}, {"samples", Fit::kRight, 3}});
   columns.insert(columns.end(), {{"type", Fit::kCutRight}, {"mostly by", Fit::kCutRight}, {"where", Fit::kCutLeft}});
   Table table(std::move(columns));
   const std::size_t shown = limit == 0 ? rows.size() : std::min(limit, rows.size());

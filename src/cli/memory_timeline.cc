@@ -32,9 +32,10 @@ std::string timeline_text(const Profile& profile, const TimelineOptions& options
   double most = 0;
   for (const MemoryMoment& row : rows) most = std::max(most, row.alive.bytes);
   const bool has_native = !profile.meta_value("native_memory").empty();
-  std::vector<Column> columns = {{"at"}, {"RSS"}, {"alive"}, {"95 % sure"}, {"", Fit::kLeft}};
-  if (has_native) columns.insert(columns.end(), {{"Python's"}, {"", Fit::kLeft}, {"malloc's"}, {"", Fit::kLeft}});
-  columns.insert(columns.end(), {{"allocated"}, {"most of it by", Fit::kCutRight}, {"where", Fit::kCutLeft}});
+  std::vector<Column> columns = {{"at"}, {"RSS"}, {"alive"}, {"95 % sure", Fit::kRight, 2}, {"", Fit::kLeft, 3}};
+  if (has_native) columns.insert(columns.end(), {{"Python's"}, {"", Fit::kLeft, 4}, {"malloc's"}, {"", Fit::kLeft, 4}});
+  columns.insert(columns.end(),
+                 {{"allocated", Fit::kRight, 1}, {"most of it by", Fit::kCutRight}, {"where", Fit::kCutLeft}});
   Table table(std::move(columns));
   for (const MemoryMoment& row : rows) {
     const Interval interval = row.alive.interval();

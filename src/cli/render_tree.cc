@@ -40,7 +40,8 @@ std::string rails_text(const TreeRow& row, const Indent& indent) {
   return text;
 }
 
-std::size_t most_rail_cells(const Page& page) { return page.width * 3 / 10; }
+// (Also in a pipe, which has no width, a deep tree is not to be mostly blanks.)
+std::size_t most_rail_cells(const Page& page) { return std::min<std::size_t>(page.width * 3 / 10, 60); }
 
 const Indent& indent_for(const TreeView& view, const Page& page) {
   for (const Indent& indent : kIndents) {

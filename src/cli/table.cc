@@ -9,8 +9,9 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr std::size_t kGap = 2;       // between columns
-constexpr std::size_t kShortest = 8;  // what a column that may be cut keeps
+constexpr std::size_t kGap = 2;        // between columns
+constexpr std::size_t kShortest = 8;   // what a column that may be cut keeps
+constexpr std::size_t kReadable = 20;  // what it needs to say something
 
 std::size_t width_of(const Cell& cell) {
   return std::accumulate(cell.begin(), cell.end(), std::size_t{0},
@@ -58,19 +59,45 @@ void end_line(std::string& out) {
 
 }  // namespace
 
-std::vector<std::size_t> Table::widths(std::size_t page_width) const {
+std::vector<std::size_t> Table::natural_widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = display_width(columns_[i].title);
     for (const std::vector<Cell>& row : rows_) width = std::max(width, width_of(row[i]));
     widths.push_back(width);
   }
-  std::size_t total = std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1));
+  return widths;
+}
+
+std::vector<std::size_t> Table::shown_columns(const std::vector<std::size_t>& natural, std::size_t page_width) const {
+  std::vector<std::size_t> shown(columns_.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  const auto least = [&] {
+    std::size_t sum = kGap * (shown.size() - 1);
+    for (const std::size_t i : shown) sum += may_be_cut(columns_[i].fit) ? std::min(natural[i], kReadable) : natural[i];
+    return sum;
+  };
+  while (least() > page_width) {
+    // The last of those that are spared most easily.
+    const auto chosen = std::max_element(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+      return columns_[a].spare <= columns_[b].spare;
+    });
+    if (columns_[*chosen].spare == 0) break;
+    shown.erase(chosen);
+  }
+  return shown;
+}
+
+std::vector<std::size_t> Table::widths(const std::vector<std::size_t>& shown, const std::vector<std::size_t>& natural,
+                                       std::size_t page_width) const {
+  std::vector<std::size_t> widths = natural;
+  std::size_t total = kGap * (shown.size() - 1);
+  for (const std::size_t i : shown) total += widths[i];
   while (total > page_width) {
     std::size_t chosen = widths.size();
     // A name tells more per cell than a path does.
     const auto claim = [&](std::size_t i) { return widths[i] * (columns_[i].fit == Fit::kCutLeft ? 2 : 1); };
-    for (std::size_t i = 0; i < widths.size(); ++i) {
+    for (const std::size_t i : shown) {
       const bool candidate = may_be_cut(columns_[i].fit) && widths[i] > kShortest;
       if (candidate && (chosen == widths.size() || claim(i) > claim(chosen))) chosen = i;
     }
@@ -82,11 +109,13 @@ std::vector<std::size_t> Table::widths(std::size_t page_width) const {
 }
 
 std::string Table::render(const Page& page) const {
-  const std::vector<std::size_t> column_widths = widths(page.width);
+  const std::vector<std::size_t> natural = natural_widths();
+  const std::vector<std::size_t> shown = shown_columns(natural, page.width);
+  const std::vector<std::size_t> column_widths = widths(shown, natural, page.width);
   std::string out;
   const auto add_line = [&](const auto& cell_at) {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (i > 0) out.append(kGap, ' ');
+    for (const std::size_t i : shown) {
+      if (i != shown.front()) out.append(kGap, ' ');
       out += draw(cell_at(i), columns_[i].fit, column_widths[i], page.paint);
     }
     end_line(out);

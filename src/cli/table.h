@@ -1,7 +1,8 @@
 // cli/table.h: columns of text.
 //
 // Every column is as wide as its widest cell. When the row does not fit the page, the columns that may be cut give way,
-// the widest first and paths before names.
+// the widest first and paths before names; and before a name is cut so much that it says little, columns that can be
+// spared are left out.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +32,7 @@ enum class Fit {
 struct Column {
   std::string title;
   Fit fit = Fit::kRight;
+  int spare = 0;  // on a page that is too narrow, those with the largest number are left out first; 0: never
 };
 
 // Rows of cells, laid out when they are printed.
@@ -44,7 +46,11 @@ class Table {
   [[nodiscard]] std::string render(const Page& page) const;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> widths(std::size_t page_width) const;
+  [[nodiscard]] std::vector<std::size_t> natural_widths() const;
+  [[nodiscard]] std::vector<std::size_t> shown_columns(const std::vector<std::size_t>& natural,
+                                                       std::size_t page_width) const;
+  [[nodiscard]] std::vector<std::size_t> widths(const std::vector<std::size_t>& shown,
+                                                const std::vector<std::size_t>& natural, std::size_t page_width) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -46,6 +46,17 @@ TEST(Table, IsNeverWiderThanThePage) {
   }
 }
 
+TEST(Table, LeavesOutWhatCanBeSparedBeforeNamesSayNothing) {
+  // GIVEN a name of more than twenty letters beside numbers, of which two can be spared
+  Table table({{"total"}, {"samples", Fit::kRight, 2}, {"first", Fit::kRight, 1}, {"function", Fit::kCutRight}});
+  table.add_row({{{"12.5"}}, {{"7"}}, {{"3"}}, {{"Encoder.encode_all_of_it"}}});
+  // WHEN the page becomes narrower THEN the name is cut a little, then one of them goes, then the other
+  EXPECT_EQ(table.render(page_of(43)),
+            "total  samples  first  function\n 12.5        7      3  Encoder.encode_all_…\n");
+  EXPECT_EQ(table.render(page_of(42)), "total  first  function\n 12.5      3  Encoder.encode_all_of_it\n");
+  EXPECT_EQ(table.render(page_of(33)), "total  function\n 12.5  Encoder.encode_all_of_it\n");
+}
+
 TEST(Table, CutsACellOfSeveralPiecesOnce) {
   Table table({{"function", Fit::kCutRight}});
   table.add_row({{{"├─ "}, {"abcdefghij"}, {" ×12"}}});

@@ -86,8 +86,9 @@ std::string render_tags(const profile::Profile& profile, const std::vector<TagRo
   const std::string_view what = activities.empty() ? "CPU" : "time";
   std::vector<Column> columns = {{fmt::format("{} %", what), Fit::kRight},
                                  {fmt::format("{} {}", what, scale.unit()), Fit::kRight}};
-  for (const Activity activity : activities) columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight});
-  columns.insert(columns.end(), {{"samples", Fit::kRight}, {"tag", Fit::kLeft}, {"value", Fit::kCutRight}});
+  for (const Activity activity : activities)
+    columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight, activity == Activity::kRunning ? 0 : 1});
+  columns.insert(columns.end(), {{"samples", Fit::kRight, 2}, {"tag", Fit::kCutRight}, {"value", Fit::kCutRight}});
   Table table(std::move(columns));
   const std::size_t shown = limit == 0 ? rows.size() : std::min(limit, rows.size());
   for (std::size_t i = 0; i < shown; ++i) {

@@ -70,7 +70,7 @@ bool wants_color(ColorChoice choice, const Environment& environment) {
 }
 
 std::size_t output_width(const Environment& environment) {
-  constexpr std::size_t kNarrowest = 40, kWidest = 1000, kUnknownTerminal = 80, kPipe = 120;
+  constexpr std::size_t kNarrowest = 40, kWidest = 1000, kUnknownTerminal = 80, kPipe = 100'000;
   std::size_t width = 0;
   if (environment.columns) {
     const std::string& text = *environment.columns;
@@ -78,7 +78,8 @@ std::size_t output_width(const Environment& environment) {
     if (error != std::errc{} || end != text.data() + text.size()) width = 0;
   }
   if (width == 0) width = environment.tty_columns;
-  if (width == 0) width = environment.is_tty ? kUnknownTerminal : kPipe;
+  if (width == 0 && !environment.is_tty) return kPipe;
+  if (width == 0) width = kUnknownTerminal;
   return std::clamp(width, kNarrowest, kWidest);
 }
 

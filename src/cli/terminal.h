@@ -31,7 +31,8 @@ Environment process_environment();
 // whether a person is watching.
 bool wants_color(ColorChoice choice, const Environment& environment);
 
-// COLUMNS, else what the terminal says, else 80 on a terminal and 120 in a pipe. Never less than 40.
+// COLUMNS, else what the terminal says, else 80; at least 40. A pipe has no width, unless COLUMNS gives it one: whoever
+// reads it searches for whole names.
 std::size_t output_width(const Environment& environment);
 
 // What a piece of text is, not what it looks like; terminal.cc has the looks.

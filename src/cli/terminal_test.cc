@@ -56,7 +56,7 @@ TEST(OutputWidth, TakesColumnsThenTheTerminalThenADefault) {
   EXPECT_EQ(output_width(environment), 100U);
   environment.tty_columns = 0;
   EXPECT_EQ(output_width(environment), 80U);
-  EXPECT_EQ(output_width(Environment{}), 120U);
+  EXPECT_GT(output_width(Environment{}), 10'000U) << "a pipe has no width";
 }
 
 TEST(OutputWidth, KeepsRoomForTheNumbers) {

@@ -97,11 +97,12 @@ std::string render_threads(const profile::Profile& profile, const std::vector<Th
   std::vector<Column> columns = {
       {activities.empty() ? "CPU %" : "time %", Fit::kRight},
       {fmt::format("{} {}", activities.empty() ? "CPU" : "time", scale.unit()), Fit::kRight}};
-  for (const Activity activity : activities) columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight});
-  columns.insert(columns.end(), {{"samples", Fit::kRight},
-                                 {fmt::format("first {}", clock.unit()), Fit::kRight},
-                                 {fmt::format("last {}", clock.unit()), Fit::kRight},
-                                 {"activity", Fit::kLeft},
+  for (const Activity activity : activities)
+    columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight, activity == Activity::kRunning ? 0 : 1});
+  columns.insert(columns.end(), {{"samples", Fit::kRight, 4},
+                                 {fmt::format("first {}", clock.unit()), Fit::kRight, 3},
+                                 {fmt::format("last {}", clock.unit()), Fit::kRight, 3},
+                                 {"activity", Fit::kLeft, 2},
                                  {several_processes ? "pid/tid" : "tid", Fit::kRight},
                                  {"thread", Fit::kCutRight}});
   Table table(std::move(columns));

@@ -38,11 +38,12 @@ TEST(RenderThreads, TellsWaitsApartWhereThereAreAny) {
              main    750:sleep @1000
     worker | run     500:gil   @500
   )");
-  // THEN each has a column, in percent of the thread's own time, and only CPU time makes a thread busy
+  // THEN each has a column, in percent of the thread's own time, and only CPU time makes a thread busy; on a page that
+  // is too narrow for all, the numbers of samples are left out before a name is cut
   EXPECT_EQ(shown(profile), R"(
-time %  time s  running %  gil %  sleep %  samples  first s  last s  activity  tid  thread
-  66.7   1.000       25.0            75.0        2    0.250   1.000    █       100  MainThr…
-  33.3   0.500             100.0                 1    0.500   0.500            101  worker
+time %  time s  running %  gil %  sleep %  first s  last s  activity  tid  thread
+  66.7   1.000       25.0            75.0    0.250   1.000    █       100  MainThread
+  33.3   0.500             100.0             0.500   0.500            101  worker
 )");
 }
 
