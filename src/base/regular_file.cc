@@ -18,7 +18,11 @@ UniqueFd open_if_regular(const std::string& path, int flags) {
     errno = EINVAL;
     return {};
   }
-  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd file(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  // Where there is no /proc, by its name: what took the file's place meanwhile is opened, but not waited for.
+  if (!file.is_open() && errno == ENOENT)
+    file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags));
+  return file;
 }
 
 }  // namespace
