@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "native/elf_source.h"
 #include "remote/elf_file.h"
 #include "remote/found_python.h"
 #include "remote/thread_states.h"
@@ -89,6 +90,36 @@ class Ranges {
   std::vector<std::uint64_t> furthest_;  // of each and those before it, the end
 };
 
+// The parts of a file that is loaded, as its headers say.
+class LoadedParts {
+ public:
+  LoadedParts() = default;
+  // `start`: of the memory that the file's first byte is at.
+  LoadedParts(int descriptor, std::uint64_t start) {
+    const native::ElfSource source(descriptor);
+    Elf64_Ehdr head{};
+    if (!source.read(0, &head, sizeof head) || head.e_phentsize != sizeof(Elf64_Phdr)) return;
+    bool is_first = true;
+    std::uint64_t slide = 0;
+    for (const Elf64_Phdr& part :
+         source.rows<Elf64_Phdr>(head.e_phoff, std::uint64_t{head.e_phnum} * sizeof(Elf64_Phdr))) {
+      if (part.p_type != PT_LOAD) continue;
+      if (std::exchange(is_first, false)) slide = start - (part.p_vaddr - part.p_offset);
+      end_ = std::max(end_, slide + part.p_vaddr + part.p_memsz);
+      if ((part.p_flags & PF_X) != 0) code_.push_back({slide + part.p_vaddr, slide + part.p_vaddr + part.p_filesz});
+    }
+  }
+  [[nodiscard]] bool has_code_in(std::uint64_t start, std::uint64_t end) const {
+    return std::any_of(code_.begin(), code_.end(),
+                       [&](const MemoryRange& range) { return range.start < end && start < range.end; });
+  }
+  [[nodiscard]] std::uint64_t end() const { return end_; }
+
+ private:
+  std::vector<MemoryRange> code_;
+  std::uint64_t end_ = 0;
+};
+
 // Fills a CoreFile.
 class CoreOpener {
  public:
@@ -148,6 +179,7 @@ class CoreOpener {
       const std::uint64_t size = std::min<std::uint64_t>(segment.p_filesz, bytes.size() - offset);
       core_.missing_bytes += segment.p_filesz - size;
       if (size > 0) core_.image.add(Address{segment.p_vaddr}, std::as_bytes(std::span(bytes.data() + offset, size)));
+      parts_.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
       if ((segment.p_flags & PF_X) != 0) code_.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
       if ((segment.p_flags & PF_W) != 0) writable_.push_back({segment.p_vaddr, segment.p_vaddr + size});
     });
@@ -163,16 +195,19 @@ class CoreOpener {
 
   // What is loaded: each file from its first mapping to its last, if its headers are those that ran.
   void add_mappings() {
-    const Ranges code(code_);
+    const Ranges code(code_), parts(parts_);
     std::uint64_t number = 0;
     const std::string* path = nullptr;
     bool is_same = false;
+    LoadedParts loaded;
     for (const MappedPart& part : core_.notes.parts) {
-      if (path == nullptr || *path != part.path || part.offset == 0) {
+      const bool is_other = path == nullptr || *path != part.path;
+      if (is_other || (part.offset == 0 && part.start >= loaded.end())) {
         const UniqueFd file = open_(part.path);
         is_same = file.is_open() && is_what_ran(part, file.get());
-        if (path == nullptr || *path != part.path) ++number;
+        loaded = is_same ? LoadedParts(file.get(), part.start - part.offset) : LoadedParts();
       }
+      if (is_other) ++number;
       path = &part.path;
       if (!is_same) continue;
       os::Mapping& mapping = core_.mappings.emplace_back();
@@ -181,7 +216,9 @@ class CoreOpener {
       mapping.file_offset = part.offset;
       mapping.inode = number;
       mapping.path = part.path;
-      mapping.is_executable = code.has_any_of(part.start, part.end);
+      // What was never written to may be left out of the core file (gcore does), and with it what it was good for.
+      mapping.is_executable = code.has_any_of(part.start, part.end) ||
+                              (!parts.has_any_of(part.start, part.end) && loaded.has_code_in(part.start, part.end));
     }
     add_vdso();
     std::sort(core_.mappings.begin(), core_.mappings.end(),
@@ -272,7 +309,7 @@ class CoreOpener {
   const std::string& program_;
   const OpenNamedFile& open_;
   CoreFile& core_;
-  std::vector<MemoryRange> writable_, code_;
+  std::vector<MemoryRange> parts_, writable_, code_;
 };
 
 }  // namespace

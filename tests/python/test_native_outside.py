@@ -9,7 +9,9 @@ import os
 import pathlib
 import platform
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 from typing import Any, Callable, Iterator
 
@@ -299,6 +301,22 @@ def test_a_core_file_has_native_frames(tmp_path: pathlib.Path, program: Write) -
     # AND without the option there is none
     plain = json.loads(harness.plimsoll_command("dump", "--core", core, "--json").expect().out)
     assert all("kind" not in frame for thread in plain["threads"] for frame in thread["frames"])
+
+
+@pytest.mark.skipif(harness.FREE_THREADED or not shutil.which("gcore"), reason="there is no gcore, or it takes a minute")
+def test_a_core_file_without_the_code_has_native_frames(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a core file by gcore, which leaves out what was never written to: the code, and that it was code
+    chain = CHAIN.format(library=str(built(tmp_path, "chain.c", "-fomit-frame-pointer")), milliseconds=10**9)
+    with harness.Running([sys.executable, program(chain + ROUND)], cwd=tmp_path) as process:
+        process.line()
+        await_thread_with(process.process.pid, "burn")
+        subprocess.run(["gcore", "-o", tmp_path / "core", str(process.process.pid)], check=True, capture_output=True)
+    core, = tmp_path.glob("core.*")
+    dumped = json.loads(harness.plimsoll_command("dump", "--core", core, "--native", "--json").expect().out)
+    # THEN the files say what is code
+    thread = thread_with(dumped, "burn")
+    assert between(calls(thread["frames"], "libchain.so"), "<module>", "burn") == CALLS
+    assert thread["frames"][-1]["function"] == "_start"
 
 
 def test_a_program_is_recorded_from_outside_from_its_start(tmp_path: pathlib.Path, program: Write) -> None:
