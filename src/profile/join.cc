@@ -160,6 +160,8 @@ Status join(Profile& all, Profile more) {
   move_start(more, start_ns);
   Translation to(all, more);
   add_threads(all, more, to);
+  all.samples.order_by_time();
+  more.samples.order_by_time();
   add_samples(all.samples, more.samples, to);
   if (!all.has_allocations()) {
     all.allocation_distance = more.allocation_distance;

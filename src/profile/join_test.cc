@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "profile/testing.h"
 
 namespace plimsoll::profile {
@@ -52,6 +54,15 @@ TEST(Join, PutsTheSamplesOfTwoProcessesOnOneAxisOfTime) {
   ASSERT_FALSE(all.samples.tags[1].is_none());
   EXPECT_EQ(all.strings[all.tag_sets[all.samples.tags[1]][0].value], "a");
   EXPECT_TRUE(all.samples.tags[0].is_none());
+}
+
+TEST(Join, OrdersSamplesOfFilesThatTellOfOneThreadAfterTheOther) {
+  // GIVEN a file with all of one thread before all of another WHEN it is joined THEN all samples are by their times
+  Profile all = draw_profile("main  1 @1\n main  1 @9\n worker | run  1 @2\n worker | run  1 @8");
+  Profile more = draw_profile("other@200 | work  1 @7\n last@200 | work  1 @3");
+  ASSERT_TRUE(join(all, std::move(more)).ok());
+  EXPECT_TRUE(std::is_sorted(all.samples.time_ns.begin(), all.samples.time_ns.end()));
+  EXPECT_EQ(all.samples.size(), 6U);
 }
 
 TEST(Join, BeginsWhenTheFirstOfThemDid) {

@@ -1,7 +1,6 @@
 #include "profile/plim_samples.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "profile/plim_columns.h"
@@ -232,15 +231,7 @@ void SampleDecoder::make_room(std::size_t rows, double part) {
 }
 
 void SampleDecoder::finish() {
-  if (!is_disordered_) return;
-  const SampleTable& all = profile_.samples;
-  std::vector<std::uint32_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return all.time_ns[a] < all.time_ns[b]; });
-  SampleTable sorted;
-  for (const std::uint32_t row : order) sorted.push_row(all, row);
-  profile_.samples = std::move(sorted);
+  if (is_disordered_) profile_.samples.order_by_time();
 }
 
 // ---- version 2 ----

@@ -1,7 +1,10 @@
 // profile/sample_table.h: the samples as columns of equal length.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/activity.h"
@@ -12,7 +15,8 @@ namespace plimsoll::profile {
 // Row i: thread[i] was on stack[i] at time_ns[i], and stands for weight_ns[i] of its time, spent in activity[i].
 // Weights are measured, not assumed: CPU time since the thread's previous sample, or time waited. Recordings of CPU
 // time have rows that are kRunning only; in those of wall-clock time the weights of a thread add up to its life. Rows
-// are in order of recording, which is ordered by time per thread, and nearly so over all threads.
+// are in order of recording, which is ordered by time per thread, and nearly so over all threads; those of other tools'
+// files in the order of the file, which may be one thread after the other.
 struct SampleTable {
   std::vector<std::int64_t> time_ns;  // monotonic, since the start of the profile
   std::vector<ThreadId> thread;
@@ -62,6 +66,18 @@ struct SampleTable {
   void push_row(const SampleTable& from, std::size_t row) {
     push_back(from.time_ns[row], from.thread[row], from.stack[row], from.weight_ns[row], from.activity[row],
               from.tags[row]);
+  }
+  // Puts the rows into the order of their times; those of one time stay as they are.
+  void order_by_time() {
+    if (std::is_sorted(time_ns.begin(), time_ns.end())) return;
+    std::vector<std::uint32_t> order(size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return time_ns[a] < time_ns[b]; });
+    SampleTable sorted;
+    sorted.reserve(size());
+    for (const std::uint32_t row : order) sorted.push_row(*this, row);
+    *this = std::move(sorted);
   }
   // Bytes of a row.
   static constexpr std::size_t kRowBytes =
