@@ -45,6 +45,7 @@ class Firefox final : public Command {
   }
 
   Result<int> run(Console& console) override {
+    if (zip_ == "-") return Error{ErrorKind::kUsage, "--zip: the bundle is a file, so it needs a name"};
     if (!zip_.empty()) PLIMSOLL_TRY(check_not_input(zip_, input_.path()));
     Result<Input> input = input_.read(console);
     if (!input.ok()) return input.error();

@@ -24,6 +24,8 @@ std::string rule_words(const std::string& words) {
 }
 
 Result<heap::Snapshot> read_heap(const std::string& path) {
+  if (path == "-")
+    return Error{ErrorKind::kUsage, "a snapshot is read from a file, not from standard input: give its name"};
   Result<heap::Snapshot> snapshot = heap::read_snapshot_file(path);
   if (!snapshot.ok() && snapshot.error().kind == ErrorKind::kSystem)
     return Error{ErrorKind::kBadInput, snapshot.error().message};

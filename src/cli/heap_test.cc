@@ -180,6 +180,7 @@ TEST_F(HeapCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run({"show", "before.heap", "paths"}), kUsage);
   EXPECT_EQ(run({"show", "before.heap", "paths", "--of", "app.Nothing"}), kUsage);
   EXPECT_EQ(run({"show", "before.heap", "--sort", "name"}), kUsage);
+  EXPECT_EQ(run({"show", "-"}), kUsage);
   EXPECT_EQ(run({"show", "no.heap"}), kBadInput);
   EXPECT_EQ(run({"show", "text.txt"}), kBadInput);
   EXPECT_EQ(run({"diff", "before.heap"}), kUsage);

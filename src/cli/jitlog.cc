@@ -59,6 +59,7 @@ class Jitlog final : public Command {
     if (!color.ok()) return color.error();
     const Result<std::vector<StageKind>> stages = chosen_stages();
     if (!stages.ok()) return stages.error();
+    if (!stages_.empty() && !trace_) return Error{ErrorKind::kUsage, "--stage: of one trace, which --trace ID names"};
     const Result<jitlog::Query> query = jitlog::Query::parse(query_);
     if (!query.ok()) return query.error();
     const Result<std::string> bytes = read_log(console);
@@ -98,7 +99,7 @@ class Jitlog final : public Command {
   }
 
   Result<int> one_trace(const Forest& forest, std::vector<StageKind> stages, const Page& page, Console& console) const {
-    const auto found = forest.by_id.find(*trace_);
+    const auto found = *trace_ < 0 ? forest.by_id.end() : forest.by_id.find(static_cast<std::uint64_t>(*trace_));
     if (found == forest.by_id.end())
       return Error{ErrorKind::kUsage,
                    fmt::format("there is no trace {} in {}; without --trace it lists them", *trace_, file_)};
@@ -130,7 +131,7 @@ class Jitlog final : public Command {
   }
 
   std::string file_, query_, color_ = "auto";
-  std::optional<std::uint64_t> trace_;
+  std::optional<std::int64_t> trace_;  // signed, because CLI11 takes "-1" for a large unsigned number
   std::vector<std::string> stages_;
   std::size_t limit_ = 30;
   bool as_json_ = false, has_operations_ = false, is_raw_ = false;

@@ -32,7 +32,7 @@ FakeConsole with_log() {
 TEST(Jitlog, ListsTracesByTheirRuns) {
   FakeConsole console = with_log();
   EXPECT_EQ(run(console, {"app.jit"}), kFine);
-  EXPECT_TRUE(console.out.starts_with("1 loops and 1 bridges · jitlog version 4 · x86_64\n")) << console.out;
+  EXPECT_TRUE(console.out.starts_with("1 loop and 1 bridge · jitlog version 4 · x86_64\n")) << console.out;
   const std::size_t loop = console.out.find("5,000");
   const std::size_t bridge = console.out.find("from trace 7");
   ASSERT_NE(loop, std::string::npos) << console.out;
@@ -66,7 +66,7 @@ TEST(Jitlog, FindsTheLogThatIsAttachedToAProfile) {
   profile.attachments.push_back({"jitlog", console.bytes["app.jit"]});
   console.bytes["app.plim"] = bytes_of(profile);
   EXPECT_EQ(run(console, {"app.plim"}), kFine);
-  EXPECT_TRUE(console.out.starts_with("1 loops and 1 bridges")) << console.out;
+  EXPECT_TRUE(console.out.starts_with("1 loop and 1 bridge")) << console.out;
   console.out.clear();
   EXPECT_EQ(run(console, {"app.plim", "--raw"}), kFine);
   EXPECT_EQ(console.out, console.bytes["app.jit"]);
@@ -77,11 +77,22 @@ TEST(Jitlog, FindsTheLogThatIsAttachedToAProfile) {
 TEST(Jitlog, PicksByAQueryAndPointsAtItsMistakes) {
   FakeConsole console = with_log();
   EXPECT_EQ(run(console, {"app.jit", "-q", "bridges & count > 1"}), kFine);
-  EXPECT_TRUE(console.out.starts_with("0 loops and 1 bridges")) << console.out;
+  EXPECT_TRUE(console.out.starts_with("0 loops and 1 bridge ")) << console.out;
   EXPECT_EQ(run(console, {"app.jit", "-q", "bridges &"}), kUsage);
   EXPECT_NE(console.err.find("column 10"), std::string::npos) << console.err;
   EXPECT_EQ(run(console, {"app.jit", "--stage", "op"}), kUsage);
   EXPECT_EQ(run(console, {"app.jit", "--trace", "9"}), kUsage);
+}
+
+TEST(Jitlog, RefusesWhatMakesNoSense) {
+  FakeConsole console = with_log();
+  EXPECT_EQ(run(console, {"app.jit", "--trace", "-1"}), kUsage);
+  EXPECT_NE(console.err.find("there is no trace -1 in app.jit"), std::string::npos) << console.err;
+  EXPECT_EQ(run(console, {"app.jit", "--stage", "opt"}), kUsage);
+  EXPECT_NE(console.err.find("--trace ID"), std::string::npos) << console.err;
+  console.err.clear();
+  EXPECT_EQ(run(console, {"app.jit", "-q", "loops)"}), kUsage);
+  EXPECT_NE(console.err.find("as none is open, found"), std::string::npos) << console.err;
 }
 
 TEST(Jitlog, WritesJson) {

@@ -233,8 +233,8 @@ std::string render_traces(const Forest& forest, const TraceList& traces, std::si
       static_cast<std::size_t>(std::count_if(traces.begin(), traces.end(), [&](jitlog::TraceIndex index) {
         return forest.traces[index].kind == Trace::Kind::kLoop;
       }));
-  std::string out = fmt::format("{} loops and {} bridges · jitlog version {} · {}\n\n", loops, traces.size() - loops,
-                                forest.version, printable(forest.machine));
+  std::string out = fmt::format("{} and {} · jitlog version {} · {}\n\n", plural(loops, "loop"),
+                                plural(traces.size() - loops, "bridge"), forest.version, printable(forest.machine));
   if (!table.empty()) out += table.render(page);
   if (shown < traces.size())
     out += fmt::format("\nnot shown: {} traces (--limit 0 shows all)\n", traces.size() - shown);

@@ -25,6 +25,7 @@ class Upload final : public Command {
         ->type_name("PYTHON");
   }
   Result<int> run(Console&) override {
+    if (url_.empty()) return Error{ErrorKind::kUsage, "--web-url: which server? It is empty"};
     std::vector<std::string> words{"--web-url=" + url_};
     if (!token_.empty()) words.push_back("--web-auth=" + token_);
     if (!jitlog_.empty()) words.push_back("--jitlog=" + jitlog_);

@@ -72,6 +72,7 @@ TEST(Input, ThatIsKnownAndCannotBeReadSaysWhatToDo) {
     return profile.ok() ? "" : profile.error().message;
   };
   EXPECT_NE(reason(std::string("memray\0\x0b", 8)).find("memray table"), std::string::npos);
+  EXPECT_NE(reason("\x89PHEAP\r\n").find("plimsoll heap show"), std::string::npos);
   EXPECT_NE(reason("PERFILE2").find("perf script -i FILE"), std::string::npos);
   EXPECT_NE(reason(std::string(64, '\0') + "\x28\xB5\x2F\xFD").find("never finished"), std::string::npos);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "heap/snapshot_format.h"
+
 namespace plimsoll::formats {
 namespace {
 
@@ -31,6 +33,8 @@ std::optional<Error> refusal(std::string_view bytes) {
   if (bytes.starts_with(kPerfData))
     return because("a perf.data file", ": give the text that perf script -i FILE prints of it");
   if (bytes.starts_with(kElf)) return because("a program, a library or a core file", ", and no profile");
+  if (bytes.starts_with(heap::file::kMagic))
+    return because("a snapshot of a heap", ": plimsoll heap show FILE reads it");
   if (is_unfinished_tachyon(bytes))
     return because("a binary profile of profiling.sampling that was never finished",
                    ": the names of its functions were to be written at its end");

@@ -15,7 +15,7 @@ class QueryParser {
     skip_blanks();
     if (at_ == text_.size()) return Query{};
     if (either() && at_ < text_.size())
-      expected(text_[at_] == ')' ? "no \")\", as none is open," : R"("&", "|" or the end)");
+      expected(text_[at_] == ')' ? "no \")\", as none is open" : R"("&", "|" or the end)");
     if (!problem_.empty()) return Error{ErrorKind::kUsage, problem_};
     return std::move(query_);
   }
