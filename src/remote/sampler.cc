@@ -371,8 +371,8 @@ void Sampler::put_same(Thread& thread, RawSample::Stack stack) {
 }
 
 void Sampler::end_thread(Thread& thread) {
-  if (const std::optional<os::Schedule> schedule = thread.probe.schedule(); schedule && thread.paid)
-    pay(thread, *schedule);
+  // (Of one that is gone it is known what it had used when it was looked at last.)
+  if (thread.paid) pay(thread, thread.probe.schedule().value_or(thread.looked));
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(DropReason::kThreadEnded);
   thread.pending_count = 0;
   if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
