@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "cli/activity_columns.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
@@ -32,22 +33,6 @@ std::vector<TagRow> by_tag_set(const profile::Profile& profile) {
   for (std::size_t i = 0; i < samples.size(); ++i)
     add_sample(samples.tags[i].is_none() ? rows.back() : rows[samples.tags[i].index()], samples, i);
   return rows;
-}
-
-// What any of the rows holds, kRunning first; empty if it is nothing else.
-std::vector<Activity> activities_in(const std::vector<TagRow>& rows) {
-  std::vector<Activity> found;
-  for (std::size_t i = 0; i < kActivityCount; ++i)
-    if (std::any_of(rows.begin(), rows.end(), [&](const TagRow& row) { return row.by_activity[i] > 0; }))
-      found.push_back(static_cast<Activity>(i));
-  const bool only_running = found.size() == 1 && found.front() == Activity::kRunning;
-  return only_running ? std::vector<Activity>{} : found;
-}
-
-// The percentage of the row's own time.
-std::string share_of(const TagRow& row, Activity activity) {
-  const std::int64_t ns = row.by_activity[static_cast<std::size_t>(activity)];
-  return ns == 0 ? "" : format_percent(percent_of(ns, row.sampled_ns));
 }
 
 }  // namespace

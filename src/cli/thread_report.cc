@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/activity_columns.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
@@ -45,22 +46,6 @@ std::string strip(const ThreadRow& row, std::int64_t end_ns) {
 std::string thread_name(const profile::Thread& thread) {
   if (!thread.name.empty()) return printable(thread.name);
   return thread.is_main ? "main thread" : "[no name]";
-}
-
-// What any of the threads did, kRunning first; empty if none did anything else.
-std::vector<Activity> activities_in(const std::vector<ThreadRow>& rows) {
-  std::vector<Activity> found;
-  for (std::size_t i = 0; i < kActivityCount; ++i)
-    if (std::any_of(rows.begin(), rows.end(), [&](const ThreadRow& row) { return row.by_activity[i] > 0; }))
-      found.push_back(static_cast<Activity>(i));
-  const bool only_running = found.size() == 1 && found.front() == Activity::kRunning;
-  return only_running ? std::vector<Activity>{} : found;
-}
-
-// The percentage of the thread's own time.
-std::string share_of(const ThreadRow& row, Activity activity) {
-  const std::int64_t ns = row.by_activity[static_cast<std::size_t>(activity)];
-  return ns == 0 ? "" : format_percent(percent_of(ns, row.sampled_ns));
 }
 
 std::string moment(const TimeScale& scale, std::int64_t ns) { return ns == 0 ? "0" : scale.format(ns); }

@@ -80,11 +80,7 @@ Result<std::string> gzip(std::string_view bytes) {
   std::array<char, 65536> buffer;
   int state = Z_OK;
   do {
-    // zlib counts input in 32 bits: feed what it can count.
-    const std::size_t part = std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max());
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib reads only
-    stream.avail_in = static_cast<uInt>(part);
-    bytes.remove_prefix(part);
+    feed(stream, bytes);
     const int flush = bytes.empty() ? Z_FINISH : Z_NO_FLUSH;
     do {
       stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
