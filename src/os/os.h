@@ -1,4 +1,5 @@
-// os/os.h: what Plimsoll needs of an operating system. One implementation file per system: os_linux.cc.
+// os/os.h: what Plimsoll needs of an operating system. Implemented for each system by files of its own: os_linux.cc
+// and what else is called _linux.cc.
 #pragma once
 
 #include <signal.h>
