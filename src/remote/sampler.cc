@@ -207,7 +207,10 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
   if (snapshot.is_proven && is_late && thread.pending_count > 0) return;
   if (snapshot.is_proven) {
     keep(thread, snapshot, !wants_gil || holds_now, false);
-    if (is_late) thread.pending[0].stands_for_ns = 1;
+    if (is_late) {
+      thread.pending[0].stands_for_ns = 1;
+      thread.was_met = false;
+    }
     return;
   }
   // A thread that ends may still run for a while when the memory of its process is gone already.
@@ -225,7 +228,7 @@ bool Sampler::was_woken(Thread& thread, std::int64_t used_ns) {
   if (const std::int64_t passed_ns = monotonic_ns() - thread.looked_ns; used_ns >= passed_ns / 8 * 7) return false;
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return false;
-  // We are on its CPU: were it there otherwise, it has just left it for us.
+  // Who computed until a moment ago has been put aside since it was asked last: for us, who are on its CPU, or another.
   return std::exchange(thread.left, *left).involuntary == left->involuntary;
 }
 
