@@ -102,9 +102,14 @@ class _Active:
         self.is_registered_at_exit = False
 
 
-#: Held by whoever begins or ends a recording, and across a fork.
-lock = threading.RLock()
+_lock = threading.RLock()  # held by whoever begins or ends a recording, and across a fork
 _active: Optional[_Active] = None
+
+
+def locked() -> Any:
+    """A context in which no other thread begins or ends a recording, nor forks."""
+    _leave_parents()  # (before, as it makes the lock anew)
+    return _lock
 
 
 def active() -> Optional[_core.Recording]:
@@ -135,8 +140,7 @@ def start(options: Options) -> _core.Recording:
     UnsupportedError if this Python or this system cannot be profiled.
     """
     global _active
-    _leave_parents()
-    with lock:
+    with locked():
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
         core = _make(options)
@@ -176,8 +180,7 @@ def _make(options: Options) -> _core.Recording:
 def stop() -> dict[str, Any]:
     """Ends the active recording, completes its file, and returns its statistics. ValueError if there is none."""
     global _active
-    _leave_parents()
-    with lock:
+    with locked():
         if _active is None:
             raise ValueError("no recording is active")
         now, _active = _active, None
@@ -191,8 +194,7 @@ def stop() -> dict[str, Any]:
 
 def _stop_at_exit() -> None:
     """At the end of the process: whatever is wrong with the profile is said here, as nobody else will."""
-    _leave_parents()
-    with lock:  # another thread may be about to stop it, and is waited for
+    with locked():  # another thread may be about to stop it, and is waited for
         if _active is None:
             return
         options = _active.options
@@ -347,7 +349,7 @@ _forking_thread = 0  # its ident, while the recording is held for it
 def _before_fork() -> None:
     global _forking_thread
     _leave_parents()
-    lock.acquire()
+    _lock.acquire()
     _forking_thread = threading.get_ident()
     now = active()
     if now is not None:
@@ -360,7 +362,7 @@ def _after_fork_in_parent() -> None:
     if now is not None:
         now.release_after_fork()
     _forking_thread = 0
-    lock.release()
+    _lock.release()
 
 
 def _after_fork_in_child() -> None:
@@ -384,9 +386,9 @@ def _forget() -> Optional[_Active]:
     now, _active = _active, None
     was_prepared, _forking_thread = _forking_thread == threading.get_ident(), 0
     if was_prepared:
-        lock.release()
+        _lock.release()
     else:  # whoever has it may not exist here
-        lock._at_fork_reinit()  # type: ignore[attr-defined]
+        _lock._at_fork_reinit()  # type: ignore[attr-defined]
     return now
 
 

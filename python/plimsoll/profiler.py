@@ -138,13 +138,13 @@ class Profiler:
         return self
 
     def _begin(self, path: str) -> None:
-        with _recording.lock:
+        with _recording.locked():
             self._recording = _recording.start(_recording.Options(path=path, **self._options))
             self._profile = None
 
     def stop(self) -> Profile:
         """Ends the recording and returns the profile. ValueError if it is not active."""
-        with _recording.lock:
+        with _recording.locked():
             path = self._end()
             from plimsoll.profiles import Profile
 
@@ -157,7 +157,7 @@ class Profiler:
 
     def _end(self) -> str:
         """Ends the recording, whose file need not be read. Its path. ValueError if it is not active."""
-        with _recording.lock:
+        with _recording.locked():
             path = self._active_path()
             if path is None:
                 raise ValueError("this profiler is not recording")
@@ -275,12 +275,12 @@ class _Call:
         self._begun: Optional[Any] = None  # what this call has to stop
 
     def __enter__(self) -> None:
-        with _recording.lock:
+        with _recording.locked():
             if _recording.active() is None:
                 self._begun = self._recorder.start()._recording
 
     def __exit__(self, *_: Any) -> None:
-        with _recording.lock:
+        with _recording.locked():
             is_ours = self._begun is not None and self._begun is self._recorder._recording
             if is_ours and self._recorder.is_active:
                 self._recorder.stop()

@@ -205,7 +205,8 @@ class CoreOpener {
       if (is_other || (part.offset == 0 && part.start >= loaded.end())) {
         const UniqueFd file = open_(part.path);
         is_same = file.is_open() && is_what_ran(part, file.get());
-        loaded = is_same ? LoadedParts(file.get(), part.start - part.offset) : LoadedParts();
+        // (A part of it may be mapped once more, somewhere before it: libffi does that with its trampolines.)
+        loaded = is_same && part.offset == 0 ? LoadedParts(file.get(), part.start) : LoadedParts();
       }
       if (is_other) ++number;
       path = &part.path;

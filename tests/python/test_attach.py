@@ -221,9 +221,11 @@ def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: C
     # GIVEN more threads than there may be files open
     threads, files, seconds = 60, 24, 0.03
     code = program("import threading, time\n"
+                   f"all_are_done = threading.Barrier({threads})\n"
                    "def work():\n"
                    f"    end = time.thread_time() + {seconds}\n"
                    "    while time.thread_time() < end: sum(range(1000))\n"
+                   "    all_are_done.wait()\n"
                    f"workers = [threading.Thread(target=work) for _ in range({threads})]\n"
                    "for worker in workers: worker.start()\n"
                    "for worker in workers: worker.join()\n")
