@@ -82,8 +82,10 @@ class Attach final : public Command {
                  "Native functions, too, between those of Python; threads that run are stopped while their stacks are "
                  "copied");
     app.add_flag("--children", has_children_, "The processes that it starts, too, in the same profile");
-    app.add_flag("--tasks", has_tasks_,
-                 "asyncio's tasks with those that await them, in place of the event loop (not of 3.13t)");
+    app.add_flag(
+        "--tasks", has_tasks_,
+        "asyncio's tasks with those that await them, in place of the event loop (not of 3.13t, nor with --apart, "
+        "--native or --stop)");
     app.add_flag("--apart", is_apart_,
                  "Look from other CPUs than the process's own: takes no time from it, and loses fast functions");
     app.add_flag("--stop", stops_,
