@@ -59,7 +59,10 @@ ALLOWED = {
         "__errno_location": "as above",
     },
     "pass on": {
+        "getpgrp": "POSIX",
+        "getpid": "POSIX",
         "kill": "POSIX",
+        "raise": "POSIX",
         "__errno_location": "as above",
     },
 }

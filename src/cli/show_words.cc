@@ -34,10 +34,10 @@ struct OptionViews {
   Views trees_of_memory = {}, tables_of_memory = {};
 };
 
-const std::vector<OptionViews>& views_of_options() {
-  static const Views shapely = {"alloc", "live", "peak", "leaks", "temporary"};
-  static const Views of_time = {"tree", "flat", "lines", "threads", "tags"};
-  static const std::vector<OptionViews> options = {
+std::vector<OptionViews> views_of_options() {
+  const Views shapely = {"alloc", "live", "peak", "leaks", "temporary"};
+  const Views of_time = {"tree", "flat", "lines", "threads", "tags"};
+  return {
       {"--activity", of_time},
       {"--depth", {"tree"}, shapely},
       {"--lines", {"tree"}, shapely},
@@ -50,7 +50,6 @@ const std::vector<OptionViews>& views_of_options() {
       {"--types", {}, shapely, shapely},
       {"--domain", {"types", "memory"}, shapely, shapely},
   };
-  return options;
 }
 
 bool has(const Views& views, std::string_view view) {
