@@ -3,34 +3,24 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "base/directory_testing.h"
 
 namespace plimsoll {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An empty directory of the test's own.
-class WriteFile : public ::testing::Test {
+class WriteFile : public testing::DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "write_file.XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  [[nodiscard]] std::string path(std::string_view name) const { return (directory_ / name).string(); }
   static std::string content(const std::string& path) {
     std::ifstream in(path);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-
-  fs::path directory_;
 };
 
 TEST_F(WriteFile, MakesAFileForItsOwnerOnly) {

@@ -2,29 +2,18 @@
 #include "cli/output_path.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "base/directory_testing.h"
 
 namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An empty directory of the test's own.
-class OutputPath : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "output_path.XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  [[nodiscard]] std::string path(std::string_view name) const { return (directory_ / name).string(); }
-  fs::path directory_;
-};
+using OutputPath = testing::DirectoryTest;
 
 TEST_F(OutputPath, KnowsTheInputByAnyName) {
   std::ofstream(path("in.plim")) << "profile";

@@ -2,27 +2,20 @@
 #include "cli/run_output.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "base/directory_testing.h"
 
 namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-class RunOutputs : public ::testing::Test {
+class RunOutputs : public testing::DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "run_output.XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  [[nodiscard]] std::string path(std::string_view name) const { return (directory_ / name).string(); }
   void write(const std::string& name, std::string_view text) const { std::ofstream(path(name)) << text; }
   [[nodiscard]] Result<RunOutput> choose(const std::string& name, const std::string& format = {}) const {
     RunSettings settings;
@@ -33,8 +26,6 @@ class RunOutputs : public ::testing::Test {
   [[nodiscard]] std::ptrdiff_t files() const {
     return std::distance(fs::directory_iterator(directory_), fs::directory_iterator());
   }
-
-  fs::path directory_;
 };
 
 TEST_F(RunOutputs, ARecordingGoesWhereItIsToldTo) {
