@@ -317,20 +317,22 @@ TEST_F(ExactHooks, WhoeverTakesTheGilWhileTheBooksAreHandedOverWaitsForThem) {
     };
     ASSERT_TRUE(start_exact(books, runtime(), Interpreters::kInTurns, ExactScope::kPython, detail).ok());
     books.is_idle = true;
-    constexpr int kRounds = 20'000;
-    std::atomic<int> at_work{2};
+    constexpr int kRoundsAtLeast = 20'000;
+    constexpr int kFetchesAtLeast = 100;
+    std::atomic<int> at_work{2}, fetched{0}, rounds{0};
     const auto work = [&] {
-      for (int i = 0; i < kRounds; ++i) {
+      int done = 0;
+      for (; done < kRoundsAtLeast || fetched.load() < kFetchesAtLeast; ++done) {
         void* at = nullptr;
         with_gil([&] { at = runtime().malloc(Domain::kMemory, 16); });
         with_gil([&] { runtime().free(Domain::kMemory, at); });
       }
+      rounds.fetch_add(done);
       at_work.fetch_sub(1);
     };
     std::thread one(work);
     std::thread other(work);
-    int fetched = 0;
-    for (; at_work.load() != 0; ++fetched) {
+    for (; at_work.load() != 0; fetched.fetch_add(1)) {
       ask_for_exact_epoch();
       hand_over_exact_epoch();
     }
@@ -338,8 +340,7 @@ TEST_F(ExactHooks, WhoeverTakesTheGilWhileTheBooksAreHandedOverWaitsForThem) {
     other.join();
     // WHEN they are done THEN no block is missing, or there twice
     stop_exact();
-    EXPECT_GT(fetched, 0);
-    EXPECT_EQ(books.born[Domain::kMemory], 2 * kRounds * 16);
+    EXPECT_EQ(books.born[Domain::kMemory], std::int64_t{rounds.load()} * 16);
     EXPECT_EQ(books.live[Domain::kMemory], 0);
   }
 }
