@@ -154,14 +154,18 @@ TEST_P(CpuSamplerWith, SamplesOfAThreadAreInOrderOfTime) {
 }
 
 TEST_P(CpuSamplerWith, TimeThatHasNoRoomInTheRingIsCountedAsDropped) {
-  // GIVEN the smallest ring, nobody who drains it, and a thread that is deep in recursion
-  const FakeFunction recurse("recurse");
-  const DeepStack stack(recurse, 1000);
+  // GIVEN the smallest ring, nobody who drains it, and a thread that goes from one deep recursion to another, so that
+  // each sample has a whole stack to tell
+  const FakeFunction recurse("recurse"), other("other");
+  const DeepStack stack(recurse, 1000), other_stack(other, 1000);
   Sampling sampling(at(1000, 1024), 0);
   sampling->start({os::current_tid()});
   run_registered(sampling, "worker", [&] {
-    const RunsPython python(&stack.innermost());
-    while (sampling.dropped(DropReason::kRingFull).count == 0) burn(kMillisecond);
+    RunsPython python(&stack.innermost());
+    for (bool is_other = false; sampling.dropped(DropReason::kRingFull).count == 0; is_other = !is_other) {
+      python.go_to(&(is_other ? other_stack : stack).innermost());
+      burn(kMillisecond / 10);
+    }
   });
   sampling->stop();
   EXPECT_GT(sampling.dropped(DropReason::kRingFull).cpu_ns, 0);
