@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 
+# Endings of what other tools read, which a recording is not.
+_FOREIGN_ENDINGS = (".json", ".gz", ".collapsed", ".vmprof")
+
+
 class Statistics:
     """A look at a recording. Times are in seconds."""
 
@@ -65,7 +69,7 @@ def _statistics(raw: Mapping[str, Any]) -> Statistics:
 class Profiler:
     """Records this process between :meth:`start` and :meth:`stop`, or in a ``with`` block.
 
-    :param path: the profile's file. Without one a temporary file is used, which is gone once it has been read.
+    :param path: the profile's file, .plim. Without one a temporary file is used, which is gone once it has been read.
     :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
     :param mode: ``cpu`` records CPU time; ``wall`` all time of all threads, and what they wait for; ``gil`` the CPU
         time of threads that hold the GIL.
@@ -109,6 +113,9 @@ class Profiler:
             raise ValueError("native_memory needs alloc_bytes, alloc_exact or alloc_events: how are allocations to be "
                              "recorded?")
         self._path = None if path is None else os.fsdecode(path)
+        if self._path is not None and self._path.endswith(_FOREIGN_ENDINGS):
+            raise ValueError(f"a recording is a .plim file, and {self._path} is the name of another format: give no "
+                             f"path, and write stop().save({os.path.basename(self._path)!r})")
         self._options: dict[str, Any] = dict(rate_hz=rate_hz, mode=mode, engine=engine, safe_mode=safe_mode,
                                              max_overhead=max_overhead, memory_mb=memory_mb, max_depth=max_depth,
                                              alloc_bytes=alloc_bytes, alloc_exact=alloc_exact,

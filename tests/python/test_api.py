@@ -249,6 +249,17 @@ def test_what_there_is_not_is_said() -> None:
     assert "not started" in repr(profiler)
 
 
+@pytest.mark.parametrize("name", ["work.speedscope.json", "work.pb.gz", "work.collapsed", "work.vmprof"])
+def test_a_recording_is_not_named_after_another_format(name: str, tmp_path: pathlib.Path) -> None:
+    # GIVEN the name of a file that another tool is to read WHEN it is to be recorded into THEN it is said how to
+    with pytest.raises(ValueError, match=r"stop\(\)\.save"):
+        plimsoll.Profiler(tmp_path / name)
+    with plimsoll.Profiler() as profiler:
+        pass
+    profiler.profile.save(tmp_path / "work.plim")
+    assert [path.name for path in tmp_path.iterdir()] == ["work.plim"]
+
+
 def test_the_package_is_pleasant_to_look_at() -> None:
     assert set(plimsoll.__all__) <= set(dir(plimsoll))
     assert plimsoll.__version__.count(".") == 2
