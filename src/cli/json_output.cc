@@ -28,15 +28,6 @@ void put_boolean(JsonWriter& json, std::string_view name, bool value) {
   json.boolean(value);
 }
 
-std::string_view kind_name(profile::FunctionKind kind) {
-  switch (kind) {
-    case profile::FunctionKind::kPython: return "python";
-    case profile::FunctionKind::kNative: return "native";
-    case profile::FunctionKind::kSynthetic: break;
-  }
-  return "synthetic";
-}
-
 void put_function(JsonWriter& json, const Profile& profile, FunctionId id) {
   if (id.is_none()) {
     json.member("function", formats::kNoStack);
@@ -47,7 +38,7 @@ void put_function(JsonWriter& json, const Profile& profile, FunctionId id) {
   json.member("function", profile.strings[function.name]);
   if (!function.file.is_none()) json.member("file", profile.strings[function.file]);
   if (function.first_line != 0) json.member("first_line", std::int64_t{function.first_line});
-  json.member("kind", kind_name(function.kind));
+  json.member("kind", profile::function_kind_name(function.kind));
 }
 
 void put_weights(JsonWriter& json, std::int64_t self_ns, std::int64_t total_ns, std::uint64_t self_samples,

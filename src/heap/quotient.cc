@@ -65,8 +65,7 @@ class Quotient {
   void texts() {
     for (std::size_t i = 0; i < from_.text_node.size(); ++i) {
       if (!is_kept(from_.text_node[i])) continue;
-      const std::uint32_t start = i == 0 ? 0 : from_.text_end[i - 1];
-      out_.texts += std::string_view(from_.texts).substr(start, from_.text_end[i] - start);
+      out_.texts += from_.text_of_row(i);
       out_.text_node.push_back(place_[from_.text_node[i]]);
       out_.text_end.push_back(static_cast<std::uint32_t>(out_.texts.size()));
     }

@@ -1,15 +1,25 @@
 #include "heap/snapshot.h"
 
 #include <algorithm>
+#include <array>
 
 namespace plimsoll::heap {
+
+std::string_view edge_kind_name(EdgeKind kind) {
+  static constexpr std::array<std::string_view, kEdgeKindCount> kNames{"reference", "element", "key", "value",
+                                                                       "attribute", "class",   "weak"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 std::string_view Snapshot::text(Node node) const {
   const auto found = std::lower_bound(text_node.begin(), text_node.end(), node);
   if (found == text_node.end() || *found != node) return {};
-  const auto i = static_cast<std::size_t>(found - text_node.begin());
-  const std::uint32_t start = i == 0 ? 0 : text_end[i - 1];
-  return std::string_view(texts).substr(start, text_end[i] - start);
+  return text_of_row(static_cast<std::size_t>(found - text_node.begin()));
+}
+
+std::string_view Snapshot::text_of_row(std::size_t row) const {
+  const std::uint32_t start = row == 0 ? 0 : text_end[row - 1];
+  return std::string_view(texts).substr(start, text_end[row] - start);
 }
 
 std::optional<Node> Snapshot::object_at(std::uint64_t at) const {

@@ -25,6 +25,8 @@ enum class EdgeKind : std::uint8_t {
   kWeak = 6,       // without keeping it alive
 };
 inline constexpr std::uint8_t kEdgeKindCount = 7;
+// "reference", "element", "key", "value", "attribute", "class" or "weak".
+std::string_view edge_kind_name(EdgeKind kind);
 
 // How often the garbage collector has passed an object by. The numbers are those of the file format.
 enum class Generation : std::uint8_t {
@@ -102,6 +104,7 @@ struct Snapshot {
 
   // The name of a function, class, module or thread; with values, what a str or number is. Empty: it has none.
   [[nodiscard]] std::string_view text(Node node) const;
+  [[nodiscard]] std::string_view text_of_row(std::size_t row) const;  // of text_node
   // The object at an address; nothing if there is none. (What views have folded is in `folded`.)
   [[nodiscard]] std::optional<Node> object_at(std::uint64_t at) const;
   [[nodiscard]] Node root() const { return static_cast<Node>(type.size() - 1); }
@@ -113,6 +116,21 @@ struct Snapshot {
   std::vector<Node> text_node;
   std::vector<std::uint32_t> text_end;
   std::string texts;
+};
+
+// The texts of nodes that are asked for in their order, without a search.
+class TextsInOrder {
+ public:
+  explicit TextsInOrder(const Snapshot& snapshot) : snapshot_(snapshot) {}
+  std::string_view of(Node node) {
+    while (row_ < snapshot_.text_node.size() && snapshot_.text_node[row_] < node) ++row_;
+    const bool has_text = row_ < snapshot_.text_node.size() && snapshot_.text_node[row_] == node;
+    return has_text ? snapshot_.text_of_row(row_) : std::string_view{};
+  }
+
+ private:
+  const Snapshot& snapshot_;
+  std::size_t row_ = 0;
 };
 
 // "app.Session", "app.Session 'name'" or "function app.main": what the node is, for people.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -14,6 +15,16 @@ enum class FunctionKind : std::uint8_t {
   kNative = 1,     // machine code: C, C++, Rust, ...
   kSynthetic = 2,  // made by the profiler, named in brackets: [truncated stack], [no Python frame]
 };
+
+// "python", "native" or "synthetic".
+constexpr std::string_view function_kind_name(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::kPython: return "python";
+    case FunctionKind::kNative: return "native";
+    case FunctionKind::kSynthetic: break;
+  }
+  return "synthetic";
+}
 
 // A function. Two code objects with equal fields are one Function.
 struct Function {

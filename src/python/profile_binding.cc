@@ -36,20 +36,11 @@ nb::object column(const std::vector<T>& values, nb::handle owner) {
                                                                  {values.size()}, owner));
 }
 
-const char* kind_name(profile::FunctionKind kind) {
-  switch (kind) {
-    case profile::FunctionKind::kPython: return "python";
-    case profile::FunctionKind::kNative: return "native";
-    case profile::FunctionKind::kSynthetic: return "synthetic";
-  }
-  return "?";
-}
-
 nb::list functions(const Profile& profile) {
   nb::list rows;
   for (const profile::Function& function : profile.functions.rows())
     rows.append(nb::make_tuple(text(profile.strings[function.name]), text(profile.strings[function.file]),
-                               function.first_line, kind_name(function.kind)));
+                               function.first_line, text(profile::function_kind_name(function.kind))));
   return rows;
 }
 

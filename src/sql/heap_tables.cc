@@ -1,7 +1,6 @@
 #include "sql/heap_tables.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -177,7 +176,7 @@ class Edges final : public Table {
     switch (column) {
       case kHolder: return put_number(out, is_weak ? weak(row).first : holder_of(static_cast<std::uint32_t>(row)));
       case kHeld: return put_number(out, is_weak ? weak(row).second : target(row));
-      case kKind: return put_text(out, kind_name(is_weak ? EdgeKind::kWeak : kind(row)));
+      case kKind: return put_text(out, heap::edge_kind_name(is_weak ? EdgeKind::kWeak : kind(row)));
       default: break;
     }
     if (!is_weak) put_text(out, name_of(static_cast<std::uint32_t>(row)));
@@ -226,12 +225,6 @@ class Edges final : public Table {
   [[nodiscard]] Node holder_of(std::uint32_t edge) const {
     const auto& first = snapshot_.graph.first;
     return static_cast<Node>(std::upper_bound(first.begin(), first.end(), edge) - first.begin() - 1);
-  }
-
-  static std::string_view kind_name(EdgeKind kind) {
-    static constexpr std::array<std::string_view, heap::kEdgeKindCount> kNames{"reference", "element", "key", "value",
-                                                                               "attribute", "class",   "weak"};
-    return kNames[static_cast<std::size_t>(kind)];
   }
 
   // As describe_edge, which counts a list's elements from its beginning each time; here they mostly come in order.

@@ -47,7 +47,7 @@ class Writer {
     json.begin_object();
     json.member("id", std::int64_t{node});
     json.member("type", snapshot_.type_name(node));
-    if (const std::string_view text = next_text(node); !text.empty()) json.member("text", text);
+    if (const std::string_view text = texts_.of(node); !text.empty()) json.member("text", text);
     if (snapshot_.is_object(node)) {
       json.member("address", hexadecimal(snapshot_.address[node]));
       json.member("size", static_cast<std::int64_t>(snapshot_.size[node]));
@@ -68,11 +68,9 @@ class Writer {
 
   // [held, kind] or [held, "attribute", name].
   void put_edge(JsonWriter& json, Node held, EdgeKind kind, std::uint32_t name) {
-    static constexpr std::array<std::string_view, heap::kEdgeKindCount> kKinds{"reference", "element", "key", "value",
-                                                                               "attribute", "class",   "weak"};
     json.begin_array();
     json.integer(held);
-    json.text(kKinds[static_cast<std::size_t>(kind)]);
+    json.text(heap::edge_kind_name(kind));
     if (kind == EdgeKind::kNamed) json.text(snapshot_.names[name]);
     json.end_array();
   }
@@ -81,17 +79,11 @@ class Writer {
     std::array<char, 18> digits{'0', 'x'};
     return {digits.data(), std::to_chars(digits.data() + 2, digits.data() + digits.size(), address, 16).ptr};
   }
-  // As Snapshot::text, for nodes in their order.
-  std::string_view next_text(Node node) {
-    while (text_ < snapshot_.text_node.size() && snapshot_.text_node[text_] < node) ++text_;
-    if (text_ == snapshot_.text_node.size() || snapshot_.text_node[text_] != node) return {};
-    const std::uint32_t start = text_ == 0 ? 0 : snapshot_.text_end[text_ - 1];
-    return std::string_view(snapshot_.texts).substr(start, snapshot_.text_end[text_] - start);
-  }
 
   const heap::Snapshot& snapshot_;
   std::string out_;
-  std::size_t text_ = 0, weak_ = 0;
+  heap::TextsInOrder texts_{snapshot_};
+  std::size_t weak_ = 0;
 };
 
 }  // namespace

@@ -148,20 +148,11 @@ class Writer {
   }
 
   void node(Node node) {
-    const std::string_view text = next_text(node);
+    const std::string_view text = node == snapshot_.root() ? std::string_view{} : texts_.of(node);
     const std::uint64_t type = type_of(node, text);
     const std::uint64_t size = snapshot_.size[node];
     const std::uint64_t edges = snapshot_.graph.from(node).size() + weak_count(node) + size / kLargestPart;
     numbers({type, name_of(node, type, text), id(node), size % kLargestPart, edges, trace_.id_of(node), 0});
-  }
-
-  // As Snapshot::text, for nodes in their order.
-  std::string_view next_text(Node node) {
-    if (node == snapshot_.root()) return {};
-    while (text_ < snapshot_.text_node.size() && snapshot_.text_node[text_] < node) ++text_;
-    if (text_ == snapshot_.text_node.size() || snapshot_.text_node[text_] != node) return {};
-    const std::uint32_t start = text_ == 0 ? 0 : snapshot_.text_end[text_ - 1];
-    return std::string_view(snapshot_.texts).substr(start, snapshot_.text_end[text_] - start);
   }
 
   // How many weak edges the node has; called with the nodes in their order.
@@ -208,7 +199,8 @@ class Writer {
 
   const heap::Snapshot& snapshot_;
   std::uint64_t count_, parts_ = 0, next_part_ = 0;
-  std::size_t text_ = 0, weak_counted_ = 0, weak_written_ = 0;
+  heap::TextsInOrder texts_{snapshot_};
+  std::size_t weak_counted_ = 0, weak_written_ = 0;
   std::vector<std::uint32_t> ids_;
   std::vector<std::uint64_t> type_names_, edge_names_;
   std::vector<std::string> strings_{""};
