@@ -62,7 +62,7 @@ class TypeRow:
     type: str
     count: int
     size: int
-    #: What would be freed with all of them.
+    #: What would be freed with each of them, added up; with all of them at least so much.
     retained: int
 
 
@@ -106,7 +106,7 @@ class Group:
     name: str
     count: int
     size: int
-    #: What would be freed with all of them.
+    #: As of a class.
     retained: int
 
 

@@ -12,6 +12,8 @@ Take one in the program, look at it there or later::
     print(session.size, session.retained)
     for path in session.paths():
         print(path)
+    gone = heap.select("app.*").retained()  # what would be freed with all of these
+    print(gone.types())
 
 From a shell: ``plimsoll heap show app.heap``, ``plimsoll heap diff before.heap after.heap``.
 
@@ -28,19 +30,20 @@ import sys
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Sequence, Union
 
 from plimsoll import _core
 from plimsoll._texts import printable
 from plimsoll._heap_rules import Native, Rule
+from plimsoll._heap_sets import ObjectSet
 from plimsoll._heap_tables import Answer, Change, Changes, Group, Groups, TypeRow, Types, bytes_text
 
 if TYPE_CHECKING:
     PathLike = Union[str, "os.PathLike[str]"]
 
 __all__ = [
-    "Answer", "Change", "Changes", "Frame", "Group", "Groups", "Heap", "Native", "Object", "Path", "PathPattern",
-    "PathStep", "Pending", "Rule", "Taken", "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
+    "Answer", "Change", "Changes", "Frame", "Group", "Groups", "Heap", "Native", "Object", "ObjectSet", "Path",
+    "PathPattern", "PathStep", "Pending", "Rule", "Taken", "TypeRow", "Types", "fork_snapshot", "open", "snapshot",
 ]
 
 # With the process id, which a fork changes, it tells processes apart.
@@ -419,6 +422,7 @@ class Heap:
         return int(self._data.object_count)
 
     def __getitem__(self, number: int) -> Object:
+        number = operator.index(number)
         if not -len(self) <= number < len(self):
             raise IndexError("no such object")
         return Object(self, number % len(self))
@@ -428,6 +432,22 @@ class Heap:
         wanted = {number for number, name in enumerate(self.type_names) if name == type_name}
         return (Object(self, number) for number, type_number in enumerate(self.type) if type_number in wanted)
 
+    def select(self, type: str = "", *, where: str = "",
+               objects: "Optional[Iterable[Union[Object, int]]]" = None) -> ObjectSet:
+        """A set of objects: all that are of a class, by its full name or a pattern (``"app.*"``), for which a condition
+        in SQL on the columns of ``objects`` is true (``"size > 1000 and holders = 1"``, see :meth:`query`), and that
+        are among those given, by themselves or by their numbers. Without any of these, all objects."""
+        chosen = ObjectSet(self, _core.HeapSet.select(self._data, type))
+        if where:
+            rows = self.query(f"select id from objects where address is not null and ({where}\n)")
+            chosen &= self._set_of([row[0] for row in rows])
+        if objects is not None:
+            chosen &= self._set_of([each if isinstance(each, int) else each.number for each in objects])
+        return chosen
+
+    def _set_of(self, numbers: "list[int]") -> ObjectSet:
+        return ObjectSet(self, _core.HeapSet.chosen(self._data, numbers))
+
     def find(self, what: "Union[str, int]") -> Object:
         """The object with an id(), or the one of a class, by its full name, that retains most. KeyError if none is."""
         number = self._data.find(hex(what) if isinstance(what, int) else what)
@@ -436,7 +456,8 @@ class Heap:
         return Object(self, number)
 
     def types(self) -> Types:
-        """Count, size and retained size of each class."""
+        """Count, size and retained size of each class: what its objects retain, each by itself. What several of them
+        hold together is freed with all of them, too: ``select("app.Session").retained().size``."""
         return Types([TypeRow(*row) for row in self._data.types()])
 
     def largest(self, limit: int = 20) -> "list[Object]":

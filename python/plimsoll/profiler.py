@@ -84,7 +84,7 @@ class Profiler:
     :param alloc_exact: record all allocations, by stack, and what becomes of them. Instead of ``alloc_bytes``.
     :param alloc_events: likewise, one by one: so it is known how long each block lived, and the file grows with them.
     :param native_memory: with either of these, also what malloc and its kin give out, called by whatever library:
-        NumPy's arrays, for example.
+        arrays of NumPy before 2.5, for example.
     :param native: record machine code, too: which C functions Python code spends its time in, down to the libraries'.
         x86-64; not with the engine ``reader``.
     :param max_depth: frames kept of a stack, innermost first.

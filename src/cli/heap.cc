@@ -38,6 +38,7 @@ class Heap final : public Command {
            "  plimsoll.heap.snapshot(\"app.heap\")                     the same, in the program\n"
            "  plimsoll heap show app.heap                            classes: count, size, retained size\n"
            "  plimsoll heap show app.heap tree                       what holds most memory alive\n"
+           "  plimsoll heap show app.heap retained --of 'app.*'      what would be freed with all of these classes\n"
            "  plimsoll heap show app.heap paths --of app.Session     why is it alive\n"
            "  plimsoll heap show app.heap paths --all --of app.Session   all the ways, by classes and attributes\n"
            "  plimsoll heap show app.heap tree --view module         the same with a module as one object\n"
@@ -114,16 +115,18 @@ class Heap final : public Command {
   void add_show(CLI::App& app) {
     show_ = &app;
     app.add_option("FILE", file_, "A snapshot")->required()->type_name("");
-    app.add_option("VIEW", view_, "types (default), tree, paths, suspects, groups, duplicates, waste, arenas or rss")
+    app.add_option("VIEW", view_,
+                   "types (default), tree, paths, retained, suspects, groups, duplicates, waste, arenas or rss")
         ->type_name("");
     app.add_option(
            "--by", by_,
            "groups: by place (default), referrers, module, generation, size; or, of snapshots taken while allocations "
            "were recorded, allocation-site or allocation-stack")
         ->type_name("WHAT");
-    app.add_option(
-           "--of", object_,
-           "tree, paths: of the object at an address (0x7f...), or of the largest of a class; groups: of a class")
+    app.add_option("--of", object_,
+                   "tree, paths: of the object at an address (0x7f...), or of the largest of a class; retained: of the "
+                   "object at "
+                   "an address, or of all of a class; groups: of a class. There a class may be a pattern ('app.*')")
         ->type_name("OBJECT");
     add_view(app);
     app.add_flag("--raw", is_raw_, "The same as --view raw");
@@ -170,8 +173,8 @@ class Heap final : public Command {
   }
 
   [[nodiscard]] Status check() {
-    const std::vector<std::string_view> views{"types",      "tree",  "paths",  "suspects", "groups",
-                                              "duplicates", "waste", "arenas", "rss"};
+    const std::vector<std::string_view> views{"types",  "tree",       "paths", "retained", "suspects",
+                                              "groups", "duplicates", "waste", "arenas",   "rss"};
     if (std::find(views.begin(), views.end(), view_) == views.end())
       return Error{ErrorKind::kUsage, no_such("view", view_, views)};
     if (!heap::group_by(by_)) return Error{ErrorKind::kUsage, no_such("--by", by_, heap::group_names())};
@@ -183,6 +186,8 @@ class Heap final : public Command {
     if (is_all_ && view_ != "paths") return Error{ErrorKind::kUsage, "--all is of paths: heap show FILE paths --all"};
     if (view_ == "paths" && object_.empty())
       return Error{ErrorKind::kUsage, "paths to what? Add --of with a class or the address of an object"};
+    if (view_ == "retained" && object_.empty())
+      return Error{ErrorKind::kUsage, "retained by what? Add --of with a class, a pattern of classes, or an address"};
     options_.limit = static_cast<std::size_t>(limit);
     options_.tree.depth = static_cast<std::uint32_t>(depth_);
     options_.sort = sort_ == "retained" ? HeapSort::kRetained : sort_ == "count" ? HeapSort::kCount : HeapSort::kSize;
@@ -234,43 +239,44 @@ class Heap final : public Command {
       return show_memory(console, snapshot.value(), page);
     const heap::Dominance dominance = heap::dominance(snapshot.value());
     const HeapView view{snapshot.value(), dominance};
-    if (view_ == "types") {
-      PLIMSOLL_TRY(console.print(as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page)));
-      return kFine;
-    }
-    if (view_ == "groups") {
-      const heap::GroupBy by = *heap::group_by(by_);
-      if (!object_.empty() && !has_objects_of(snapshot.value(), object_)) return Error{ErrorKind::kUsage, no_object()};
-      PLIMSOLL_TRY(console.print(as_json_ ? heap_groups_json(view, by, object_)
-                                          : render_heap_groups(view, by, object_, options_, page)));
-      return kFine;
-    }
+    const bool is_of_one = view_ == "tree" || view_ == "paths";
+    const Result<std::string> text = is_of_one ? text_of_one(view, page) : text_of_all(view, page);
+    if (!text.ok()) return text.error();
+    PLIMSOLL_TRY(console.print(text.value()));
+    return kFine;
+  }
+
+  // What tells of all objects, or of those of some classes.
+  [[nodiscard]] Result<std::string> text_of_all(const HeapView& view, const Page& page) const {
+    if (view_ == "types") return as_json_ ? heap_types_json(view, options_) : render_heap_types(view, options_, page);
     if (view_ == "suspects") {
       constexpr double kTenth = 0.1;
-      const auto found = heap::suspects(snapshot.value(), dominance, kTenth);
-      PLIMSOLL_TRY(console.print(as_json_ ? heap_suspects_json(view, found) : render_heap_suspects(view, found, page)));
-      return kFine;
+      const auto found = heap::suspects(view.snapshot, view.dominance, kTenth);
+      return as_json_ ? heap_suspects_json(view, found) : render_heap_suspects(view, found, page);
     }
-    heap::Node node = snapshot.value().root();
+    const heap::NodeSet chosen = chosen_objects(view);
+    if (chosen.count() == 0) return Error{ErrorKind::kUsage, no_object()};
+    if (view_ == "groups") {
+      const heap::GroupBy by = *heap::group_by(by_);
+      return as_json_ ? heap_groups_json(view, by, chosen) : render_heap_groups(view, by, chosen, options_, page);
+    }
+    return as_json_ ? heap_retained_json(view, chosen, object_)
+                    : render_heap_retained(view, chosen, object_, options_, page);
+  }
+  // The tree below a node, or the paths to it.
+  [[nodiscard]] Result<std::string> text_of_one(const HeapView& view, const Page& page) {
+    heap::Node node = view.snapshot.root();
     if (!object_.empty()) {
-      const auto found = heap::find_object(snapshot.value(), dominance, object_);
+      const auto found = heap::find_object(view.snapshot, view.dominance, object_);
       if (!found) return Error{ErrorKind::kUsage, no_object()};
       node = *found;
     }
-    options_.tree.least_retained = 1 + dominance.retained[node] / 1000;
-    if (view_ == "paths" && is_all_) {
-      PLIMSOLL_TRY(console.print(as_json_ ? heap_patterns_json(view, node, options_)
-                                          : render_heap_patterns(view, node, options_, page)));
-      return kFine;
-    }
-    if (view_ == "tree") {
-      PLIMSOLL_TRY(console.print(as_json_ ? heap_tree_json(view, node, options_)
-                                          : render_heap_tree(view, node, options_, page)));
-      return kFine;
-    }
-    PLIMSOLL_TRY(console.print(as_json_ ? heap_paths_json(view, node, options_)
-                                        : render_heap_paths(view, node, options_, page)));
-    return kFine;
+    options_.tree.least_retained = 1 + view.dominance.retained[node] / 1000;
+    if (view_ == "paths" && is_all_)
+      return as_json_ ? heap_patterns_json(view, node, options_) : render_heap_patterns(view, node, options_, page);
+    if (view_ == "paths")
+      return as_json_ ? heap_paths_json(view, node, options_) : render_heap_paths(view, node, options_, page);
+    return as_json_ ? heap_tree_json(view, node, options_) : render_heap_tree(view, node, options_, page);
   }
 
   Result<int> show_memory(Console& console, const heap::Snapshot& snapshot, const Page& page) {
@@ -287,10 +293,13 @@ class Heap final : public Command {
     return kFine;
   }
 
-  [[nodiscard]] static bool has_objects_of(const heap::Snapshot& snapshot, const std::string& type) {
-    const auto objects = std::span(snapshot.type).first(snapshot.object_count);
-    return std::any_of(objects.begin(), objects.end(),
-                       [&](std::uint32_t each) { return snapshot.types[each].name == type; });
+  // All that --of means: one object, or all of some classes; without it all.
+  [[nodiscard]] heap::NodeSet chosen_objects(const HeapView& view) const {
+    if (object_.empty()) return heap::all_objects(view.snapshot);
+    if (!object_.starts_with("0x")) return heap::objects_of(view.snapshot, object_);
+    heap::NodeSet one(view.snapshot.object_count);
+    if (const auto found = heap::find_object(view.snapshot, view.dominance, object_)) one.insert(*found);
+    return one;
   }
   [[nodiscard]] std::string no_object() const {
     if (object_.starts_with("0x")) return fmt::format("there is no object at {} in {}", object_, file_);

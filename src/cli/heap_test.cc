@@ -111,6 +111,29 @@ TEST_F(HeapCommand, WritesJson) {
   EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
 }
 
+TEST_F(HeapCommand, TellsWhatWouldBeFreedWithAllOfAClass) {
+  // GIVEN two connections that share a buffer, which nobody else holds
+  put("shared.heap", SnapshotDrawing("one: app.Conn 48  buffer=buffer\n  two: app.Conn 48  buffer=buffer\n"
+                                     "  buffer: bytearray 1000\n  modules: [modules] 0  one two")
+                         .file());
+  // WHEN / THEN
+  EXPECT_EQ(run({"show", "shared.heap", "retained", "--of", "app.*"}), kFine);
+  EXPECT_TRUE(
+      console.out.starts_with("app.*: 2 objects, 96 B; with all of them 3 objects, 1.10 kB would be freed\n\n"
+                              "count     size     %  retained     %  class\n"
+                              "    1  1.00 kB  91.2   1.00 kB  91.2  bytearray\n"))
+      << console.out;
+  console.out.clear();
+  EXPECT_EQ(run({"show", "shared.heap", "retained", "--of", "app.Conn", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"("of":"app.Conn","count":2,"bytes":96,"retained_count":3,"retained_bytes":1096)"),
+            std::string::npos)
+      << console.out;
+  // AND what is not there, or not said, is told
+  EXPECT_EQ(run({"show", "shared.heap", "retained", "--of", "app.Nobody"}), kUsage);
+  EXPECT_EQ(run({"show", "shared.heap", "retained", "--of", "0x10"}), kUsage);
+  EXPECT_EQ(run({"show", "shared.heap", "retained"}), kUsage);
+}
+
 TEST_F(HeapCommand, TellsWhatCameAndStayed) {
   // GIVEN a list that came after the first snapshot
   std::string later = kBefore;

@@ -107,8 +107,8 @@ std::string notes(const Profile& profile, const Page& page) {
   std::string out =
       page.paint(Style::kDim, has_native ? "of Python's allocators, and of malloc as other libraries call it; not "
                                            "of objects that Python keeps for reuse"
-                                         : "of Python's allocators; not of C libraries that call malloc (NumPy's "
-                                           "arrays, for one: plimsoll run\n--native-memory), nor of objects that "
+                                         : "of Python's allocators; not of C libraries that call malloc (SQLite; NumPy "
+                                           "before 2.5: plimsoll run\n--native-memory), nor of objects that "
                                            "Python keeps for reuse") +
       "\n";
   for (const profile::Drop& drop : profile.drops) {

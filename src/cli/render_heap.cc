@@ -138,6 +138,18 @@ std::string render_heap_types(const HeapView& view, const HeapOptions& options, 
   return summary(view.snapshot) + types_table(view, sorted_types(view, options), options, page);
 }
 
+std::string render_heap_retained(const HeapView& view, const heap::NodeSet& chosen, std::string_view name,
+                                 const HeapOptions& options, const Page& page) {
+  const auto words = [&](const heap::NodeSet& set) {
+    const std::size_t count = set.count();
+    return fmt::format("{} object{}, {}", format_count(count), count == 1 ? "" : "s",
+                       bytes_text(heap::size_of(view.snapshot, set)));
+  };
+  const heap::NodeSet freed = heap::retained_by(view.snapshot, chosen);
+  return fmt::format("{}: {}; with all of them {} would be freed\n\n", printable(name), words(chosen), words(freed)) +
+         types_table(view, heap::types(view.snapshot, view.dominance, freed), options, page);
+}
+
 std::string render_heap_survivors(const HeapView& view, const std::vector<heap::TypeRow>& rows,
                                   const HeapOptions& options, const Page& page) {
   if (rows.empty()) return "nothing that came between the first two snapshots is there in the third\n";
@@ -147,8 +159,11 @@ std::string render_heap_survivors(const HeapView& view, const std::vector<heap::
     count += row.count;
     size += row.size;
   }
-  return fmt::format("{} object{}, {}, came between the first two snapshots and {} there in the third\n\n",
-                     format_count(count), count == 1 ? "" : "s", bytes_text(size), count == 1 ? "is" : "are") +
+  return fmt::format(
+             "{} object{}, {}, came between the first two snapshots and {} there in the third, or another of the "
+             "class in {} place\n\n",
+             format_count(count), count == 1 ? "" : "s", bytes_text(size), count == 1 ? "is" : "are",
+             count == 1 ? "its" : "their") +
          types_table(view, rows, options, page);
 }
 
@@ -266,6 +281,21 @@ std::string heap_types_json(const HeapView& view, const HeapOptions& options) {
   begin(json, "types");
   put_heap(json, view.snapshot);
   put_types(json, view, sorted_types(view, options));
+  return finish(out, json);
+}
+
+std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name) {
+  std::string out;
+  JsonWriter json(out);
+  const heap::NodeSet freed = heap::retained_by(view.snapshot, chosen);
+  begin(json, "retained");
+  put_heap(json, view.snapshot);
+  json.member("of", name);
+  json.member("count", static_cast<std::int64_t>(chosen.count()));
+  json.member("bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, chosen)));
+  json.member("retained_count", static_cast<std::int64_t>(freed.count()));
+  json.member("retained_bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, freed)));
+  put_types(json, view, heap::types(view.snapshot, view.dominance, freed));
   return finish(out, json);
 }
 

@@ -34,6 +34,9 @@ std::string render_heap_paths(const HeapView& view, heap::Node node, const HeapO
 std::string render_heap_suspects(const HeapView& view, const std::vector<heap::Suspect>& suspects, const Page& page);
 std::string render_heap_changes(const heap::Snapshot& before, const heap::Snapshot& after, const HeapOptions& options,
                                 const Page& page);
+// What would be freed with all of `chosen`, which are called `name`, by class.
+std::string render_heap_retained(const HeapView& view, const heap::NodeSet& chosen, std::string_view name,
+                                 const HeapOptions& options, const Page& page);
 // `rows` are of survivors (heap/survivors.h), and `view` of the third snapshot.
 std::string render_heap_survivors(const HeapView& view, const std::vector<heap::TypeRow>& rows,
                                   const HeapOptions& options, const Page& page);
@@ -44,6 +47,7 @@ std::string heap_tree_json(const HeapView& view, heap::Node top, const HeapOptio
 std::string heap_paths_json(const HeapView& view, heap::Node node, const HeapOptions& options);
 std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Suspect>& suspects);
 std::string heap_changes_json(const heap::Snapshot& before, const heap::Snapshot& after);
+std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name);
 std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows);
 
 }  // namespace plimsoll::cli

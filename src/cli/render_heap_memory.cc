@@ -36,13 +36,6 @@ std::uint64_t total_waste(const Rows& rows) {
   return sum;
 }
 
-std::vector<bool> of_type(const Snapshot& snapshot, std::string_view type) {
-  std::vector<bool> chosen(snapshot.type.size(), true);
-  for (std::size_t node = 0; node < chosen.size(); ++node)
-    chosen[node] = type.empty() || snapshot.type_name(static_cast<heap::Node>(node)) == type;
-  return chosen;
-}
-
 constexpr double kNearlyEmpty = 0.25;
 
 }  // namespace
@@ -145,9 +138,9 @@ std::string render_heap_rss(const Snapshot& snapshot, const Page& page) {
   return out;
 }
 
-std::string render_heap_groups(const HeapView& view, heap::GroupBy by, std::string_view type,
+std::string render_heap_groups(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
                                const HeapOptions& options, const Page& page) {
-  std::vector<heap::GroupRow> rows = heap::groups(view.snapshot, view.dominance, by, of_type(view.snapshot, type));
+  std::vector<heap::GroupRow> rows = heap::groups(view.snapshot, view.dominance, by, chosen);
   if (options.sort != HeapSort::kSize)
     std::stable_sort(rows.begin(), rows.end(), [&](const heap::GroupRow& a, const heap::GroupRow& b) {
       return options.sort == HeapSort::kCount ? a.count > b.count : a.retained > b.retained;
@@ -191,12 +184,12 @@ Result<std::string> heap_table_json(const Snapshot& snapshot, std::string_view v
   return out + "\n";
 }
 
-std::string heap_groups_json(const HeapView& view, heap::GroupBy by, std::string_view type) {
+std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen) {
   std::string out;
   JsonWriter json(out);
   begin_document(json);
   json.member("view", "groups");
-  const auto rows = heap::groups(view.snapshot, view.dominance, by, of_type(view.snapshot, type));
+  const auto rows = heap::groups(view.snapshot, view.dominance, by, chosen);
   json.column("groups", rows, [&](const heap::GroupRow& row) {
     json.begin_object();
     json.member("name", row.name);

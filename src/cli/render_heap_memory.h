@@ -14,13 +14,13 @@ std::string render_heap_duplicates(const heap::Snapshot& snapshot, const HeapOpt
 std::string render_heap_waste(const heap::Snapshot& snapshot, const HeapOptions& options, const Page& page);
 std::string render_heap_arenas(const heap::Snapshot& snapshot, const HeapOptions& options, const Page& page);
 std::string render_heap_rss(const heap::Snapshot& snapshot, const Page& page);
-// Of the objects of a class; of all if it is "".
-std::string render_heap_groups(const HeapView& view, heap::GroupBy by, std::string_view type,
+// Of the objects that are chosen.
+std::string render_heap_groups(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
                                const HeapOptions& options, const Page& page);
 
 // The same as JSON (docs/json.md): rows of the table of that name (docs/heap.md), at most `limit` of them (0: all).
 Result<std::string> heap_table_json(const heap::Snapshot& snapshot, std::string_view view, std::string_view table,
                                     std::size_t limit);
-std::string heap_groups_json(const HeapView& view, heap::GroupBy by, std::string_view type);
+std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen);
 
 }  // namespace plimsoll::cli

@@ -53,7 +53,8 @@ class Run final : public Command {
            "  plimsoll run -r 100 -o app.plim app.py    100 samples a second, into app.plim\n"
            "  plimsoll run --children -m gunicorn app   child processes, too, each into a file of its own\n"
            "  plimsoll run --alloc app.py               memory, too: plimsoll show app.plim live\n"
-           "  plimsoll run --native-memory app.py       and what C libraries take from malloc: NumPy's arrays\n"
+           "  plimsoll run --native-memory app.py       and what C libraries take from malloc: SQLite, NumPy before "
+           "2.5\n"
            "  plimsoll run --native-memory --native app.py   with the C functions that took it\n"
            "  plimsoll run --native app.py              C functions and libraries, too: plimsoll show app.plim "
            "--native\n"
@@ -88,7 +89,8 @@ class Run final : public Command {
            "--alloc=exact records all of them, as sums; --alloc=events one by one, in a file that grows with them")
         ->type_name("[=BYTES]");
     app.add_flag("--native-memory", settings_.native_memory,
-                 "Allocations that C libraries make by malloc, too, such as NumPy's arrays; implies --alloc");
+                 "Allocations that C libraries make by malloc, too, such as SQLite's, or arrays of NumPy before 2.5; "
+                 "implies --alloc");
     app.add_flag("--native", settings_.native,
                  "Record machine code, too: C functions and libraries (CPython 3.9 and newer on x86-64; PyPy)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");

@@ -21,7 +21,7 @@ const char* const kHeap = R"(
 
 std::vector<std::string> group_names_of(const Snapshot& snapshot, GroupBy by) {
   std::vector<std::string> names;
-  const std::vector<bool> all(snapshot.type.size(), true);
+  const NodeSet all = all_objects(snapshot);
   for (const GroupRow& row : groups(snapshot, dominance(snapshot), by, all))
     names.push_back(std::to_string(row.count) + " " + std::to_string(row.size) + " " + std::to_string(row.retained) +
                     " " + row.name);

@@ -16,16 +16,16 @@ Dominance dominance(const Snapshot& snapshot) {
 }
 
 // A walk down the tree counts, for each group, how many of it are above.
-std::vector<bool> topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
-                                         std::size_t group_count, const std::vector<bool>& chosen) {
-  std::vector<bool> is_topmost(group.size(), false);
-  if (tree.order.empty()) return is_topmost;
+NodeSet topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
+                               std::size_t group_count, const NodeSet& chosen) {
+  NodeSet topmost(chosen.universe());
+  if (tree.order.empty()) return topmost;
   const Graph children = tree_edges(tree);
   std::vector<std::uint32_t> next(children.first.begin(), children.first.end() - 1);
   std::vector<std::uint32_t> above(group_count, 0);
   std::vector<Node> path;
   const auto enter = [&](Node node) {
-    if (chosen[node]) is_topmost[node] = above[group[node]]++ == 0;
+    if (chosen.contains(node) && above[group[node]]++ == 0) topmost.insert(node);
     path.push_back(node);
   };
   enter(tree.order.front());
@@ -35,28 +35,26 @@ std::vector<bool> topmost_of_their_group(const DominatorTree& tree, const std::v
       enter(children.targets[next[node]++]);
       continue;
     }
-    if (chosen[node]) --above[group[node]];
+    if (chosen.contains(node)) --above[group[node]];
     path.pop_back();
   }
-  return is_topmost;
+  return topmost;
 }
 
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance) {
-  return types(snapshot, dominance, std::vector<bool>(snapshot.type.size(), true));
+  return types(snapshot, dominance, all_objects(snapshot));
 }
 
-std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen) {
-  const std::vector<bool> is_topmost =
-      topmost_of_their_group(dominance.tree, snapshot.type, snapshot.types.size(), chosen);
+std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const NodeSet& chosen) {
+  const NodeSet topmost = topmost_of_their_group(dominance.tree, snapshot.type, snapshot.types.size(), chosen);
   std::vector<TypeRow> rows(snapshot.types.size());
-  for (Node node = 0; node < snapshot.object_count; ++node) {
-    if (!chosen[node]) continue;
+  chosen.for_each([&](Node node) {
     TypeRow& row = rows[snapshot.type[node]];
     row.type = snapshot.type[node];
     ++row.count;
     row.size += snapshot.size[node];
-    if (is_topmost[node]) row.retained += dominance.retained[node];
-  }
+    if (topmost.contains(node)) row.retained += dominance.retained[node];
+  });
   std::erase_if(rows, [](const TypeRow& row) { return row.count == 0; });
   std::sort(rows.begin(), rows.end(), [&](const TypeRow& a, const TypeRow& b) {
     return a.size != b.size ? a.size > b.size : snapshot.types[a.type].name < snapshot.types[b.type].name;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heap/dominators.h"
+#include "heap/node_set.h"
 #include "heap/snapshot.h"
 
 namespace plimsoll::heap {
@@ -19,21 +20,22 @@ struct Dominance {
 };
 Dominance dominance(const Snapshot& snapshot);
 
-// The objects of one class. `retained` is what would be freed with all of them: objects of the class that another one
-// of the class dominates are not counted again.
+// The objects of one class. `retained` is what each of them retains, added up: objects of the class that another one of
+// the class dominates are not counted again. At least so much would be freed with all of them; what only several of
+// them hold together is not in it, and takes a walk for each class (retained_by in node_set.h).
 struct TypeRow {
   std::uint32_t type = 0;
   std::uint64_t count = 0, size = 0, retained = 0;
 };
 // Types that have objects, the largest `size` first.
 std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance);
-// The same of some objects only: `chosen` by node.
-std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const std::vector<bool>& chosen);
+// The same of some objects only.
+std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance, const NodeSet& chosen);
 
-// For each chosen node, whether no chosen node of its group is above it in the dominator tree. `group` by node, less
-// than `group_count`.
-std::vector<bool> topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
-                                         std::size_t group_count, const std::vector<bool>& chosen);
+// The chosen ones above which there is, in the dominator tree, no chosen one of their group. `group` by node, less than
+// `group_count`.
+NodeSet topmost_of_their_group(const DominatorTree& tree, const std::vector<std::uint32_t>& group,
+                               std::size_t group_count, const NodeSet& chosen);
 
 // A node of the dominator tree as it is shown: small and distant ones are left out.
 struct DominatorRow {

@@ -106,21 +106,16 @@ std::optional<GroupBy> group_by(std::string_view name) {
 
 std::vector<std::string_view> group_names() { return {kGroupings.begin(), kGroupings.end()}; }
 
-std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by,
-                             const std::vector<bool>& chosen) {
+std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by, const NodeSet& chosen) {
   const Places group = grouping(snapshot, by);
-  // Roots are in no group: one would be above all objects of its own.
-  std::vector<bool> objects = chosen;
-  std::fill(objects.begin() + snapshot.object_count, objects.end(), false);
-  const std::vector<bool> is_topmost = topmost_of_their_group(dominance.tree, group.of, group.names.size(), objects);
+  const NodeSet topmost = topmost_of_their_group(dominance.tree, group.of, group.names.size(), chosen);
   std::vector<GroupRow> rows(group.names.size());
-  for (Node node = 0; node < snapshot.object_count; ++node) {
-    if (!chosen[node]) continue;
+  chosen.for_each([&](Node node) {
     GroupRow& row = rows[group.of[node]];
     ++row.count;
     row.size += snapshot.size[node];
-    if (is_topmost[node]) row.retained += dominance.retained[node];
-  }
+    if (topmost.contains(node)) row.retained += dominance.retained[node];
+  });
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].name = group.names[i];
   std::erase_if(rows, [](const GroupRow& row) { return row.count == 0; });
   std::stable_sort(rows.begin(), rows.end(), [](const GroupRow& a, const GroupRow& b) { return a.size > b.size; });

@@ -25,14 +25,13 @@ enum class GroupBy : std::uint8_t {
 std::optional<GroupBy> group_by(std::string_view name);
 std::vector<std::string_view> group_names();
 
-// A group. `retained` is what would be freed with all of it.
+// A group. At least `retained` would be freed with all of it; as TypeRow.
 struct GroupRow {
   std::string name;
   std::uint64_t count = 0, size = 0, retained = 0;
 };
-// The groups of the objects that are chosen (by node), the largest `size` first.
-std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by,
-                             const std::vector<bool>& chosen);
+// The groups of the objects that are chosen, the largest `size` first.
+std::vector<GroupRow> groups(const Snapshot& snapshot, const Dominance& dominance, GroupBy by, const NodeSet& chosen);
 
 std::string_view generation_name(Generation generation);
 

@@ -52,7 +52,7 @@ TEST(Groups, ByWhereByHoldersByModuleAndBySize) {
   const SnapshotDrawing drawing(kHeap);
   const Snapshot snapshot = drawing.snapshot();
   const Dominance result = dominance(snapshot);
-  const std::vector<bool> all(snapshot.type.size(), true);
+  const NodeSet all = all_objects(snapshot);
   const auto row = [&](GroupBy by, std::string_view name) {
     for (const GroupRow& each : groups(snapshot, result, by, all))
       if (each.name == name) return each;

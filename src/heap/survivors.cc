@@ -4,12 +4,12 @@
 
 namespace plimsoll::heap {
 
-std::vector<bool> survivors(const Snapshot& first, const Snapshot& second, const Snapshot& third) {
-  std::vector<bool> result(third.type.size(), false);
+NodeSet survivors(const Snapshot& first, const Snapshot& second, const Snapshot& third) {
+  NodeSet result(third.object_count);
   ObjectFinder in_first(first);
   ObjectFinder in_second(second);
   for (Node object = 0; object < third.object_count; ++object)
-    result[object] = !in_first.has(third, object) && in_second.has(third, object);
+    if (!in_first.has(third, object) && in_second.has(third, object)) result.insert(object);
   return result;
 }
 

@@ -10,8 +10,8 @@
 
 namespace plimsoll::heap {
 
-// For each node of `third`, whether it is an object that `second` has, too, and `first` has not. All three must be of
-// one process: an object is the same by its address and class, unless another of its class has taken its place.
-std::vector<bool> survivors(const Snapshot& first, const Snapshot& second, const Snapshot& third);
+// The objects of `third` that `second` has, too, and `first` has not. All three must be of one process: an object is
+// the same by its address and class, also if it was freed and another of its class has taken its place.
+NodeSet survivors(const Snapshot& first, const Snapshot& second, const Snapshot& third);
 
 }  // namespace plimsoll::heap

@@ -22,12 +22,12 @@ TEST(HeapSurvivors, CameAfterTheFirstAndAreThereInTheThird) {
   const Snapshot third = later.snapshot();
 
   // WHEN
-  const std::vector<bool> found = survivors(first, second, third);
+  const NodeSet found = survivors(first, second, third);
 
   // THEN one object is a survivor: not what was always there, nor what another class has in its place, nor what is new
-  ASSERT_EQ(found.size(), third.type.size());
-  for (const char* name : {"a", "other", "late", "m"}) EXPECT_FALSE(found[later[name]]) << name;
-  EXPECT_TRUE(found[later["leak"]]);
+  ASSERT_EQ(found.universe(), third.object_count);
+  for (const char* name : {"a", "other", "late", "m"}) EXPECT_FALSE(found.contains(later[name])) << name;
+  EXPECT_TRUE(found.contains(later["leak"]));
 }
 
 TEST(HeapSurvivors, AreAddedUpByClass) {
@@ -36,8 +36,9 @@ TEST(HeapSurvivors, AreAddedUpByClass) {
       "old: app.Node 48 new=new\n new: app.Node 48 next=next\n next: app.Node 48 data=data\n data: bytes 1000\n"
       " m: [modules] 0 old");
   const Snapshot third = drawing.snapshot();
-  std::vector<bool> chosen(third.type.size(), false);
-  chosen[drawing["new"]] = chosen[drawing["next"]] = true;
+  NodeSet chosen(third.object_count);
+  chosen.insert(drawing["new"]);
+  chosen.insert(drawing["next"]);
   // WHEN
   const std::vector<TypeRow> rows = types(third, dominance(third), chosen);
   // THEN what both retain counts once, and what holds them does not

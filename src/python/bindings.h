@@ -8,15 +8,16 @@
 
 namespace plimsoll::python {
 
-void bind_errors(nanobind::module_& module);   // exceptions
-void bind_files(nanobind::module_& module);    // write a file whole or not at all
-void bind_session(nanobind::module_& module);  // Session: record this process
-void bind_threads(nanobind::module_& module);  // threads from their first instruction
-void bind_tags(nanobind::module_& module);     // tags
-void bind_memory(nanobind::module_& module);   // what a Profile knows of memory
-void bind_profile(nanobind::module_& module);  // Profile: read, ask, write
-void bind_heap(nanobind::module_& module);     // heap snapshots: take, read, ask
-void bind_native(nanobind::module_& module);   // native frames of this thread
+void bind_errors(nanobind::module_& module);     // exceptions
+void bind_files(nanobind::module_& module);      // write a file whole or not at all
+void bind_session(nanobind::module_& module);    // Session: record this process
+void bind_threads(nanobind::module_& module);    // threads from their first instruction
+void bind_tags(nanobind::module_& module);       // tags
+void bind_memory(nanobind::module_& module);     // what a Profile knows of memory
+void bind_profile(nanobind::module_& module);    // Profile: read, ask, write
+void bind_heap(nanobind::module_& module);       // heap snapshots: take, read, ask
+void bind_heap_sets(nanobind::module_& module);  // sets of a snapshot's objects
+void bind_native(nanobind::module_& module);     // native frames of this thread
 
 // Raises the Python exception for an Error: PermissionError, ValueError (usage), plimsoll.ProfileError (bad input),
 // plimsoll.UnsupportedError, or OSError.

@@ -7,14 +7,10 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <tuple>
 #include <variant>
 
 #include "formats/heap_formats.h"
-#include "heap/analysis.h"
 #include "heap/groups.h"
 #include "heap/path_patterns.h"
 #include "heap/paths.h"
@@ -24,7 +20,7 @@
 #include "heap/views.h"
 #include "python/bindings.h"
 #include "python/heap_capture.h"
-#include "sql/query.h"
+#include "python/heap_data.h"
 
 namespace nb = nanobind;
 
@@ -32,57 +28,6 @@ namespace plimsoll::python {
 namespace {
 
 using heap::Node;
-
-// A snapshot with what is computed of it at first use, by whichever thread asks first.
-class HeapData {
- public:
-  explicit HeapData(heap::Snapshot snapshot) : snapshot_(std::move(snapshot)) {}
-
-  [[nodiscard]] const heap::Snapshot& snapshot() const { return snapshot_; }
-  const heap::Dominance& dominance() {
-    const nb::gil_scoped_release release;
-    std::call_once(dominance_once_, [&] { dominance_ = heap::dominance(snapshot_); });
-    return dominance_;
-  }
-  const heap::Graph& holders() {
-    const nb::gil_scoped_release release;
-    std::call_once(holders_once_, [&] { holders_ = heap::reversed(snapshot_.graph); });
-    return holders_;
-  }
-  // The answer to an SQL statement; asked by one thread at a time. Ends early where `is_enough` says so.
-  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows, const std::function<bool()>& is_enough) {
-    const nb::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(database_mutex_);
-    if (!database_) {
-      auto made = sql::HeapDatabase::open(snapshot_);
-      if (!made.ok()) return made.error();
-      database_ = made.take();
-    }
-    return database_->ask(statement, most_rows, is_enough);
-  }
-  // Columns that a snapshot has in a shorter form, as Python wants them: made at first use.
-  const std::vector<std::uint64_t>& sizes() {
-    std::call_once(sizes_once_, [&] { sizes_ = snapshot_.size.values(); });
-    return sizes_;
-  }
-  const std::vector<std::uint64_t>& addresses() {
-    std::call_once(addresses_once_, [&] { addresses_ = snapshot_.address.values(); });
-    return addresses_;
-  }
-  [[nodiscard]] Node check(std::int64_t node) const {
-    if (node < 0 || static_cast<std::uint64_t>(node) >= snapshot_.type.size()) throw nb::index_error("no such object");
-    return static_cast<Node>(node);
-  }
-
- private:
-  heap::Snapshot snapshot_;
-  std::once_flag dominance_once_, holders_once_, sizes_once_, addresses_once_;
-  heap::Dominance dominance_;
-  heap::Graph holders_;
-  std::vector<std::uint64_t> sizes_, addresses_;
-  std::mutex database_mutex_;
-  std::unique_ptr<sql::HeapDatabase> database_;
-};
 
 // A read-only view of a column, without a copy; `owner` keeps the snapshot alive. Objects only: `count` of them.
 template <typename T>
@@ -218,7 +163,7 @@ nb::list survivors(HeapData& self, const HeapData& first, const HeapData& second
   if (!heap::are_of_one_process(first.snapshot(), self.snapshot()) ||
       !heap::are_of_one_process(second.snapshot(), self.snapshot()))
     throw nb::value_error("the snapshots are of different processes");
-  const std::vector<bool> chosen = heap::survivors(first.snapshot(), second.snapshot(), self.snapshot());
+  const heap::NodeSet chosen = heap::survivors(first.snapshot(), second.snapshot(), self.snapshot());
   return rows_of(self, heap::types(self.snapshot(), self.dominance(), chosen));
 }
 
@@ -356,8 +301,7 @@ nb::list groups(HeapData& self, const std::string& by, const std::string& type) 
         "objects are grouped by place, referrers, module, generation, size, allocation-site or allocation-stack");
   const heap::Snapshot& snapshot = self.snapshot();
   const heap::Dominance& dominance = self.dominance();
-  std::vector<bool> chosen(snapshot.type.size(), true);
-  for (Node node = 0; node < chosen.size(); ++node) chosen[node] = type.empty() || snapshot.type_name(node) == type;
+  const heap::NodeSet chosen = type.empty() ? heap::all_objects(snapshot) : heap::objects_of(snapshot, type);
   nb::list rows;
   for (const heap::GroupRow& row : heap::groups(snapshot, dominance, *wanted, chosen))
     rows.append(nb::make_tuple(text(row.name), row.count, row.size, row.retained));

@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_tags(module);
   plimsoll::python::bind_profile(module);
   plimsoll::python::bind_heap(module);
+  plimsoll::python::bind_heap_sets(module);
   plimsoll::python::bind_memory(module);
   plimsoll::python::bind_native(module);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "heap/node_set.h"
 #include "heap/paths.h"
 #include "sql/heap_tables.h"
 
@@ -96,6 +97,37 @@ void about_node(sqlite3_context* out, int, sqlite3_value** arguments) {
   }
 }
 
+// The SQL function of a group of nodes that tells how many bytes would be freed with all of them. Its state is a set,
+// made with the first of them.
+struct RetainedTogether {
+  static void step(sqlite3_context* out, int, sqlite3_value** arguments) {
+    try {
+      const heap::Snapshot& snapshot = snapshot_of(out);
+      auto** set = static_cast<heap::NodeSet**>(sqlite3_aggregate_context(out, sizeof(heap::NodeSet*)));
+      if (set == nullptr) return sqlite3_result_error_nomem(out);
+      if (*set == nullptr) *set = new heap::NodeSet(snapshot.object_count);
+      if (const auto node = node_argument(snapshot, arguments[0])) (*set)->insert(*node);
+    } catch (const std::bad_alloc&) {
+      sqlite3_result_error_nomem(out);
+    }
+  }
+  // Also called when a statement is ended early.
+  static void finish(sqlite3_context* out) {
+    auto** made = static_cast<heap::NodeSet**>(sqlite3_aggregate_context(out, 0));
+    const std::unique_ptr<heap::NodeSet> set(made == nullptr ? nullptr : *made);
+    try {
+      const std::uint64_t bytes =
+          set == nullptr ? 0 : heap::size_of(snapshot_of(out), heap::retained_by(snapshot_of(out), *set));
+      sqlite3_result_int64(out, static_cast<sqlite3_int64>(bytes));
+    } catch (const std::bad_alloc&) {
+      sqlite3_result_error_nomem(out);
+    }
+  }
+  static const heap::Snapshot& snapshot_of(sqlite3_context* out) {
+    return *static_cast<const heap::Snapshot*>(sqlite3_user_data(out));
+  }
+};
+
 // While it lives, a database's statements can be ended.
 class Interruption {
  public:
@@ -136,6 +168,8 @@ class SqliteHeap final : public HeapDatabase {
     sqlite3_create_function(database_.get(), "describe", 1, kKind, context, about_node<heap::describe>, nullptr,
                             nullptr);
     sqlite3_create_function(database_.get(), "path", 1, kKind, context, about_node<path_to>, nullptr, nullptr);
+    sqlite3_create_function(database_.get(), "retained_together", 1, kKind, context, nullptr, RetainedTogether::step,
+                            RetainedTogether::finish);
     if (sqlite3_set_authorizer(database_.get(), authorize, nullptr) == SQLITE_OK) return Ok{};
     return error({});
   }

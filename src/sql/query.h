@@ -25,7 +25,8 @@ struct Answer {
 };
 
 // A snapshot as a database of four tables, in memory, which can be read only: no statement reaches a file. Beside
-// SQLite's own functions there are describe(id), an object in words, and path(id), the shortest way to it from a root.
+// SQLite's own functions there are describe(id), an object in words, path(id), the shortest way to it from a root, and
+// of groups retained_together(id): bytes that would be freed with all of them.
 // For one thread.
 class HeapDatabase {
  public:

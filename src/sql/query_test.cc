@@ -129,6 +129,17 @@ TEST_F(HeapQuery, SaysInWordsWhatIsWhere) {
   EXPECT_EQ(ask("select describe(-1), describe(99999999), path('no number')"), "-,-,-\n");
 }
 
+TEST_F(HeapQuery, AddsUpWhatWouldBeFreedWithAllOfAGroup) {
+  // GIVEN two sessions that share a cache WHEN each is looked at alone, and both together THEN the cache is freed with
+  // both
+  EXPECT_EQ(ask("select sum(retained), retained_together(id) from objects where type = 'app.Session'"), "1128,1478\n");
+  EXPECT_EQ(ask("select retained_together(id) = retained from objects where address is not null group by id, retained "
+                "having retained_together(id) <> retained"),
+            "");
+  EXPECT_EQ(ask("select retained_together(id) from objects where type = 'nobody'"), "0\n");
+  EXPECT_EQ(ask("select retained_together(-1), retained_together('x'), retained_together(null)"), "0,0,0\n");
+}
+
 TEST_F(HeapQuery, TakesValuesOfAnyKindForANumber) {
   const std::string one = id("first") + "\n";
   EXPECT_EQ(ask("select id from objects where id = " + id("first") + ".0"), one);

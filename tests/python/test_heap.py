@@ -396,6 +396,45 @@ def test_survivors_are_what_came_and_stayed(take: Any) -> None:
     assert list(first.survivors(second, first)) == []
 
 
+class Connection:
+    def __init__(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+
+
+def test_sets_of_objects_tell_what_would_be_freed_with_all_of_them(take: Any) -> None:
+    # GIVEN two connections that share a buffer, and one of which a cache holds the buffer, too
+    shared, own = bytearray(300_000), bytearray(200_000)
+    pool, cache = [Connection(shared), Connection(shared), Connection(own)], [own]
+    del shared
+    addresses = [id(each) for each in pool]
+    # WHEN
+    heap = take()
+    found = heap.select(f"{__name__}.Connection")
+    # THEN these are the objects, and the buffer that they share is freed with all of them, but with none alone
+    assert [each.address for each in found] == sorted(addresses) and len(found) == 3
+    assert 300_000 <= found.retained().size < 310_000 + found.size
+    alone = [heap.select(objects=[each]) for each in found]
+    assert all(each.retained().size == heap[each.numbers[0]].retained < 10_000 for each in alone)
+    # AND they are combined, compared and looked at as sets
+    first, *others = alone
+    assert first <= found and not found <= first and first | others[0] | others[1] == found
+    assert len(found - first) == 2 and not found & ~found and found ^ first == found - first
+    assert heap.find(addresses[0]) in found and heap.find(id(cache)) not in found
+    buffers = found.reached() & heap.select("bytearray")
+    assert sorted(each.size // 100_000 for each in buffers) == [2, 3]
+    only_own, holder = heap.select(objects=[heap.find(id(own))]), heap.select(objects=[heap.find(id(cache))])
+    assert holder <= only_own.holders() and only_own <= holder.held()
+    assert heap.select("bytearray", where="size > 250000 or 1 = 0 -- a comment") & buffers == buffers - only_own
+    assert "3 objects" in repr(found) and f"{__name__}.Connection" in found._repr_html_()
+    # AND what does not go together is an error
+    with pytest.raises(ValueError, match="two snapshots"):
+        found | take().select()
+    with pytest.raises(IndexError):
+        heap.select(objects=[len(heap)])
+    with pytest.raises(ValueError, match="no such column"):
+        heap.select(where="no_such_column = 1")
+
+
 def test_a_diff_counts_what_is_new(take: Any) -> None:
     # GIVEN
     keep = [Held()]
