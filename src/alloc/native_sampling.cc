@@ -23,6 +23,10 @@ namespace {
 
 // Bytes until a thread looks again whether and how it is to sample, at the latest.
 constexpr std::int64_t kLookAgain = std::int64_t{1} << 16U;
+// From one recording's ground to the next one's: more than any countdown's height above it.
+constexpr std::int64_t kGroundStep = 4 * kLookAgain;
+// Where a recording's countdowns end: what an earlier one has left of a thread's is at its end, too.
+constexpr std::int64_t ground_of(std::uint32_t session) { return session * kGroundStep; }
 // A chance of one, for all that a double can tell.
 constexpr std::uint64_t kCertain = 64;
 
@@ -42,7 +46,8 @@ struct Native {
   std::atomic<int> pauses{0};
   std::atomic<std::uint64_t> mean_bytes{1};
   std::atomic<std::uint32_t> session{0};
-  std::mutex mutex;  // guards the blocks, but for their filter; no other lock is taken with it held
+  std::atomic<std::int64_t> ground{0};  // the last one's; changed when all else is
+  std::mutex mutex;                     // guards the blocks, but for their filter; no other lock is taken with it held
   SampledBlocks blocks{0};
 };
 
@@ -52,8 +57,8 @@ bool native_is_made = false;
 
 // What a thread has left to allocate before its next sample point.
 struct NativeCountdown {
-  std::int64_t left = 0;      // bytes until the slow path is due: for the point, or to look again
-  std::int64_t beyond = 0;    // bytes from there to the point
+  std::int64_t left = 0;      // at Native::ground the slow path is due: for the point, or to look again
+  std::int64_t beyond = 0;    // bytes from the ground to the point
   std::int64_t was_left = 0;  // when the slow path was there last
   std::uint64_t random = 0;
   std::uint32_t session = 0;  // the recording that this is for
@@ -114,11 +119,13 @@ struct Due {
 // over, which makes no difference to the others: how far it is from any place to the next point does not depend on
 // where the last one was.
 Due look_at(NativeCountdown& count, std::size_t size) {
+  const std::int64_t last_ground = native->ground.load(std::memory_order_acquire);  // first: nothing else is older
   const std::uint64_t mean = native->mean_bytes.load(std::memory_order_relaxed);
   const std::uint32_t session = native->session.load(std::memory_order_relaxed);
+  const std::int64_t ground = ground_of(session);
   const bool samples = native->taker.load(std::memory_order_relaxed) != nullptr;
   if (!samples) {
-    count.left = kLookAgain;
+    count.left = last_ground + kLookAgain;
     count.beyond = 0;
     count.session = 0;
     return {};
@@ -137,15 +144,15 @@ Due look_at(NativeCountdown& count, std::size_t size) {
     due.given_bytes = size;
     count.session = session;
     count.beyond = distance_to_sample(count.random, mean);
-    count.left = -static_cast<std::int64_t>(size);
+    count.left = ground - static_cast<std::int64_t>(size);
   }
   // Those are not left to chance, and take no part in the count. As no step is longer, none of them is missed.
   const bool is_large = size >= mean;
   if (is_large) count.left += static_cast<std::int64_t>(size);
-  while (count.left <= 0 && count.beyond > 0) move_on();
-  const bool is_reached = count.left <= 0;
+  while (count.left <= ground && count.beyond > 0) move_on();
+  const bool is_reached = count.left <= ground;
   if (is_reached) {
-    count.left = 0;
+    count.left = ground;
     count.beyond = distance_to_sample(count.random, mean);
     move_on();
   }
@@ -165,7 +172,7 @@ struct SampledBooks {
   static constexpr std::size_t kMost = PTRDIFF_MAX;
   static bool is_due(NativeCountdown& count, std::size_t size) {
     count.left -= static_cast<std::int64_t>(size & kMost);
-    return count.left <= 0;
+    return count.left <= native->ground.load(std::memory_order_relaxed);
   }
   // Takes back what is_due() has counted, when that brought the countdown to its end. (What does not is little, and is
   // counted whether it was given or not.)
@@ -264,7 +271,7 @@ struct Hooks {
   // Others' hooks may lie over ours, and call them; or lay below, and have put back what was there before them, and us.
   static bool is_called() {
     if (!hooked().is_in_place || is_current()) return hooked().is_in_place;
-    constexpr std::int64_t kFar = std::int64_t{1} << 40U;
+    constexpr std::int64_t kFar = std::int64_t{1} << 62U;
     return is_reached(*native->table, domain, countdown_of(domain), {.left = kFar}, 64);
   }
   static void install() {
@@ -335,12 +342,9 @@ Status start_native_sampling(SampleTaker& taker, AllocatorTable& table, std::uin
   native->pauses.store(0);
   native->session.fetch_add(1);
   native->taker.store(&taker);
+  native->ground.store(ground_of(native->session.load()));  // every thread begins with its next block
   native->is_active = true;
   native->scope = scope;
-  for (NativeCountdown* count : {&native_countdown, &object_countdown}) {
-    count->left = count->beyond = 0;
-    count->session = 0;
-  }
   Hooks<Domain::kRaw>::install();
   if (scope.has_all_domains) {
     Hooks<Domain::kMemory>::install();

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -313,6 +314,34 @@ TEST_F(NativeSampling, ThreadsAllocateWhileRecordingsComeAndGo) {
   threads.clear();
   for (std::atomic<void*>& slot : slots)
     if (void* at = slot.exchange(nullptr)) release(at);
+}
+
+TEST_F(NativeSampling, AThreadOfAnEarlierRecordingIsSampledFromItsFirstBlockOn) {
+  testing::CLibraryTable table;
+  std::barrier turn(2);
+  // GIVEN a thread that allocates in a recording of a long distance
+  std::jthread thread([&] {
+    turn.arrive_and_wait();
+    release(allocate(100));
+    turn.arrive_and_wait();
+    turn.arrive_and_wait();
+    for (int i = 0; i < 100; ++i) release(allocate(100));
+    turn.arrive_and_wait();
+  });
+  Counter before(std::uint64_t{1} << 50U);
+  ASSERT_TRUE(start_native_sampling(before, table, std::uint64_t{1} << 50U, {.has_malloc = true}).ok());
+  turn.arrive_and_wait();
+  turn.arrive_and_wait();
+  stop_native_sampling();
+  // WHEN one of a short distance begins THEN it has samples of that thread from the first bytes
+  constexpr std::uint64_t kMean = 250;
+  Counter counter(kMean);
+  ASSERT_TRUE(start_native_sampling(counter, table, kMean, {.has_malloc = true}).ok());
+  const std::uint64_t samples = counter.samples;
+  turn.arrive_and_wait();
+  turn.arrive_and_wait();
+  EXPECT_GT(counter.samples, samples + 5);
+  stop_native_sampling();
 }
 
 TEST_F(NativeSampling, AChildOfAForkTellsNothing) {

@@ -38,7 +38,7 @@ bool is_current(std::size_t domain) {
 bool is_called(std::size_t domain) {
   if (hooks->extent[domain] == Extent::kNone) return false;
   if (is_current(domain)) return true;
-  constexpr std::int64_t kFar = std::int64_t{1} << 40U;
+  constexpr std::int64_t kFar = std::int64_t{1} << 62U;
   // What is not small is counted.
   return is_reached(*hooks->table, static_cast<Domain>(domain), countdown, {kFar, kFar, 0, 0, 0},
                     ObjectHeap::kLargest + 1);
@@ -158,9 +158,8 @@ Status start_sampling(SampleTaker& taker, AllocatorTable& table, std::uint64_t m
     hooks->untold_bytes = hooks->gives ? hooks->heap.unused_bytes() : 0;
     if (hooks->gives) hooks->heap.set_distance(mean_bytes);
     ++hooks->session;
+    hooks->ground += kGroundStep;
   }
-  // The calling thread begins with its next block; others do within kLookAgain bytes.
-  countdown = {0, 0, 0, 0, countdown.random};
   Status installed = install_hooks();
   if (!installed.ok()) abandon_sampling();
   return installed;

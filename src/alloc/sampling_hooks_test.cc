@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <thread>
 #include <vector>
 
 #include "alloc/sampling_hooks_testing.h"
@@ -92,6 +94,55 @@ TEST(SamplingHooks, WhatIsNotGivenOutDoesNotCount) {
   EXPECT_EQ(stop_sampling(), Stopped::kWhole);
   EXPECT_EQ(witness.counted, 301U * 10'000U);
   EXPECT_GT(witness.samples, 250U);
+  forget_hooks();
+}
+
+// Holds a sample point, as good as always.
+constexpr std::size_t kSureBytes = 40 * kDistance;
+
+TEST(SamplingHooks, WhatComesRightBehindAPauseIsSampledAsEver) {
+  // GIVEN a recording of a program
+  Below below;
+  Table table(below);
+  Witness witness;
+  ASSERT_TRUE(start_sampling(witness, table, kDistance, Interpreters::kInTurns).ok());
+  std::uint64_t expected = 0;
+  for (int i = 0; i < 20; ++i) {
+    // WHEN it is paused THEN nothing is sampled, and its first block after that is
+    pause_sampling();
+    free_all(table, allocate(table, kSureBytes, 10));
+    resume_sampling();
+    EXPECT_EQ(witness.samples, expected);
+    free_all(table, allocate(table, kSureBytes, 1));
+    EXPECT_EQ(witness.samples, ++expected);
+  }
+  EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  forget_hooks();
+}
+
+TEST(SamplingHooks, AThreadOfAnEarlierRecordingIsSampledFromItsFirstBlockOn) {
+  Below below;
+  Table table(below);
+  std::barrier turn(2);
+  // GIVEN a thread that allocates in each of some recordings of different distances
+  std::jthread thread([&] {
+    for (int i = 0; i < 6; ++i) {
+      turn.arrive_and_wait();
+      free_all(table, allocate(table, kSureBytes, 1));
+      turn.arrive_and_wait();
+    }
+  });
+  for (int i = 0; i < 6; ++i) {
+    // WHEN the next one begins THEN its first block is a sample, where the distance is short
+    const bool is_short = i % 2 == 1;
+    Witness witness;
+    ASSERT_TRUE(
+        start_sampling(witness, table, is_short ? kDistance : std::uint64_t{1} << 50U, Interpreters::kInTurns).ok());
+    turn.arrive_and_wait();
+    turn.arrive_and_wait();
+    EXPECT_EQ(witness.samples, is_short ? 1 : 0);
+    EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  }
   forget_hooks();
 }
 

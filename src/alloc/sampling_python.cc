@@ -26,26 +26,34 @@ void move_on() {
 // The calling thread's countdown is at its end with a block of `size` bytes. Whether the thread's sample point is in
 // it. With the lock held.
 bool is_sample(std::size_t size) {
-  const bool samples = hooks->taker != nullptr && hooks->pauses == 0;
-  if (!samples) {
-    countdown = {kLookAgain, kLookAgain, 0, 0, countdown.random};
+  const std::int64_t ground = hooks->ground;
+  if (hooks->taker == nullptr) {
+    countdown = {ground + kLookAgain, ground + kLookAgain, 0, 0, countdown.random};
     return false;
   }
   if (countdown.session != hooks->session) {  // it begins here: this block is the first that counts
-    countdown = {0, 0, 0, hooks->session, countdown.random};
+    countdown = {ground, ground, 0, hooks->session, countdown.random};
     countdown.beyond = draw_distance();
-    countdown.left = -static_cast<std::int64_t>(size);
+    countdown.left -= static_cast<std::int64_t>(size);
   }
   hooks->taker->count_bytes(static_cast<std::uint64_t>(countdown.last - countdown.left));
-  while (countdown.left <= 0 && countdown.beyond > 0) move_on();
-  const bool is_reached = countdown.left <= 0;
+  while (countdown.left <= ground && countdown.beyond > 0) move_on();
+  const bool is_reached = countdown.left <= ground;
   if (is_reached) {
-    countdown.left = 0;
+    countdown.left = ground;
     countdown.beyond = draw_distance();
     move_on();
   }
   countdown.last = countdown.left;
-  return is_reached;
+  // A point that comes while paused is passed over. How far it is from any place to the next one does not depend on
+  // where the last one was, so those behind the pause are where they should be.
+  return is_reached && hooks->pauses == 0;
+}
+
+// Counts a block. Whether the thread's countdown is at its end.
+bool is_due(std::size_t size) {
+  countdown.left -= static_cast<std::int64_t>(size);
+  return countdown.left <= hooks->ground;
 }
 
 enum class Fill { kNothing, kZeros };
@@ -152,8 +160,7 @@ using HeapLock = std::conditional_t<tier == Tier::kLockedHeap, std::lock_guard<s
 
 template <Domain domain>
 void* hook_malloc(void*, std::size_t size) {
-  countdown.left -= static_cast<std::int64_t>(size);
-  if (countdown.left <= 0) [[unlikely]]
+  if (is_due(size)) [[unlikely]]
     return allocate_at_point(domain, size, Fill::kNothing);
   Allocator& from = original(domain);
   return inside([&] { return from.malloc(from.context, size); });
@@ -165,8 +172,7 @@ void* hook_calloc(void*, std::size_t count, std::size_t item) {
   Allocator& from = original(domain);
   if (__builtin_mul_overflow(count, item, &size) || size > PTRDIFF_MAX)
     return inside([&] { return from.calloc(from.context, count, item); });
-  countdown.left -= static_cast<std::int64_t>(size);
-  if (countdown.left <= 0) [[unlikely]]
+  if (is_due(size)) [[unlikely]]
     return allocate_at_point(domain, size, Fill::kZeros);
   return inside([&] { return from.calloc(from.context, count, item); });
 }
@@ -272,8 +278,7 @@ void* hook_realloc(void*, void* at, std::size_t size) {
     at = inside([&] { return from.realloc(from.context, at, size); });
     if (at == nullptr) return nullptr;
   }
-  countdown.left -= static_cast<std::int64_t>(size);
-  return countdown.left <= 0 ? reallocate_at_point(domain, at, size) : at;
+  return is_due(size) ? reallocate_at_point(domain, at, size) : at;
 }
 
 template <Domain domain, Tier tier>

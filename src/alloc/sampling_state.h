@@ -23,6 +23,8 @@ inline constexpr std::size_t kMostSmallBlocks = std::size_t{1} << 22U;  // 2 GiB
 inline constexpr std::size_t kHeapBytes = std::size_t{1} << 36U;        // of addresses
 // Bytes until a thread looks again whether and how it is to sample, at the latest.
 inline constexpr std::int64_t kLookAgain = std::int64_t{1} << 16U;
+// From one recording's ground to the next one's: more than any countdown's height above it.
+inline constexpr std::int64_t kGroundStep = 4 * kLookAgain;
 
 // How much of ours is in place.
 enum class Extent { kNone, kFrees, kAll };
@@ -37,6 +39,9 @@ enum class Tier {
 // Everything the hooks share. Never destroyed: frees come through here to the very end of the process.
 struct Hooks {
   std::array<Allocator, 2> original{};  // by Domain; written before any hook can be called
+  // Where all countdowns end. Higher in each recording, so that what an earlier one has left of a thread's is at its
+  // end, too: every thread begins with its next block. Read without the lock, where it takes no instruction more.
+  std::int64_t ground = 0;
   ObjectHeap heap{kHeapBytes, os::random_seed()};
   std::mutex heap_mutex;  // for Tier::kLockedHeap; before `mutex` where both are held
   Tier tier = Tier::kCounting;
@@ -62,9 +67,9 @@ inline constinit Hooks* const hooks = &hooks_storage.value;
 // What a thread has left to allocate before it reaches its next sample point. Constant-initialised and in the
 // executable's own TLS block (initial-exec), so that counting is one subtraction in memory.
 struct Countdown {
-  std::int64_t left = 0;      // bytes until the slow path is due: for the point, or to look again
-  std::int64_t last = 0;      // what `left` was then
-  std::int64_t beyond = 0;    // bytes from there to the point
+  std::int64_t left = 0;      // at hooks->ground the slow path is due: for the point, or to look again
+  std::int64_t last = 0;      // what `left` was when it last was
+  std::int64_t beyond = 0;    // bytes from the ground to the point
   std::uint32_t session = 0;  // the recording that this is for
   std::uint64_t random = 0;
 };
