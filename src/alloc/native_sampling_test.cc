@@ -1,5 +1,6 @@
 #include "alloc/native_sampling.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "alloc/exact_hooks.h"
+#include "alloc/patched_malloc.h"
 #include "alloc/testing.h"
 #include "base/inside.h"
 #include "base/poisson.h"
@@ -363,6 +365,39 @@ TEST_F(NativeSampling, AChildOfAForkTellsNothing) {
   release(from_before);
   stop_native_sampling();
   EXPECT_EQ(counter.ends, counter.samples);
+}
+
+TEST_F(NativeSampling, AChildOfAForkEndsItWhileModulesAreLookedAt) {
+  testing::CLibraryTable table;
+  Counter counter(1U << 20U);
+  ASSERT_TRUE(start_native_sampling(counter, table, 1U << 20U, {.has_malloc = true}).ok());
+  // GIVEN a thread that looks for new modules, of which there always are
+  constexpr int kForks = 100;
+  std::barrier turn(2);
+  std::jthread thread([&] {
+    for (int i = 0; i < kForks; ++i) {
+      if (void* library = ::dlopen("libBrokenLocale.so.1", RTLD_LAZY)) ::dlclose(library);
+      turn.arrive_and_wait();
+      patch_new_modules();
+      turn.arrive_and_wait();
+    }
+  });
+  // WHEN children are made meanwhile THEN each can do without the recording, and waits for nobody's lock
+  for (int i = 0; i < kForks; ++i) {
+    turn.arrive_and_wait();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      abandon_native_sampling();
+      ::_exit(0);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    turn.arrive_and_wait();
+  }
+  thread.join();
+  stop_native_sampling();
 }
 
 // Instructions of a pair of malloc and free of another module, with all that is around them.
