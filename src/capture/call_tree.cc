@@ -165,7 +165,7 @@ inline bool CallTree::load_any_words(Address frame, FrameWords& words) const {
   return with_positions([&](auto positions) { return load_words<positions()>(frame_offsets(), frame, words); });
 }
 
-inline std::uint16_t CallTree::deaths_of(const FrameWords& words) const {
+inline std::uint32_t CallTree::deaths_of(const FrameWords& words) const {
   return seen_.deaths_at(Address{words.executable & code_mask_});
 }
 
@@ -455,7 +455,7 @@ CallNode CallTree::unproven(Chain& chain, cpython::WalkStop stop) {
 
 CallNode CallTree::node_of(Chain& chain, CallNode parent, const cpython::PyFrame& frame) {
   const std::int32_t line = chain.lines.of(interpreter_.layout, frame, seen_.deaths());
-  const Key key{parent, line, raw(frame.code) | std::uint64_t{seen_.deaths_at(frame.code)} << 48U};
+  const Key key{parent, line, raw(frame.code), seen_.deaths_at(frame.code)};
   const auto known = nodes_.find(key);
   if (known != nodes_.end()) return known->second;
   seen_.mark(frame.code);

@@ -202,10 +202,11 @@ class CallTree {
   struct Key {
     CallNode parent = 0;
     std::int32_t position = 0;  // of Python code its line: FrameLines
-    std::uint64_t code = 0;     // with the number of deaths at its address
+    std::uint64_t code = 0;     // its address
+    std::uint32_t deaths = 0;   // at that address, before it; of machine code: libraries that had been unloaded
     bool operator==(const Key&) const = default;
     friend std::size_t hash_value(const Key& key) {
-      std::uint64_t hash = key.code * 0x9e3779b97f4a7c15U;
+      std::uint64_t hash = (key.code ^ std::uint64_t{key.deaths} << 32U) * 0x9e3779b97f4a7c15U;
       hash ^= (std::uint64_t{key.parent} << 32U | static_cast<std::uint32_t>(key.position)) * 0xc2b2ae3d27d4eb4fU;
       return static_cast<std::size_t>(hash ^ (hash >> 29U));
     }
@@ -274,7 +275,7 @@ class CallTree {
   [[nodiscard]] static bool load_words(FrameOffsets offsets, Address frame, FrameWords& words);
   [[nodiscard]] static bool load_entry(Address frame, std::uint64_t mark_at, std::uint64_t& word);
   [[nodiscard]] bool load_any_words(Address frame, FrameWords& words) const;
-  [[nodiscard]] std::uint16_t deaths_of(const FrameWords& words) const;
+  [[nodiscard]] std::uint32_t deaths_of(const FrameWords& words) const;
   // Puts a frame on top of the links that there are.
   static void push(Chain& chain, const Link& link);
   // The stack of the link that was found, which is new or was not looked up. As for the key, see stack_of().

@@ -198,6 +198,25 @@ TEST_F(CallTreeTest, ACodeObjectInThePlaceOfADeadOneIsAnother) {
   EXPECT_FALSE(key.is_none() || key == key_before);
 }
 
+TEST_F(CallTreeTest, ACodeObjectIsAnotherHoweverManyHaveDiedInItsPlace) {
+  // GIVEN stacks of a function that were met, of which one is too deep
+  FakeFunction function("first");
+  std::deque<FakeFrame> frames;
+  for (std::size_t i = 0; i < kMaxDepth + 1; ++i)
+    frames.push_back(function.frame(4, frames.empty() ? nullptr : &frames.back()));
+  testing::RunsPython thread(&frames.front());
+  const CallNode before = tree_->stack_of_caller();
+  thread.go_to(&frames[kMaxDepth]);
+  const CallNode deep_before = tree_->stack_of_caller();
+  // WHEN very many code objects have been in its place, and died
+  for (std::uint32_t i = 0; i < std::uint32_t{1} << 16U; ++i) seen_->note_death(function.address());
+  function.become("second");
+  // THEN the stacks of the next one are others
+  EXPECT_NE(tree_->stack_of_caller(), deep_before);
+  thread.go_to(&frames.front());
+  EXPECT_NE(tree_->stack_of_caller(), before);
+}
+
 TEST_F(CallTreeTest, AFrameThatIsHalfMadeIsLeftOutAndGivesTheStackNoKey) {
   // GIVEN a function that calls, and a frame of what is no code object yet
   const FakeFunction outer("outer"), inner("inner");

@@ -43,7 +43,7 @@ class SeenFilter {
   }
   // Changes when any died, and when one died at this address.
   [[nodiscard]] std::uint32_t deaths() const { return deaths_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint16_t deaths_at(Address code) const {
+  [[nodiscard]] std::uint32_t deaths_at(Address code) const {
     return deaths_at_[death_row(code)].load(std::memory_order_relaxed);
   }
 
@@ -58,7 +58,7 @@ class SeenFilter {
   static std::size_t death_row(Address code) { return hash(code) >> (64U - kDeathBits); }
 
   std::array<std::atomic<std::uint64_t>, kWords> words_{};
-  std::array<std::atomic<std::uint16_t>, std::size_t{1} << kDeathBits> deaths_at_{};
+  std::array<std::atomic<std::uint32_t>, std::size_t{1} << kDeathBits> deaths_at_{};
   std::atomic<std::uint32_t> deaths_{0};
 };
 

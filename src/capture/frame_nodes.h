@@ -19,7 +19,7 @@ namespace plimsoll::capture {
 struct FrameWords {
   std::uint64_t position = 0;
   std::uint64_t executable = 0;
-  std::uint16_t deaths = 0;  // of code objects at that address, before this one
+  std::uint32_t deaths = 0;  // of code objects at that address, before this one
   bool operator==(const FrameWords&) const = default;
   friend std::size_t hash_value(const FrameWords& words) {
     const std::uint64_t hash = (words.position ^ words.executable << 1U ^ words.deaths) * 0x9e3779b97f4a7c15U;
@@ -31,7 +31,7 @@ struct FrameWords {
 struct FrameLine {
   std::uint64_t executable = 0;
   std::int32_t line = 0;
-  std::uint16_t deaths = 0;
+  std::uint32_t deaths = 0;
   bool operator==(const FrameLine&) const = default;
   friend std::size_t hash_value(const FrameLine& at) {
     const std::uint64_t place = std::uint64_t{at.deaths} << 32U | static_cast<std::uint32_t>(at.line);

@@ -8,9 +8,7 @@ namespace {
 TEST(FrameNodes, FindsWhatIsOnTopOfAStackHoweverMuchThatIs) {
   // GIVEN two stacks with very many frames on top of each, told apart by one word or another
   FrameNodes nodes;
-  const auto words_of = [](std::uint32_t i) {
-    return FrameWords{i / 4, i % 2 == 0 ? 100U : 200U, static_cast<std::uint16_t>(i / 2 % 2)};
-  };
+  const auto words_of = [](std::uint32_t i) { return FrameWords{i / 4, i % 2 == 0 ? 100U : 200U, i / 2 % 2}; };
   const FrameNodes::Place one = nodes.add(0, {1, 1, 0}, 1);
   const FrameNodes::Place other = nodes.add(0, {2, 1, 0}, 2);
   constexpr std::uint32_t kMany = 1000;

@@ -172,7 +172,7 @@ CallNode CallTree::mixed_node(Chain& chain, CallNode root) {
 }
 
 CallNode CallTree::machine_node_of(CallNode parent, const cpython::PyFrame& at, std::uint32_t unloads) {
-  const Key key{parent, at.position, raw(at.code) | std::uint64_t{unloads} << 48U};
+  const Key key{parent, at.position, raw(at.code), unloads};
   const auto known = nodes_.find(key);
   if (known != nodes_.end()) return known->second;
   CallNodeInfo info;
