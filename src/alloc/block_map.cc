@@ -1,20 +1,12 @@
 #include "alloc/block_map.h"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <new>
 #include <utility>
 
+#include "alloc/reserved_memory.h"
+
 namespace plimsoll::alloc {
-namespace {
-
-void* map(std::size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-}  // namespace
 
 BlockMap::~BlockMap() {
   if (tables_ == nullptr) return;
@@ -24,19 +16,22 @@ BlockMap::~BlockMap() {
 
 Status BlockMap::prepare() {
   if (tables_ != nullptr) return Ok{};
-  tables_ = static_cast<Word**>(map(kLeaves * sizeof(Word*)));
+  tables_ = static_cast<Word**>(map_memory(kLeaves * sizeof(Word*), PROT_READ));
   if (tables_ != nullptr) return Ok{};
   return system_error("cannot reserve 256 MiB of addresses for the table of blocks (is there a limit, ulimit -v?)",
                       errno);
 }
 
 BlockMap::Word* BlockMap::make_leaf(std::size_t number) {
+  // All of the tables can be read, and is empty. What is around the leaf's is to be written to.
+  constexpr std::size_t kTablesAtOnce = (std::size_t{1} << 16U) / sizeof(Word*);  // whole pages of any system's
+  if (!make_memory(tables_ + number / kTablesAtOnce * kTablesAtOnce, kTablesAtOnce * sizeof(Word*))) return nullptr;
   try {
     leaves_.push_back(number);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  auto* leaf = static_cast<Word*>(map(kLeafWords * sizeof(Word)));
+  auto* leaf = static_cast<Word*>(map_memory(kLeafWords * sizeof(Word)));
   if (leaf == nullptr) {
     leaves_.pop_back();
     return nullptr;

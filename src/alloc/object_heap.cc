@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "alloc/reserved_memory.h"
 #include "base/poisson.h"
 #include "os/available_memory.h"
 
@@ -14,14 +15,9 @@ namespace {
 
 constexpr std::size_t kLargePage = std::size_t{2} << 20U;
 
-void* map(std::size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
 // Begins where a large page can.
 char* map_region(std::size_t bytes) {
-  auto* const memory = static_cast<char*>(map(bytes + kLargePage));
+  auto* const memory = static_cast<char*>(reserve_addresses(bytes + kLargePage));
   if (memory == nullptr) return nullptr;
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(memory) % kLargePage;
   if (before != 0) ::munmap(memory, before);
@@ -41,7 +37,7 @@ ObjectHeap::ObjectHeap(std::size_t bytes, std::uint64_t seed) : random_(seed | 1
     if (bytes > most) continue;
     char* const region = map_region(bytes);
     if (region == nullptr) continue;
-    pages_ = static_cast<Page*>(map(bytes / kPageBytes * sizeof(Page)));
+    pages_ = static_cast<Page*>(reserve_addresses(bytes / kPageBytes * sizeof(Page)));
     if (pages_ == nullptr) {
       ::munmap(region, bytes);
       continue;
@@ -72,9 +68,21 @@ void ObjectHeap::keep_addresses(std::uint64_t bytes) {
   ::munmap(region_ + kept, region_bytes_ - kept);
   if (kept_pages < pages) ::munmap(reinterpret_cast<char*>(pages_) + kept_pages, pages - kept_pages);
   region_bytes_ = kept;
+  open_bytes_ = std::min(open_bytes_, kept);
 }
 
 // ---- pages ----
+
+bool ObjectHeap::open_page() {
+  const std::size_t needed = (pages_touched_ + 1) * kPageBytes;
+  if (needed <= open_bytes_) return true;
+  if (needed > region_bytes_) return false;
+  const std::size_t step = std::max(kLeastOpened, open_bytes_ / 8 / kLargePage * kLargePage);
+  const std::size_t wanted = std::min(open_bytes_ + step, region_bytes_);
+  if (!make_memory(pages_, wanted / kPageBytes * sizeof(Page)) || !make_memory(region_, wanted)) return false;
+  open_bytes_ = wanted;
+  return true;
+}
 
 ObjectHeap::Page* ObjectHeap::empty_page() {
   Page* page = nullptr;
@@ -86,7 +94,7 @@ ObjectHeap::Page* ObjectHeap::empty_page() {
     page = &pages_[unbacked_];
     unbacked_ = page->next;
     is_taken_back_ = true;
-  } else if ((pages_touched_ + 1) * kPageBytes <= region_bytes_) {
+  } else if (open_page()) {
     page = &pages_[pages_touched_++];
   } else {
     return nullptr;

@@ -102,6 +102,8 @@ class ObjectHeap {
   // From here on the system is asked for its large pages, which spare page faults and misses of the TLB. Pages are used
   // in their order, so that no more than one is for nothing; but in a small program one would be much.
   static constexpr std::size_t kSmallPagesBytes = std::size_t{8} << 20U;
+  // What of the region becomes memory at once, at least; an eighth of what has, if that is more.
+  static constexpr std::size_t kLeastOpened = std::size_t{4} << 20U;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   // A block that nobody has: in a list.
@@ -146,6 +148,8 @@ class ObjectHeap {
   // All that the class has at its disposal, which it has no more.
   List take_all(std::size_t size_class);
   Page* empty_page();
+  // Whether the first page that was never used is memory, or has become that now.
+  bool open_page();
   void free_slowly(Page& page);
   void enqueue(Page& page);
   void dequeue(Page& page);
@@ -167,6 +171,7 @@ class ObjectHeap {
   std::size_t spare_count_ = 0;
   std::size_t most_spare_ = kLeastSpare;
   bool is_taken_back_ = false;  // an unbacked page has been used since the last were made
+  std::size_t open_bytes_ = 0;  // from the region's beginning on: what is memory
   std::size_t pages_touched_ = 0;
   std::size_t pages_used_ = 0;
   std::uint64_t mean_bytes_ = 0;

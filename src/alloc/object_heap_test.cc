@@ -9,8 +9,11 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <vector>
 
+#include "alloc/block_map.h"
+#include "alloc/sampled_blocks.h"
 #include "base/poisson.h"
 #include "base/steps_testing.h"
 #include "os/available_memory.h"
@@ -111,6 +114,39 @@ TEST(ObjectHeap, LeavesMostOfFewAddressesToTheProgram) {
     const bool has_blocks = allocate(heap, 64) != nullptr;
     const std::uint64_t left = os::address_space_left();
     ::_exit(has_blocks && left < kLeft && left > kLeft / 2 ? 0 : 1);
+  };
+  EXPECT_EXIT(with_few(), ::testing::ExitedWithCode(0), "");
+}
+
+// Bytes of data that the process has (RLIMIT_DATA).
+std::uint64_t data_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::uint64_t kib = 0;
+  for (std::string word; status >> word && word != "VmData:";) continue;
+  status >> kib;
+  return kib * 1024;
+}
+
+TEST(ObjectHeap, IsDataOfTheProgramOnlyAsFarAsItIsUsed) {
+  // GIVEN a process that may have 64 MiB of data more
+  constexpr std::uint64_t kLeft = std::uint64_t{64} << 20U;
+  const auto with_few = [] {
+    const std::uint64_t before = data_bytes();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = before + kLeft;
+    ::setrlimit(RLIMIT_DATA, &limit);
+    // WHEN all that recordings reserve is there THEN nearly none of it is taken
+    ObjectHeap heap(std::size_t{1} << 36U, 1);
+    SampledBlocks sampled(std::size_t{1} << 22U);
+    BlockMap map;
+    const bool is_there = allocate(heap, 64) != nullptr && sampled.place({1, 64, 7}) != nullptr && map.prepare().ok() &&
+                          map.set(&heap, 5) && map.get(&heap) == 5;
+    const bool is_little = data_bytes() - before < kLeft / 4;
+    // AND the heap has the rest, until there is no more
+    std::uint64_t bytes = 0;
+    while (allocate(heap, 512) != nullptr) bytes += 512;
+    ::_exit(is_there && is_little && bytes > kLeft / 2 && bytes < kLeft ? 0 : 1);
   };
   EXPECT_EXIT(with_few(), ::testing::ExitedWithCode(0), "");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "alloc/reserved_memory.h"
 #include "os/available_memory.h"
 
 namespace plimsoll::alloc {
@@ -14,9 +15,8 @@ SampledBlocks::SampledBlocks(std::size_t slots) {
   const std::uint64_t most = os::address_space_left() / 16;
   for (; slots > 0; slots /= 4) {
     if (slots * kSlotBytes > most) continue;
-    void* region =
-        ::mmap(nullptr, slots * kSlotBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (region == MAP_FAILED) continue;
+    void* region = reserve_addresses(slots * kSlotBytes);
+    if (region == nullptr) continue;
     region_ = static_cast<char*>(region);
     region_bytes_ = slots * kSlotBytes;
     // No transparent huge pages: a few blocks would take two megabytes.
@@ -30,13 +30,24 @@ SampledBlocks::~SampledBlocks() {
 }
 
 void SampledBlocks::keep_addresses(std::uint64_t bytes) {
-  constexpr std::size_t kStep = std::size_t{1} << 16U;  // whole pages of any system's
   const std::size_t wanted =
       std::max<std::size_t>(std::min<std::uint64_t>(bytes, region_bytes_), touched_ * kSlotBytes);
   const std::size_t kept = (wanted + kStep - 1) / kStep * kStep;
   if (kept >= region_bytes_) return;
   ::munmap(region_ + kept, region_bytes_ - kept);
   region_bytes_ = kept;
+  open_bytes_ = std::min(open_bytes_, kept);
+}
+
+bool SampledBlocks::open_slot() {
+  const std::size_t needed = (touched_ + 1) * kSlotBytes;
+  if (needed <= open_bytes_) return true;
+  if (needed > region_bytes_) return false;
+  const std::size_t step = std::max(kStep, open_bytes_ / 8 / kStep * kStep);
+  const std::size_t wanted = std::min(open_bytes_ + step, region_bytes_);
+  if (!make_memory(region_, wanted)) return false;
+  open_bytes_ = wanted;
+  return true;
 }
 
 void* SampledBlocks::place(const SampledBlock& block) noexcept {
@@ -46,7 +57,7 @@ void* SampledBlocks::place(const SampledBlock& block) noexcept {
     number = first_free_ - 1;
     first_free_ = slots_[number].next_free;
   } else {
-    if (touched_ == region_bytes_ / kSlotBytes) return nullptr;
+    if (!open_slot()) return nullptr;
     try {
       slots_.emplace_back();
     } catch (const std::bad_alloc&) {

@@ -77,6 +77,7 @@ class SampledBlocks {
     std::uint32_t next_free = 0;  // number + 1
     bool is_used = false;
   };
+  static constexpr std::size_t kStep = std::size_t{1} << 16U;  // whole pages of any system's
   static constexpr std::size_t kFilterRows = std::size_t{1} << 16U;
   static std::size_t filter_row(const void* block) {
     return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(block) >> 4U) * 0x9e3779b97f4a7c15U >> 48U);
@@ -85,9 +86,13 @@ class SampledBlocks {
     return static_cast<std::size_t>(static_cast<const char*>(at) - region_) / kSlotBytes;
   }
 
+  // Whether the first slot that was never used is memory, or has become that now.
+  bool open_slot();
+
   char* region_ = nullptr;
   std::size_t region_bytes_ = 0;
-  std::vector<Slot> slots_;  // of those touched so far
+  std::size_t open_bytes_ = 0;  // from the region's beginning on: what is memory
+  std::vector<Slot> slots_;     // of those touched so far
   std::size_t touched_ = 0;
   std::uint32_t first_free_ = 0;  // number + 1
   std::size_t living_small_ = 0;

@@ -187,6 +187,18 @@ print(errors)
     assert harness.record(tmp_path, path, options=["--alloc=64"]).finished.out == "6\n"
 
 
+@pytest.mark.parametrize("option", ["--alloc=4K", "--alloc=exact"])
+def test_what_is_reserved_is_not_taken_from_the_data_that_a_program_may_have(
+        tmp_path: pathlib.Path, program: Write, option: str) -> None:
+    # GIVEN a program that limits its data to 2 GiB THEN it can have one of them
+    path = program("""
+import resource
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+print(len(bytearray(1 << 30)))
+""")
+    assert harness.record(tmp_path, path, options=[option]).finished.out == f"{1 << 30}\n"
+
+
 @pytest.mark.skipif(harness.FREE_THREADED, reason="blocks of the mean distance or more are samples there, one by one")
 def test_what_nobody_could_give_is_not_counted(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that asks for more than there is, beside what it gets
