@@ -28,6 +28,12 @@ std::atomic<std::uint32_t> last_session{0};
 constexpr std::int64_t kLongestWait = 200'000'000;
 constexpr std::chrono::microseconds kPoll{100};
 
+void leave_out_stack(RawSample& sample) {
+  sample.stop = cpython::WalkStop::kComplete;
+  sample.frame_count = 0;
+  sample.has_native = 0;
+}
+
 }  // namespace
 
 AllocationRecorder::AllocationRecorder(const Interpreter& interpreter, CpuSampler& sampler, SampleRing& ring,
@@ -98,12 +104,17 @@ bool AllocationRecorder::allocated(const RawAllocation& block) {
   sample->time_ns = monotonic_ns();
   sample->thread = serial;
   std::memcpy(room.bytes.data() + sizeof(RawSample), &block, sizeof block);
-  const NativeSample stack = write_stack(*sample, room.bytes.subspan(kHead));
-  const bool is_proven = cpython::is_proven(stack.stop);
-  if (!is_proven) sampler_.count_drop(reason_of(stack.stop), 0);
+  NativeSample stack = write_stack(*sample, room.bytes.subspan(kHead));
+  if (!cpython::is_proven(stack.stop)) {
+    // The block counts all the same, as one without a stack. Else sums would lack what is allocated in such places, of
+    // which some come again and again: greenlets save their stacks while they switch.
+    sampler_.count_drop(reason_of(stack.stop), 0);
+    leave_out_stack(*sample);
+    stack.used = 0;
+  }
   sampler_.count_tasks(stack.tasks);
   ring_.commit(room, kHead + stack.used, kHead + stack.written);
-  return is_proven;
+  return true;
 }
 
 NativeSample AllocationRecorder::write_stack(RawSample& sample, std::span<std::byte> room) {

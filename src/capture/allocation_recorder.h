@@ -29,8 +29,8 @@ class AllocationRecorder {
   AllocationRecorder(const AllocationRecorder&) = delete;
   AllocationRecorder& operator=(const AllocationRecorder&) = delete;
 
-  // The calling thread has been given a block that is a sample. Notes the stack it is on; false if that cannot be: the
-  // sample is lost then, and counted.
+  // The calling thread has been given a block that is a sample. Notes it with the stack that the thread is on, or
+  // without one if that cannot be proven; false if there is no room for it: the sample is lost then, and counted.
   bool allocated(const RawAllocation& block);
   // A block of this recording was freed, or its type is known now. Not lost for want of room in the ring: what finds
   // none waits for the next call.

@@ -48,14 +48,20 @@ class Recording {
     drain_now();
     return records_;
   }
-  void drain_now() {
-    sampling_.ring().drain([this](std::span<const std::byte> record) {
+  template <typename Visit>
+  void drain_now(Visit visit) {
+    sampling_.ring().drain([&](std::span<const std::byte> record) {
       RawSample raw;
       std::memcpy(&raw, record.data(), sizeof raw);
+      visit(raw);
       if (raw.kind != RawSample::Kind::kTick) ++records_;
     });
   }
-  std::uint64_t lost() { return sampling_.dropped(DropReason::kAllocation).count; }
+  void drain_now() {
+    drain_now([](const RawSample&) {});
+  }
+  std::uint64_t dropped(DropReason reason) { return sampling_.dropped(reason).count; }
+  std::uint64_t lost() { return dropped(DropReason::kAllocation); }
 
  private:
   Sampling sampling_;
@@ -73,6 +79,29 @@ TEST(AllocationRecorder, WaitsForRoomRatherThanLoseAnAllocation) {
   });
   // THEN all of it arrives
   EXPECT_EQ(records, kMany);
+  EXPECT_EQ(recording.lost(), 0U);
+}
+
+TEST(AllocationRecorder, ABlockWhoseStackIsNotProvenIsThereWithoutOne) {
+  Recording recording;
+  // GIVEN a thread in a function whose caller is none
+  const testing::FakeFunction outer("outer"), inner("inner");
+  testing::FakeFrame caller = outer.frame(4);
+  caller.code = reinterpret_cast<decltype(caller.code)>(&caller);
+  const testing::FakeFrame callee = inner.frame(8, &caller);
+  const testing::RunsPython thread(&callee);
+  // WHEN it allocates
+  EXPECT_TRUE(recording.allocate());
+  // THEN that is there, without a frame, and it is counted that there is none
+  std::size_t allocations = 0;
+  recording.drain_now([&](const RawSample& raw) {
+    if (raw.kind != RawSample::Kind::kAllocation) return;
+    ++allocations;
+    EXPECT_EQ(raw.stop, cpython::WalkStop::kComplete);
+    EXPECT_EQ(raw.frame_count, 0U);
+  });
+  EXPECT_EQ(allocations, 1U);
+  EXPECT_EQ(recording.dropped(reason_of(cpython::WalkStop::kNotCode)), 1U);
   EXPECT_EQ(recording.lost(), 0U);
 }
 

@@ -216,7 +216,9 @@ void Session::take_allocation(const RawSample& raw, std::span<const std::byte> r
                                                    living_stacks_, is_matched);
     if (!is_matched) sampler_->count_drop(DropReason::kNativeUnmatched, 0);
   }
-  if (!is_known) sampler_->count_drop(DropReason::kUnknownCode, 0);
+  if (is_known) return;
+  sampler_->count_drop(DropReason::kUnknownCode, 0);
+  (void)resolver_.resolve_allocation(raw, block, {}, living_stacks_);  // it counts, without a stack
 }
 
 void Session::take_release(std::int64_t time_ns, const RawRelease& release) {

@@ -180,3 +180,24 @@ def test_dump_says_nothing_of_greenlets_without_the_module() -> None:
         running.line()
         dumped = json.loads(harness.plimsoll_command("dump", str(running.process.pid), "--json").expect().out)
         assert "greenlets" not in dumped
+
+
+@has_greenlet
+def test_what_switches_allocate_is_not_left_out(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that holds greenlets, whose stacks are saved by switches, when no frame says who called
+    path = tmp_path / "suspended.py"
+    path.write_text("""
+import greenlet
+def worker():
+    greenlet.getcurrent().parent.switch()
+def spawn(count):
+    made = [greenlet.greenlet(worker) for _ in range(count)]
+    for each in made:
+        each.switch()
+    return made
+kept = spawn(1000)
+""")
+    # WHEN its memory is sampled THEN that is as much as where all blocks are recorded
+    sampled, exact = (harness.record(tmp_path, path, options=[option]).profile.memory("live").all
+                      for option in ("--alloc=256", "--alloc=exact"))
+    assert sampled.bytes == pytest.approx(exact.bytes, rel=0.1)
