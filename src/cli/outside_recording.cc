@@ -3,30 +3,20 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <filesystem>
+#include <memory>
 
 #include "base/clock.h"
 #include "cli/run_report.h"
 #include "cli/units.h"
 #include "os/os.h"
+#include "os/process_files.h"
 #include "profile/recorder.h"
 
 namespace plimsoll::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-// Whether the process is in another mount namespace than we are; false if that is not told.
-bool has_other_mounts(const std::string& process) {
-  std::error_code error, own_error;
-  const fs::path theirs = fs::read_symlink(process + "/ns/mnt", error);
-  return theirs != fs::read_symlink("/proc/self/ns/mnt", own_error) && !error && !own_error;
-}
-
 profile::RecorderSettings recorder_settings(const remote::Target& target, const OutsideRecording& recording) {
   const auto pid = static_cast<std::int32_t>(target.pid);
-  const std::string process = fmt::format("/proc/{}", pid);
-  std::error_code none;
   const cpython::Version& version = target.layout.version;
   utsname system{};
   ::uname(&system);
@@ -35,9 +25,7 @@ profile::RecorderSettings recorder_settings(const remote::Target& target, const 
   recorder.rate_hz = recording.session.rate_hz;
   recorder.process = {pid, 0, os::command_line(target.pid)};
   recorder.main_thread = Tid{pid};
-  recorder.directory = os::working_directory(target.pid);
-  // A process in a container sees other files under the same names.
-  if (fs::read_symlink(process + "/root", none) != "/" || has_other_mounts(process)) recorder.root = process + "/root";
+  recorder.files = std::make_unique<os::ProcessFiles>(target.pid);
   using Sources = profile::RecorderSettings::Sources;
   recorder.sources = recording.keeps_sources ? Sources::kEmbed : Sources::kOmit;
   recorder.meta = {{"plimsoll", PLIMSOLL_VERSION},
@@ -47,7 +35,7 @@ profile::RecorderSettings recorder_settings(const remote::Target& target, const 
                    {"argv", recorder.process.name},
                    {"platform", fmt::format("linux {}", system.machine)},
                    {"kernel", system.release},
-                   {"directory", recorder.directory},
+                   {"directory", os::working_directory(target.pid)},
                    {"rate_hz", fmt::format("{}", recording.session.rate_hz)}};
   return recorder;
 }

@@ -1,13 +1,14 @@
-// cli/process_sources.h: the sources of another process: as it sees its files, in a container, too; or, of one that has
-// ended, as they are here.
+// cli/process_sources.h: the sources of another process: as it sees its files, in a container, too, and only those that
+// it may read itself; or, of one that has ended, as they are here.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/source_text.h"
-#include "os/process.h"
+#include "os/process_files.h"
 
 namespace plimsoll::cli {
 
@@ -15,12 +16,12 @@ namespace plimsoll::cli {
 class ProcessSources {
  public:
   ProcessSources() = default;  // of one that has ended
-  explicit ProcessSources(os::Pid pid) : process_("/proc/" + std::to_string(static_cast<int>(pid))) {}
+  explicit ProcessSources(os::Pid pid) : files_(pid) {}
 
   const SourceText& of(std::string_view file);
 
  private:
-  const std::string process_;  // its directory in /proc, or ""
+  std::optional<os::ProcessFiles> files_;
   std::map<std::string, SourceText, std::less<>> known_;
 };
 

@@ -1,23 +1,18 @@
 // cli/source_text.cc: sources from the profile or from disk.
 #include "cli/source_text.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "base/file_text.h"
 #include "cli/utf8.h"
 
 namespace plimsoll::cli {
 namespace {
 
 constexpr std::size_t kTab = 4;
-constexpr off_t kLargestSource = 32'000'000;
 constexpr std::size_t kMostEmbedded = 32'000'000;  // in all
 
 std::string expand_tabs(std::string_view line) {
@@ -29,31 +24,6 @@ std::string expand_tabs(std::string_view line) {
       out += c;
   }
   return out;
-}
-
-struct DiskFile {
-  std::string text;
-  std::int64_t modified_ns = 0;
-};
-
-// The names come from the profile and may be anything: no FIFO is waited for, no device is read.
-std::optional<DiskFile> read_regular_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat facts {};
-  if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0) return std::nullopt;
-  if (!S_ISREG(facts.st_mode) || facts.st_size > kLargestSource) return std::nullopt;
-  DiskFile file;
-  file.modified_ns = std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
-  file.text.resize(static_cast<std::size_t>(facts.st_size));
-  std::size_t filled = 0;
-  while (filled < file.text.size()) {
-    const ssize_t got = ::read(fd.get(), file.text.data() + filled, file.text.size() - filled);
-    if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  file.text.resize(filled);
-  return file;
 }
 
 }  // namespace
@@ -73,7 +43,7 @@ SourceText source_of(const profile::Profile& profile, std::string_view file) {
   const auto held = std::find_if(profile.sources.begin(), profile.sources.end(),
                                  [&](const profile::Source& source) { return source.file == file; });
   if (held != profile.sources.end()) return {SourceOrigin::kProfile, split_lines(held->text)};
-  const std::optional<DiskFile> disk = read_regular_file(std::string(file));
+  const std::optional<FileText> disk = read_text(std::string(file), kLargestSource);
   if (!disk) return {};
   const bool changed = profile.start_realtime_ns != 0 && disk->modified_ns > profile.start_realtime_ns;
   return {changed ? SourceOrigin::kDiskChanged : SourceOrigin::kDisk, split_lines(disk->text)};
@@ -89,7 +59,7 @@ void embed_sources(profile::Profile& profile, const std::string& directory) {
   for (const StringId file : files) {
     const std::string name(profile.strings[file]);
     if (name.empty() || name.front() == '<') continue;
-    std::optional<DiskFile> disk = read_regular_file(name.front() == '/' ? name : directory + "/" + name);
+    std::optional<FileText> disk = read_text(name.front() == '/' ? name : directory + "/" + name, kLargestSource);
     if (!disk || disk->modified_ns > profile.start_realtime_ns || bytes + disk->text.size() > kMostEmbedded) continue;
     bytes += disk->text.size();
     profile.sources.push_back({name, std::move(disk->text)});

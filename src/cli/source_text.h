@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct SourceText {
     return number >= 1 && number <= lines.size() ? std::string_view(lines[number - 1]) : std::string_view();
   }
 };
+
+// No larger file is read.
+inline constexpr std::size_t kLargestSource = 32'000'000;
 
 // The text that the profile holds; else the regular file of that name, if it can be read; else nothing.
 SourceText source_of(const profile::Profile& profile, std::string_view file);

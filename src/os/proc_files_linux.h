@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/ids.h"
@@ -33,6 +35,23 @@ inline std::string read_small_file(const std::string& path) {
     if (text.size() < most) break;
   }
   return text;
+}
+
+// Where a link leads; empty if that cannot be told.
+inline std::string read_link(const std::string& path) {
+  std::array<char, 4096> target;
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// The value of a field of /proc/PID/status, from its first character that is no blank to the end of the line.
+inline std::string_view status_field(std::string_view status, std::string_view name) {
+  const std::size_t at = status.find("\n" + std::string(name) + ":");
+  if (at == std::string_view::npos) return {};
+  std::string_view value = status.substr(at + name.size() + 2);
+  value = value.substr(0, value.find('\n'));
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  return value;
 }
 
 // Moves a descriptor to the high end of the table: programs expect the lowest free numbers for themselves, and those

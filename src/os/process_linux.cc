@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/regular_file.h"
+#include "os/proc_files_linux.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -43,12 +44,6 @@ std::string read_or_nothing(const std::string& path) {
   return read_whole(path, text) ? text : std::string();
 }
 
-std::string read_link(const std::string& path) {
-  std::array<char, 4096> target;
-  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
-  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
-}
-
 // Takes a number, and what must follow it, from the front of a text.
 bool take_number(std::string_view& text, int base, char then, std::uint64_t& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
@@ -57,16 +52,6 @@ bool take_number(std::string_view& text, int base, char then, std::uint64_t& out
   if (!text.starts_with(then)) return false;
   text.remove_prefix(1);
   return true;
-}
-
-// The value of a field of /proc/PID/status, from its first character that is no blank to the end of the line.
-std::string_view status_field(std::string_view status, std::string_view name) {
-  const std::size_t at = status.find("\n" + std::string(name) + ":");
-  if (at == std::string_view::npos) return {};
-  std::string_view value = status.substr(at + name.size() + 2);
-  value = value.substr(0, value.find('\n'));
-  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
-  return value;
 }
 
 // "55ffa000-55ffb000 r-xp 00001000 08:01 1234      /usr/bin/python3.12"

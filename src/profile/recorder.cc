@@ -1,13 +1,13 @@
 #include "profile/recorder.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <optional>
 
 #include "base/clock.h"
+#include "base/file_text.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -22,24 +22,6 @@ std::string current_directory() {
   return ::getcwd(path, sizeof path) != nullptr ? std::string(path) + "/" : std::string{};
 }
 
-// The text of a regular file of at most kLargestSource bytes; empty if there is none.
-std::string read_source(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat facts {};
-  if (!fd.is_open() || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
-      facts.st_size > static_cast<off_t>(kLargestSource))
-    return {};
-  std::string text(static_cast<std::size_t>(facts.st_size), '\0');
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + done, text.size() - done);
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  text.resize(done);
-  return text;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::create(RecorderSettings settings) {
@@ -50,7 +32,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(RecorderSettings settings) {
 
 Recorder::Recorder(RecorderSettings settings, PlimFile file)
     : settings_(std::move(settings)),
-      directory_(settings_.directory.empty() ? current_directory() : settings_.directory + "/"),
+      directory_(current_directory()),
       file_(std::move(file)),
       encoder_(time_unit_for(settings_.rate_hz)) {
   profile_.start_monotonic_ns = monotonic_ns();
@@ -80,6 +62,7 @@ void Recorder::forget_code(capture::CodeId id) {
 void Recorder::process(const capture::ProcessInfo& info) {
   if (info.number >= profile_.processes.size()) profile_.processes.resize(info.number + 1);
   profile_.processes[info.number] = {info.pid, 0, info.name};
+  if (settings_.files) settings_.files->add(os::Pid{info.pid});
 }
 
 void Recorder::thread(const capture::ThreadInfo& info) {
@@ -214,14 +197,24 @@ void Recorder::marker(const capture::MarkerEvent& marker) {
 void Recorder::want_source(std::string_view file) {
   const bool is_made_up = file.empty() || file.front() == '<';
   if (settings_.sources == RecorderSettings::Sources::kOmit || is_made_up) return;
-  if (known_sources_.insert(std::hash<std::string_view>{}(file)).second) wanted_sources_.emplace_back(file);
+  if (!known_sources_.insert(std::hash<std::string_view>{}(file)).second) return;
+  wanted_sources_.emplace_back(file);
+  if (settings_.files) settings_.files->look_again();  // who has named it; at the next flush it may have ended
+}
+
+std::string Recorder::read_source(const std::string& name) const {
+  std::optional<FileText> file = settings_.files
+                                     ? settings_.files->read(name, kLargestSource)
+                                     : read_text(name.front() == '/' ? name : directory_ + name, kLargestSource);
+  return file ? std::move(file->text) : std::string{};
 }
 
 void Recorder::read_wanted_sources(Ending ending) {
   const std::size_t most = ending == Ending::kComplete ? kAllSources : source_bytes_ + kSourcesAtOnce;
+  if (settings_.files && !wanted_sources_.empty()) settings_.files->look_again();
   for (; !wanted_sources_.empty() && source_bytes_ < most; wanted_sources_.pop_front()) {
     const std::string& name = wanted_sources_.front();
-    std::string text = read_source(settings_.root + (name.front() == '/' ? name : directory_ + name));
+    std::string text = read_source(name);
     if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
     source_bytes_ += text.size();
     profile_.sources.push_back(Source{name, std::move(text)});

@@ -13,6 +13,7 @@
 
 #include "base/growing_array.h"
 #include "capture/sink.h"
+#include "os/process_files.h"
 #include "profile/plim_events.h"
 #include "profile/plim_writer.h"
 #include "profile/profile.h"
@@ -32,8 +33,8 @@ struct RecorderSettings {
   std::uint64_t allocation_distance = 0;  // mean bytes between sample points; 0 = allocations are not sampled
   // Whether the text of profiled files goes into the file.
   enum class Sources : std::uint8_t { kEmbed, kOmit } sources = Sources::kEmbed;
-  // Of a process that is not this one: where its file system begins, if elsewhere than ours, and its current directory.
-  std::string root, directory;
+  // Where those files are, if they are another process's; null: where we are ourselves.
+  std::unique_ptr<os::ProcessFiles> files;
   // For tables and for what is not in the file yet, nearly.
   std::size_t memory_bytes = std::size_t{12} << 20U;
 };
@@ -73,6 +74,7 @@ class Recorder final : public capture::SampleSink {
   Recorder(RecorderSettings settings, PlimFile file);
   TagSetId tag_set_of(const capture::Sample& sample);
   void want_source(std::string_view file);
+  [[nodiscard]] std::string read_source(const std::string& name) const;  // "" if there is none
   // As many as an open recording writes at once, or all.
   void read_wanted_sources(Ending ending);
   [[nodiscard]] std::size_t table_memory() const;

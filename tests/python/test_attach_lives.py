@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Sequence
 
@@ -136,3 +137,45 @@ def test_without_leave_it_says_what_gives_it(tmp_path: pathlib.Path) -> None:
                 assert "put sudo before the command" in done.err or "--cap-add SYS_PTRACE" in done.err
     finally:
         shutil.rmtree(place)
+
+
+NAMES_FILES = """
+import os, sys, time
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+body = "def work(end):\\n    while time.monotonic() < end: pass\\n"
+works = []
+for name in sys.argv[1:]:
+    space = {"time": time}
+    exec(compile(body, name, "exec"), space)
+    works.append(space["work"])
+print("ready", flush=True)
+while True:
+    for work in works:
+        work(time.monotonic() + 0.01)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read what somebody else may not")
+@pytest.mark.any_version
+def test_what_a_process_names_as_its_source_is_read_only_if_it_may_read_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process of somebody else's that says its functions are from a file of its own, and from a secret of root's
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        place.chmod(0o755)
+        secret, public = place / "secret", place / "public.py"
+        for path, mode in ((secret, 0o600), (public, 0o644)):
+            path.write_text("root's\n")
+            path.chmod(mode)
+        with harness.Running([sys.executable, "-c", NAMES_FILES, secret, public]) as running:
+            running.line()
+            # WHEN root records it
+            path = tmp_path / "named.plim"
+            harness.plimsoll_command("attach", str(running.process.pid), "-d", "500ms", "-o", path).expect(0)
+            shown = harness.plimsoll_command("dump", str(running.process.pid)).expect(0)
+    # THEN the secret is in nothing that root gets, though the function is
+    profile = plimsoll.Profile.open(path)
+    assert {row.function.file for row in profile.flat()} >= {str(secret), str(public)}
+    assert profile.sources == {str(public): "root's\n"}
+    assert "work" in shown.out
