@@ -117,14 +117,24 @@ bool ImageTypes::is_count(std::uint64_t word, std::uint64_t shared) const {
   return (word >> kOwn != 0 || count != 0) && (is_near(0) || is_near(kDeferred));
 }
 
+// Whether a count is one of those that objects begin with that shall never be freed, and which changes a little all the
+// same where Python is older than that.
+bool ImageTypes::is_immortal(std::uint32_t count) const {
+  constexpr std::uint32_t kLeast = 1U << 31U;                       // from 3.12 on
+  constexpr std::uint32_t kStatic = 999'999'999, kFar = 1U << 24U;  // what is part of the program file of 3.11
+  const std::uint32_t minor = view_.layout().version.minor;
+  if (minor == 11) return count > kStatic - kFar && count < kStatic + kFar;
+  return minor > 11 && count >= kLeast;
+}
+
 // The first word of a freed block is a link to the next; that is where an object has its count, or its link to the next
 // one on the collector's list, whose link back then leads elsewhere.
 bool ImageTypes::is_likely(Address object, const ImageType& type) const {
-  constexpr std::uint32_t kMany = 1U << 24U, kImmortal = 1U << 31U;
+  constexpr std::uint32_t kMany = 1U << 24U;
   constexpr std::uint64_t kLinks = 16, kFlags = 3;
   if (view_.head_shift() != 0) return true;  // whose counts are not where that link is
   const auto count = view_.number<std::uint32_t>(object, 0);
-  if (count >= kMany && (count < kImmortal || view_.layout().version.minor < 12)) return false;
+  if (count >= kMany && !is_immortal(count)) return false;
   if (!type.is(flag::kCollected)) return true;
   const bool is_class = type.is(flag::kType);
   if (is_class && (view_.word_in(object, field::kFlags) & flag::kHeapType) == 0) return true;  // which has no links
@@ -290,22 +300,14 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
   type.own_memory = kind_of_memory(type, view_.word_in(solid, field::kBasicSize) - view_.head_shift());
   for (const HiddenField& hidden : hidden_fields(type.own_memory))
     type.members.push_back({hidden.offset + view_.head_shift(), hidden.name});
-  const cpython::ObjectFields& fields = view_.fields();
-  const std::uint64_t shift = view_.head_shift();
-  std::uint64_t from = view_.word_in(root, field::kBasicSize), end = view_.word_in(solid, field::kBasicSize);
+  std::uint64_t from = view_.word_in(root, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
                       type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame ||
                       type.shape == ImageShape::kSimpleQueue;
   if (is_own) from = head();
-  // What follows is set in coroutines and async generators only.
-  if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField)
-    end = shift + fields.generator.exception + 8;
-  if (type.shape == ImageShape::kFrame) end = shift + fields.frame_object.data;
   // What stands before is told of above, or is not Python's.
-  if (type.own_memory == OwnMemory::kNumPy) from = shift + cpython::numpy_field::kLater;
-  // What follows its weak references is borrowed: a placeholder (3.14).
-  if (type.c_name == "functools.partial") end = view_.word_in(solid, field::kWeakListOffset);
-  set_words(type, solid, from, end);
+  if (type.own_memory == OwnMemory::kNumPy) from = view_.head_shift() + cpython::numpy_field::kLater;
+  set_words(type, solid, from, end_of_words(type, solid));
   const bool is_known = has(kOwners, type.c_name) || type.is(flag::kException) || (is_own && root == solid);
   type.is_guessed =
       !type.words.empty() &&
@@ -317,14 +319,31 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
   if (type.shape == ImageShape::kWords && !has_fields && !has_items) type.shape = ImageShape::kLeaf;
 }
 
+// What stands there, and behind it, is no reference of the object's.
+std::uint64_t ImageTypes::end_of_words(const ImageType& type, Address solid) const {
+  const cpython::ObjectFields& fields = view_.fields();
+  const std::uint64_t shift = view_.head_shift();
+  // What follows is set in coroutines and async generators only.
+  if (type.shape == ImageShape::kGenerator && fields.generator.frame != kNoField)
+    return shift + fields.generator.exception + 8;
+  if (type.shape == ImageShape::kFrame) return shift + fields.frame_object.data;
+  // What follows its weak references is borrowed: a placeholder (3.14).
+  if (type.c_name == "functools.partial") return view_.word_in(solid, field::kWeakListOffset);
+  // What follows its name and its default is borrowed: the value that was asked for last.
+  if (type.c_name == "ContextVar" || type.c_name == "_contextvars.ContextVar") return head() + 16;
+  return view_.word_in(solid, field::kBasicSize);
+}
+
 // Fields of C classes that are not told of otherwise.
 void ImageTypes::set_words(ImageType& type, Address solid, std::uint64_t from, std::uint64_t end) const {
   const std::uint64_t weak_list = view_.word_in(solid, field::kWeakListOffset);
   const std::uint64_t shift = view_.head_shift();
   const cpython::ObjectFields& fields = view_.fields();
+  // Generators, and from 3.11 on frames, have items and do not say how many.
+  const bool is_frame = type.shape == ImageShape::kFrame && fields.frame_object.frame != kNoField;
+  const bool has_count = type.item_size != 0 && type.shape != ImageShape::kGenerator && !is_frame;
   const auto is_told = [&](std::uint64_t offset) {
-    const bool is_count = type.item_size != 0 && offset == view_.layout().object.var_size &&
-                          type.shape != ImageShape::kGenerator;  // which has no count, but says it had
+    const bool is_count = has_count && offset == view_.layout().object.var_size;
     const bool is_dict = type.dict_offset > 0 && offset == static_cast<std::uint64_t>(type.dict_offset);
     const bool is_definition = type.shape == ImageShape::kModule && offset == fields.module.definition + shift;
     const bool is_frames = type.shape == ImageShape::kFrame &&

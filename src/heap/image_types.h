@@ -112,6 +112,7 @@ class ImageTypes {
   // The same in free-threaded builds, where the count is divided: one part is its thread's, the other one everybody's.
   const ImageType* of_divided(Address object);
   [[nodiscard]] bool is_count(std::uint64_t word, std::uint64_t shared) const;
+  [[nodiscard]] bool is_immortal(std::uint32_t count) const;
   [[nodiscard]] bool is_likely(Address object, const ImageType& type) const;
   const ImageType* add(Address type);
   // Bytes of PyObject_HEAD.
@@ -133,6 +134,7 @@ class ImageTypes {
   [[nodiscard]] Address solid_base(Address type) const;
   void set_shape(ImageType& type, Address solid) const;
   void set_members(ImageType& type) const;
+  [[nodiscard]] std::uint64_t end_of_words(const ImageType& type, Address solid) const;
   void set_words(ImageType& type, Address solid, std::uint64_t from, std::uint64_t end) const;
   void check_size(const ImageType& type);
 

@@ -362,3 +362,43 @@ def test_says_what_it_needs(tmp_path: pathlib.Path) -> None:
                         (("1234", "--core", "core", "-o", tmp_path / "x"), "Leave one of them out")]:
         finished = harness.plimsoll_command("heap", *words)
         assert finished.code == USAGE and told in finished.err
+
+
+CAUGHT = """
+import json, os, sys
+import contextvars
+import plimsoll.heap
+def catch():
+    try:
+        raise ValueError
+    except ValueError as error:
+        return error
+def holder():
+    kept = bytearray(20_000_000)
+    return id(kept), catch()
+data, error = holder()
+variable = contextvars.ContextVar("variable", default=["nothing"])
+value = ["something"]
+variable.set(value)
+assert variable.get() is value
+functions = [each for each in vars(os).values() if type(each).__name__ == "function"]
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"data": data, "error": id(error), "variable": id(variable), "functions": id(functions)}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_saved_exceptions_functions_and_variables_hold_is_told(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with an exception that was saved, below whose frame is another one, with data; with functions of
+    # modules that are part of the interpreter; and with a variable that was asked for its value
+    truth, paths = both(CAUGHT, tmp_path)
+    inside, outside = Graph(paths[0]), Graph(paths[1])
+    # THEN the exception holds the data, by frames
+    for graph in (inside, outside):
+        assert truth["data"] in graph.reached_from(truth["error"], {"ValueError", "traceback", "frame", "bytearray"})
+    # AND functions have all their code
+    kept = inside.reached_from(truth["functions"], {"list", "function", "code", "tuple", "str", "bytes"})
+    assert len(kept) > 400
+    assert kept <= set(outside.objects)
+    # AND the variable holds its default, and not the value, which only its context holds
+    assert outside.edges[truth["variable"]] == inside.edges[truth["variable"]]
