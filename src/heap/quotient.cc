@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 namespace plimsoll::heap {
 namespace {
@@ -95,23 +97,42 @@ class Quotient {
     return graph;
   }
 
+  // The edges of a group of several. An edge says by where it stands what it is, the n-th element or the value of the
+  // key before it, so that these are all kept, but for elements that another member holds, too.
+  void edges_of(Node group, std::span<const Node> members, std::vector<Node>& last_member) {
+    const std::size_t first = out_.kind.size();
+    for (const Node member : members)
+      for (std::uint32_t edge = from_.graph.first[member]; edge < from_.graph.first[member + 1]; ++edge) {
+        const Node target = place_[from_.graph.targets[edge]];
+        EdgeKind kind = from_.kind[edge];
+        const Node holder = last_member[target];
+        const bool is_held = holder != kNoNode && place_[holder] == group;
+        const bool is_of_pair = kind == EdgeKind::kKey || kind == EdgeKind::kValue;
+        const bool is_again = is_held && !is_of_pair && !(kind == EdgeKind::kElement && holder == member);
+        if (target == group || is_again) continue;
+        last_member[target] = member;
+        const bool has_key = edge > from_.graph.first[member] && from_.kind[edge - 1] == EdgeKind::kKey &&
+                             place_[from_.graph.targets[edge - 1]] != group;
+        const bool is_after_key = out_.kind.size() > first && out_.kind.back() == EdgeKind::kKey;
+        if (kind == EdgeKind::kValue && !has_key && is_after_key) kind = EdgeKind::kReference;  // that is another's
+        put_edge(target, kind, edge);
+      }
+  }
+  void put_edge(Node target, EdgeKind kind, std::uint32_t edge) {
+    out_.graph.targets.push_back(target);
+    out_.kind.push_back(kind);
+    out_.name.push_back(from_.name[edge]);
+  }
+
   void edges() {
     const Graph all = members();
-    std::vector<Node> last_holder(count_, kNoNode);  // by target: of several edges from one group there is one
+    std::vector<Node> last_member(count_, kNoNode);  // by target: who holds it, of the group at hand
     for (Node group = 0; group < count_; ++group) {
-      const bool is_alone = all.from(group).size() == 1;
-      for (const Node member : all.from(group))
-        for (std::uint32_t edge = from_.graph.first[member]; edge < from_.graph.first[member + 1]; ++edge) {
-          const Node original = from_.graph.targets[edge];
-          const Node target = place_[original];
-          const bool is_inner = target == group && !(is_alone && original == member);
-          const bool is_again = !is_alone && last_holder[target] == group;
-          if (is_inner || is_again) continue;
-          last_holder[target] = group;
-          out_.graph.targets.push_back(target);
-          out_.kind.push_back(from_.kind[edge]);
-          out_.name.push_back(from_.name[edge]);
-        }
+      const auto members = all.from(group);
+      if (members.size() > 1) edges_of(group, members, last_member);
+      for (const Node member : members.first(members.size() > 1 ? 0 : 1))
+        for (std::uint32_t edge = from_.graph.first[member]; edge < from_.graph.first[member + 1]; ++edge)
+          put_edge(place_[from_.graph.targets[edge]], from_.kind[edge], edge);
       out_.graph.first.push_back(static_cast<std::uint32_t>(out_.graph.targets.size()));
     }
   }

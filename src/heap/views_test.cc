@@ -66,6 +66,31 @@ TEST(HeapViews, PartsAreOneWithTheirOwner) {
   EXPECT_EQ(seen.edges("function"), std::vector<std::string>{".__globals__ module"});
 }
 
+TEST(HeapViews, KeysAndElementsOfAGroupAreThoseOfItsMembers) {
+  // GIVEN owners whose dict and list hold some things more than once, and a part of their own
+  const Seen seen(R"(
+    table: app.D 48  x>y z>y y>marker __dict__=ns
+    ns: dict 200
+    row: app.L 48  y y y marker __dict__=rest
+    rest: dict 200
+    mixed: app.D 48  x>own own>marker z>marker __dict__=own
+    own: dict 200
+    x: str 50  "x
+    y: str 50  "y
+    z: str 50  "z
+    marker: app.Marker 16
+    m: [modules] 0  table row mixed
+  )",
+                  view_of({"parts"}));
+  // THEN each is what it is under the key, or at the index, where it is
+  EXPECT_EQ(seen.edges("table"), (std::vector<std::string>{" key str", "[str x] str", " key str", "[str z] str",
+                                                           " key str", "[str y] app.Marker"}));
+  EXPECT_EQ(seen.edges("row"), (std::vector<std::string>{"[0] str", "[1] str", "[2] str", "[3] app.Marker"}));
+  // AND what has no key any more does not get another one's
+  EXPECT_EQ(seen.edges("mixed"),
+            (std::vector<std::string>{" key str", " app.Marker", " key str", "[str z] app.Marker"}));
+}
+
 TEST(HeapViews, ASharedDictIsPartOfItsFirstOwner) {
   const Seen seen("a: app.A 48 __dict__=ns\n b: app.B 48 __dict__=ns\n ns: dict 200\n m: [modules] 0 a b",
                   view_of({"parts"}));
