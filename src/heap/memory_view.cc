@@ -55,6 +55,9 @@ class MemoryView {
   void add_buffers() {
     const Node first = number_of_next();
     sizes_ = out_.size.values();
+    resident_.assign(1, 0);
+    for (std::size_t i = 0; i < out_.regions.size(); ++i)
+      resident_.push_back(resident_.back() + resident_in(i, 0, ~std::uint64_t{0}));
     for (const Extent& extent : extents_.all)
       nodes_.push_back({type_of("[buffer]"), in_memory(extent), "buffer at " + hexadecimal(extent.start)});
     for (std::size_t i = 0; i < out_.buffers.size(); ++i) {
@@ -72,15 +75,22 @@ class MemoryView {
     auto region = std::upper_bound(out_.regions.begin(), out_.regions.end(), extent.start,
                                    [](std::uint64_t at, const Region& each) { return at < each.start; });
     if (region != out_.regions.begin()) --region;
-    std::uint64_t found = 0;
-    for (; region != out_.regions.end() && region->start < extent.end; ++region) {
-      const std::uint64_t start = std::max(extent.start, region->start);
-      const std::uint64_t end = std::min(extent.end, region->start + region->size);
-      if (start >= end) continue;
-      const auto at = static_cast<std::size_t>(region - out_.regions.begin());
-      found += share(end - start, room_for_buffers(*region, facts_[at]), extents_.in[at]);
-    }
+    const auto behind = std::lower_bound(region, out_.regions.end(), extent.end,
+                                         [](const Region& each, std::uint64_t at) { return each.start < at; });
+    if (region == behind) return 0;
+    const auto first = static_cast<std::size_t>(region - out_.regions.begin());
+    const auto last = static_cast<std::size_t>(behind - out_.regions.begin()) - 1;
+    std::uint64_t found = resident_in(first, extent.start, extent.end);
+    // Between these two it has all.
+    if (last > first) found += resident_in(last, extent.start, extent.end) + resident_[last] - resident_[first + 1];
     return share(extent.own, found, extent.end - extent.start);
+  }
+  // Of what extents have between two addresses in that mapping.
+  [[nodiscard]] std::uint64_t resident_in(std::size_t at, std::uint64_t start, std::uint64_t end) const {
+    const Region& region = out_.regions[at];
+    start = std::max(start, region.start);
+    end = std::min(end, region.start + region.size);
+    return start < end ? share(end - start, room_for_buffers(region, facts_[at]), extents_.in[at]) : 0;
   }
   // `bytes` x `part` / `all`, and not more than `bytes`.
   static std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t all) {
@@ -169,7 +179,8 @@ class MemoryView {
   Snapshot out_;
   const std::vector<RegionFacts> facts_;
   const Extents extents_;
-  std::vector<std::uint64_t> sizes_;  // by node: those of out_ while they change
+  std::vector<std::uint64_t> resident_;  // of what extents have in the mappings before each
+  std::vector<std::uint64_t> sizes_;     // by node: those of out_ while they change
   std::vector<Virtual> nodes_;
   std::vector<Node> of_memory_;                 // those that no object holds
   std::vector<std::pair<Node, Node>> held_;     // owners and their buffers, in the order of owners

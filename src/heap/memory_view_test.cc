@@ -164,6 +164,12 @@ TEST(MemoryView, CountsOfABufferInSeveralMappingsWhatIsInEach) {
   EXPECT_EQ(sizes.at("buffer at 0x600000"), 0x8000U);
 }
 
+TEST(MemoryView, CountsOfABufferAcrossMappingsWhatIsInAllOfThem) {
+  // GIVEN memory that begins in one mapping, goes on through another, and ends in a third
+  const auto sizes = sizes_by_name(with_memory(process({{0x402000, 0x206000}})));
+  EXPECT_EQ(sizes.at("buffer at 0x402000"), 0x1000U + 0x1000 + 0x8000);
+}
+
 TEST(MemoryView, KnowsBuffersBesidePools) {
   // GIVEN a mapping of two pools and memory that an object owns, not all of which is in memory
   const auto make = [] {

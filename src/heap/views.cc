@@ -16,8 +16,9 @@ class Folding {
  public:
   explicit Folding(std::size_t count) : into_(count) { std::iota(into_.begin(), into_.end(), Node{0}); }
 
-  [[nodiscard]] Node top(Node node) const {
-    while (into_[node] != node) node = into_[node];
+  // Ways are halved as they are gone, so that long chains are short afterwards.
+  [[nodiscard]] Node top(Node node) {
+    while (into_[node] != node) node = into_[node] = into_[into_[node]];
     return node;
   }
   [[nodiscard]] bool is_free(Node node) const { return into_[node] == node; }
@@ -28,9 +29,6 @@ class Folding {
     return true;
   }
   Grouping finish() {
-    // Halved on the way, so that long chains are short afterwards.
-    for (Node node = 0; node < into_.size(); ++node)
-      for (Node at = node; into_[at] != at; at = into_[at]) into_[at] = into_[into_[at]];
     for (Node node = 0; node < into_.size(); ++node) into_[node] = top(node);
     return std::move(into_);
   }
