@@ -3,6 +3,8 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "cpython/code_object.h"
 #include "python/object_compat.h"
@@ -45,15 +47,53 @@ Shape shape_of(PyTypeObject* type) {
   return Shape::kOther;
 }
 
-// The C function behind a method without arguments; null if it is none.
-PyCFunction c_method(PyObject* method) {
-  if (method == nullptr || Py_TYPE(method) != &PyMethodDescr_Type) return nullptr;
+// Classes whose __sizeof__ only reads what is in the object: those of Python's own, and NumPy's. Any other may call
+// Python, as Cython's do for a property, and then other threads run in mid-walk, while references are borrowed.
+constexpr std::array<std::string_view, 35> kReadOnlySizes{"object",
+                                                          "int",
+                                                          "str",
+                                                          "bytearray",
+                                                          "list",
+                                                          "dict",
+                                                          "frozendict",
+                                                          "set",
+                                                          "frozenset",
+                                                          "type",
+                                                          "code",
+                                                          "frame",
+                                                          "generator",
+                                                          "coroutine",
+                                                          "async_generator",
+                                                          "array.array",
+                                                          "collections.deque",
+                                                          "collections.OrderedDict",
+                                                          "decimal.Decimal",
+                                                          "itertools.combinations",
+                                                          "itertools.combinations_with_replacement",
+                                                          "itertools.permutations",
+                                                          "itertools.product",
+                                                          "numpy.ndarray",
+                                                          "xml.etree.ElementTree.Element",
+                                                          "StgDict",
+                                                          "_ctypes.CType_Type",
+                                                          "_io.BufferedRandom",
+                                                          "_io.BufferedReader",
+                                                          "_io.BufferedWriter",
+                                                          "_io.BytesIO",
+                                                          "_pickle.Pickler",
+                                                          "_pickle.Unpickler",
+                                                          "_queue.SimpleQueue",
+                                                          "_struct.Struct"};
+
+// The C function behind a method of that class without arguments; null if it is none.
+PyCFunction c_method(PyObject* method, PyTypeObject* of) {
+  if (method == nullptr || Py_TYPE(method) != &PyMethodDescr_Type || PyDescr_TYPE(method) != of) return nullptr;
   const PyMethodDef* definition = reinterpret_cast<PyMethodDescrObject*>(method)->d_method;
   return (definition->ml_flags & METH_NOARGS) != 0 ? definition->ml_meth : nullptr;
 }
 
-// The first __sizeof__ of the bases that is written in C. One in Python may run anything, and may count what others
-// own; then what is below it in the order of bases knows the object's own memory.
+// The first __sizeof__ of the bases that is known to be harmless. One in Python may run anything, and may count what
+// others own; then what is below it in the order of bases knows the object's own memory.
 struct SizeMethod {
   PyCFunction function = nullptr;
   PyTypeObject* of = nullptr;
@@ -62,7 +102,8 @@ SizeMethod size_method_of(PyTypeObject* type) {
   PyObject* order = type->tp_mro;
   for (Py_ssize_t i = 0; order != nullptr && i < PyTuple_GET_SIZE(order); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
-    if (const PyCFunction function = c_method(entry_of(type_dict(base), "__sizeof__")); function != nullptr)
+    if (std::find(kReadOnlySizes.begin(), kReadOnlySizes.end(), base->tp_name) == kReadOnlySizes.end()) continue;
+    if (const PyCFunction function = c_method(entry_of(type_dict(base), "__sizeof__"), base); function != nullptr)
       return {function, base};
   }
   return {};

@@ -38,7 +38,7 @@ enum class SizeRule : std::uint8_t {
   kList,    // exactly a list
   kDict,    // of dict and its subclasses
   kInt,     // of int and its subclasses
-  kMethod,  // by the class's own __sizeof__, if that is written in C
+  kMethod,  // by the class's own __sizeof__, if that is known to run nothing
 };
 
 // Whose contents are told apart.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import pathlib
 import sys
@@ -121,3 +122,30 @@ def test_the_bytes_of_a_bytesio_count_once(take: Any) -> None:
     held, = [each for name, each in found.referents() if name == ".buffer"]
     assert held.type == "bytes" and held.size > 1_000_000 > 1000 > found.size
     assert 1_000_000 < found.retained < (1.3 if FREE_THREADED else 1.2) * 1_000_000
+
+
+class Method(ctypes.Structure):
+    """A PyMethodDef."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+def test_a_size_method_in_c_that_calls_python_is_not_called(take: Any) -> None:
+    # GIVEN a class with a __sizeof__ in C that runs Python, as one of Cython's does that asks for a property
+    class Measured:
+        __slots__ = ("field",)
+
+    asked = []
+    function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+        lambda each, _: asked.append(None) or 10**6)
+    definition = Method(b"__sizeof__", ctypes.cast(function, ctypes.c_void_p), 4, None)  # METH_NOARGS
+    describe = ctypes.pythonapi.PyDescr_NewMethod
+    describe.argtypes, describe.restype = [ctypes.py_object, ctypes.POINTER(Method)], ctypes.py_object
+    Measured.__sizeof__ = describe(Measured, definition)  # type: ignore[method-assign]
+    kept = Measured()
+    assert kept.__sizeof__() == 10**6 and asked
+    del asked[:]
+    # WHEN a snapshot is taken THEN no other thread gets to run meanwhile, and the size is that of the object itself
+    found = take().find(id(kept))
+    assert not asked
+    assert found.size < 100
