@@ -15,4 +15,13 @@ namespace plimsoll {
 // link is an error.
 Result<UniqueFd> begin_new_file(const std::string& path);
 
+// A file that is written, and where it is meanwhile.
+struct Replacement {
+  UniqueFd fd;
+  std::string path;
+};
+// The same, for what is worth nothing before it is whole: a file that has something in it keeps its place until the
+// caller gives it to the new one, by renaming that.
+Result<Replacement> begin_replacement(const std::string& path);
+
 }  // namespace plimsoll

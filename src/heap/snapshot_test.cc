@@ -248,6 +248,17 @@ TEST(Snapshot, ThatCannotBeWrittenToItsEndLeavesNoFile) {
   // THEN
   EXPECT_FALSE(finished.ok());
   EXPECT_FALSE(std::filesystem::exists(path));
+  // AND where there was one already, it is there until the new one is whole
+  std::ofstream(path) << "old";
+  SnapshotWriter second = SnapshotWriter::create(path).take();
+  EXPECT_EQ(std::filesystem::file_size(path), 3U);
+  second.discard();
+  EXPECT_EQ(std::filesystem::file_size(path), 3U);
+  ASSERT_TRUE(SnapshotWriter::create(path).take().finish().ok());
+  EXPECT_TRUE(read_snapshot_file(path).value().complete);
+  std::filesystem::remove(path);
+  for (const auto& each : std::filesystem::directory_iterator(::testing::TempDir()))
+    EXPECT_FALSE(each.path().string().starts_with(path)) << each.path();
   // AND another one's file, which has its name by now, stays
   SnapshotWriter given_up = SnapshotWriter::create(path).take();
   std::filesystem::remove(path);

@@ -22,15 +22,17 @@ using file::Section;
 }  // namespace
 
 Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) {
-  Result<UniqueFd> file = begin_new_file(path);
-  if (!file.ok()) return file.error();
+  Result<Replacement> begun = begin_replacement(path);
+  if (!begun.ok()) return begun.error();
+  Replacement file = begun.take();
   // A file that was there before may have been open to others; a pipe or device is whose it is.
   struct stat facts {};
-  if (::fstat(file.value().get(), &facts) != 0) return system_error("cannot examine " + path, errno);
-  if (S_ISREG(facts.st_mode) && ::fchmod(file.value().get(), 0600) != 0)
+  if (::fstat(file.fd.get(), &facts) != 0) return system_error("cannot examine " + path, errno);
+  if (S_ISREG(facts.st_mode) && ::fchmod(file.fd.get(), 0600) != 0)
     return system_error("cannot protect " + path, errno);
-  SnapshotWriter writer(file.take());
+  SnapshotWriter writer(std::move(file.fd));
   writer.path_ = path;
+  writer.written_at_ = std::move(file.path);
   return writer;
 }
 
@@ -185,7 +187,9 @@ Status SnapshotWriter::finish() {
   put_section(raw, Section::kMeta, meta_);
   raw += memory_;
   put_section(raw, Section::kEnd, end);
-  if (const int error = file_->finish(raw); error != 0) {
+  int error = file_->finish(raw);
+  if (error == 0 && written_at_ != path_ && ::rename(written_at_.c_str(), path_.c_str()) != 0) error = errno;
+  if (error != 0) {
     discard();
     return system_error("cannot write " + path_, error);
   }

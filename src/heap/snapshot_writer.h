@@ -65,10 +65,10 @@ class SnapshotWriter {
   // `stack_of` by the numbers that allocated_by was given: a stack of `stacks`, or kNone.
   void add_stacks(const AllocationStacks& stacks, const std::vector<std::uint32_t>& stack_of);
   void count_lost_edge() { ++lost_edges_; }
-  // If that fails, the file is removed.
+  // If that fails, the file is removed, and one that was there before stays.
   Status finish();
   // Removes what was written so far: nobody will finish it. Only if the file is ours, and still has that name.
-  void discard() const { file_->remove(path_); }
+  void discard() const { file_->remove(written_at_); }
 
   [[nodiscard]] Node node_count() const { return node_; }
   [[nodiscard]] std::uint64_t edge_count() const { return edges_; }
@@ -115,7 +115,7 @@ class SnapshotWriter {
   void forget_usual();
   void end_block();
 
-  std::string path_;
+  std::string path_, written_at_;  // until it is whole, it is beside a file that it will replace
   std::unique_ptr<SnapshotFile> file_;
   SnapshotBlock block_;  // the rows since the last one that went to the file
   std::string classes_, meta_, memory_;
