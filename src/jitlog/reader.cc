@@ -39,8 +39,13 @@ constexpr unsigned kSuffix = 0x00;  // of the common prefix
 constexpr unsigned kPrefixOnly = 0xef;
 
 constexpr std::uint16_t kVersionFailArguments = 2;  // and the names of drivers
-// Merge points share texts, and a prefix of a megabyte could be repeated by single bytes.
-constexpr std::size_t kMostPlaceBytes = std::size_t{1} << 30U;
+// A text that is in the log once is shown for each of a million records of a few bytes. So names of operations and
+// lines of source are cut, far above what is usual, and merge points, which share texts, take a multiple of the log at
+// most.
+constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kMostPlaceBytesPerByte = 64;  // some 10 are usual
+constexpr std::size_t kEnoughPlaceBytes = std::size_t{1} << 20U;
 
 // Little-endian numbers and texts from bytes; after a read past the end, failed() for good.
 class Cursor {
@@ -49,6 +54,7 @@ class Cursor {
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool at_end() const { return position_ == bytes_.size(); }
   [[nodiscard]] std::size_t position() const { return position_; }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
 
   std::uint64_t number(unsigned size) {
     std::uint64_t value = 0;
@@ -192,7 +198,7 @@ class Reader {
     for (unsigned i = 0; i < count && !in_.failed(); ++i) {
       const std::uint16_t number = in_.u16();
       const std::string_view name = in_.text();
-      if (!in_.failed()) forest_.names[number] = name;
+      if (!in_.failed()) forest_.names[number] = name.substr(0, kLongestName);
     }
     return true;
   }
@@ -270,7 +276,7 @@ class Reader {
     if (in_.failed()) return true;
     if (stage_ == nullptr) return false;
     place_bytes_ += sizeof place + place.file.size() + place.function.size() + place.opcode.size();
-    if (place_bytes_ > kMostPlaceBytes) return false;
+    if (place_bytes_ > kEnoughPlaceBytes + kMostPlaceBytesPerByte * in_.size()) return false;
     place.before = stage_->operations.size();
     stage_->merge_points.push_back(std::move(place));
     return true;
@@ -334,7 +340,7 @@ class Reader {
       const std::uint16_t line = in_.u16();
       in_.u8();  // the indent
       const std::string_view text = in_.text();
-      if (!in_.failed()) forest_.sources[{file, line}] = text;
+      if (!in_.failed()) forest_.sources[{file, line}] = text.substr(0, kLongestLine);
     }
     return true;
   }

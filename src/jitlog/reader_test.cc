@@ -97,6 +97,21 @@ TEST(JitlogReader, TellsWhyItStopped) {
   EXPECT_NE(forest_of(other.bytes()).problem, "");
 }
 
+TEST(JitlogReader, NoTextIsRepeatedWithoutEnd) {
+  // GIVEN a log in which a name, a line and a file of 100 kB each are told of once, and then used by short records
+  const std::string text(100'000, 'x');
+  testing::LogWriter log(4, false);
+  log.names({{1, text}}).number(0x22, 1).text("app.py").number(1, 2).number(3, 2).number(0, 1).text(text);
+  log.start(7, "loop", 0, "").stage(0x17, 7).declare_places().operation(1, "?,i2").prefix(0, text);
+  for (int i = 0; i < 1000; ++i) log.place("=", 3, "=");
+  // WHEN it is read THEN the texts are cut, and there is an end where places take many times as much as the log
+  const Forest forest = forest_of(log.bytes());
+  EXPECT_LE(forest.names.at(1).size(), 200U);
+  EXPECT_LE(forest.sources.at({"app.py", 3}).size(), 1000U);
+  EXPECT_LT(forest.traces[0].stages[0].merge_points.size(), 300U);
+  EXPECT_NE(forest.problem, "");
+}
+
 TEST(JitlogReader, RefusesWhatIsNoLog) {
   for (const std::string_view bytes : {"", "\x1e", "\x1e\x04", "hello, world"}) EXPECT_FALSE(read(bytes).ok()) << bytes;
   EXPECT_TRUE(is_jitlog(testing::loop_and_bridge(4, false)));
