@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/unique_fd.h"
 #include "base/unkept_file.h"
@@ -35,6 +37,30 @@ std::string link_target(std::string path) {
   }
   return path;
 }
+
+// While it lives, a limit of the size of files (ulimit -f) is an error of write(), EFBIG, and not the end of the
+// process.
+class SizeSignalHeld {
+ public:
+  SizeSignalHeld() {
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  SizeSignalHeld(const SizeSignalHeld&) = delete;
+  SizeSignalHeld& operator=(const SizeSignalHeld&) = delete;
+  ~SizeSignalHeld() {
+    if (::sigismember(&before_, SIGXFSZ) != 0) return;
+    const timespec now{};
+    while (::sigtimedwait(&signal_, nullptr, &now) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t signal_;
+  sigset_t before_;
+};
 
 Status write_in_place(const std::string& path, std::string_view bytes) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
@@ -67,6 +93,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd.is_open()) return cannot_write(path, errno);
   UnkeptFile guard(temporary);
+  const SizeSignalHeld held;
   if (const int error = write_all(fd.get(), bytes); error != 0) return cannot_write(path, error);
   // Some file systems tell only now that the disk is full.
   if (::close(fd.release()) != 0) return cannot_write(path, errno);

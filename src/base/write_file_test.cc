@@ -2,8 +2,10 @@
 #include "base/write_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -71,6 +73,23 @@ TEST_F(WriteFile, LeavesACircleOfLinksAlone) {
   fs::create_symlink(path("a"), path("b"));
   EXPECT_FALSE(write_file(path("a"), "new").ok());
   EXPECT_TRUE(fs::is_symlink(path("a")) && fs::is_symlink(path("b")));
+}
+
+TEST_F(WriteFile, IsNotTheEndWhereFilesMayNotGrow) {
+  // GIVEN a limit of the size of files, beyond which a write is the end of a process
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status written = write_file(path("large"), std::string(5000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  // THEN it is an error, and nothing stays behind, no signal either
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message.find("File too large"), std::string::npos) << written.error().message;
+  EXPECT_TRUE(fs::is_empty(directory_));
+  sigset_t pending;
+  ASSERT_EQ(::sigpending(&pending), 0);
+  EXPECT_EQ(::sigismember(&pending, SIGXFSZ), 0);
 }
 
 }  // namespace
