@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <functional>
 #include <map>
 #include <queue>
@@ -122,21 +123,23 @@ class Search {
     }
   }
 
-  // With all that hold these by the same label, and so on: runs of one label are one step.
+  // With all that hold these by the same label, and so on: runs of one label are one step. A linked list has as many
+  // rounds as nodes, so that none may look at all that are found already.
   void close(State& state, std::size_t number) {
+    sort_unique(state.nodes);
+    boost::unordered_flat_set<Node> known(state.nodes.begin(), state.nodes.end());
     std::vector<Node> fresh = state.nodes;
     while (!fresh.empty()) {
-      sort_unique(state.nodes);
       std::vector<Node> next;
       for (const Node node : fresh)
         each_holder(node, number, [&](Node holder, const Label& label) {
-          if (label == state.label && !has(state.nodes, holder)) next.push_back(holder);
+          if (label == state.label && known.insert(holder).second) next.push_back(holder);
         });
-      sort_unique(next);
       state.repeats = state.repeats || !next.empty();
       state.nodes.insert(state.nodes.end(), next.begin(), next.end());
       fresh = std::move(next);
     }
+    std::sort(state.nodes.begin(), state.nodes.end());
   }
   static void sort_unique(std::vector<Node>& nodes) {
     std::sort(nodes.begin(), nodes.end());
@@ -152,7 +155,8 @@ class Search {
       const State& below = states_[state.below];
       PatternStep step{reached.front(), 0, 0, false};
       std::vector<Node> next;
-      std::vector<Node> open = reached;
+      boost::unordered_flat_set<Node> known(reached.begin(), reached.end());
+      std::vector<Node> open = std::move(reached);
       while (!open.empty()) {
         const Node holder = open.back();
         open.pop_back();
@@ -162,14 +166,13 @@ class Search {
           if (has(below.nodes, held)) {
             if (next.empty()) step = {holder, edge, 0, step.repeats};
             next.push_back(held);
-          } else if (state.repeats && has(state.nodes, held) && !has(reached, held)) {
-            reached.insert(std::upper_bound(reached.begin(), reached.end(), held), held);
+          } else if (state.repeats && has(state.nodes, held) && known.insert(held).second) {
             open.push_back(held);
             step.repeats = true;
           }
         }
       }
-      step.holders = reached.size();
+      step.holders = known.size();
       steps.push_back(step);
       sort_unique(next);
       reached = std::move(next);

@@ -75,6 +75,19 @@ TEST(PathPatterns, ARunOfEqualStepsIsOne) {
             (std::vector<std::string>{"3 app.Node.next* > 1 app.Node.item", "1 app.Node.next > 1 app.Node.item"}));
 }
 
+TEST(PathPatterns, ARunMayBeLong) {
+  // GIVEN a linked list of 200,000 nodes; by the square of that it would take minutes
+  constexpr int kNodes = 200'000;
+  std::string text = "x: str 50\n";
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string next = i + 1 < kNodes ? "next=n" + std::to_string(i + 1) : "item=x";
+    text += "n" + std::to_string(i) + ": app.Node 48  " + next + "\n";
+  }
+  text += "modules: [modules] 0  first=n0\n";
+  EXPECT_EQ(patterns(text.c_str(), "x"),
+            std::vector<std::string>{std::to_string(kNodes - 1) + " app.Node.next* > 1 app.Node.item"});
+}
+
 TEST(PathPatterns, CirclesEnd) {
   EXPECT_EQ(patterns(R"(
     a: app.A 48  b=b x=x
