@@ -59,10 +59,7 @@ std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t e
     case EdgeKind::kNamed: return "." + snapshot.names[snapshot.name[edge]];
     case EdgeKind::kType: return ".__class__";
     case EdgeKind::kKey: return " key";
-    case EdgeKind::kElement: {
-      const auto first = snapshot.kind.begin() + snapshot.graph.first[holder];
-      return "[" + std::to_string(std::count(first, snapshot.kind.begin() + edge, EdgeKind::kElement)) + "]";
-    }
+    case EdgeKind::kElement: return EdgeWords(snapshot).of(holder, edge);
     case EdgeKind::kValue: {
       const bool has_key = edge > snapshot.graph.first[holder] && snapshot.kind[edge - 1] == EdgeKind::kKey;
       return "[" + (has_key ? describe(snapshot, snapshot.graph.targets[edge - 1]) : std::string("...")) + "]";
@@ -71,6 +68,17 @@ std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t e
     case EdgeKind::kWeak: break;
   }
   return {};
+}
+
+std::string EdgeWords::of(Node holder, std::uint32_t edge) {
+  if (snapshot_.kind[edge] != EdgeKind::kElement) return describe_edge(snapshot_, holder, edge);
+  if (counted_holder_ != holder || edge < counted_to_) {
+    counted_holder_ = holder;
+    counted_to_ = snapshot_.graph.first[holder];
+    elements_ = 0;
+  }
+  for (; counted_to_ < edge; ++counted_to_) elements_ += snapshot_.kind[counted_to_] == EdgeKind::kElement ? 1 : 0;
+  return "[" + std::to_string(elements_) + "]";
 }
 
 }  // namespace plimsoll::heap

@@ -142,4 +142,20 @@ std::string describe_hold(const Snapshot& snapshot, Node holder, Node held);
 // How the edge (an index into Graph::targets) leaves its holder: ".cache", "[3]", "['key']", "" if it has no name.
 std::string describe_edge(const Snapshot& snapshot, Node holder, std::uint32_t edge);
 
+// The same for many edges, each the quicker the nearer it comes behind the one before: describe_edge counts a list's
+// elements from its beginning each time.
+class EdgeWords {
+ public:
+  explicit EdgeWords(const Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  std::string of(Node holder, std::uint32_t edge);
+
+ private:
+  const Snapshot& snapshot_;
+  // How many elements there are before an edge of a holder.
+  Node counted_holder_ = kNoNode;
+  std::uint32_t counted_to_ = 0;
+  std::uint64_t elements_ = 0;
+};
+
 }  // namespace plimsoll::heap

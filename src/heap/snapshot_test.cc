@@ -18,6 +18,7 @@
 #include "heap/content_hash.h"
 #include "heap/dominators.h"
 #include "heap/snapshot_format.h"
+#include "heap/snapshot_testing.h"
 #include "heap/snapshot_writer.h"
 
 namespace plimsoll::heap {
@@ -552,6 +553,29 @@ TEST(Snapshot, WhatWasSaidLastOfAnObjectIsItsText) {
   EXPECT_EQ(snapshot.text(4), "old 4");
   EXPECT_EQ(snapshot.text(5), "new 19999");
   EXPECT_EQ(snapshot.text(6), "old 6");
+}
+
+TEST(EdgeWords, AreThoseOfEachEdgeInAnyOrder) {
+  const testing::SnapshotDrawing drawing("a: str 50\nlist: list 72  a k=a a a\nm: [modules] 0  list=list");
+  const Snapshot snapshot = drawing.snapshot();
+  EdgeWords words(snapshot);
+  const Node list = drawing["list"];
+  for (const std::uint32_t place : {3U, 0U, 2U, 2U, 1U}) {
+    const std::uint32_t edge = snapshot.graph.first[list] + place;
+    EXPECT_EQ(words.of(list, edge), describe_edge(snapshot, list, edge)) << place;
+  }
+}
+
+TEST(EdgeWords, CountOnWhatTheyHaveCounted) {
+  // GIVEN a list of 500,000 elements; by the square of that it would take minutes
+  constexpr std::uint32_t kElements = 500'000;
+  std::string text = "a: str 50\nlist: list 72 ";
+  for (std::uint32_t i = 0; i < kElements; ++i) text += " a";
+  const testing::SnapshotDrawing drawing(text + "\nm: [modules] 0  list=list");
+  const Snapshot snapshot = drawing.snapshot();
+  EdgeWords words(snapshot);
+  for (std::uint32_t i = 0; i < kElements; ++i)
+    ASSERT_EQ(words.of(drawing["list"], snapshot.graph.first[drawing["list"]] + i), "[" + std::to_string(i) + "]");
 }
 
 }  // namespace

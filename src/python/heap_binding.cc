@@ -178,9 +178,10 @@ nb::tuple node(HeapData& self, std::int64_t number) {
 nb::list referents(const HeapData& self, std::int64_t number) {
   const Node node = self.check(number);
   const heap::Snapshot& snapshot = self.snapshot();
+  heap::EdgeWords words(snapshot);
   nb::list rows;
   for (std::uint32_t edge = snapshot.graph.first[node]; edge < snapshot.graph.first[node + 1]; ++edge)
-    rows.append(nb::make_tuple(snapshot.graph.targets[edge], text(heap::describe_edge(snapshot, node, edge))));
+    rows.append(nb::make_tuple(snapshot.graph.targets[edge], text(words.of(node, edge))));
   return rows;
 }
 

@@ -227,25 +227,11 @@ class Edges final : public Table {
     return static_cast<Node>(std::upper_bound(first.begin(), first.end(), edge) - first.begin() - 1);
   }
 
-  // As describe_edge, which counts a list's elements from its beginning each time; here they mostly come in order.
-  std::string name_of(std::uint32_t edge) {
-    const Node holder = holder_of(edge);
-    if (snapshot_.kind[edge] != EdgeKind::kElement) return describe_edge(snapshot_, holder, edge);
-    if (counted_holder_ != holder || edge < counted_to_) {
-      counted_holder_ = holder;
-      counted_to_ = snapshot_.graph.first[holder];
-      elements_ = 0;
-    }
-    for (; counted_to_ < edge; ++counted_to_) elements_ += snapshot_.kind[counted_to_] == EdgeKind::kElement ? 1 : 0;
-    return "[" + std::to_string(elements_) + "]";
-  }
+  std::string name_of(std::uint32_t edge) { return words_.of(holder_of(edge), edge); }
 
   HeapFacts& facts_;
   const Snapshot& snapshot_;
-  // How many elements there are before an edge of a holder.
-  Node counted_holder_ = heap::kNoNode;
-  std::uint32_t counted_to_ = 0;
-  std::uint64_t elements_ = 0;
+  heap::EdgeWords words_{snapshot_};  // mostly asked in order
 };
 
 // ---- types and meta ----
