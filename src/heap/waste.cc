@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <charconv>
 #include <string_view>
 #include <tuple>
@@ -54,11 +55,12 @@ class WasteFinder {
     empty_size_.assign(snapshot.types.size(), UINT64_MAX);
     for (Node node = 0; node < snapshot.object_count; ++node)
       empty_size_[snapshot.type[node]] = std::min(empty_size_[snapshot.type[node]], snapshot.size[node]);
+    for (const auto& [holder, held] : snapshot.weak) holds_weakly_.insert(holder);
   }
 
   std::vector<Waste> run() {
     for (Node node = 0; node < snapshot_.object_count; ++node)
-      if (container_[snapshot_.type[node]] != Container::kNone) look_at(node);
+      if (container_[snapshot_.type[node]] != Container::kNone && !holds_weakly_.contains(node)) look_at(node);
     std::vector<Waste> rows;
     for (const auto& [key, row] : rows_) rows.push_back(row);
     std::sort(rows.begin(), rows.end(), [](const Waste& a, const Waste& b) {
@@ -109,6 +111,8 @@ class WasteFinder {
   std::uint32_t text_type_;
   std::vector<Container> container_;
   std::vector<std::uint64_t> empty_size_;
+  // Not what it seems: CPython's dict of interned strs has thousands of them, which it does not keep alive.
+  boost::unordered_flat_set<Node> holds_weakly_;
   boost::unordered_flat_map<std::tuple<std::uint8_t, std::uint32_t, std::uint32_t>, Waste> rows_;
 };
 

@@ -66,6 +66,18 @@ TEST(Waste, IsTheSameInAViewOfMemory) {
   EXPECT_EQ(large.waste, 64U);
 }
 
+TEST(Waste, IsNotSaidOfWhatHoldsWeakly) {
+  // GIVEN a dict as that of interned strs, which does not keep them alive
+  const SnapshotDrawing drawing(R"(
+    interned: dict 200000  ~a ~b
+    a: str 50
+    b: str 50
+    modules: [modules] 0  i=interned a=a b=b
+  )");
+  const Snapshot snapshot = drawing.snapshot();
+  EXPECT_TRUE(waste(snapshot, places(snapshot)).empty());
+}
+
 TEST(Waste, KnowsTablesOfDictsAndSets) {
   EXPECT_EQ(least_dict_table(0, true, 13), 0U);
   EXPECT_EQ(least_dict_table(5, true, 13), 32U + 8 + 5 * 16);
