@@ -325,9 +325,10 @@ class Heap final : public Command {
     const Result<heap::Snapshot> third = read_heap(third_);
     if (!third.ok()) return third.error();
     notice_if_incomplete(console, third.value(), third_);
-    if (!heap::are_of_one_process(first, third.value()) || !heap::are_of_one_process(second, third.value()))
-      return Error{ErrorKind::kBadInput,
-                   "the snapshots are of different processes, where no object can be followed from one to the next"};
+    for (const heap::Snapshot* one : {&first, &second})
+      if (!heap::are_of_one_process(*one, third.value()))
+        return Error{ErrorKind::kBadInput, fmt::format("{}: no object can be followed from one to the next",
+                                                       heap::why_not_of_one_process(*one, third.value()))};
     const heap::Dominance dominance = heap::dominance(third.value());
     const HeapView view{third.value(), dominance};
     const auto rows = heap::types(third.value(), dominance, heap::survivors(first, second, third.value()));

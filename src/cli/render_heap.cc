@@ -271,7 +271,8 @@ std::string render_heap_changes(const Snapshot& before, const Snapshot& after, c
       static_cast<std::int64_t>(after.object_count) - static_cast<std::int64_t>(before.object_count);
   std::string out = fmt::format("before {}, after {} ({}); objects {:+}\n", bytes_text(total_size(before)),
                                 bytes_text(total_size(after)), signed_bytes(grown), more_objects);
-  if (!is_one_process) out += "the snapshots are of different processes: objects cannot be told apart, only counted\n";
+  if (!is_one_process)
+    out += fmt::format("{}: objects cannot be told apart, only counted\n", heap::why_not_of_one_process(before, after));
   return out + "\n" + (table.empty() ? "nothing has changed\n" : table.render(page)) + more_text(more, page);
 }
 

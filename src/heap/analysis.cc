@@ -91,6 +91,19 @@ bool are_of_one_process(const Snapshot& before, const Snapshot& after) {
   return !before.meta_value("process").empty() && before.meta_value("process") == after.meta_value("process");
 }
 
+std::string_view why_not_of_one_process(const Snapshot& before, const Snapshot& after) {
+  const auto is_from_outside = [](const Snapshot& snapshot) { return !snapshot.meta_value("taken").empty(); };
+  // "1234:..." from inside, "1234@..." from outside
+  const auto pid = [](const Snapshot& snapshot) {
+    const std::string_view process = snapshot.meta_value("process");
+    return process.substr(0, process.find_first_of(":@"));
+  };
+  const bool may_be_one = !pid(before).empty() && pid(before) == pid(after);
+  return may_be_one && is_from_outside(before) != is_from_outside(after)
+             ? "one of the snapshots was taken from inside, one from outside"
+             : "the snapshots are of different processes";
+}
+
 std::vector<TypeChange> changes(const Snapshot& before, const Snapshot& after) {
   std::map<std::string_view, TypeChange> by_name;
   for (Node node = 0; node < before.object_count; ++node) {

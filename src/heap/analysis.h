@@ -66,6 +66,8 @@ std::vector<TypeChange> changes(const Snapshot& before, const Snapshot& after);
 // Whether both are of one process, so that an address means the same object: or a later one in its place, of the same
 // class and size.
 bool are_of_one_process(const Snapshot& before, const Snapshot& after);
+// If not, in words: they are of different processes, or one was taken from inside and one from outside.
+std::string_view why_not_of_one_process(const Snapshot& before, const Snapshot& after);
 
 // Finds an object as a person writes it: "0x7f00dead0010", or the name of a class ("app.Session"), which gives the
 // object of that class that retains most, or one with its text ("module app").

@@ -81,5 +81,17 @@ TEST(HeapDiff, CountsByClassAndTellsTheNewInOneProcess) {
   EXPECT_EQ(changes(before, later.snapshot("2:b"))[0].born, 0U) << "of another process, an address tells nothing";
 }
 
+TEST(HeapDiff, TellsWhyObjectsCannotBeFollowed) {
+  const SnapshotDrawing drawing("a: list 64\n m: [modules] 0 a");
+  const Snapshot inside = drawing.snapshot("1:a");
+  Snapshot outside = drawing.snapshot("1@77");
+  outside.meta.emplace_back("taken", "from outside");
+  Snapshot other = drawing.snapshot("11@77");
+  other.meta.emplace_back("taken", "from outside");
+  EXPECT_NE(why_not_of_one_process(inside, outside).find("one from outside"), std::string_view::npos);
+  EXPECT_NE(why_not_of_one_process(inside, other).find("different processes"), std::string_view::npos);
+  EXPECT_NE(why_not_of_one_process(inside, drawing.snapshot("1:b")).find("different"), std::string_view::npos);
+}
+
 }  // namespace
 }  // namespace plimsoll::heap

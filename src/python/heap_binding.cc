@@ -160,9 +160,9 @@ nb::list types(HeapData& self) { return rows_of(self, heap::types(self.snapshot(
 
 // Of the last one's objects: see heap/survivors.h.
 nb::list survivors(HeapData& self, const HeapData& first, const HeapData& second) {
-  if (!heap::are_of_one_process(first.snapshot(), self.snapshot()) ||
-      !heap::are_of_one_process(second.snapshot(), self.snapshot()))
-    throw nb::value_error("the snapshots are of different processes");
+  for (const HeapData* one : {&first, &second})
+    if (!heap::are_of_one_process(one->snapshot(), self.snapshot()))
+      throw nb::value_error(std::string(heap::why_not_of_one_process(one->snapshot(), self.snapshot())).c_str());
   const heap::NodeSet chosen = heap::survivors(first.snapshot(), second.snapshot(), self.snapshot());
   return rows_of(self, heap::types(self.snapshot(), self.dominance(), chosen));
 }
