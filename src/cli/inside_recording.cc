@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "cli/exit_code.h"
+#include "cli/output_path.h"
 #include "cli/python_program.h"
 #include "cli/run_report.h"
 
@@ -18,7 +17,9 @@ Result<int> record_inside(const InsideRecording& recording, const cpython::Versi
                     "can be recorded from its start only, by plimsoll run --alloc",
                     recording.pid, version.text())};
   // The process has a current directory of its own.
-  const std::string output = std::filesystem::absolute(recording.output).string();
+  const Result<std::string> absolute = absolute_path(recording.output);
+  if (!absolute.ok()) return absolute.error();
+  const std::string& output = absolute.value();
   std::vector<std::string> words{std::to_string(recording.pid), fmt::format("{}.{}", version.major, version.minor),
                                  "path=" + output};
   for (const auto& [name, value] : recording.settings) words.push_back(fmt::format("{}={}", name, value));

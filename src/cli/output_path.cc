@@ -1,21 +1,48 @@
 #include "cli/output_path.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 
+#include "base/unique_fd.h"
+
 namespace plimsoll::cli {
 
-std::string new_profile_path(const std::string& name, std::string_view ending) {
+namespace {
+
+// The first path of those that are named after it which suits.
+template <typename Suits>
+std::string first_path(const std::string& name, std::string_view ending, Suits suits) {
   const std::string stem = fmt::format("{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
   std::string path = fmt::format("{}{}", stem, ending);
-  std::error_code error;
-  for (int number = 2; std::filesystem::exists(path, error); ++number)
-    path = fmt::format("{}-{}{}", stem, number, ending);
+  for (int number = 2; !suits(path); ++number) path = fmt::format("{}-{}{}", stem, number, ending);
   return path;
+}
+
+}  // namespace
+
+std::string new_profile_path(const std::string& name, std::string_view ending) {
+  std::error_code error;
+  return first_path(name, ending, [&](const std::string& path) { return !std::filesystem::exists(path, error); });
+}
+
+std::string take_profile_path(const std::string& name, std::string_view ending) {
+  return first_path(name, ending, [](const std::string& path) {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    return file.is_open() || errno != EEXIST;
+  });
+}
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::error_code error;
+  std::string whole = std::filesystem::absolute(path, error).string();
+  if (!error) return whole;
+  return system_error(fmt::format("the current directory, where {} is to be", path), error.value());
 }
 
 Status check_not_input(const std::string& output, const std::string& input) {

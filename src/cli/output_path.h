@@ -12,6 +12,13 @@ namespace plimsoll::cli {
 // with a number if that is taken.
 std::string new_profile_path(const std::string& name, std::string_view ending = ".plim");
 
+// The same, and makes the file, empty: a program that starts at the same moment finds another name. (Where it cannot be
+// made, whoever writes it will say so.)
+std::string take_profile_path(const std::string& name, std::string_view ending = ".plim");
+
+// A path to write to, for somebody who is in another directory. An error if it is relative and ours has been removed.
+Result<std::string> absolute_path(const std::string& path);
+
 // An error if both are the same file, by whatever names.
 Status check_not_input(const std::string& output, const std::string& input);
 

@@ -24,5 +24,18 @@ TEST_F(OutputPath, KnowsTheInputByAnyName) {
   EXPECT_TRUE(check_not_input(path("in.plim"), "-").ok());
 }
 
+TEST_F(OutputPath, IsNotMadeWholeWhereTheDirectoryWasRemoved) {
+  const fs::path before = fs::current_path();
+  fs::create_directory(path("gone"));
+  fs::current_path(path("gone"));
+  fs::remove(path("gone"));
+  const Result<std::string> relative = absolute_path("out.plim");
+  const Result<std::string> absolute = absolute_path("/tmp/out.plim");
+  fs::current_path(before);
+  ASSERT_FALSE(relative.ok());
+  EXPECT_NE(relative.error().message.find("out.plim"), std::string::npos) << relative.error().message;
+  EXPECT_EQ(absolute.value(), "/tmp/out.plim");
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

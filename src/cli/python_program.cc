@@ -218,18 +218,19 @@ Result<std::string> find_interpreter(const std::string& asked) {
 }
 
 Result<std::string> find_boot_directory(const std::string& interpreter) {
+  std::error_code none;
   // PYTHONPATH comes first for Python, too.
   if (const char* path = std::getenv("PYTHONPATH")) {
     std::string_view rest = path;
     while (!rest.empty()) {
       const std::size_t colon = rest.find(':');
       if (const std::string boot = boot_in(std::string(rest.substr(0, colon))); !boot.empty())
-        return fs::absolute(boot).string();
+        return fs::absolute(boot, none).string();
       rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
     }
   }
   // In a virtual environment the place is known without starting Python twice.
-  const std::string library = fs::absolute(interpreter).parent_path().parent_path().string() + "/lib/python3*";
+  const std::string library = fs::absolute(interpreter, none).parent_path().parent_path().string() + "/lib/python3*";
   const std::vector<std::string> boots = paths_matching(library + "/site-packages/plimsoll/_boot/sitecustomize.py");
   if (boots.size() == 1) return fs::path(boots[0]).parent_path().string();
   std::string place = output_of({interpreter, "-c",

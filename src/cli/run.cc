@@ -42,6 +42,12 @@ std::string setting_line(const std::string& name, const std::string& value) {
   return line + "\n";
 }
 
+// A flag that somebody may have said nothing about. (CLI11 would count in an optional, and so set it to 0 at once.)
+void add_switch(CLI::App& app, const char* name, std::optional<bool>& setting, const char* description) {
+  app.add_flag_function(
+      name, [&setting](std::int64_t count) { setting = count > 0; }, description);
+}
+
 class Run final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "run"; }
@@ -82,20 +88,20 @@ class Run final : public Command {
     app.add_option("--engine", settings_.engine,
                    "auto, perf, timer or cpu-timer: what makes the ticks; reader: a thread looks")
         ->type_name("ENGINE");
-    app.add_flag("--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
+    add_switch(app, "--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
     app.add_flag(
            "--alloc{512K}", settings_.alloc,
            "Sample allocations, too: one in BYTES on average (--alloc=64K; by default 512K), with stacks and frees; "
            "--alloc=exact records all of them, as sums; --alloc=events one by one, in a file that grows with them")
         ->type_name("[=BYTES]");
-    app.add_flag("--native-memory", settings_.native_memory,
-                 "Allocations that C libraries make by malloc, too, such as SQLite's, or arrays of NumPy before 2.5; "
-                 "implies --alloc");
-    app.add_flag("--native", settings_.native,
-                 "Record machine code, too: C functions and libraries (CPython 3.9 and newer on x86-64; PyPy)");
+    add_switch(app, "--native-memory", settings_.native_memory,
+               "Allocations that C libraries make by malloc, too, such as SQLite's, or arrays of NumPy before 2.5; "
+               "implies --alloc");
+    add_switch(app, "--native", settings_.native,
+               "Record machine code, too: C functions and libraries (CPython 3.9 and newer on x86-64; PyPy)");
     app.add_flag("--jitlog", jitlog_, "PyPy: record what its JIT does, too; see plimsoll jitlog --help");
     app.add_flag("-q,--quiet", is_quiet_, "Say nothing about the recording unless it failed");
-    app.add_flag("--children", settings_.children, "Record child processes, too");
+    add_switch(app, "--children", settings_.children, "Record child processes, too");
     app.add_option("-f,--format", settings_.format, "Write this format instead of .plim; see plimsoll convert --help")
         ->type_name("FORMAT");
     app.add_flag("--external", is_external_,
@@ -105,9 +111,9 @@ class Run final : public Command {
     app.add_option("--config", config_, "Read settings from this file only")->type_name("FILE");
     app.add_option("--python", python_, "The interpreter; by default the one plimsoll is installed beside")
         ->type_name("PYTHON");
-    app.add_flag("--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
-    app.add_flag("--tasks", settings_.tasks,
-                 "Asyncio's tasks: what runs below those that await it (on 3.13t by show --tasks)");
+    add_switch(app, "--safe-mode", settings_.safe_mode, "Keep only stacks whose code objects were all known before");
+    add_switch(app, "--tasks", settings_.tasks,
+               "Asyncio's tasks: what runs below those that await it (on 3.13t by show --tasks)");
     app.add_flag("--no-sources", no_sources_, "Do not keep the profiled files' text in the profile");
     app.add_option("--max-overhead", settings_.max_overhead,
                    "Lower the rate while recording costs more than so many percent of CPU time")
@@ -121,7 +127,8 @@ class Run final : public Command {
   Result<int> run(Console& console) override {
     if (program_.empty())
       return Error{ErrorKind::kUsage, "which program? For example: plimsoll run app.py (plimsoll run --help has more)"};
-    const std::string here = fs::current_path().string();
+    std::error_code removed;  // then no settings are found
+    const std::string here = fs::current_path(removed).string();
     const Result<RunSettings> file = config_.empty() ? find_settings(here) : read_settings(config_);
     if (!file.ok()) return file.error();
     if (no_sources_) settings_.sources = false;
@@ -153,6 +160,8 @@ class Run final : public Command {
     if (!settings_.sources.value_or(true)) pypy.sources = PyPyRun::Sources::kOmit;
     const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
     UniqueFd counter;
+    const Result<std::string> path = output.absolute_plim();
+    if (!path.ok()) return path.error();
     const auto meanwhile = [&](std::int32_t pid) {
       // The kernel makes itself ready for the program's perf events while Python is still starting.
       counter = os::open_idle_counter();
@@ -161,8 +170,7 @@ class Run final : public Command {
       pypy.clocks = watch_cpu_clocks(os::Pid{pid}, watched);
     };
     const std::string& plim = output.plim();
-    Result<Ending> ending =
-        run_and_wait(argv, variables(boot.value(), argv[0], fs::absolute(plim).string()), meanwhile);
+    Result<Ending> ending = run_and_wait(argv, variables(boot.value(), argv[0], path.value()), meanwhile);
     if (!ending.ok()) return ending;
     adopt_pypy_files(plim, pypy, console);
     if (!output.was_recorded())

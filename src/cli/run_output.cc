@@ -94,35 +94,48 @@ Result<RunOutput> RunOutput::choose(const RunSettings& settings, const std::vect
   if (path.empty()) {
     const std::string name = name_of_program(program);
     const std::string_view ending = writer.value() ? writer.value()->extension : kOurs;
-    path = new_profile_path(name.empty() ? "program" : name, ending);
+    path = take_profile_path(name.empty() ? "program" : name, ending);
+    return make(path, writer.value(), path);
   }
   if (!check_not_input(path, program[0]).ok())
     return Error{ErrorKind::kUsage, fmt::format("{} is the program itself; name another file", path)};
-  if (!writer.value()) return RunOutput(path, path, std::nullopt);
   std::error_code none;
-  if (fs::is_directory(path, none))
+  if (writer.value() && fs::is_directory(path, none))
     return Error{ErrorKind::kUsage, fmt::format("{} is a directory; name a file in it", path)};
-  Result<std::string> between = new_file_beside(path);
-  if (!between.ok()) return between.error();
-  return RunOutput(path, between.take(), writer.value());
+  return make(path, writer.value(), "");
 }
 
-RunOutput::RunOutput(std::string path, std::string plim, std::optional<formats::Writer> writer)
-    : path_(std::move(path)), plim_(std::move(plim)), writer_(writer), before_(plim_) {}
+Result<RunOutput> RunOutput::make(const std::string& path, std::optional<formats::Writer> writer, std::string taken) {
+  RunOutput output(path, writer ? std::string{} : path, writer, std::move(taken));
+  if (!writer) return output;
+  Result<std::string> between = new_file_beside(path);
+  if (!between.ok()) return between.error();
+  output.plim_ = between.take();
+  output.before_ = FileBefore(output.plim_);
+  return output;
+}
+
+RunOutput::RunOutput(std::string path, std::string plim, std::optional<formats::Writer> writer, std::string taken)
+    : path_(std::move(path)), plim_(std::move(plim)), taken_(std::move(taken)), writer_(writer), before_(plim_) {}
 
 RunOutput::RunOutput(RunOutput&& other) noexcept
     : path_(std::move(other.path_)),
       plim_(std::exchange(other.plim_, {})),
+      taken_(std::exchange(other.taken_, {})),
       writer_(other.writer_),
       before_(std::move(other.before_)) {}
 
 RunOutput::~RunOutput() {
   if (writer_ && !plim_.empty() && !was_recorded()) ::unlink(plim_.c_str());
+  std::error_code none;
+  if (!taken_.empty() && fs::file_size(taken_, none) == 0) ::unlink(taken_.c_str());
 }
+
+Result<std::string> RunOutput::absolute_plim() const { return absolute_path(plim_); }
 
 std::string RunOutput::nothing_recorded() const {
   std::error_code none;
-  if (!is_plim() || !fs::exists(plim_, none)) return "nothing was recorded";
+  if (!is_plim() || !taken_.empty() || !fs::exists(plim_, none)) return "nothing was recorded";
   return fmt::format("nothing was recorded; {} is of an earlier recording", path_);
 }
 

@@ -44,11 +44,13 @@ class RunOutput {
   RunOutput& operator=(RunOutput&&) = delete;
   RunOutput(const RunOutput&) = delete;
   RunOutput& operator=(const RunOutput&) = delete;
-  // Removes a recording between that has come to nothing.
+  // Removes a recording between that has come to nothing, and a name that was taken for one.
   ~RunOutput();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& plim() const { return plim_; }
+  // For the program, which may go to another directory. An error if it is relative and ours has been removed.
+  [[nodiscard]] Result<std::string> absolute_plim() const;
   [[nodiscard]] bool is_plim() const { return !writer_.has_value(); }
   // Of the other format; only if it is one.
   [[nodiscard]] const formats::Writer& writer() const { return *writer_; }
@@ -62,9 +64,11 @@ class RunOutput {
   [[nodiscard]] std::string nothing_recorded() const;
 
  private:
-  RunOutput(std::string path, std::string plim, std::optional<formats::Writer> writer);
+  static Result<RunOutput> make(const std::string& path, std::optional<formats::Writer> writer, std::string taken);
+  RunOutput(std::string path, std::string plim, std::optional<formats::Writer> writer, std::string taken);
 
   std::string path_, plim_;
+  std::string taken_;  // a file that was made to have its name
   std::optional<formats::Writer> writer_;
   FileBefore before_;
 };

@@ -80,6 +80,26 @@ TEST_F(RunOutputs, AnOldFileIsNoRecording) {
   EXPECT_EQ(choose("other.plim").value().nothing_recorded(), "nothing was recorded");
 }
 
+TEST_F(RunOutputs, ANameThatNobodyHasChosenIsTakenAtOnce) {
+  // GIVEN programs that are started at the same moment
+  const fs::path before = fs::current_path();
+  fs::current_path(directory_);
+  {
+    const auto first = RunOutput::choose({}, {"app.py"});
+    const auto second = RunOutput::choose({}, {"app.py"});
+    // THEN each has a name of its own, which is there already
+    EXPECT_NE(first.value().path(), second.value().path());
+    EXPECT_EQ(files(), 2);
+    EXPECT_FALSE(first.value().was_recorded());
+    EXPECT_EQ(first.value().nothing_recorded(), "nothing was recorded");
+    write(second.value().path(), "recorded");
+    EXPECT_TRUE(second.value().was_recorded());
+  }
+  fs::current_path(before);
+  // AND is gone if nothing was recorded
+  EXPECT_EQ(files(), 1);
+}
+
 TEST_F(RunOutputs, TheProgramIsNotOverwritten) {
   write("app.py", "print()");
   EXPECT_FALSE(choose("app.py").ok());

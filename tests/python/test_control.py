@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
+import shutil
+import sys
 from typing import Any, Callable
 
 import pytest
@@ -240,6 +243,57 @@ def test_settings_files_and_the_command_line(tmp_path: pathlib.Path, program: Wr
     # and with --config nothing else is read
     (tmp_path / "other.ini").write_text("[plimsoll]\nrate = 50\noutput = set.plim\n")
     assert meta("--config", str(tmp_path / "other.ini"))["rate_hz"] == "50"
+
+
+#: A value of each setting that has one; the others are on or off.
+VALUES = {"output": "named.plim", "rate": "250", "duration": "30", "mode": "wall", "engine": "cpu-timer", "alloc": "64K",
+          "format": "speedscope", "max_overhead": "3", "memory_limit": "32", "max_depth": "100"}
+#: Options that are no settings: what is done with the recording, or of one program only.
+NO_SETTINGS = {"help", "jitlog", "quiet", "external", "firefox", "config", "python"}
+
+
+def test_every_option_can_be_set_in_a_file(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN all options that run has, as the words of its help
+    said = harness.plimsoll_command("run", "--help").expect().out
+    options = set(re.findall(r"^  (?:-\w,)?--([a-z-]+)", said, re.M)) - NO_SETTINGS
+    names = {option.replace("no-", "").replace("-", "_"): option for option in options}
+    assert set(VALUES) < set(names)
+    settings = tmp_path / "set.ini"
+
+    def recorded(text: str, *words: str) -> "tuple[str, set[str]]":
+        settings.write_text("[plimsoll]\n" + text)
+        directory = tmp_path / "there"
+        directory.mkdir()
+        words = ("-q", "--config", str(settings), *words, "-c", "print(open('/proc/self/environ').read())")
+        finished = harness.plimsoll_run(*words, cwd=directory).expect()
+        told = finished.out.split("PLIMSOLL_RUN=")[1].split("\0")[0]
+        files = {re.sub(r"\d{8}-\d{6}", "DATE", file.name) for file in directory.iterdir()}
+        shutil.rmtree(directory)
+        return re.sub(r"(?m)^path=.*\n", "", told), files
+
+    plain = recorded("")
+    for name, option in sorted(names.items()):
+        # WHEN one is given to the command, and when a file says the same
+        value = VALUES.get(name, "off" if option.startswith("no-") else "on")
+        given = recorded("", f"--{option}={value}" if name in VALUES else f"--{option}")
+        in_file = recorded(f"{name} = {value}\n")
+        # THEN the recording is made alike, and otherwise than without
+        assert in_file == given != plain, name
+        # and a flag that the file has set can be taken back
+        if value == "on":
+            assert recorded(f"{name} = on\n", f"--{option}=false") == plain, name
+
+
+def test_a_program_runs_in_a_directory_that_was_removed(tmp_path: pathlib.Path, program: Write) -> None:
+    script, gone = program("print('ran')"), tmp_path / "gone"
+    words = [harness.binary(), "run", "--python", sys.executable, "-o"]
+    for output in (tmp_path / "x.plim", "x.plim"):
+        gone.mkdir()
+        finished = harness.run(["sh", "-c", 'cd "$0" && rmdir "$0" && "$@"', gone, *words, output, script])
+        # THEN a file elsewhere is written, and what can be nowhere is refused
+        assert (finished.code, finished.out) == ((0, "ran\n") if output != "x.plim" else (1, ""))
+        assert "x.plim" in finished.err
+    assert plimsoll.Profile.open(tmp_path / "x.plim").complete
 
 
 @pytest.mark.parametrize("text", ["rate = fast", "colour = red", "engine = steam", "rate = 0"])
