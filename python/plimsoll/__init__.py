@@ -19,6 +19,9 @@ Record a block, a function, or all that follows, and look at the result::
     profile = plimsoll.stop()
 
 From a shell, ``plimsoll run app.py`` records a whole program; ``plimsoll show app.plim`` shows what it found.
+
+(PYTEST_DONT_REWRITE: under ``plimsoll run pytest`` this is imported before pytest, which would warn that it cannot
+rewrite the assertions of a plugin's package any more.)
 """
 
 from __future__ import annotations

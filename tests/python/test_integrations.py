@@ -40,6 +40,16 @@ def run_pytest(directory: pathlib.Path, *options: str) -> harness.Finished:
                           cwd=directory)
 
 
+def test_pytest_that_is_recorded_from_its_start_has_nothing_to_warn_of(tmp_path: pathlib.Path) -> None:
+    # GIVEN tests for which warnings are errors, and the plugin, whose package is imported before pytest
+    (tmp_path / "test_fine.py").write_text("def test_fine(): pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    # WHEN they are run THEN they pass
+    done = harness.plimsoll_run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_fine.py",
+                                options=["-q", "-o", "x.plim"], cwd=tmp_path)
+    assert "1 passed" in done.expect().out and "warning" not in done.out
+
+
 def test_a_session_of_tests_is_recorded(tmp_path: pathlib.Path) -> None:
     # GIVEN tests, one of which fails; WHEN they run with --plimsoll
     done = run_pytest(tmp_path, "--plimsoll")
