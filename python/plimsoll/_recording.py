@@ -65,8 +65,8 @@ class Options:
         return self.with_values(**{name: type(getattr(Options, name))(text) for name, text in texts.items()})
 
 
-#: From where to where options may be. (The core knows which rates are possible.)
-_RANGES = {"rate_hz": None, "max_overhead": (0, 1), "memory_mb": (1, 65536), "max_depth": (1, 65536),
+#: From where to where options may be.
+_RANGES = {"rate_hz": (1, 100000), "max_overhead": (0, 1), "memory_mb": (1, 65536), "max_depth": (1, 65536),
            "duration_s": (0, 1e9), "rss_interval_s": (0.001, 1e9), "alloc_bytes": (0, 1 << 32)}
 
 
@@ -86,8 +86,10 @@ def check(options: Options) -> None:
         # (NumPy's are numbers, too.)
         if not (hasattr(value, "__index__") or wanted is float and hasattr(value, "__float__")):
             raise TypeError(f"{name} must be {'a number' if wanted is float else 'an integer'}, not {value!r}")
-        if limits is not None and not limits[0] <= value <= limits[1]:
+        if not limits[0] <= value <= limits[1]:
             raise ValueError(f"{name} is from {limits[0]} to {limits[1]}, not {value!r}")
+    if options.engine == "reader" and (options.native or options.mode == "gil"):
+        raise ValueError("the engine reader knows neither native frames nor who holds the GIL: choose another one")
 
 
 class _Active:

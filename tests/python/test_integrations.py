@@ -253,6 +253,10 @@ def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_o
         WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
     with pytest.raises(ValueError, match="walltime"):
         WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime")
+    for wrong in ({"rate_hz": 0}, {"rate_hz": 1e6}, {"rate_hz": float("nan")}, {"engine": "reader", "native": True},
+                  {"engine": "reader", "mode": "gil"}):
+        with pytest.raises(ValueError):
+            WSGIProfiler(wsgi_app, str(tmp_path), **wrong)
     # AND a recording that cannot be is told of, and disturbs nobody
     (tmp_path / "file").write_text("no directory")
     text, headers = wsgi(WSGIProfiler(wsgi_app, str(tmp_path / "file")), "plimsoll")
