@@ -67,7 +67,7 @@ class Server:
             raise UploadError(self._refusal(path, answer, text))
         try:
             values = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # json's own, of lists in lists
             values = None
         if not isinstance(values, dict):
             raise UploadError(f"{self.url} is no vmprof server: its answer to {path} is not a JSON object")

@@ -181,6 +181,11 @@ def test_a_profile_that_the_server_does_not_take(server: Server, prof: pathlib.P
     assert 'answers 400' in done.err and '["frozen"]' in done.err and done.out == ""
 
 
+def test_an_answer_that_is_lists_in_lists(server: Server, prof: pathlib.Path, plimsoll_upload: Upload) -> None:
+    server.answers["/api/runtime/new"] = (200, {}, b"[" * 100_000)
+    assert "is no vmprof server" in plimsoll_upload(prof, "--web-url", server.url).expect(1).err
+
+
 def test_a_token_that_would_be_another_header(server: Server, prof: pathlib.Path) -> None:
     with pytest.raises(upload.UploadError, match="cannot be sent"):
         upload.upload(str(prof), url=server.url, token="x\r\nHost: elsewhere")
