@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import http.client
+import io
 import json
 import os
 import subprocess
@@ -111,6 +112,8 @@ def upload(path: str, *, url: str, token: Optional[str] = None, argv: str = "", 
     Prints where they can be looked at, and returns the address. UploadError or OSError if it could not be done.
     """
     server = Server(url, token)
+    log = path + ".jit" if jitlog is None and os.path.exists(path + ".jit") else jitlog
+    packed = _packed_jitlog(log) if log else b""  # before anything is sent: an entry without its log is not closed
     with open(path, "rb") as file:
         state = _state(file)
         entry = {"argv": (argv or state.meta.get("argv") or f"plimsoll upload {path}")[:_LONGEST_ARGV],
@@ -122,9 +125,8 @@ def upload(path: str, *, url: str, token: Optional[str] = None, argv: str = "", 
         _post_file(server, "cpu", runtime, file, path)
     address = f"{server.url}/#/{runtime}"
     print(f"profile: {address}")
-    log = path + ".jit" if jitlog is None and os.path.exists(path + ".jit") else jitlog
     if log:
-        traces = _upload_jitlog(server, runtime, log)
+        traces = _upload_jitlog(server, runtime, packed, log)
         print(f"jitlog:  {server.url}/#/{traces}/traces")
     server.post(f"/api/runtime/{runtime}/freeze/", b"", {})
     return address
@@ -139,14 +141,27 @@ def _state(file: BinaryIO) -> reader.LogReaderState:
     return reader.read(head)
 
 
-def _upload_jitlog(server: Server, runtime: str, path: str) -> str:
+def _packed_jitlog(path: str) -> bytes:
+    """A jitlog, gzipped. OSError if it cannot be read, or is none."""
+    with open(path, "rb") as file:
+        data = file.read()
+    is_packed = data[:2] == b"\x1f\x8b"
+    try:
+        start = gzip.GzipFile(fileobj=io.BytesIO(data)).read(4) if is_packed else data[:4]
+    except (EOFError, zlib.error):
+        start = b""
+    # The mark of a header, its version, and whether it is of a machine of 32 bits.
+    if len(start) < 4 or start[0] != 0x1E or start[3] > 1:
+        raise OSError(f"{path} is no jitlog")
+    return data if is_packed else gzip.compress(data)
+
+
+def _upload_jitlog(server: Server, runtime: str, packed: bytes, path: str) -> str:
     """The server wants it gzipped, under a name that ends in .zip."""
-    with tempfile.TemporaryFile() as packed:
-        with open(path, "rb") as file:
-            data = file.read()
-        packed.write(data if data[:2] == b"\x1f\x8b" else gzip.compress(data))
-        packed.seek(0)
-        answer = _post_file(server, "jit", runtime, packed, os.path.basename(path) + ".zip")
+    with tempfile.TemporaryFile() as file:
+        file.write(packed)
+        file.seek(0)
+        answer = _post_file(server, "jit", runtime, file, os.path.basename(path) + ".zip")
     return urllib.parse.quote(str(answer.get("jid") or runtime), safe="")
 
 

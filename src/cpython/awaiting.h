@@ -4,6 +4,9 @@
 // A task runs in the event loop's stack, which says nothing of why it runs. Those who await it are suspended, with
 // frames that are on no stack. They are read in the same look as the stack; what could not be told leaves the stack as
 // it was. It runs in a signal handler on its own thread: no allocation, no lock, fixed room.
+//
+// The first step of an eager task is called by who makes it, in the midst of the step of another task. Then the frames
+// around it say why it runs, and stay: main -> parent -> create_task -> [task child] child -> ...
 #pragma once
 
 #include <algorithm>
@@ -73,7 +76,8 @@ class AwaitingWriter {
       if (is_full_) return true;
       Address awaiter{};
       const Found found = find_awaiter(at, awaiter);
-      if (found == Found::kNone) return true;
+      ends_with_nobody_ = found == Found::kNone;
+      if (ends_with_nobody_) return true;
       if (found == Found::kUnreadable) return false;
       if (found == Found::kSeveral) {
         put({Address{}, kTaskMark, 0});
@@ -96,6 +100,10 @@ class AwaitingWriter {
   [[nodiscard]] std::size_t touched() const { return touched_; }
   // There was no room for all, or they go round: the outermost are missing.
   [[nodiscard]] bool is_full() const { return is_full_; }
+  // Nobody awaits the outermost.
+  [[nodiscard]] bool ends_with_nobody() const { return ends_with_nobody_; }
+  // Frames that there may be still.
+  [[nodiscard]] std::size_t frames_left() const { return frames_left_; }
 
  private:
   // Those who await a task, directly or through Futures.
@@ -199,6 +207,7 @@ class AwaitingWriter {
   std::size_t touched_ = 0;
   std::size_t frames_left_;
   bool is_full_ = false;
+  bool ends_with_nobody_ = false;
   std::array<Address, kMostAwaiting> seen_{};
   std::size_t seen_count_ = 0;
 };
@@ -229,6 +238,39 @@ std::size_t place_of_coroutine(const M& memory, const TaskPlaces& places, Addres
   return is_there ? place : stack.size();
 }
 
+// Whether a coroutine that runs was entered while another one, of the same type, does, too. (Before 3.11 a frame does
+// not say whose it is; eager tasks came later.)
+template <memory::Reader M>
+bool is_within_another(const M& memory, const TaskPlaces& places, Address coroutine, std::size_t most) {
+  const Layout& layout = places.layout;
+  const std::uint32_t offset = places.tasks.coroutine.frame;
+  Address own{};
+  Address type{};
+  if (places.tasks.coroutine.frame_is_elsewhere || layout.frame.owner == kNoField ||
+      !load_coroutine_frame(memory, places.tasks, coroutine, own) || !load_type(memory, layout, coroutine, type))
+    return false;
+  bool is_within = false;
+  each_frame(memory, layout, places.code_type, own, most, [&](Address frame, const FrameLook& look, const PyFrame&) {
+    constexpr std::uint8_t kGenerator = 1;
+    std::uint8_t owner = 0;
+    Address other{};
+    is_within = frame != own && look.found && memory.load(offset_by(frame, layout.frame.owner), owner) &&
+                owner == kGenerator && load_type(memory, layout, Address{raw(frame) - offset}, other) && other == type;
+    return !is_within && look.stop == WalkStop::kComplete;
+  });
+  return is_within;
+}
+
+// `slots` begin with `own` slots of a thread's frames, those around them up to `end`, and `count` of tasks. Puts those
+// around behind the tasks, without marks of entries. How many they are.
+inline std::size_t put_callers_behind(std::span<PyFrame> slots, std::size_t own, std::size_t end, std::size_t count) {
+  const auto at = [&](std::size_t place) { return slots.begin() + static_cast<std::ptrdiff_t>(place); };
+  std::rotate(at(own), at(end), at(end + count));
+  const auto last = std::remove_if(at(own + count), at(end + count),
+                                   [](const PyFrame& frame) { return frame.position == kEntryMark; });
+  return static_cast<std::size_t>(last - at(own + count));
+}
+
 template <memory::Reader M>
 bool is_executing(const M& memory, const TaskPlaces& places, Address coroutine) {
   return step_along(memory, places, coroutine, read_kind(memory, places, coroutine)).end == AwaitEnd::kExecuting;
@@ -245,7 +287,8 @@ bool load_running_task(const M& memory, const Layout& layout, const TaskLayout& 
 
 // `slots` begin with the stack that was walked, with or without marks of entries from C. If the thread is in a task's
 // step, all beyond the frame of its coroutine gives way to those who await the task: at most so many frames and marks
-// that there are `max_depth` together. Else nothing changes.
+// that there are `max_depth` together. If nobody awaits them and a coroutine called the step, what was beyond follows.
+// Else nothing changes.
 template <memory::Reader M>
 AwaitingStack put_awaiting(const M& memory, const TaskPlaces& places, Address tstate, std::span<PyFrame> slots,
                            const Walk& walk, std::size_t max_depth) {
@@ -279,13 +322,15 @@ AwaitingStack put_awaiting(const M& memory, const TaskPlaces& places, Address ts
     return out;
   }
   // Only now, as they may have turned out to be none.
-  const auto chain = slots.begin() + walk.count;
-  std::copy(chain, chain + static_cast<std::ptrdiff_t>(writer.count()),
-            slots.begin() + static_cast<std::ptrdiff_t>(own));
+  const std::size_t callers = internal::put_callers_behind(slots, own, stack.size(), writer.count());
+  const bool have_called = writer.ends_with_nobody() && !writer.is_full() &&
+                           internal::is_within_another(memory, places, head.coroutine, 2 * stack.size() + 2);
+  const std::size_t kept = have_called ? std::min(callers, writer.frames_left()) : 0;
+  const bool is_cut = have_called ? kept < callers || walk.stop == WalkStop::kTruncated : writer.is_full();
   out.outcome = Outcome::kFound;
   out.own = static_cast<std::uint32_t>(own);
-  out.count = static_cast<std::uint32_t>(own + writer.count());
-  out.stop = writer.is_full() ? WalkStop::kTruncated : WalkStop::kComplete;
+  out.count = static_cast<std::uint32_t>(own + writer.count() + kept);
+  out.stop = is_cut ? WalkStop::kTruncated : WalkStop::kComplete;
   return out;
 }
 

@@ -169,6 +169,33 @@ TEST_P(Awaiting, TheStepLastsAsLongAsItsFrameIsOnTheStack) {
   EXPECT_EQ(stack(), "work@6 fetch@4 [fetch]");
 }
 
+TEST_P(Awaiting, WhoCallsTheFirstStepOfAnEagerTaskStays) {
+  // GIVEN a coroutine that was called by another one that runs
+  const Address child = run(U"child", "child");
+  Address coroutine{};
+  ASSERT_TRUE(memory::load_address(python.memory, offset_by(child, drawing.layout.task.coroutine), coroutine));
+  const auto frame_of = [&](Address of) { return offset_by(of, drawing.layout.coroutine.frame); };
+  const Address parent = drawing.coroutine_in("parent", {}, drawing.layout.coroutine.executing, "coroutine");
+  drawing.put(frame_of(parent), python.layout.frame.previous, python.shim(python.draw_stack("step@2 | loop@2 |")));
+  drawing.put(frame_of(coroutine), python.layout.frame.previous,
+              python.shim(python.frame("create_task", 8, frame_of(parent))));
+  // WHEN it is read THEN all around it follows
+  EXPECT_EQ(stack(), "work@6 child@4 [child] create_task@8 parent@4 step@2 loop@2");
+  EXPECT_EQ(last.own, 2U);
+  EXPECT_EQ(stack(32, EntryMarks{}), "work@6 child@4 | [child] create_task@8 parent@4 step@2 loop@2");
+  EXPECT_EQ(last.own, 3U);
+  // also of one without room
+  EXPECT_EQ(stack(5), "!work@6 child@4 [child] create_task@8 parent@4");
+  EXPECT_EQ(stack(4), "!work@6 child@4 [child] create_task@8");
+  // AND a task that awaits it says why it runs
+  drawing.await(child, std::vector{task(U"one", "one"), task(U"two", "two")});
+  EXPECT_EQ(stack(), "work@6 child@4 [child] [several]");
+  // as the event loop does, in a generator or not, if no coroutine has called it
+  drawing.await(child, Address{});
+  drawing.put(parent, python.layout.object.type, drawing.type_of(drawing.object("generator")));
+  EXPECT_EQ(stack(), "work@6 child@4 [child]");
+}
+
 TEST_P(Awaiting, StacksEndInRingsAndWhereThereIsNoRoom) {
   const Address fetch = run(U"fetch", "fetch");
   const Address left = task(U"left", "left");

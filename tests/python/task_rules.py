@@ -16,13 +16,15 @@ def is_task(name: str) -> bool:
 
 def check_awaited(profile: plimsoll.Profile, truth: "dict[str, Any]") -> "collections.Counter[str]":
     """How often each function of tests/targets/awaited.py was met. Each stack with tasks is wholly one that the target
-    says; the others are wholly the event loop's, and of those in a step not more than could not be read."""
+    says, with the event loop's frames only around the first step of an eager task; the others are wholly the event
+    loop's, and of those in a step not more than could not be read."""
     found: "collections.Counter[str]" = collections.Counter()
     without = 0
     for stack in harness.stacks(profile):
         names = [harness.plain_name(frame.function) for frame in stack.frames]
         has_tasks = any(map(is_task, names))
-        assert not (has_tasks and "run_forever" in names), names
+        if has_tasks and "run_forever" in names:  # an eager task has just been begun
+            assert names[list(map(is_task, names)).index(True) - 1] == "hurries", names
         for function, expected in truth.items():
             if function not in names:
                 continue
@@ -44,6 +46,19 @@ def is_that(above: "list[tuple[str, int]]", expected: "list[list[Any]]") -> bool
     return len(above) == len(expected) and all(
         name == wanted and at in (line, 0)
         for (name, line), (wanted, at) in zip(above, expected))
+
+
+def check_eager(profile: plimsoll.Profile, truth: "list[str]") -> None:
+    """What tests/targets/eager.py computes stands below those who call it, whole."""
+    found = 0
+    for stack in harness.stacks(profile):
+        names = [harness.plain_name(frame.function) for frame in stack.frames]
+        if "burn" not in names:
+            continue
+        assert names[0] == "<module>" and "run_forever" in names, names
+        assert [name for name in names if name in truth] == truth, names
+        found += 1
+    assert found > 100
 
 
 #: By the letter in the name of a task of tests/targets/task_churn.py: how the one that made it awaits it.

@@ -38,6 +38,22 @@ def test_what_runs_is_below_the_tasks_that_await_it(tmp_path: pathlib.Path) -> N
 
 
 @pytest.mark.skipif(not KNOWS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with Python 3.12")
+def test_who_calls_the_first_step_of_an_eager_task_is_above_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "attached.plim"
+    with harness.Running([sys.executable, harness.TARGETS / "eager.py", "waits"]) as running:
+        truth = json.loads(running.line())
+        pid = str(running.process.pid)
+        with harness.Running([harness.binary(), "attach", pid, "--tasks", "-o", path]) as attached:
+            assert attached.process.stderr is not None
+            attached.process.stderr.readline()
+            running.say("go\n")
+            running.process.wait()
+            attached.process.wait()
+    task_rules.check_eager(plimsoll.Profile.open(path), truth)
+
+
+@pytest.mark.skipif(not KNOWS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
 def test_top_shows_what_runs_below_the_tasks_that_await_it() -> None:
     # GIVEN tasks that work in turn, awaited in every way there is
     with harness.Running([sys.executable, harness.TARGETS / "awaited.py", "waits"]) as running:

@@ -47,6 +47,15 @@ def test_no_chain_of_tasks_is_impossible(tmp_path: pathlib.Path, engine: str) ->
     assert task_rules.check_churn(recorded.profile) > 100
 
 
+@pytest.mark.skipif(not TELLS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with Python 3.12")
+@pytest.mark.parametrize("options", [["--engine", "timer"], ["--engine", "reader"], ["--native"]], ids=" ".join)
+def test_who_calls_the_first_step_of_an_eager_task_is_above_it(tmp_path: pathlib.Path, options: "list[str]") -> None:
+    recorded = harness.record(tmp_path, harness.TARGETS / "eager.py", options=["--tasks", "-r", "1000", *options])
+    profile = recorded.profile.without_native() if "--native" in options else recorded.profile
+    task_rules.check_eager(profile, recorded.truth)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not TELLS, reason="CPython 3.13t neither says where its tasks are, nor is it known")
 @pytest.mark.parametrize("engine", ["timer", "reader"])

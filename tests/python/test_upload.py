@@ -186,6 +186,18 @@ def test_an_answer_that_is_lists_in_lists(server: Server, prof: pathlib.Path, pl
     assert "is no vmprof server" in plimsoll_upload(prof, "--web-url", server.url).expect(1).err
 
 
+@pytest.mark.parametrize("name, content", [("missing", None), ("text", b"root:x:0:0"), ("empty", b""),
+                                           ("cut.gz", gzip.compress(JITLOG)[:12]), ("text.gz", gzip.compress(b"text"))])
+def test_nothing_is_sent_with_a_jitlog_that_is_none(name: str, content: "bytes | None", server: Server,
+                                                    prof: pathlib.Path, plimsoll_upload: Upload) -> None:
+    log = prof.with_name(name)
+    if content is not None:
+        log.write_bytes(content)
+    done = plimsoll_upload(prof, "--web-url", server.url, "--jitlog", log).expect(5)
+    assert done.err.startswith("plimsoll: ") and str(log) in done.err and done.out == ""
+    assert server.requests == []
+
+
 def test_a_token_that_would_be_another_header(server: Server, prof: pathlib.Path) -> None:
     with pytest.raises(upload.UploadError, match="cannot be sent"):
         upload.upload(str(prof), url=server.url, token="x\r\nHost: elsewhere")

@@ -162,6 +162,7 @@ TOP = frames("[task main / ▲]", "main")
 LAST = [["[task main / ▲]", 0], ["main", LINES["main_at_last"]]]
 LEAVES = ["__aexit__", "_aexit"] if hasattr(getattr(asyncio, "TaskGroup", None), "_aexit") else ["__aexit__"]
 GROUP = frames("[task group]", "group", *LEAVES)
+BEGINS = frames("<module>", "run_until_complete", "run_forever", "_run_once", "_run") + [["hurries", 0]]
 EAGER = frames("[task eager]", "works_at_once")
 truth = {
     "in_group": [TOP + GROUP + frames("[task member]", "turns")],
@@ -173,7 +174,8 @@ truth = {
     "in_timed": [TOP + frames("[task in_time]", "in_time", "wait_for", "[task timed]", "turns")],
     "in_generator": [TOP + frames("[task reads]", "reads", "numbers", "[task source]", "turns")],
     "in_deep": [TOP + frames("[task outer]", "outer", "middle", "inner", "[task deep]", "turns")],
-    "in_eager": [frames("[task quick]", "works_for_a_moment"), [["[task eager]", 0], ["works_at_once", 0]],
+    "in_eager": [BEGINS + frames("[task quick]", "works_for_a_moment"),
+                 BEGINS + [["[task eager]", 0], ["works_at_once", 0]],
                  TOP + frames("[task hurries]", "hurries") + EAGER + frames("turns")],
     "in_wait": [TOP + frames("[task waits]", "waits", "turns")],
     "in_waited_for": [TOP + frames("[task waits_for_first]", "waits_for_first", "wait", "_wait") +
