@@ -128,7 +128,7 @@ bool attend(ExactTaker& taker) noexcept {
   if ((what & kEpoch) != 0) close_epoch(taker, Epoch::kAnother, exact->asked_ns.load(std::memory_order_relaxed));
   if ((what & kProbe) == 0) return true;
   const bool is_own = probe != Probe::kNone;
-  if (is_own) probe = Probe::kArrived;
+  if (probe == Probe::kSent) probe = Probe::kArrived;
   exact->attention.fetch_or(kProbe, std::memory_order_relaxed);  // to its end: see is_called
   return !is_own;
 }

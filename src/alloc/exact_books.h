@@ -77,8 +77,8 @@ extern constinit bool exact_is_made;
 
 // The thread has the books, as fork must not happen while another has them.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit bool is_forking;
-// The thread finds out whether hooks of ours are called.
-enum class Probe : std::uint8_t { kNone, kSent, kArrived };
+// The thread finds out whether hooks of ours are called; those of the raw allocator answer for themselves.
+enum class Probe : std::uint8_t { kNone, kSent, kSentToRaw, kArrived };
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit Probe probe;
 
 // The books, held. Whoever has them waits for nobody who may need them, nor for anything of Python's: neither the GIL,

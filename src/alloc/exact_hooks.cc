@@ -30,7 +30,8 @@ bool is_current(std::size_t domain) {
 // Whether our hooks are still called, as others' that lie over them may have been put back what was there before.
 bool is_called(std::size_t domain) {
   if (is_current(domain)) return true;
-  probe = Probe::kSent;  // what is allocated for this is nobody's
+  // What is allocated for this is nobody's.
+  probe = static_cast<Domain>(domain) == Domain::kRaw ? Probe::kSentToRaw : Probe::kSent;
   exact->attention.fetch_or(kProbe, std::memory_order_relaxed);
   const Allocator top = exact->table->get(static_cast<Domain>(domain));
   void* block = top.malloc(top.context, 1);

@@ -18,12 +18,19 @@ enum class Below { kAnything, kHeap };
 
 ObjectHeap& heap() { return sampling::hooks->heap; }
 
+// The allocator below, called. Where these are left from a recording that is over, hooks that sample may lie below, and
+// this is for them to account for.
+template <typename Call>
+auto call_below(Call call) {
+  return taker_now() != nullptr ? inside(call) : call();
+}
+
 template <Domain domain, Below below>
 void* malloc_below(std::size_t size) {
   if (below == Below::kHeap && size - 1 < ObjectHeap::kLargest) [[likely]]
     if (void* at = heap().allocate(ObjectHeap::class_of(size))) return at;
   Allocator& from = original(domain);
-  return inside([&] { return from.malloc(from.context, size); });
+  return call_below([&] { return from.malloc(from.context, size); });
 }
 
 // (For a small block, pymalloc turns to nobody whom we would have to know to be inside of it.)
@@ -45,7 +52,7 @@ void* exact_malloc(void*, std::size_t size) {
 template <Domain domain>
 void* exact_calloc(void*, std::size_t count, std::size_t item) {
   Allocator& from = original(domain);
-  void* at = inside([&] { return from.calloc(from.context, count, item); });
+  void* at = call_below([&] { return from.calloc(from.context, count, item); });
   if (at != nullptr) book_carefully(domain, at, count * item);
   return at;
 }
@@ -56,7 +63,7 @@ template <typename AnyBooks, Domain domain, Below below>
     if (book_earlier_end(at)) return free_small_below<domain, below>(at);
   if (at != nullptr) book_end_carefully(at);
   const Allocator& from = original(domain);
-  inside([&] {
+  call_below([&] {
     from.free(from.context, at);
     return 0;
   });
@@ -74,7 +81,7 @@ void* exact_realloc(void*, void* at, std::size_t size) {
   if (at == nullptr) return exact_malloc<AnyBooks, domain, Below::kAnything>(nullptr, size);
   Allocator& from = original(domain);
   const Lifted lifted = lift(at);
-  void* moved = inside([&] { return from.realloc(from.context, at, size); });
+  void* moved = call_below([&] { return from.realloc(from.context, at, size); });
   if (lifted.token != 0) settle(lifted, moved == nullptr ? at : nullptr);
   if (moved != nullptr) book_carefully(domain, moved, size);
   return moved;
@@ -162,7 +169,10 @@ class RawTaker {
 
 void* raw_malloc(void*, std::size_t size) {
   Allocator& from = original(Domain::kRaw);
-  void* at = inside([&] { return from.malloc(from.context, size); });
+  void* at = call_below([&] { return from.malloc(from.context, size); });
+  // (Whoever lies over these may be hooks of ours, with the thread inside of them.)
+  if (probe == Probe::kSentToRaw) [[unlikely]]
+    return probe = Probe::kArrived, at;
   const RawTaker taker;
   if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, size);
   return at;
@@ -170,7 +180,7 @@ void* raw_malloc(void*, std::size_t size) {
 
 void* raw_calloc(void*, std::size_t count, std::size_t item) {
   Allocator& from = original(Domain::kRaw);
-  void* at = inside([&] { return from.calloc(from.context, count, item); });
+  void* at = call_below([&] { return from.calloc(from.context, count, item); });
   const RawTaker taker;
   if (taker.get() != nullptr && at != nullptr) raw_allocated(*taker.get(), at, count * item);
   return at;
@@ -195,7 +205,7 @@ void* raw_realloc(void*, void* at, std::size_t size) {
     if (taker.get() != nullptr) lifted = raw_lifted(*taker.get(), at);
   }
   // Nobody is kept from stopping meanwhile: tracemalloc, if it lies below, waits for the GIL.
-  void* moved = inside([&] { return from.realloc(from.context, at, size); });
+  void* moved = call_below([&] { return from.realloc(from.context, at, size); });
   const RawTaker taker;
   if (taker.get() == nullptr) return moved;
   raw_settled(*taker.get(), lifted, moved == nullptr ? at : nullptr);

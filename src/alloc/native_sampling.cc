@@ -234,15 +234,22 @@ struct SampledBooks {
 
 template <Domain domain>
 struct Hooks {
+  // The allocator below, called. Where these are left from a recording that is over, hooks that book every block may
+  // lie below, and this is for them to account for.
+  template <typename Call>
+  static auto call_below(Call call) {
+    return native->taker.load(std::memory_order_relaxed) != nullptr ? inside(call) : call();
+  }
+
   static Native::Hooked& hooked() { return native->hooked[static_cast<std::size_t>(domain)]; }
   static bool is_due(std::size_t size) { return SampledBooks::is_due(countdown_of(domain), size); }
 
   static void* malloc(void* context, std::size_t size) {
-    void* at = inside([&] { return hooked().below.malloc(context, size); });
+    void* at = call_below([&] { return hooked().below.malloc(context, size); });
     return is_due(size) ? noted(at, size) : at;
   }
   static void* calloc(void* context, std::size_t count, std::size_t item) {
-    void* at = inside([&] { return hooked().below.calloc(context, count, item); });
+    void* at = call_below([&] { return hooked().below.calloc(context, count, item); });
     return at != nullptr && is_due(count * item) ? noted(at, count * item) : at;
   }
   static void free(void* context, void* at) {
@@ -255,7 +262,7 @@ struct Hooks {
     SampledBooks::Kept kept;
     if (SampledBooks::may_know(at)) [[unlikely]]
       kept = SampledBooks::take(at, NativeEnd::kMoved);
-    void* moved = inside([&] { return hooked().below.realloc(context, at, size); });
+    void* moved = call_below([&] { return hooked().below.realloc(context, at, size); });
     if (moved == nullptr) {
       if (kept) SampledBooks::put_back(at, kept);
       return nullptr;
