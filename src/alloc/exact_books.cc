@@ -121,7 +121,7 @@ void close_epoch(ExactTaker& taker, Epoch which, std::int64_t at_ns) noexcept {
 }
 
 bool attend(ExactTaker& taker) noexcept {
-  const std::uint32_t what = exact->attention.fetch_and(kStanding | kVisited, std::memory_order_acquire);
+  const std::uint32_t what = exact->attention.fetch_and(kLasting, std::memory_order_acquire);
   if ((what & kClock) != 0 && exact->log != nullptr) exact->log->expect_pause();
   if ((what & kPending) != 0) book_events();
   // (Nothing has happened since it was asked for: what happens next comes here first.)

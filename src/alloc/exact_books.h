@@ -37,8 +37,10 @@ inline constexpr std::uint32_t kEpoch = 1, kPending = 2, kProbe = 4, kClock = 8;
 // Not to be seen to, but every call has to look at what follows: there are no books, or a lock around them, or a pause;
 // or they are not of sums, or not of events, which only those mind who are quick at these.
 // kVisited: somebody without the GIL is about to look into the books, and a lock is around them meanwhile.
-inline constexpr std::uint32_t kCareful = 16, kNoSums = 32, kNoEvents = 64, kVisited = 128;
+// kSilent: nothing that is allocated is booked any more, up to the end of the recording.
+inline constexpr std::uint32_t kCareful = 16, kNoSums = 32, kNoEvents = 64, kVisited = 128, kSilent = 256;
 inline constexpr std::uint32_t kStanding = kCareful | kNoSums | kNoEvents;
+inline constexpr std::uint32_t kLasting = kStanding | kVisited | kSilent;  // whoever sees to the others leaves these
 
 // Everything the hooks share. Never destroyed: others' hooks may lie over ours to the end of the process.
 struct Exact {
@@ -125,7 +127,10 @@ inline ExactTaker* taker_now() { return exact->taker.load(std::memory_order_rela
 void set_taker(ExactTaker* taker);
 void set_locked(bool is_locked);
 void set_pauses(int pauses);
-inline bool is_paused() { return exact->pauses.load(std::memory_order_relaxed) > 0; }
+inline bool is_paused() {
+  return exact->pauses.load(std::memory_order_relaxed) > 0 ||
+         (exact->attention.load(std::memory_order_relaxed) & kSilent) != 0;
+}
 
 // Whether another epoch follows.
 enum class Epoch : std::uint8_t { kAnother, kLast };
@@ -136,7 +141,7 @@ bool attend(ExactTaker& taker) noexcept;
 // A call that changes the books. False if nothing is to be booked. With the books held.
 inline bool begin(ExactTaker* taker) {
   if (taker == nullptr) return false;
-  if ((exact->attention.load(std::memory_order_relaxed) & ~(kStanding | kVisited)) != 0) [[unlikely]]
+  if ((exact->attention.load(std::memory_order_relaxed) & ~kLasting) != 0) [[unlikely]]
     return attend(*taker);
   return true;
 }

@@ -228,6 +228,10 @@ void hand_over_exact_epoch() {
   if (const Visit visit(taker); visit.has_books() && taker_now() != nullptr) attend(taker);
 }
 
+void silence_exact() {
+  if (exact_is_made) exact->attention.fetch_or(kSilent, std::memory_order_relaxed);
+}
+
 void note_time_has_passed() {
   if (exact_is_made) exact->attention.fetch_or(kClock, std::memory_order_relaxed);
 }

@@ -71,6 +71,8 @@ void hand_over_exact_epoch();
 // The next event is not to be dated by those before it: it may be long since. To be called now and then while events
 // are recorded. For any thread.
 void note_time_has_passed();
+// Nobody wants to be told any more: what is allocated from now on is not booked, up to stop_exact(). For any thread.
+void silence_exact();
 // Closes the last epoch, and tells of what is alive if that is known.
 Stopped stop_exact();
 // In the child of a fork: tells nothing.

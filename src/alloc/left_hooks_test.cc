@@ -1,5 +1,5 @@
-// Recordings of allocations of one kind after those of the other, where hooks of both were left in place: other tools'
-// lay over them when a recording ended.
+// Hooks that are still in place though their recording is over: as it has come to its end by itself, or as other tools'
+// lay over them when it was stopped.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -45,16 +45,25 @@ class Bookkeeper final : public ExactTaker {
   void lost() override { ADD_FAILURE() << "there is no memory"; }
   void failed() override { ADD_FAILURE() << "there is no memory"; }
   void closed(std::uint8_t, std::int64_t, ExactRows rows, std::int64_t) override {
-    for (const ExactRow& row : rows)
+    for (const ExactRow& row : rows) {
       if (row.change == ExactChange::kBorn) born[static_cast<std::size_t>(row.domain)] += row.bytes;
+      if (row.change == ExactChange::kFreed || row.change == ExactChange::kFreedAtOnce) ended += row.bytes;
+    }
   }
-  void logged(EventBatch) override {}
+  void logged(EventBatch batch) override {
+    log_.read(batch, [&](AllocationEvent event, const testing::LogReader::Block& block) {
+      const auto bytes = static_cast<std::int64_t>(block.size);
+      (event == AllocationEvent::kAllocated ? born[static_cast<std::size_t>(block.domain)] : ended) += bytes;
+    });
+  }
   void alive(const void*, BlockBooks::Token, const BlockBooks::Facts&) override {}
 
   std::array<std::int64_t, kAllDomains> born{};  // bytes
+  std::int64_t ended = 0;
 
  private:
   std::atomic<std::int64_t> clock_{0};
+  testing::LogReader log_;
 };
 
 // Another tool's hooks over all allocators, which pass all on.
@@ -104,6 +113,33 @@ class LeftHooks : public ::testing::Test {
   Bookkeeper books_;
   Counter counter_;
 };
+
+TEST_F(LeftHooks, BookNothingButFreesWhenNobodyWantsToBeToldAnyMore) {
+  constexpr auto kObject = static_cast<std::size_t>(Domain::kObject);
+  for (const ExactDetail detail : {ExactDetail::kSums, ExactDetail::kEvents}) {
+    // GIVEN a recording that has come to its end by itself
+    Bookkeeper books, again;
+    ASSERT_TRUE(start_exact(books, table_, Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    const Allocator objects = table_.get(Domain::kObject);
+    void* before = objects.malloc(objects.context, 10);
+    silence_exact();
+    // WHEN the program goes on, and ends a pause that there is not THEN nothing is booked of it but what ends
+    resume_exact();
+    void* after = objects.malloc(objects.context, 20);
+    after = objects.realloc(objects.context, after, 700);
+    objects.free(objects.context, before);
+    allocate();
+    EXPECT_EQ(stop_exact(), Stopped::kWhole);
+    EXPECT_EQ(books.born, (std::array<std::int64_t, kAllDomains>{10, 0, 0}));
+    EXPECT_EQ(books.ended, 10);
+    objects.free(objects.context, after);
+    // AND the next recording books again
+    ASSERT_TRUE(start_exact(again, table_, Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+    allocate();
+    stop_exact();
+    EXPECT_EQ(again.born[kObject], kBytes[kObject]);
+  }
+}
 
 TEST_F(LeftHooks, OfSamplingDoNotHideThoseOfExactBooksBelow) {
   // GIVEN exact hooks that were left, hooks that sample over those, and others' over all

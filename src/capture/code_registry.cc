@@ -9,7 +9,7 @@
 namespace plimsoll::capture {
 
 void CodeRegistry::on_destroy(Address code) noexcept {
-  if (!seen_.may_contain(code)) return;
+  if (is_closed_.load(std::memory_order_relaxed) || !seen_.may_contain(code)) return;
   // Before it is noted: who sees the number of deaths takes later times.
   const std::int64_t now_ns = monotonic_ns();
   seen_.note_death(code);
@@ -28,6 +28,12 @@ void CodeRegistry::on_destroy(Address code) noexcept {
     missed_ns_ = std::max(missed_ns_, now_ns);
   }
   has_reported_.store(true, std::memory_order_release);
+}
+
+void CodeRegistry::close() {
+  is_closed_.store(true, std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  reported_ = {};
 }
 
 void CodeRegistry::take_deaths() {
@@ -96,6 +102,8 @@ void CodeRegistry::learn(Address code, std::shared_ptr<const cpython::CodeInfo> 
 }
 
 std::vector<CodeId> CodeRegistry::forget_deaths_before(std::int64_t time_ns) {
+  // (Without samples, as in a pause, find() takes none.)
+  if (has_reported_.load(std::memory_order_acquire)) take_deaths();
   std::vector<CodeId> forgotten;
   for (auto at = dead_.begin(); at != dead_.end();) {
     auto& deaths = at->second;

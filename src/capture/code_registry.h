@@ -82,6 +82,8 @@ class CodeRegistry {
   // A code object is about to be freed. Copies it if a sample may have seen it. (Without memory for that, samples of it
   // are of unknown code; and after very many such deaths, all that were taken until then and are not resolved yet.)
   void on_destroy(Address code) noexcept;
+  // Nothing will be asked for any more, though on_destroy is still called: nothing is kept for it.
+  void close();
 
   // What an address meant at a time. known_since_ns is when the registry read the object first.
   struct Entry {
@@ -123,6 +125,7 @@ class CodeRegistry {
   const cpython::Layout layout_;
   const Source source_;
   SeenFilter seen_;
+  std::atomic<bool> is_closed_{false};
   std::mutex mutex_;
   std::vector<Death> reported_;             // guarded by mutex_
   std::int64_t missed_ns_ = kNever;         // likewise: when the last died that there was no place for there

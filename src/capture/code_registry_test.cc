@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <string>
@@ -221,6 +222,29 @@ TEST_F(CodeRegistryTest, ForgettingTheDeadThatNobodyAskedForFreesNoId) {
   die_and_become(function, "new");
   name_at(other, sample(other));
   EXPECT_TRUE(registry.forget_deaths_before(later()).empty());
+}
+
+TEST_F(CodeRegistryTest, ForgetsDeathsThatNoSampleAskedFor) {
+  // GIVEN objects that a sample has seen, and that die in a pause, when nothing is resolved
+  FakeFunction function("old");
+  const std::int64_t of_old = sample(function);
+  die_and_become(function, "new");
+  // WHEN all samples are known to be resolved THEN nothing is left of them
+  registry.forget_deaths_before(later());
+  EXPECT_EQ(name_at(function, of_old), "new");
+}
+
+TEST_F(CodeRegistryTest, KeepsNothingOfDeathsWhenItIsClosed) {
+  // GIVEN two objects that a sample has seen, one of which has died
+  FakeFunction before("before");
+  FakeFunction after("after");
+  const std::int64_t of_both = std::max(sample(before), sample(after));
+  die_and_become(before, "new");
+  // WHEN nobody will ask any more, and the other dies THEN neither is kept
+  registry.close();
+  die_and_become(after, "newer");
+  EXPECT_EQ(name_at(before, of_both), "new");
+  EXPECT_EQ(name_at(after, of_both), "newer");
 }
 
 TEST_F(CodeRegistryTest, ForgetsEachGenerationInItsTurn) {

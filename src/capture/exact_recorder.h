@@ -68,10 +68,12 @@ class ExactRecorder {
   void add(ExactBatch batch);
   void add(EventBatch batch);
   // Epochs will be added when they are asked for, by a program that goes on to allocate; and by `hand_over`, if it can,
-  // of one that does not. From then on these are called.
+  // of one that does not. From then on these are called; and `silence` when no more are wanted.
   using AskForEpoch = void (*)();
   using HandOver = void (*)();
-  void expect_epochs(AskForEpoch ask, HandOver hand_over) {
+  using Silence = void (*)();
+  void expect_epochs(AskForEpoch ask, HandOver hand_over, Silence silence) {
+    silence_.store(silence);
     hand_over_.store(hand_over);
     ask_for_epoch_.store(ask);
   }
@@ -83,8 +85,11 @@ class ExactRecorder {
     words_done_.store(words_done);
     time_has_passed_.store(time_has_passed);
   }
-  // The session is over: what is added from now on is thrown away.
-  void close() { is_closed_.store(true); }
+  // The session is over, though the hooks may still be there: what is added from now on is thrown away.
+  void close() {
+    is_closed_.store(true);
+    if (const Silence silence = silence_.load(); silence != nullptr) silence();
+  }
 
   // Roughly what time it is.
   std::atomic<std::int64_t>& clock() { return clock_ns_; }
@@ -150,6 +155,7 @@ class ExactRecorder {
   std::atomic<bool> is_closed_{false}, has_failed_{false};
   std::atomic<AskForEpoch> ask_for_epoch_{nullptr};
   std::atomic<HandOver> hand_over_{nullptr};
+  std::atomic<Silence> silence_{nullptr};
   std::atomic<WordsDone> words_done_{nullptr};  // null: there are no events
   std::atomic<TimeHasPassed> time_has_passed_{nullptr};
   std::mutex mutex_;  // guards batches_ and events_

@@ -153,6 +153,7 @@ void Session::complete() {
     attempt([this] { drain_once(); });
   }
   if (exact_ != nullptr) exact_->close();
+  registry_.close();
   if (tags_ != nullptr) tags_->end_recording();
   end_ns_ = monotonic_ns();
   SampleSink::Totals last = totals(end_ns_);
@@ -193,6 +194,7 @@ SampleSink::Totals Session::totals(std::int64_t now_ns) const {
 
 void Session::add_marker(MarkerEvent marker) {
   const std::lock_guard guard(mutex_);
+  if (is_complete_.load()) return;  // nobody would take it
   markers_.push_back(std::move(marker));
 }
 

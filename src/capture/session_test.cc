@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "capture/sampler_testing.h"
@@ -64,6 +65,23 @@ TEST(Session, AForkMayMeetTheEndOfARecording) {
     }
     session->stop();
   }
+}
+
+TEST(Session, KeepsNothingOfDeathsOfCodeOnceItHasEndedByItself) {
+  // GIVEN a recording that has ended, though nobody has stopped it yet
+  SessionSettings settings;
+  settings.duration_ns = kMillisecond;
+  Observer observer;
+  const std::unique_ptr<Session> session = start(settings, observer);
+  testing::FakeFunction function("old");
+  session->registry().seen().mark(function.address());
+  const std::int64_t of_old = testing::later();
+  while (!observer.has_ended.load()) std::this_thread::yield();
+  session->stop();
+  // WHEN a code object dies THEN nothing is kept of it
+  session->registry().on_destroy(function.address());
+  function.become("new");
+  EXPECT_EQ(session->registry().find(function.address(), of_old)->info->name, "new");
 }
 
 }  // namespace

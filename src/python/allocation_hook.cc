@@ -196,7 +196,7 @@ Status start_exact_allocations(capture::ExactRecorder& recorder, AllocationScope
       books_taker, allocators, interpreters_now(), is_native ? alloc::ExactScope::kNative : alloc::ExactScope::kPython,
       what == ExactAllocations::kEvents ? alloc::ExactDetail::kEvents : alloc::ExactDetail::kSums);
   if (started.ok())
-    recorder.expect_epochs(&alloc::ask_for_exact_epoch, &alloc::hand_over_exact_epoch);
+    recorder.expect_epochs(&alloc::ask_for_exact_epoch, &alloc::hand_over_exact_epoch, &alloc::silence_exact);
   else
     books_taker.end();
   return started;

@@ -474,3 +474,30 @@ def test_duration_ends_the_recording_not_the_program(tmp_path: pathlib.Path, pro
     assert recorded.finished.out == "to the end\n"
     assert recorded.profile.complete
     assert 0.4 < recorded.profile.duration < 1.0
+
+
+@pytest.mark.parametrize("alloc", ["no", "exact", "events"])
+def test_a_recording_that_has_ended_by_itself_takes_no_more_memory(tmp_path: pathlib.Path, program: Write,
+                                                                   alloc: str) -> None:
+    # GIVEN a program that makes and drops functions, and collects garbage
+    script = program("""\
+import gc, sys, types
+import plimsoll
+CODE = (lambda: bytearray(300)).__code__
+def churn(times):
+    for i in range(times):
+        types.FunctionType(CODE.replace(co_name=f"f{i}"), globals())()
+        gc.collect(0)
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+while not plimsoll.Profile.open(sys.argv[1]).complete:
+    churn(1000)
+before = resident()
+churn(30_000)
+print(resident() - before)
+""")
+    options = ["-d", "0.3", *([] if alloc == "no" else [f"--alloc={alloc}"])]
+    # WHEN it goes on after the end of its recording THEN nothing is kept of that
+    recorded = harness.record(tmp_path, script, tmp_path / "recorded.plim", options=options)
+    assert int(recorded.finished.out) < 4 << 20
