@@ -245,21 +245,25 @@ ObjectHeap::Outcome ObjectHeap::allocate_slowly(std::size_t size_class) {
   return {allocate(size_class), false, static_cast<std::uint32_t>(list.length)};
 }
 
-void* ObjectHeap::take(std::size_t size_class) {
-  if (void* block = allocate(size_class)) return block;
+ObjectHeap::Outcome ObjectHeap::take(std::size_t size_class) {
+  if (void* block = allocate(size_class)) return {block};
+  Outcome outcome;
   List& stash = stashed_[size_class];
   if (stash.first == nullptr) {
     stash = next_list(size_class);
-    if (stash.first == nullptr) return nullptr;
+    if (stash.first == nullptr) return {};
+    outcome.blocks_taken = static_cast<std::uint32_t>(stash.length);
     // As if the list were cut before its first block: the next allocation is for the sampler to decide on.
     if (to_sample_[size_class] != 0) {
       Block* block = std::exchange(stash.first, stash.first->next);
       set_list(size_class, {std::exchange(stash.first, nullptr), std::exchange(stash.length, 0) - 1});
-      return block;
+      outcome.block = block;
+      return outcome;
     }
   }
   --stash.length;
-  return std::exchange(stash.first, stash.first->next);
+  outcome.block = std::exchange(stash.first, stash.first->next);
+  return outcome;
 }
 
 ObjectHeap::List ObjectHeap::take_all(std::size_t size_class) {

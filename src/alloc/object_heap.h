@@ -61,7 +61,7 @@ class ObjectHeap {
   Outcome allocate_slowly(std::size_t size_class);
   // A block for a sample that is to have one of the heap's; nullptr if there is none. The class's next sample comes one
   // block early then: for when there is no better place.
-  void* take(std::size_t size_class);
+  Outcome take(std::size_t size_class);
   void free(void* at) {
     Page& page = page_of(at);
     auto* block = static_cast<Block*>(at);

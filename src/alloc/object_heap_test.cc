@@ -28,7 +28,7 @@ void* allocate(ObjectHeap& heap, std::size_t size) {
   const std::size_t size_class = ObjectHeap::class_of(size);
   if (void* at = heap.allocate(size_class)) return at;
   const ObjectHeap::Outcome outcome = heap.allocate_slowly(size_class);
-  return outcome.is_sample ? heap.take(size_class) : outcome.block;
+  return outcome.is_sample ? heap.take(size_class).block : outcome.block;
 }
 
 // Bytes of addresses that the process has.
@@ -51,6 +51,22 @@ TEST(ObjectHeap, GivesAlignedBlocksOfTheClass) {
   int elsewhere = 0;
   EXPECT_FALSE(heap.owns(&elsewhere));
   EXPECT_FALSE(heap.owns(nullptr));
+}
+
+TEST(ObjectHeap, TellsOfAllBlocksThatItsClassesHaveAlsoWhereEachIsASampleWithoutAPlaceElsewhere) {
+  ObjectHeap heap(kRegion, 1);
+  heap.set_distance(1);
+  constexpr std::size_t kBytes = 64, kClass = ObjectHeap::class_of(kBytes), kBlocks = 2000;
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    ASSERT_EQ(heap.allocate(kClass), nullptr);
+    const ObjectHeap::Outcome outcome = heap.allocate_slowly(kClass);
+    ASSERT_TRUE(outcome.is_sample);
+    const ObjectHeap::Outcome block = heap.take(kClass);
+    ASSERT_NE(block.block, nullptr);
+    taken += outcome.blocks_taken + block.blocks_taken;
+  }
+  EXPECT_EQ(taken * kBytes - heap.unused_bytes(), kBlocks * kBytes);
 }
 
 TEST(ObjectHeap, TellsHowManyBlocksOfEachPageAreGivenOut) {
@@ -261,7 +277,7 @@ class Program {
         at = static_cast<unsigned char*>(outcome.block);
         samples += outcome.is_sample ? 1 : 0;
         // Some samples live elsewhere, and some in the heap after all.
-        if (outcome.is_sample && takes_samples) at = static_cast<unsigned char*>(heap_.take(size_class));
+        if (outcome.is_sample && takes_samples) at = static_cast<unsigned char*>(heap_.take(size_class).block);
         ASSERT_TRUE(at != nullptr || outcome.is_sample);
         if (at == nullptr) return;
       }

@@ -143,7 +143,11 @@ constexpr std::uint64_t kToldAtOnce = std::uint64_t{1} << 16U;
       at = sample_in_slot(next_sample(domain, size), block_bytes);
     if (at != nullptr && outcome.is_sample) hooks->untold_bytes += block_bytes;  // which is of no list
   }
-  if (at == nullptr && outcome.is_sample) at = hooks->heap.take(size_class);
+  if (at == nullptr && outcome.is_sample) {
+    const ObjectHeap::Outcome taken = hooks->heap.take(size_class);
+    at = taken.block;
+    hooks->untold_bytes += taken.blocks_taken * block_bytes;
+  }
   if (at == nullptr) return plain_allocate(domain, size, fill);
   if (fill == Fill::kZeros) std::memset(at, 0, size);
   return at;
