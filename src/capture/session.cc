@@ -80,6 +80,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
     session->reader_ = reader.take();
   }
   if (session->tags_ != nullptr) session->tags_->begin_recording();
+  if (settings.watch_deaths != nullptr) settings.watch_deaths(&session->registry_);
   session->sampler_->start(ours);
   os::watch_termination(session->gate_.bell);
   return session;

@@ -30,8 +30,10 @@ struct SessionSettings {
   Trust trust = Trust::kValidated;
   bool exact_allocations = false;
   void (*before_drain)() = nullptr;  // called by the drain thread, many times a second
-  double max_overhead = 0;           // part of the program's CPU time that recording may cost; 0 = no limit
-  bool has_native = false;           // native frames, too
+  // Called before the first tick: from then on the registry is told of every death (on_destroy).
+  void (*watch_deaths)(CodeRegistry* registry) = nullptr;
+  double max_overhead = 0;  // part of the program's CPU time that recording may cost; 0 = no limit
+  bool has_native = false;  // native frames, too
   std::size_t ring_bytes = std::size_t{4} << 20U;
   std::int64_t duration_ns = 0;                    // recording ends by itself after this; 0 = it does not
   std::int64_t rss_interval_ns = 100'000'000;      // between readings of the resident set size

@@ -67,6 +67,16 @@ TEST(Session, AForkMayMeetTheEndOfARecording) {
   }
 }
 
+TEST(Session, DeathsOfCodeAreWatchedWhenTheFirstTickComes) {
+  static CodeRegistry* watching = nullptr;
+  watching = nullptr;
+  SessionSettings settings;
+  settings.watch_deaths = [](CodeRegistry* registry) { watching = registry; };
+  Observer observer;
+  const std::unique_ptr<Session> session = start(settings, observer);
+  EXPECT_EQ(watching, &session->registry());
+}
+
 TEST(Session, KeepsNothingOfDeathsOfCodeOnceItHasEndedByItself) {
   // GIVEN a recording that has ended, though nobody has stopped it yet
   SessionSettings settings;

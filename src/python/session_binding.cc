@@ -107,6 +107,7 @@ class Recording {
     settings.tick.clock = clock_named(engine);
     settings.tick.by_reader = is_by_reader(engine, settings.tick, native);
     settings.has_native = native;
+    settings.watch_deaths = &watch_code_deaths;
     if (native_memory) settings.before_drain = &alloc::patch_new_modules;
     settings.max_overhead = max_overhead;
     settings.tick.measures_itself = max_overhead > 0;
@@ -140,7 +141,6 @@ class Recording {
     auto sink = value_or_raise(profile::Recorder::create(std::move(recorder)));
     UnkeptFile file(path.bytes);  // until the recording has begun: one of nothing is left to nobody
     session_ = value_or_raise(capture::Session::start(settings, interpreter, std::move(sink)));
-    watch_code_deaths(&session_->registry());
     set_current_recording(session_);
     if (const Status started =
             record_allocations(alloc_bytes, native_memory ? AllocationScope::kNative : AllocationScope::kPython);
