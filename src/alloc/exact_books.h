@@ -53,7 +53,6 @@ struct Exact {
 
   std::array<Allocator, kAllDomains> original{};
   std::array<bool, kAllDomains> is_installed{};
-  bool has_heap = false;  // this recording has started it (start_heap)
   AllocatorTable* table = nullptr;
   std::atomic<ExactTaker*> taker{nullptr};  // null: nothing is recorded
   bool is_active = false;                   // between start and stop

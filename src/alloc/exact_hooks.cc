@@ -23,9 +23,7 @@ using namespace exact_books;  // NOLINT(google-build-using-namespace): ours, of 
 
 namespace {
 
-bool is_current(std::size_t domain) {
-  return exact->table->get(static_cast<Domain>(domain)).free == hooks_of(domain).free;
-}
+bool is_current(std::size_t domain) { return is_hook(domain, exact->table->get(static_cast<Domain>(domain))); }
 
 // Whether our hooks are still called, as others' that lie over them may have been put back what was there before.
 bool is_called(std::size_t domain) {
@@ -88,7 +86,7 @@ void take_out() {
     set_taker(nullptr);
   }
   remove();
-  if (std::exchange(exact->has_heap, false)) stop_heap();
+  stop_heap();
   while (exact->raw_callers.load() != 0) ::sched_yield();
   const Books books;
   forget_all();
@@ -166,7 +164,10 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
     exact->find_key = taker.find_key;
     set_taker(&taker);
   }
-  exact->has_heap = start_heap(table, interpreters);
+  // Hooks that have come back since the last recording, when others' were gone that lay over them, may be for other
+  // books, or another allocator below.
+  remove();
+  start_heap(table, interpreters);
   install();
   if (scope == ExactScope::kPython) return Ok{};
   Status patched = patch_exact_malloc();

@@ -230,7 +230,24 @@ Allocator hooks_over(void* context) {
                                            : hooks_over<domain, Below::kAnything>(context);
 }
 
+template <Domain domain>
+bool is_hook_of(const Allocator& allocator) {
+  const auto is_that = [&](const Allocator& hooks) { return allocator.free == hooks.free; };
+  return is_that(hooks_with<Ledger, domain, Below::kHeap>(nullptr)) ||
+         is_that(hooks_with<Ledger, domain, Below::kAnything>(nullptr)) ||
+         is_that(hooks_with<EventLog, domain, Below::kHeap>(nullptr)) ||
+         is_that(hooks_with<EventLog, domain, Below::kAnything>(nullptr));
+}
+
 }  // namespace
+
+bool is_hook(std::size_t domain, const Allocator& allocator) {
+  switch (static_cast<Domain>(domain)) {
+    case Domain::kObject: return is_hook_of<Domain::kObject>(allocator);
+    case Domain::kMemory: return is_hook_of<Domain::kMemory>(allocator);
+    default: return allocator.free == raw_free;
+  }
+}
 
 Allocator hooks_of(std::size_t domain) {
   // With the context of the allocator below: a thread that allocates while the table is changed may take the function

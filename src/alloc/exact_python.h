@@ -9,5 +9,7 @@ namespace plimsoll::alloc::exact_books {
 
 // What takes the place of the allocator of a domain, one of kAllDomains, over the one that was there.
 Allocator hooks_of(std::size_t domain);
+// Whether that is what these are, or were in a recording of other books, or over another allocator.
+bool is_hook(std::size_t domain, const Allocator& allocator);
 
 }  // namespace plimsoll::alloc::exact_books

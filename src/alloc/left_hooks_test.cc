@@ -141,6 +141,33 @@ TEST_F(LeftHooks, BookNothingButFreesWhenNobodyWantsToBeToldAnyMore) {
   }
 }
 
+TEST_F(LeftHooks, ThatHaveComeBackAreTakenOutByTheNextRecordingOfWhateverBooks) {
+  const auto now = [&] {
+    std::array<Allocator, kAllDomains> all;
+    for (std::size_t i = 0; i < kAllDomains; ++i) all[i] = table_.get(static_cast<Domain>(i));
+    return all;
+  };
+  const std::array before = now();
+  for (const Interpreters interpreters : {Interpreters::kInTurns, Interpreters::kAtOnce}) {
+    for (const ExactDetail detail : {ExactDetail::kEvents, ExactDetail::kSums}) {
+      // GIVEN hooks of one kind of books, over the heap of ours, that others' lay over which are gone
+      const ExactDetail other = detail == ExactDetail::kSums ? ExactDetail::kEvents : ExactDetail::kSums;
+      ASSERT_TRUE(start_exact(books_, table_, Interpreters::kInTurns, ExactScope::kPython, detail).ok());
+      std::optional<Others> others(std::in_place, table_);
+      EXPECT_EQ(stop_exact(), Stopped::kWhole);
+      others.reset();
+      EXPECT_NE(now()[0].malloc, before[0].malloc);
+      // WHEN another recording comes and goes THEN it is whole, and has left none
+      Bookkeeper books;
+      ASSERT_TRUE(start_exact(books, table_, interpreters, ExactScope::kPython, other).ok());
+      allocate();
+      EXPECT_EQ(stop_exact(), Stopped::kWhole);
+      EXPECT_EQ(books.born, kBytes);
+      for (std::size_t i = 0; i < kAllDomains; ++i) EXPECT_EQ(now()[i].malloc, before[i].malloc);
+    }
+  }
+}
+
 TEST_F(LeftHooks, OfSamplingDoNotHideThoseOfExactBooksBelow) {
   // GIVEN exact hooks that were left, hooks that sample over those, and others' over all
   ASSERT_TRUE(start_books().ok());

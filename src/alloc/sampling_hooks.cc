@@ -206,19 +206,18 @@ Status lock_heap() {
   return Ok{};
 }
 
-bool start_heap(AllocatorTable& table, Interpreters interpreters) {
-  if (interpreters != Interpreters::kInTurns) return false;
+void start_heap(AllocatorTable& table, Interpreters interpreters) {
+  if (interpreters != Interpreters::kInTurns) return;
   if (!hooks_are_made) make_hooks();
   hooks->table = &table;
-  if (!choose_tier(interpreters).ok() || hooks->tier != Tier::kHeap) return false;
+  if (!choose_tier(interpreters).ok() || hooks->tier != Tier::kHeap) return;
   hooks->gives = true;
   hooks->heap.set_distance(0);
-  if (install_hooks().ok()) return true;
-  stop_heap();
-  return false;
+  if (!install_hooks().ok()) stop_heap();
 }
 
 void stop_heap() {
+  if (!hooks_are_made || hooks->table == nullptr) return;
   close_heap();
   remove_hooks();
 }

@@ -57,8 +57,9 @@ void abandon_sampling();
 // The allocators may be called by several threads at the same time from now on.
 Status lock_heap();
 // Between recordings of samples: small blocks come from the heap, and nothing is sampled. For whoever puts hooks over
-// it. Returns whether they do: not where interpreters run at once, nor where other hooks are in place.
-bool start_heap(AllocatorTable& table, Interpreters interpreters);
+// it. They do not where interpreters run at once, nor where other hooks are in place.
+void start_heap(AllocatorTable& table, Interpreters interpreters);
+// Also takes out what an earlier recording has left, if nothing lies over it any more.
 void stop_heap();
 // Whether an allocator of the table is that heap, not locked.
 [[nodiscard]] bool is_heap(Domain domain, const Allocator& allocator);
