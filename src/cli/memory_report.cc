@@ -90,8 +90,8 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
                  fmt::format("{}: {} in {} blocks", what_it_is(question, report, profile), bytes_text(report.all.bytes),
                              format_count(static_cast<std::uint64_t>(std::llround(report.all.blocks))))) +
       "\n";
-  if (profile.is_exact)
-    out += profile.complete ? "exact: every allocation was recorded\n" : how_exact_at_end(profile);
+  if (const std::string lacks = what_exact_lacks(profile); profile.is_exact)
+    out += lacks.empty() ? "exact: every allocation was recorded\n" : lacks;
   else
     out += fmt::format("95 % sure: {}; {} samples, one in {} on average\n", interval_text(report.all),
                        format_count(report.all.samples), distance);
@@ -111,12 +111,11 @@ std::string notes(const Profile& profile, const Page& page) {
                                            "before 2.5: plimsoll run\n--native-memory), nor of objects that "
                                            "Python keeps for reuse") +
       "\n";
+  if (const std::uint64_t lost = profile::lost_allocations(profile); lost > 0)
+    out += page.paint(Style::kWarning, fmt::format("lost: {} allocations or samples of them: all is more than it says",
+                                                   format_count(lost))) +
+           "\n";
   for (const profile::Drop& drop : profile.drops) {
-    if (drop.reason == "allocation not recorded")
-      out +=
-          page.paint(Style::kWarning, fmt::format("lost: {} allocations or samples of them: all is more than it says",
-                                                  format_count(drop.count))) +
-          "\n";
     if (drop.reason == "allocation hooks removed by another tool")
       out +=
           page.paint(Style::kWarning,
@@ -324,10 +323,11 @@ std::optional<MemoryView> memory_view_named(std::string_view name) {
   return std::nullopt;
 }
 
-const char* how_exact_at_end(const Profile& profile) {
-  return profile.is_exact && !profile.complete
-             ? "exact, but for its last moments: the recording was cut short, or goes on\n"
-             : "";
+std::string what_exact_lacks(const Profile& profile) {
+  if (!profile.is_exact) return {};
+  if (!profile.complete) return "exact, but for its last moments: the recording was cut short, or goes on\n";
+  const std::uint64_t lost = profile::lost_allocations(profile);
+  return lost == 0 ? "" : fmt::format("exact, but for {} allocations that were lost\n", format_count(lost));
 }
 
 std::string memory_text(Profile& profile, MemoryOptions options, const Page& page) {
@@ -352,6 +352,7 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   json.member("counted_bytes", counted_bytes(profile, options));
   json.member("at_ns", report.at_ns);
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
+  json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
   put_estimate(json, "all", report.all);
   json.column("allocators", profile::memory_by_domain(profile, options.question), [&](const profile::DomainRow& row) {
     json.begin_object();

@@ -12,8 +12,9 @@
 
 namespace plimsoll::cli {
 
-// What is to be said of an exact recording that did not come to its end, as a line; nothing of others.
-const char* how_exact_at_end(const profile::Profile& profile);
+// What is to be said of an exact recording that did not come to its end, or has lost something, as a line; nothing of
+// others.
+std::string what_exact_lacks(const profile::Profile& profile);
 
 // "alloc", "live", "peak", "leaks" and "temporary"; nothing for any other word.
 std::optional<profile::MemoryView> memory_view_named(std::string_view name);

@@ -64,7 +64,7 @@ std::string timeline_text(const Profile& profile, const TimelineOptions& options
   return table.render(page) + "\n" +
          page.paint(
              Style::kDim,
-             std::string(how_exact_at_end(profile)) +
+             what_exact_lacks(profile) +
                  "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the process\n"
                  "who: plimsoll show FILE live --at TIME") +
          "\n";
@@ -76,6 +76,7 @@ std::string timeline_json(const Profile& profile, const TimelineOptions& options
   begin_document(json);
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
+  json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
   json.column("moments", profile::memory_over_time(profile, options.moments, options.window),
               [&](const MemoryMoment& row) {
                 json.begin_object();

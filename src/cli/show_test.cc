@@ -252,6 +252,29 @@ TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
       << console.out;
 }
 
+TEST(Show, SaysWhatAnExactRecordingHasLost) {
+  // GIVEN an exact recording that lacks some allocations
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile.allocation_distance = 0;
+    profile.is_exact = profile.complete = true;
+    profile.end_ns = 1000;
+    profile.drops.push_back({"allocation not recorded", 5, 0});
+    return profile;
+  };
+  // WHEN it is shown THEN no view says that all is there
+  for (const char* view : {"alloc", "live", "memory"}) {
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), {"show", "app.plim", view}, console), kFine) << console.err;
+    EXPECT_TRUE(contains(console.out, "exact, but for 5 allocations that were lost")) << console.out;
+    EXPECT_FALSE(contains(console.out, "every allocation")) << console.out;
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), {"show", "app.plim", view, "--json"}, console), kFine) << console.err;
+    EXPECT_TRUE(contains(console.out, R"("confidence":"exact","lost":5)")) << console.out;
+  }
+}
+
 TEST(Show, SaysWhichViewsHaveWhichTimes) {
   EXPECT_EQ(show({"app.plim", "alloc", "--at", "1s"}).err, "--at: a time for the views live and types\n");
   EXPECT_EQ(show({"app.plim", "live", "--within", "1s"}).err, "--within: a time for the view temporary\n");

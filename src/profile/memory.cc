@@ -113,6 +113,13 @@ Interval MemoryEstimate::interval() const {
   return {bytes * poisson_bound(worth, -kZ) / worth, std::max(bytes * poisson_bound(worth + 1, kZ) / worth, at_least)};
 }
 
+std::uint64_t lost_allocations(const Profile& profile) {
+  std::uint64_t lost = 0;
+  for (const Drop& drop : profile.drops)
+    if (drop.reason == capture::text(capture::DropReason::kAllocation)) lost += drop.count;
+  return lost;
+}
+
 std::int64_t peak_time_ns(const Profile& profile) {
   if (profile.is_exact) return profile.peak_ns;
   // Steps of the living bytes: frees before allocations of the same instant.

@@ -80,6 +80,8 @@ struct MemoryReport {
 
 // The allocations of a view, oldest first: rows of the profile's tables.
 std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question);
+// How many allocations, or samples of them, were lost: all sums are without them.
+std::uint64_t lost_allocations(const Profile& profile);
 // When the estimate of living bytes was highest; 0 without allocations.
 std::int64_t peak_time_ns(const Profile& profile);
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);
