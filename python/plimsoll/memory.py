@@ -31,7 +31,9 @@ class MemoryRow:
 
 @dataclass(frozen=True)
 class Allocation:
-    """A sampled block. It stands for so many blocks like it; ``freed_ns`` is None if it was alive at the end."""
+    """A sampled block, which stands for so many ``blocks`` like it, of so many ``bytes`` together. In exact recordings
+    the blocks of one stack, type and time, which need not be of one size: then ``size`` is their mean, rounded.
+    ``freed_ns`` is None if they were alive at the end."""
 
     time_ns: int
     #: Indices into Profile.threads, and for Profile.frames_of.
@@ -39,6 +41,7 @@ class Allocation:
     stack: int
     size: int
     blocks: float
+    bytes: float
     #: ``object`` (PyObject_Malloc), ``memory`` (PyMem_Malloc: what objects own), ``raw`` (PyMem_RawMalloc), ``malloc``
     #: or ``mmap`` (what others than Python's allocators take from the C library and the kernel).
     domain: str
@@ -82,12 +85,14 @@ class Memory:
     first."""
 
     def __init__(self, view: str, report: Any, functions: "list[Function]") -> None:
-        distance, at_ns, total, rows, types = report
+        distance, at_ns, total, rows, types, lost = report
         self.view = view
         #: Mean bytes between two sample points.
         self.distance: int = distance
         #: The time that it is of, in nanoseconds since the start: the peak, the end, or the one asked for.
         self.at_ns: int = at_ns
+        #: Allocations, or samples of them, that were lost: all sums are without them.
+        self.lost: int = lost
         self.all = Estimate(*total)
         self.rows = [MemoryRow(functions[function], Estimate(*own), Estimate(*through))
                      for function, own, through in rows]

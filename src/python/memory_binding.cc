@@ -54,7 +54,7 @@ nb::list types_of(const Profile& profile, const profile::MemoryQuestion& questio
   return rows;
 }
 
-// (distance, time of the view, estimate of all, [(function, estimate of self, of total)], types)
+// (distance, time of the view, estimate of all, [(function, estimate of self, of total)], types, lost)
 nb::tuple memory_report(const Profile& profile, const std::string& view, std::int64_t from_ns, std::int64_t at_ns,
                         std::int64_t within_ns) {
   check_has_allocations(profile);
@@ -67,7 +67,7 @@ nb::tuple memory_report(const Profile& profile, const std::string& view, std::in
   for (const profile::MemoryRow& row : report.flat)
     rows.append(nb::make_tuple(row.function.index(), estimate(row.self), estimate(row.total)));
   return nb::make_tuple(profile.allocation_distance, report.at_ns, estimate(report.all), rows,
-                        types_of(profile, question));
+                        types_of(profile, question), profile::lost_allocations(profile));
 }
 
 // [(time, bytes of the process, estimate of what is alive, of what was allocated since the last, function, its bytes)]
@@ -88,7 +88,8 @@ nb::list allocations(const Profile& profile) {
     const nb::object freed_ns = row.freed_ns == AllocationRow::kAlive ? nb::none() : nb::cast(row.freed_ns);
     MemoryEstimate one;
     one.add(row, profile.allocation_distance);
-    rows.append(nb::make_tuple(row.time_ns, row.thread.index(), row.stack.index(), row.size, one.blocks,
+    const std::uint64_t size = (row.size + row.blocks / 2) / row.blocks;  // of one; exact rows are of several
+    rows.append(nb::make_tuple(row.time_ns, row.thread.index(), row.stack.index(), size, one.blocks, one.bytes,
                                domain_name(row.domain), freed_ns, name_or_empty(profile, row.type), row.tags.index()));
   }
   return rows;

@@ -73,11 +73,21 @@ def test_blocks_and_bytes_are_those_of_the_program(recorded: Recorded) -> None:
     for row in profile.allocations:
         if row.freed_ns is None and profile.frames_of(row.stack)[-1].function.name == "keep":
             alive[row.domain, row.type] += row.blocks
-            sizes[row.domain, row.type] += row.size
+            sizes[row.domain, row.type] += row.bytes
     assert (alive["object", "bytes"], sizes["object", "bytes"]) == (1000, 1000 * (3000 + BYTES_HEAD))
     assert (alive["memory", ""], sizes["memory", ""]) == (1, ITEMS_HEAD + 8 * 1000)
     # AND of other objects the list and a few numbers at most, which Python may have had already, or keep for reuse
     assert sum(blocks for (domain, kind), blocks in alive.items() if domain == "object" and kind != "bytes") < 10
+    del kept
+
+
+def test_a_row_of_several_blocks_has_the_size_of_one(recorded: Recorded) -> None:
+    profile, kept = recorded(lambda: keep(1000, 3000))
+    rows = [row for row in profile.allocations if row.freed_ns is None and row.type == "bytes"
+            and profile.frames_of(row.stack)[-1].function.name == "keep"]
+    assert sum(row.blocks for row in rows) == 1000
+    assert {row.size for row in rows} == {3000 + BYTES_HEAD}
+    assert all(row.bytes == row.size * row.blocks for row in rows)
     del kept
 
 
@@ -94,8 +104,8 @@ def test_all_views_are_sums_of_the_same_blocks(recorded: Recorded) -> None:
         assert sum(row.own.bytes for row in memory.rows) == memory.all.bytes
         assert sum(row.own.blocks for row in memory.rows) == memory.all.blocks
         assert sum(row.all.bytes for row in memory.types) == memory.all.bytes
-    assert sum(row.size for row in rows) == profile.memory("alloc").all.bytes
-    assert sum(row.size for row in rows if row.freed_ns is None) == profile.memory("live").all.bytes
+    assert sum(row.bytes for row in rows) == profile.memory("alloc").all.bytes
+    assert sum(row.bytes for row in rows if row.freed_ns is None) == profile.memory("live").all.bytes
     # AND at the peak the five hundred were alive
     assert profile.memory("peak").of("keep").own.bytes >= 500 * 2000
     del kept
@@ -123,7 +133,7 @@ def test_agrees_with_tracemalloc(tmp_path: pathlib.Path, program: Write, how: st
                  if row.freed_ns is None and row.domain != "raw"]
     live = [row for row, frame in innermost if frame.function.file == str(path) and 3 <= frame.line <= 5]
     # THEN it is the same, to the byte
-    assert [sum(row.blocks for row in live), sum(row.size for row in live)] == found.truth
+    assert [sum(row.blocks for row in live), sum(row.bytes for row in live)] == found.truth
 
 
 def test_a_chain_of_reallocs_counts_each_step(recorded: Recorded) -> None:
@@ -324,8 +334,8 @@ def test_blocks_of_before_an_idle_while_are_of_before_it(recorded: Recorded) -> 
         return keep(10, 5000)
     profile, kept = recorded(work)
     # THEN what is told of times knows that they were not there at the same time
-    old = [row for row in profile.allocations if row.size == row.blocks * (3000 + BYTES_HEAD)]
-    new = [row for row in profile.allocations if row.size == row.blocks * (5000 + BYTES_HEAD)]
+    old = [row for row in profile.allocations if row.bytes == row.blocks * (3000 + BYTES_HEAD)]
+    new = [row for row in profile.allocations if row.bytes == row.blocks * (5000 + BYTES_HEAD)]
     assert sum(row.blocks for row in old) == 100 and sum(row.blocks for row in new) == 10
     for row in old:
         assert row.time_ns < row.freed_ns <= min(other.time_ns for other in new)
@@ -364,7 +374,7 @@ def test_parts_of_the_time(tmp_path: pathlib.Path, recorded: Recorded) -> None:
     profile, kept = recorded(work)
     plim = tmp_path / "exact.plim"
     # WHEN memory is asked for the second half of it THEN what was alive in it is shown, in moments of it
-    half_ns = max(row.time_ns for row in profile.allocations if row.size == row.blocks * (3000 + BYTES_HEAD))
+    half_ns = max(row.time_ns for row in profile.allocations if row.bytes == row.blocks * (3000 + BYTES_HEAD))
     words = ["--from", f"{half_ns / 1e9:.6f}s", "--limit", "4", "--json"]
     moments = json.loads(harness.plimsoll_command("show", plim, "memory", *words).expect(0).out)["moments"]
     assert len(moments) == 4
@@ -380,7 +390,7 @@ def test_views_say_exact(tmp_path: pathlib.Path, recorded: Recorded) -> None:
     plim = tmp_path / "exact.plim"
     for view in ("alloc", "live", "peak", "leaks", "temporary", "types"):
         shown = json.loads(harness.plimsoll_command("show", plim, view, "--json").expect(0).out)
-        assert shown["confidence"] == "exact"
+        assert shown["confidence"] == "exact" and shown["lost"] == 0
         assert shown["all"]["low"] == shown["all"]["bytes"] == shown["all"]["high"]
 
 
@@ -404,7 +414,7 @@ def test_events_tell_how_long_blocks_lived(tmp_path: pathlib.Path) -> None:
     profile = plimsoll.Profile.open(path)
     # WHEN their rows are looked at
     lived = [(row.freed_ns - row.time_ns) / 1e9 for row in profile.allocations
-             if row.freed_ns is not None and row.size == row.blocks * (2500 + BYTES_HEAD)
+             if row.freed_ns is not None and row.bytes == row.blocks * (2500 + BYTES_HEAD)
              for _ in range(int(row.blocks))]
     # THEN each lived that long, to a sixteenth
     assert len(lived) == 100

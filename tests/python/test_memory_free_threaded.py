@@ -243,7 +243,7 @@ def test_recordings_that_begin_and_end_while_threads_allocate(tmp_path: pathlib.
             # THEN what the calling thread keeps of it is there, to the block, with its type
             profile = plimsoll.Profile.open(path)
             alive = sum(row.blocks for row in profile.allocations
-                        if row.freed_ns is None and row.type == "bytes" and row.size == row.blocks * (5000 + HEAD))
+                        if row.freed_ns is None and row.type == "bytes" and row.bytes == row.blocks * (5000 + HEAD))
             assert alive == 200
             # AND nothing is missing at the end
             assert profile.complete
@@ -311,5 +311,5 @@ print(json.dumps(statuses))
         # THEN all of them come to their ends, and the parent has its blocks
         assert recorded.truth == [0] * 5
         alive = sum(row.blocks for row in recorded.profile.allocations
-                    if row.freed_ns is None and row.type == "bytes" and row.size == row.blocks * (6000 + HEAD))
+                    if row.freed_ns is None and row.type == "bytes" and row.bytes == row.blocks * (6000 + HEAD))
         assert alive == 100

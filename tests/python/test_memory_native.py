@@ -26,7 +26,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def by_function(profile: plimsoll.Profile, domains: "tuple[str, ...]") -> "dict[str, tuple[float, float]]":
     """Bytes allocated and bytes alive at the end, by the function that the stack is in; "" in threads without Python."""
     sums: dict[str, tuple[float, float]] = {}
-    is_sampled = profile.memory("alloc").distance != 0
     for row in profile.allocations:
         if row.domain not in domains:
             continue
@@ -34,8 +33,7 @@ def by_function(profile: plimsoll.Profile, domains: "tuple[str, ...]") -> "dict[
         if name == "[native thread]":
             name = ""
         whole, alive = sums.get(name, (0.0, 0.0))
-        size = row.size * (row.blocks if is_sampled else 1)
-        sums[name] = (whole + size, alive + (size if row.freed_ns is None else 0))
+        sums[name] = (whole + row.bytes, alive + (row.bytes if row.freed_ns is None else 0))
     return sums
 
 
