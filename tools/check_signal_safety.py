@@ -80,6 +80,8 @@ KNOWN_INDIRECT = {
         r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
     # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
     "plimsoll::memory::(anonymous namespace)::pass_on": "",
+    # Likewise for a signal of ours that others have sent.
+    "plimsoll::capture::(anonymous namespace)::pass_on": "",
 }
 
 HEADER = re.compile(r"^([0-9a-f]+) <(.*)>:$")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import signal  # noqa: F401  (before a recording: it keeps what it finds in _signal, which is not to be ours)
+import signal  # (before a recording: it keeps what it finds in _signal, which is not to be ours)
 import sys
 import threading
 
@@ -293,8 +293,15 @@ def _wrap_exec(now: _Active) -> None:
 
 
 def _wrap_signals(now: _Active) -> None:
-    """A program that gives up its handler of SIGTERM ends by that signal as one that never had any."""
-    _wrap(now, sys.modules.get("_signal"), "signal", _core.SignalSetter)
+    """A program that gives up its handler of SIGTERM ends by that signal as one that never had any; and one that sets,
+    or waits for, all signals gets none of the recording's own."""
+    underlying = sys.modules.get("_signal")
+    _wrap(now, underlying, "signal", _core.SignalSetter)
+    _wrap(now, underlying, "sigwait", _core.NumberWaiter)
+    for module in (underlying, signal):
+        _wrap(now, module, "pause", _core.PauseCaller)
+        for name in ("sigwaitinfo", "sigtimedwait"):
+            _wrap(now, module, name, _core.SignalWaiter)
 
 
 def _wrap_loading(now: _Active) -> None:

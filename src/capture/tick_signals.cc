@@ -19,26 +19,50 @@ std::atomic<CpuSampler*> active_sampler{nullptr};
 std::atomic<int> running_handlers{0};
 std::atomic<int> installed_signal{0};
 
-void on_tick(int, siginfo_t* info, void* context) {
+// What the program has set for signals that are no ticks.
+std::atomic<os::SignalHandler> program_on_tick{SIG_DFL};
+std::atomic<os::SignalHandler> program_on_trap{SIG_DFL};
+
+void feed(const siginfo_t& info, const ucontext_t& context) {
   const int saved_errno = errno;
   {
     const RunningHandler running;
-    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst))
-      sampler->tick(*info, static_cast<const ucontext_t*>(context));
+    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) sampler->tick(info, &context);
   }
   errno = saved_errno;
 }
 
-void on_trap(int signal, siginfo_t* info, void* context) {
-  if (os::origin_of(*info).kind != os::TickOrigin::Kind::kForeign) {
-    on_tick(signal, info, context);
-    return end_interrupted_call(*static_cast<ucontext_t*>(context));
-  }
-  // A breakpoint, or somebody's kill: what happens without us is that the program dies of it.
-  os::take_default_action(SIGTRAP);
+bool is_tick(const siginfo_t& info) { return os::origin_of(info).kind != os::TickOrigin::Kind::kForeign; }
+
+// A handler of Python's asks for no new beginning of the call that it ends; ours does.
+void pass_on(os::SignalHandler handler, int signal, ucontext_t& context) {
+  if (handler == SIG_DFL || handler == SIG_IGN) return;
+  end_interrupted_call(context);
+  handler(signal);
 }
 
-Status install(int signal, void (*handler)(int, siginfo_t*, void*)) {
+void on_tick(int signal, siginfo_t* info, void* context) {
+  auto& interrupted = *static_cast<ucontext_t*>(context);
+  const os::SignalHandler handler = program_on_tick.load();
+  if (is_tick(*info) || handler == SIG_DFL) return feed(*info, interrupted);
+  pass_on(handler, signal, interrupted);
+}
+
+void on_trap(int signal, siginfo_t* info, void* context) {
+  auto& interrupted = *static_cast<ucontext_t*>(context);
+  if (is_tick(*info)) {
+    feed(*info, interrupted);
+    return end_interrupted_call(interrupted);
+  }
+  // A breakpoint, or somebody's kill: what happens without us.
+  const os::SignalHandler handler = program_on_trap.load();
+  if (handler == SIG_DFL) return os::take_default_action(SIGTRAP);
+  pass_on(handler, signal, interrupted);
+}
+
+using TickHandler = void (*)(int, siginfo_t*, void*);
+
+Status install(int signal, TickHandler handler) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
@@ -46,6 +70,12 @@ Status install(int signal, void (*handler)(int, siginfo_t*, void*)) {
   if (::sigaction(signal, &action, nullptr) != 0)
     return system_error("cannot install the sampling signal's handler", errno);
   return Ok{};
+}
+
+bool has_handler(int signal, TickHandler handler) {
+  struct sigaction current {};
+  return ::sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
+         current.sa_sigaction == handler;
 }
 
 bool is_free_for_traps() { return traps_are_ours() || os::has_handler(SIGTRAP, SIG_DFL); }
@@ -61,17 +91,40 @@ Result<TickSignals> install_tick_handlers() {
     PLIMSOLL_TRY(install(timer, on_tick));
     installed_signal.store(timer);
   }
+  put_tick_handler_back(timer);  // between two recordings it was the program's to set
   if (!is_free_for_traps() || !os::has_trap_ticks()) return TickSignals{timer, timer};
   memory::FaultGuard::expect_traps(on_trap);
   PLIMSOLL_TRY(install(SIGTRAP, on_trap));
   return TickSignals{timer, SIGTRAP};
 }
 
-bool traps_are_ours() {
-  struct sigaction current {};
-  return ::sigaction(SIGTRAP, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
-         current.sa_sigaction == on_trap;
+bool traps_are_ours() { return has_handler(SIGTRAP, on_trap); }
+
+bool is_tick_signal(int signal) {
+  return signal != 0 && (signal == installed_signal.load() || (signal == SIGTRAP && traps_are_ours()));
 }
+
+int interrupting_tick_signal() {
+  const os::SignalHandler handler = program_on_tick.load();
+  return handler == SIG_DFL || handler == SIG_IGN ? installed_signal.load() : 0;
+}
+
+void put_tick_handler_back(int signal) {
+  const TickHandler ours = signal == SIGTRAP ? on_trap : on_tick;
+  struct sigaction set {};
+  if (::sigaction(signal, nullptr, &set) != 0 || (set.sa_flags & SA_SIGINFO) != 0) return;  // ours, or of C code's
+  (signal == SIGTRAP ? program_on_trap : program_on_tick).store(set.sa_handler);
+  (void)install(signal, ours);
+}
+
+TicksBlocked::TicksBlocked() noexcept {
+  sigset_t ticks;
+  ::sigemptyset(&ticks);
+  ::sigaddset(&ticks, SIGTRAP);
+  ::sigaddset(&ticks, installed_signal.load());
+  ::pthread_sigmask(SIG_BLOCK, &ticks, &before_);
+}
+TicksBlocked::~TicksBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
 // handler sees what was stored.

@@ -6,6 +6,8 @@
 // Measured: 96 of 40,000 short waits under a 5 kHz tick ended with EINTR by signal, none by trap.
 #pragma once
 
+#include <csignal>
+
 #include "base/result.h"
 
 namespace plimsoll::capture {
@@ -23,8 +25,31 @@ struct TickSignals {
 // with respect to ticks, not to itself.
 Result<TickSignals> install_tick_handlers();
 
-// Whether SIGTRAP still has our handler: the program may have installed its own since.
+// Whether SIGTRAP still has our handler: C code of the program's may have installed its own since.
 bool traps_are_ours();
+
+// Whether ticks come by that signal.
+bool is_tick_signal(int signal);
+
+// The signal whose ticks end calls that wait; 0 if the program handles it, too, and may wait for it.
+int interrupting_tick_signal();
+
+// After the program has set what a signal of ours does: that is done with those that others send, and ticks are ours
+// again. (A real-time signal of others that the program does not handle does nothing.) Not while another thread sets
+// it.
+void put_tick_handler_back(int signal);
+
+// While it lives, ticks wait that come to the calling thread.
+class TicksBlocked {
+ public:
+  TicksBlocked() noexcept;
+  TicksBlocked(const TicksBlocked&) = delete;
+  TicksBlocked& operator=(const TicksBlocked&) = delete;
+  ~TicksBlocked();
+
+ private:
+  sigset_t before_;
+};
 
 // Whom handlers feed from now on; nobody if null.
 void set_active_sampler(CpuSampler* sampler);

@@ -50,6 +50,14 @@ void report_unrecorded_children(const std::string& plim, const profile::Profile&
                   format_time(rest_ns)));
 }
 
+// What is left between a thread's last tick and its end; not so where ticks have stopped long before.
+bool is_usual_end(const profile::Drop& drop, std::int64_t process_cpu_ns) {
+  constexpr std::int64_t kMost = 100'000'000;  // of a thread, on average
+  constexpr std::int64_t kMostShare = 20;      // of the program's
+  if (drop.reason != "end of thread") return false;
+  return drop.cpu_ns / kMost < static_cast<std::int64_t>(drop.count) + 1 || drop.cpu_ns < process_cpu_ns / kMostShare;
+}
+
 }  // namespace
 
 void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console) {
@@ -77,7 +85,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
                                format_count(all.samples), format_bytes(std::llround(all.bytes))));
   }
   for (const profile::Drop& drop : profile.drops)
-    if (drop.reason != "end of thread")
+    if (!is_usual_end(drop, profile.process_cpu_ns))
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
   report_unrecorded_children(plim, profile, facts.child_cpu_ns, children, console);
   if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");

@@ -257,6 +257,8 @@ struct TickOrigin {
 
 // Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.
 TickOrigin origin_of(const siginfo_t& info);
+// As far as the signal and its si_code tell: whether nobody but a tick sends it so.
+bool is_sent_by_ticks(int signal, int code);
 
 // Each thread of the process passes a memory barrier before this returns: what it wrote before that is seen here, and
 // what it reads after it is as we have written it. False if the system does not do that for us. For any thread.

@@ -184,17 +184,20 @@ UniqueFd open_idle_counter() {
       ::syscall(SYS_perf_event_open, &attr, 0, -1, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC))));
 }
 
-TickOrigin origin_of(const siginfo_t& info) {
+bool is_sent_by_ticks(int signal, int code) {
   constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
+  return signal == SIGTRAP ? code == kTrapPerf : code == SI_TIMER || code == POLL_IN || code == POLL_HUP;
+}
+
+TickOrigin origin_of(const siginfo_t& info) {
+  if (!is_sent_by_ticks(info.si_signo, info.si_code)) return {};
   if (info.si_signo == SIGTRAP) {
     const std::uint64_t data = trap_data(info);
-    if (info.si_code != kTrapPerf || (data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
+    if ((data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
     return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data)};
   }
   if (info.si_code == SI_TIMER) return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
-  if (info.si_code == POLL_IN || info.si_code == POLL_HUP)
-    return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
-  return {};
+  return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
 }
 
 }  // namespace plimsoll::os

@@ -12,6 +12,7 @@ void bind_errors(nanobind::module_& module);     // exceptions
 void bind_files(nanobind::module_& module);      // write a file whole or not at all
 void bind_session(nanobind::module_& module);    // Session: record this process
 void bind_threads(nanobind::module_& module);    // threads from their first instruction
+void bind_signals(nanobind::module_& module);    // signals of the program that are ours, too
 void bind_tags(nanobind::module_& module);       // tags
 void bind_memory(nanobind::module_& module);     // what a Profile knows of memory
 void bind_profile(nanobind::module_& module);    // Profile: read, ask, write

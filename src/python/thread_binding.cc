@@ -18,12 +18,12 @@
 
 #include "alloc/imports.h"
 #include "base/clock.h"
-#include "os/termination.h"
 #include "python/allocation_hook.h"
 #include "python/bindings.h"
 #include "python/compat.h"
 #include "python/interpreter_guard.h"
 #include "python/recording.h"
+#include "python/standin.h"
 
 namespace nb = nanobind;
 
@@ -124,25 +124,6 @@ nb::object thread_body(PyObject* body) {
   PyObject_GC_Track(self);
   return nb::steal(reinterpret_cast<PyObject*>(self));
 }
-
-// Stands for a function of the program's, which it calls; native, so that it leaves no frame in a traceback. It is
-// equal to that function: `os.execve in os.supports_fd`.
-class Standin {
- public:
-  explicit Standin(nb::object original) : original_(std::move(original)) {}
-
-  [[nodiscard]] std::string repr() const { return nb::repr(original_).c_str(); }
-  [[nodiscard]] bool equals(const nb::object& other) const { return original_.equal(other); }
-  [[nodiscard]] Py_hash_t hash() const { return nb::hash(original_); }
-
- protected:
-  [[nodiscard]] nb::object call_original(const nb::tuple& args, const nb::kwargs& kwargs) const {
-    return original_(*args, **kwargs);
-  }
-
- private:
-  nb::object original_;
-};
 
 // For _thread.start_new_thread or its like.
 class ThreadStarter : public Standin {
@@ -253,18 +234,6 @@ class ExecCaller : public Standin {
   }
 };
 
-// For _signal.signal: what servers do when they have shut down upon SIGTERM is to give up their handler and raise the
-// signal again, which is to find that of the recording, as if there had never been another.
-class SignalSetter : public Standin {
- public:
-  using Standin::Standin;
-  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    nb::object before = call_original(args, kwargs);
-    os::look_at_termination_again();
-    return before;
-  }
-};
-
 // For faulthandler.enable, which puts its handler over ours. A thread of ours that reads what has gone must not meet
 // it: faulthandler would look at all threads while they run, and may fault itself. At its next look that thread puts
 // our handler in front again.
@@ -296,16 +265,6 @@ class FaultHandlerSetter : public Standin {
   };
 };
 
-template <typename T>
-void bind_standin(nb::module_& module, const char* name, const char* what) {
-  nb::class_<T>(module, name, what)
-      .def(nb::init<nb::object>())
-      .def("__call__", &T::call)
-      .def("__repr__", [](const T& self) { return self.repr(); })
-      .def("__eq__", [](const T& self, const nb::object& other) { return self.equals(other); })
-      .def("__hash__", [](const T& self) { return self.hash(); });
-}
-
 }  // namespace
 
 std::shared_ptr<capture::Session> current_recording() {
@@ -327,7 +286,6 @@ void bind_threads(nb::module_& module) {
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
   bind_standin<LimitSetter>(module, "LimitSetter", "Gives addresses back before there is a limit of them.");
   bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
-  bind_standin<SignalSetter>(module, "SignalSetter", "Sets what signals do, but those that end the recording.");
   bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())
