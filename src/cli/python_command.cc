@@ -61,6 +61,17 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
 }
 
+// The first line of a script as the kernel takes it: a program, and what else there is as one word.
+std::vector<std::string> words_of_kernel(const std::string& line) {
+  constexpr std::string_view kSpace = " \t";
+  const std::size_t begin = std::min(line.find_first_not_of(kSpace), line.size());
+  const std::size_t end = line.find_last_not_of(kSpace) + 1;
+  const std::string all = line.substr(begin, end - std::min(begin, end));
+  const std::size_t space = all.find_first_of(kSpace);
+  if (space == std::string::npos) return all.empty() ? std::vector<std::string>{} : std::vector{all};
+  return {all.substr(0, space), all.substr(all.find_first_not_of(kSpace, space))};
+}
+
 // The interpreter that the first lines of a script name, and its options; empty if it is none of Python's.
 std::vector<std::string> named_interpreter(const std::string& script) {
   if (!script.starts_with("#!")) return {};
@@ -68,7 +79,7 @@ std::vector<std::string> named_interpreter(const std::string& script) {
   std::string first, second;
   std::getline(lines, first);
   std::getline(lines, second);
-  std::vector<std::string> words = words_of(first);
+  std::vector<std::string> words = words_of_kernel(first);
   // Where the name of the interpreter is too long for the kernel, installers let the shell read a line that is a string
   // to Python:  '''exec' "/a/long/path/python" "$0" "$@"
   constexpr std::string_view kExec = "'''exec' ";
@@ -80,6 +91,7 @@ std::vector<std::string> named_interpreter(const std::string& script) {
     const auto is_name = [](const std::string& word) {
       return !word.starts_with('-') && word.find('=') == std::string::npos;
     };
+    words = words_of(first);  // which env splits, if it is asked to
     words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_name));
   }
   if (words.empty() || !is_named_like_python(words[0])) return {};

@@ -102,9 +102,12 @@ TEST_F(PythonCommands, MayBeScriptsThatNameTheirInterpreter) {
           "ELF");
   const std::string pypy = bin("pypy3");
   command("plain", "#!" + pypy + " -Es\nimport sys\n");
+  command("spaced", "#! " + pypy + "  -W error -X dev \nimport sys\n");
   command("by-env", "#!/usr/bin/env -S pypy3 -u\n");
   command("long", "#!/bin/sh\n'''exec' \"" + pypy + "\" \"$0\" \"$@\"\n' '''\n");
   EXPECT_EQ(argv({"plain", "x"}, ""), (Words{pypy, "-Es", bin("plain"), "x"}));
+  // (The kernel gives what there is beside the program as one word, whatever Python makes of that.)
+  EXPECT_EQ(argv({"spaced"}, ""), (Words{pypy, "-W error -X dev", bin("spaced")}));
   EXPECT_EQ(argv({"by-env"}, ""), (Words{pypy, "-u", bin("by-env")}));
   EXPECT_EQ(argv({"long", "-x"}, ""), (Words{pypy, bin("long"), "-x"}));
   // The user may have chosen another one.
