@@ -7,7 +7,9 @@
 #include <boost/property_tree/ptree.hpp>
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 
+#include "base/file_bytes.h"
 #include "cli/units.h"
 
 namespace plimsoll::cli {
@@ -39,6 +41,13 @@ Status assign(std::optional<T>& setting, const std::string& name, const std::str
   return Ok{};
 }
 
+// As --alloc, which may stand without a value, too.
+void assign_alloc(std::optional<std::string>& setting, const std::string& text) {
+  const bool is_on = text == "true" || text == "yes" || text == "on";
+  const bool is_off = text == "false" || text == "no" || text == "off";
+  if (!is_off) setting = is_on ? "512K" : text;
+}
+
 Status set_by_name(RunSettings& settings, std::string name, const std::string& text, const std::string& path) {
   std::replace(name.begin(), name.end(), '-', '_');
   if (name == "output") return assign(settings.output, name, text, path);
@@ -48,7 +57,10 @@ Status set_by_name(RunSettings& settings, std::string name, const std::string& t
   if (name == "engine") return assign(settings.engine, name, text, path);
   if (name == "mem") return assign(settings.mem, name, text, path);
   if (name == "native_memory") return assign(settings.native_memory, name, text, path);
-  if (name == "alloc") return assign(settings.alloc, name, text, path);
+  if (name == "alloc") {
+    assign_alloc(settings.alloc, text);
+    return Ok{};
+  }
   if (name == "native") return assign(settings.native, name, text, path);
   if (name == "children") return assign(settings.children, name, text, path);
   if (name == "format") return assign(settings.format, name, text, path);
@@ -78,6 +90,9 @@ Result<std::optional<RunSettings>> read_toml(const std::string& path) {
   try {
     const toml::table file = toml::parse_file(path);
     const toml::table* ours = file.at_path("tool.plimsoll").as_table();
+    if (ours == nullptr && file.at_path("tool.plimsoll"))
+      return Error{ErrorKind::kUsage,
+                   fmt::format("{}: tool.plimsoll is no table: settings stand under [tool.plimsoll]", path)};
     if (ours == nullptr) return std::optional<RunSettings>{};
     RunSettings settings;
     for (const auto& [key, value] : *ours)
@@ -90,15 +105,24 @@ Result<std::optional<RunSettings>> read_toml(const std::string& path) {
 }
 
 Result<RunSettings> read_ini(const std::string& path) {
+  const Result<FileBytes> bytes = FileBytes::read(path);
+  if (!bytes.ok()) return bytes.error();
+  std::string text(bytes.value().view());
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // as editors of Windows begin a file
   try {
     boost::property_tree::ptree file;
-    boost::property_tree::ini_parser::read_ini(path, file);
+    std::istringstream lines(text);
+    boost::property_tree::ini_parser::read_ini(lines, file);
     RunSettings settings;
+    for (const auto& [key, value] : file)
+      if (value.empty() && !value.data().empty())
+        return Error{ErrorKind::kUsage,
+                     fmt::format("{}: '{}' stands in no section: put [plimsoll] above it", path, key)};
     if (const auto ours = file.get_child_optional("plimsoll"))
       for (const auto& [key, value] : *ours) PLIMSOLL_TRY(set_by_name(settings, key, value.data(), path));
     return settings;
   } catch (const boost::property_tree::ini_parser_error& error) {
-    return Error{ErrorKind::kBadInput, error.what()};
+    return Error{ErrorKind::kBadInput, fmt::format("{}: line {}: {}", path, error.line(), error.message())};
   }
 }
 

@@ -48,6 +48,34 @@ TEST_F(RunSettingsFiles, AreReadFromAnIniSection) {
   EXPECT_EQ(settings.value().mem, true);
 }
 
+TEST_F(RunSettingsFiles, MayBeginWithTheMarkOfAnEditor) {
+  const Result<RunSettings> settings = read_settings(write("x.ini", "\xef\xbb\xbf[plimsoll]\r\nrate = 99\r\n"));
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings.value().rate, 99.0);
+}
+
+TEST_F(RunSettingsFiles, SayWhetherAllocationsAreRecordedOrHow) {
+  const auto alloc = [&](const std::string& value) {
+    return read_settings(write("x.toml", "[tool.plimsoll]\nalloc = " + value + "\n")).value().alloc;
+  };
+  EXPECT_EQ(alloc("true"), "512K");
+  EXPECT_EQ(alloc("false"), std::nullopt);
+  EXPECT_EQ(alloc("'exact'"), "exact");
+  EXPECT_EQ(alloc("65536"), "65536");
+}
+
+TEST_F(RunSettingsFiles, ThatStandWhereNobodyLooksAreToldOf) {
+  const Result<RunSettings> none = read_settings(write("a.ini", "rate = 5\n[other]\nrate = 1\n"));
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("a.ini: 'rate' stands in no section"), std::string::npos);
+  const Result<RunSettings> list = read_settings(write("b.toml", "[[tool.plimsoll]]\nrate = 5\n"));
+  ASSERT_FALSE(list.ok());
+  EXPECT_NE(list.error().message.find("tool.plimsoll is no table"), std::string::npos);
+  const Result<RunSettings> torn = read_settings(write("c.ini", "[plimsoll]\nrate\n"));
+  ASSERT_FALSE(torn.ok());
+  EXPECT_NE(torn.error().message.find("c.ini: line 2: "), std::string::npos) << torn.error().message;
+}
+
 TEST_F(RunSettingsFiles, NameTheFileAndTheSettingThatMakesNoSense) {
   const Result<RunSettings> unknown = read_settings(write("a.ini", "[plimsoll]\nrat = 5\n"));
   ASSERT_FALSE(unknown.ok());
