@@ -80,8 +80,10 @@ KNOWN_INDIRECT = {
         r"plimsoll::python::\(anonymous namespace\)::thread_state_of_caller\(",
     # The program's own handler, which a fault that is not ours is passed on to: not our code, and its own affair.
     "plimsoll::memory::(anonymous namespace)::pass_on": "",
-    # Likewise for a signal of ours that others have sent.
+    # Likewise for a signal of ours that others have sent; inlined, it is told as the handlers' own.
     "plimsoll::capture::(anonymous namespace)::pass_on": "",
+    "plimsoll::capture::(anonymous namespace)::on_tick": "",
+    "plimsoll::capture::(anonymous namespace)::on_trap": "",
 }
 
 HEADER = re.compile(r"^([0-9a-f]+) <(.*)>:$")
