@@ -200,7 +200,7 @@ void Session::add_marker(MarkerEvent marker) {
 }
 
 void Session::prepare_exec() {
-  flush_as(SampleSink::Ending::kComplete);
+  flush_as(SampleSink::Ending::kExec);
   sampler_->silence_caller();
 }
 

@@ -88,7 +88,8 @@ class SampleSink {
   // Whether anything will follow. In the order in which one takes the place of another.
   enum class Ending : std::uint8_t {
     kOpen,      // the recording goes on
-    kComplete,  // it ends here, or may (an exec is about to replace the program, and may yet fail)
+    kComplete,  // it ends here
+    kExec,      // it ends here, or may: an exec is about to replace the program, and may yet fail
   };
   // Whether a flush is due before its time: because of memory, or because the last one has left something.
   [[nodiscard]] virtual bool wants_flush() const = 0;

@@ -58,6 +58,17 @@ bool is_usual_end(const profile::Drop& drop, std::int64_t process_cpu_ns) {
   return drop.cpu_ns / kMost < static_cast<std::int64_t>(drop.count) + 1 || drop.cpu_ns < process_cpu_ns / kMostShare;
 }
 
+// What is missing at the end, if anything is.
+void report_ending(const profile::Profile& profile, Children children, Console& console) {
+  if (!profile.complete)
+    console.notice("the recording was cut short: the program was killed, or could not write on");
+  else if (profile.meta_value("ending") == "exec")
+    console.notice(children == Children::kRecorded
+                       ? "the program became another one by exec, which has a profile of its own if it is a Python"
+                       : "not in it: what the program became by exec; plimsoll run --children records that, too, if "
+                         "it is a Python");
+}
+
 }  // namespace
 
 void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console) {
@@ -88,7 +99,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
     if (!is_usual_end(drop, profile.process_cpu_ns))
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
   report_unrecorded_children(plim, profile, facts.child_cpu_ns, children, console);
-  if (!profile.complete) console.notice("the recording was cut short: the program was killed, or could not write on");
+  report_ending(profile, children, console);
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,
                              format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));

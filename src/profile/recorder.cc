@@ -210,7 +210,7 @@ std::string Recorder::read_source(const std::string& name) const {
 }
 
 void Recorder::read_wanted_sources(Ending ending) {
-  const std::size_t most = ending == Ending::kComplete ? kAllSources : source_bytes_ + kSourcesAtOnce;
+  const std::size_t most = ending != Ending::kOpen ? kAllSources : source_bytes_ + kSourcesAtOnce;
   if (settings_.files && !wanted_sources_.empty()) settings_.files->look_again();
   for (; !wanted_sources_.empty() && source_bytes_ < most; wanted_sources_.pop_front()) {
     const std::string& name = wanted_sources_.front();
@@ -257,10 +257,13 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
     if (totals.drops[i].count != 0 || totals.drops[i].cpu_ns != 0)
       profile_.drops.push_back(
           Drop{capture::text(static_cast<capture::DropReason>(i)), totals.drops[i].count, totals.drops[i].cpu_ns});
+  // (If the exec has failed, there is another flush.)
+  if (ending == Ending::kExec || !profile_.meta_value("ending").empty())
+    profile_.set_meta("ending", ending == Ending::kExec ? "exec" : "");
   read_wanted_sources(ending);
   // On a disk that is nearly full, there is to be room for the samples.
   std::vector<Source> sources = std::exchange(profile_.sources, {});
-  profile_.complete = ending == Ending::kComplete && sources.empty();
+  profile_.complete = ending != Ending::kOpen && sources.empty();
   std::string bytes = std::exchange(has_header_, true) ? std::string{} : PlimEncoder::file_header();
   bytes += encoder_.encode(profile_, changed_threads_);
   // Whether or not it can be written: a recording that has failed must not grow in memory instead.
@@ -269,7 +272,7 @@ Status Recorder::flush(const Totals& totals, Ending ending) {
   PLIMSOLL_TRY(file_.append(bytes));
   if (sources.empty()) return Ok{};
   profile_.sources = std::move(sources);
-  profile_.complete = ending == Ending::kComplete;
+  profile_.complete = ending != Ending::kOpen;
   bytes = encoder_.encode(profile_, changed_threads_);
   profile_.sources.clear();
   return file_.append(bytes);

@@ -62,6 +62,23 @@ class ManyThreads : public ::testing::Test {
   std::unique_ptr<Recorder> recorder_;
 };
 
+TEST_F(ManyThreads, EndByAnExecOnlyIfItDoesNotFail) {
+  using Ending = capture::SampleSink::Ending;
+  // GIVEN a recording whose program is about to become another one
+  tell(0);
+  sample(0, 1);
+  flush(Ending::kExec);
+  // WHEN nothing follows THEN it is whole, and says so
+  Profile profile = read_plim_file(path_).take();
+  EXPECT_TRUE(profile.complete);
+  EXPECT_EQ(profile.meta_value("ending"), "exec");
+  // AND if something does, the exec has failed
+  sample(0, 1);
+  profile = read();
+  EXPECT_TRUE(profile.complete);
+  EXPECT_EQ(profile.meta_value("ending"), "");
+}
+
 TEST_F(ManyThreads, AreForgottenWhenTheyHaveEndedAndAreAllInTheFile) {
   // GIVEN one thread that lives on, and others that come and go between flushes
   tell(0);

@@ -115,6 +115,8 @@ os.execvpe("true", ["true"], {**os.environ, "PATH": "/nowhere:/no/such:" + os.en
     recorded = harness.record(tmp_path, script)
     assert seconds_in(recorded.profile, "before") == pytest.approx(0.3, rel=0.1)
     assert recorded.profile.complete
+    # AND the report says that there was more
+    assert any("what the program became by exec" in line for line in recorded.finished.notices)
 
 
 def test_other_threads_go_on_while_a_fork_is_prepared(tmp_path: pathlib.Path, program: Write) -> None:
@@ -155,6 +157,7 @@ after()
     recorded = harness.record(tmp_path, script)
     assert recorded.profile.complete
     assert seconds_in(recorded.profile, "after") > 0.5  # the caller was silenced for a second at most
+    assert "by exec" not in recorded.finished.err
 
 
 @pytest.mark.parametrize("fail", ['os.execv("/no/such/program", ["x"])', 'os.execvp("no-such-program", ["x"])'])
