@@ -78,9 +78,13 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
   if (!result.ok()) return console.notice(result.error().message);
   const profile::Profile& profile = result.value();
   const SessionFacts facts = session_facts(profile, std::filesystem::file_size(plim, error));
-  console.notice(fmt::format("{} of {} of CPU time ({} % of the program's) in {}, {}, by {}",
-                             plural(profile.samples.size(), "sample"), format_time(facts.sampled_cpu_ns),
-                             format_percent(facts.covered_percent), format_time(profile.end_ns),
+  // PyPy's samples of mode wall do not tell computing from waiting.
+  const bool is_wall_only = profile.meta_value("mode") == "wall" && facts.waited_ns == 0 && profile.process_cpu_ns == 0;
+  const std::string of = is_wall_only
+                             ? "time, computing and waiting,"
+                             : fmt::format("CPU time ({} % of the program's)", format_percent(facts.covered_percent));
+  console.notice(fmt::format("{} of {} of {} in {}, {}, by {}", plural(profile.samples.size(), "sample"),
+                             format_time(facts.sampled_cpu_ns), of, format_time(profile.end_ns),
                              plural(profile.threads.size(), "thread"), profile.meta_value("engine")));
   if (const std::string_view most = profile.meta_value("most_ticks_hz"); !most.empty())
     console.notice(fmt::format("ticks take so long on this machine that {} a second were made at most, not {}", most,
