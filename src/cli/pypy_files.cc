@@ -152,6 +152,7 @@ void adopt_pypy_files(const std::string& plim, const PyPyRun& run, Console& cons
   if (exists(plim, kSamples)) adopt_with(plim, run.clocks.program);
   for (const std::string& child : profiles_of_children(plim, kSamples)) adopt_with(child, pid_in(child));
   // Of processes that recorded nothing: their logs began before that was known.
+  if (!exists(plim, kSamples)) ::unlink(pypy_log_path(plim).c_str());
   for (const std::string& child : profiles_of_children(plim, kSections))
     if (!exists(child, kSamples)) ::unlink((child + std::string(kSections)).c_str());
 }

@@ -88,6 +88,12 @@ TEST_F(PyPyFiles, OfChildProcessesToo) {
   EXPECT_FALSE(has("app.plim") || has("app.123.plim.vmprof"));
 }
 
+TEST_F(PyPyFiles, OfAProgramThatRecordedNothingAreTakenAway) {
+  write("app.plim.pypylog", "[3e8] {gc-minor\n");
+  adopt();
+  EXPECT_FALSE(has("app.plim.pypylog") || has("app.plim"));
+}
+
 TEST_F(PyPyFiles, OfChildProcessesThatRecordedNothingAreTakenAway) {
   // GIVEN the logs of two child processes, of which one has a profile, too
   write("app.123.plim.vmprof", kSamples);
