@@ -163,21 +163,12 @@ class Program {
     Held held = take(number);
     void* moved = as_program(held.domain, stack,
                              [&](const Allocator& from) { return from.realloc(from.context, held.at, size); });
-    if (moved == nullptr) return stay(held, size, stack);
+    if (moved == nullptr) return blocks_.put_back(held);  // there is no memory: it stays, and is booked, as it was
     end(held);
     held.at = static_cast<unsigned char*>(moved);
     held.check(std::min(held.size, size));
     held.size = size;
     hold(held, stack);
-  }
-  // There is no memory to change a block. A raw one is booked as if it had come to its end, and one of the size that
-  // was asked for had begun.
-  void stay(Held held, std::size_t size, std::uint32_t stack) {
-    if (held.domain == Domain::kRaw) {
-      end(held);
-      begin(held, stack, size);
-    }
-    blocks_.put_back(held);
   }
 
   // ---- recordings and others' hooks ----
