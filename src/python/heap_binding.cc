@@ -149,14 +149,7 @@ nb::list type_names(const HeapData& self) {
   return names;
 }
 
-nb::list rows_of(const HeapData& self, const std::vector<heap::TypeRow>& types) {
-  nb::list rows;
-  for (const heap::TypeRow& row : types)
-    rows.append(nb::make_tuple(text(self.snapshot().types[row.type].name), row.count, row.size, row.retained));
-  return rows;
-}
-
-nb::list types(HeapData& self) { return rows_of(self, heap::types(self.snapshot(), self.dominance())); }
+nb::list types(HeapData& self) { return rows_of(self.snapshot(), heap::types(self.snapshot(), self.dominance())); }
 
 // Of the last one's objects: see heap/survivors.h.
 nb::list survivors(HeapData& self, const HeapData& first, const HeapData& second) {
@@ -164,7 +157,7 @@ nb::list survivors(HeapData& self, const HeapData& first, const HeapData& second
     if (!heap::are_of_one_process(one->snapshot(), self.snapshot()))
       throw nb::value_error(std::string(heap::why_not_of_one_process(one->snapshot(), self.snapshot())).c_str());
   const heap::NodeSet chosen = heap::survivors(first.snapshot(), second.snapshot(), self.snapshot());
-  return rows_of(self, heap::types(self.snapshot(), self.dominance(), chosen));
+  return rows_of(self.snapshot(), heap::types(self.snapshot(), self.dominance(), chosen));
 }
 
 nb::tuple node(HeapData& self, std::int64_t number) {

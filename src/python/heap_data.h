@@ -11,6 +11,7 @@
 
 #include "heap/analysis.h"
 #include "heap/snapshot.h"
+#include "python/text.h"
 #include "sql/query.h"
 
 namespace plimsoll::python {
@@ -66,5 +67,13 @@ class HeapData {
   std::mutex database_mutex_;
   std::unique_ptr<sql::HeapDatabase> database_;
 };
+
+// (name, count, size, retained) of each class.
+inline nanobind::list rows_of(const heap::Snapshot& snapshot, const std::vector<heap::TypeRow>& types) {
+  nanobind::list rows;
+  for (const heap::TypeRow& row : types)
+    rows.append(nanobind::make_tuple(text(snapshot.types[row.type].name), row.count, row.size, row.retained));
+  return rows;
+}
 
 }  // namespace plimsoll::python

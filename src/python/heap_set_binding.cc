@@ -54,8 +54,7 @@ class HeapSet {
 
 HeapSet select(nb::handle self, const std::string& pattern) {
   const heap::Snapshot& snapshot = nb::cast<HeapData&>(self).snapshot();
-  const nb::object owner = nb::borrow(self);
-  return {owner, pattern.empty() ? heap::all_objects(snapshot) : heap::objects_of(snapshot, pattern)};
+  return {self, pattern.empty() ? heap::all_objects(snapshot) : heap::objects_of(snapshot, pattern)};
 }
 
 HeapSet chosen(nb::handle self, const std::vector<std::int64_t>& numbers) {
@@ -80,10 +79,7 @@ nb::object numbers(const HeapSet& self) {
 
 nb::list types(const HeapSet& self) {
   const heap::Snapshot& snapshot = self.heap().snapshot();
-  nb::list rows;
-  for (const heap::TypeRow& row : heap::types(snapshot, self.heap().dominance(), self.set()))
-    rows.append(nb::make_tuple(text(snapshot.types[row.type].name), row.count, row.size, row.retained));
-  return rows;
+  return rows_of(snapshot, heap::types(snapshot, self.heap().dominance(), self.set()));
 }
 
 }  // namespace

@@ -33,6 +33,13 @@ MALLOCS = ("mimalloc", "mimalloc_debug") if FREE_THREADED else ("pymalloc", "deb
 #: Nothing here takes nearly as long; a program that hangs must not hang the tests.
 DEADLINE = 240
 NO_STACK = 0xFFFFFFFF
+# What programs of signals begin with: CPU time of the calling thread, and what they import.
+BURN = """
+import json, os, signal, sys, threading, time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(500))
+"""
 #: Their ticks come late on a busy machine; perf's, and the reader's looks, do not.
 TIMER_ENGINES = ("timer", "cpu-timer")
 Word = Union[str, "os.PathLike[str]"]

@@ -14,12 +14,7 @@ import plimsoll
 
 Write = Callable[..., pathlib.Path]
 
-BURN = """
-import json, os, signal, sys, threading, time
-def burn(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end: sum(range(500))
-"""
+BURN = harness.BURN
 
 
 @pytest.mark.any_version
