@@ -210,11 +210,19 @@ class Profile:
 
     def memory(self, view: str = "live", *, start: float = 0.0, end: float = float("inf"),
                within: float = 0.001) -> Memory:
-        """Sampled allocations: ``alloc`` all of them, ``live`` what was alive at ``end``, ``peak`` what was alive when
-        most was, ``leaks`` what was allocated from ``start`` on and alive at ``end``, ``temporary`` what was freed no
-        later than ``within`` after; all in seconds. ValueError if the recording did not sample allocations."""
+        """Allocations: ``alloc`` all of them, ``live`` what was alive at ``end``, ``peak`` what was alive when most was
+        in the whole program, ``leaks`` what was allocated from ``start`` on and alive at ``end``, ``temporary`` what
+        was freed no later than ``within`` after; all in seconds. For what was allocated in a stretch of time see
+        :meth:`filter`. ValueError if no allocations were recorded; if the view knows no such time; and for the peak of
+        a part of an exact recording, or of several processes, which is not known."""
         from plimsoll.memory import Memory
 
+        given = {"start": start != 0.0, "end": end != float("inf"), "within": within != 0.001}
+        of_views = {"start": ("leaks",), "end": ("live", "leaks"), "within": ("temporary",)}
+        for name, views in of_views.items():
+            if given[name] and view not in views:
+                raise ValueError(f"{name} is a time for {' and '.join(views)}, not for {view}"
+                                 + ("" if name == "within" else ": profile.filter() takes a part of a recording"))
         report = _core.memory_report(self._data, view, from_ns=int(start * 1e9), at_ns=_end_ns(end),
                                      within_ns=int(within * 1e9))
         return Memory(view, report, self.functions)

@@ -371,19 +371,9 @@ class Show final : public Command {
     if (!profile.has_allocations())
       return Error{ErrorKind::kUsage, fmt::format("{} holds no allocations: record them with plimsoll run --alloc",
                                                   arguments_.input.path())};
-    if (profile.is_exact && arguments_.input.with_children() && arguments_.view == "peak")
-      return usage(
-          "how much all processes had together at most is not recorded; look at the peak of each, without "
-          "--children");
     MemoryOptions options = memory_options(arguments_, request);
     const bool is_timeline = arguments_.view == "memory";
     profile::Filter conditions = request.conditions;
-    const bool has_times =
-        conditions.from_ns != profile::Filter{}.from_ns || conditions.to_ns != profile::Filter{}.to_ns;
-    if (profile.is_exact && arguments_.view == "peak" && has_times)
-      return usage(
-          "when what was alive at the peak was allocated is not kept of exact recordings: peak goes without --from and "
-          "--to");
     if (is_timeline && arguments_.limit == 0) return usage("memory: --limit is the number of moments, at least 1");
     // Points of time that are part of the question.
     if (is_timeline || options.question.view == profile::MemoryView::kLeaks) {
@@ -392,6 +382,7 @@ class Show final : public Command {
     }
     options.is_of_part = !is_everything(conditions);
     select(profile, conditions);
+    PLIMSOLL_TRY(profile::check_question(profile, options.question));
     if (request.at_ns.value_or(0) > profile.end_ns)
       console.notice(fmt::format("--at {} is after the end of {}, at {}: this is how it was then", arguments_.at,
                                  arguments_.input.path(), format_time(profile.end_ns)));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "profile/memory.h"
+
 namespace plimsoll::profile {
 namespace {
 
@@ -66,6 +68,12 @@ std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
   return matches;
 }
 
+// Whether any condition but that of time is one of allocations.
+bool chooses_allocations(const Filter& conditions) {
+  return !conditions.thread.empty() || !conditions.function.empty() || !conditions.file.empty() ||
+         !conditions.tags.empty() || !conditions.domains.empty();
+}
+
 }  // namespace
 
 TagCondition TagCondition::parse(std::string_view words) {
@@ -124,11 +132,19 @@ void filter(Profile& profile, const Filter& conditions) {
     return !domain_matches(row.domain) || !thread_matches(row.thread) || !stack_matches(row.stack) ||
            !tag_matches(row.tags);
   };
-  std::erase_if(profile.allocations, [&](const AllocationRow& row) {
-    const bool in_time = row.time_ns >= conditions.from_ns && row.time_ns < conditions.to_ns;
-    return !in_time || is_other(row);
-  });
-  std::erase_if(profile.peak_allocations, is_other);  // not by when they were allocated, which is not known
+  if (conditions.from_ns != Filter{}.from_ns || conditions.to_ns != Filter{}.to_ns) {
+    std::erase_if(profile.allocations, [&](const AllocationRow& row) {
+      return row.time_ns < conditions.from_ns || row.time_ns >= conditions.to_ns;
+    });
+    profile.peak_allocations.clear();  // when they were allocated is not known
+    profile.peak_ns.reset();
+  }
+  if (chooses_allocations(conditions)) {
+    // What a function has of the peak is asked for, not when it had most itself.
+    if (!profile.is_exact) profile.peak_ns = peak_time_ns(profile);
+    std::erase_if(profile.allocations, is_other);
+    std::erase_if(profile.peak_allocations, is_other);
+  }
 }
 
 }  // namespace plimsoll::profile

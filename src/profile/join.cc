@@ -108,7 +108,7 @@ void add_allocations(Profile& all, const Profile& more, Translation& to) {
   std::stable_sort(all.allocations.begin(), all.allocations.end(),
                    [](const AllocationRow& a, const AllocationRow& b) { return a.time_ns < b.time_ns; });
   all.peak_allocations.clear();
-  all.peak_ns = 0;
+  all.peak_ns.reset();
 }
 
 void add_threads(Profile& all, const Profile& more, const Translation& to) {

@@ -121,7 +121,7 @@ std::uint64_t lost_allocations(const Profile& profile) {
 }
 
 std::int64_t peak_time_ns(const Profile& profile) {
-  if (profile.is_exact) return profile.peak_ns;
+  if (profile.is_exact || profile.peak_ns) return profile.peak_ns.value_or(0);
   // Steps of the living bytes: frees before allocations of the same instant.
   std::vector<std::pair<std::int64_t, double>> steps;
   for (const AllocationRow& row : profile.allocations) {
@@ -141,6 +141,13 @@ std::int64_t peak_time_ns(const Profile& profile) {
     }
   }
   return time_ns;
+}
+
+Status check_question(const Profile& profile, const MemoryQuestion& question) {
+  if (question.view != MemoryView::kPeak || !profile.is_exact || profile.peak_ns) return Ok{};
+  return Error{ErrorKind::kUsage,
+               "exact recordings keep what was alive at the peak of one process over all its time: look at it without "
+               "other processes, and without a beginning or an end (samples, --alloc, have the peak of any part)"};
 }
 
 std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question) {

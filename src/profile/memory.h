@@ -82,8 +82,11 @@ struct MemoryReport {
 std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question);
 // How many allocations, or samples of them, were lost: all sums are without them.
 std::uint64_t lost_allocations(const Profile& profile);
-// When the estimate of living bytes was highest; 0 without allocations.
+// When most was alive, of samples when the estimate of that was highest; 0 without allocations. Of a part of a profile
+// (profile/filter.h) it is that of all that was allocated in its time.
 std::int64_t peak_time_ns(const Profile& profile);
+// Whether the profile can tell; if not, why.
+Status check_question(const Profile& profile, const MemoryQuestion& question);
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);
 
 // What the blocks of one type come to.

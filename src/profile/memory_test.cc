@@ -74,6 +74,40 @@ TEST(Memory, LiveIsWhatWasNeverFreedAndPeakWhatLivedWhenMostDid) {
   EXPECT_NEAR(row_of(profile, live, "leak")->self.bytes, 50'000, 1);
 }
 
+TEST(Memory, ThePeakOfAFunctionIsWhatItHadWhenMostWasAlive) {
+  // GIVEN one that has most before the others have it
+  Profile profile =
+      with_blocks({{"main;early", 200'000, 10, 20}, {"main;early", 30'000, 25}, {"main;most", 300'000, 30, 50}});
+  // WHEN it alone is asked for
+  filter(profile, {.function = "early"});
+  // THEN it is told what it had at the peak of all
+  EXPECT_EQ(peak_time_ns(profile), 30);
+  EXPECT_NEAR(memory_report(profile, MemoryView::kPeak).all.bytes, 30'000, 1);
+  // AND of what it allocated in a stretch of time, the peak of that
+  filter(profile, {.from_ns = 5, .to_ns = 20});
+  EXPECT_EQ(peak_time_ns(profile), 10);
+}
+
+TEST(Memory, WhatIsNotKnownOfAnExactPeakIsNotTold) {
+  const auto exact = [] {
+    Profile profile = with_blocks({{"main;early", 100, 10, 20}, {"main;most", 300, 30, 50}});
+    profile.is_exact = true;
+    profile.allocation_distance = 0;
+    profile.peak_ns = 30;
+    profile.peak_allocations.assign(1, profile.allocations[1]);
+    return profile;
+  };
+  // Of a function it is, of a stretch of time it is not.
+  Profile of_function = exact();
+  filter(of_function, {.function = "early"});
+  EXPECT_TRUE(check_question(of_function, MemoryView::kPeak).ok());
+  EXPECT_EQ(memory_report(of_function, MemoryView::kPeak).all.bytes, 0);
+  Profile of_times = exact();
+  filter(of_times, {.from_ns = 5});
+  EXPECT_FALSE(check_question(of_times, MemoryView::kPeak).ok());
+  EXPECT_TRUE(check_question(of_times, MemoryView::kAllocated).ok());
+}
+
 TEST(Memory, RecursionCountsOnce) {
   const Profile profile = with_blocks({{"main;f;f;f", 1'000'000}});
   EXPECT_NEAR(row_of(profile, memory_report(profile, MemoryView::kAllocated), "f")->total.bytes, 1e6, 1);

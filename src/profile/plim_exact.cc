@@ -127,7 +127,8 @@ void ExactDecoder::finish(Profile& profile) {
   const auto is_empty = [](const AllocationRow& row) { return row.blocks == 0 && row.size == 0; };
   std::erase_if(profile.allocations, is_empty);
   std::erase_if(profile.peak_allocations, is_empty);
-  for (AllocationRow& row : profile.peak_allocations) row.time_ns = profile.peak_ns;
+  profile.peak_ns = profile.peak_ns.value_or(0);
+  for (AllocationRow& row : profile.peak_allocations) row.time_ns = *profile.peak_ns;
 }
 
 }  // namespace plimsoll::profile

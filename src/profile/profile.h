@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,8 +86,9 @@ struct Profile {
   bool is_exact = false;                  // all allocations were recorded; the distance is 0
   bool has_events = false;                // exact: when each was freed is known, to a sixteenth of the time it lived
   AllocationTable allocations;
-  AllocationTable peak_allocations;                   // exact: what was alive when most was, by stack
-  std::int64_t peak_ns = 0;                           // exact: when that was
+  AllocationTable peak_allocations;  // exact: what was alive when most was, by stack
+  // When most was alive. None: of samples it is to be found from all of them; of an exact recording it is not known.
+  std::optional<std::int64_t> peak_ns;
   GrowingArray<AllocationChange> allocation_changes;  // while recording, exact: likewise
   AllocationEvents events;                            // likewise
   std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty

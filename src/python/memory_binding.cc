@@ -62,6 +62,7 @@ nb::tuple memory_report(const Profile& profile, const std::string& view, std::in
   question.from_ns = from_ns;
   question.at_ns = at_ns;
   question.within_ns = within_ns;
+  check(profile::check_question(profile, question));
   const profile::MemoryReport report = profile::memory_report(profile, question);
   nb::list rows;
   for (const profile::MemoryRow& row : report.flat)

@@ -382,6 +382,13 @@ def test_parts_of_the_time(tmp_path: pathlib.Path, recorded: Recorded) -> None:
     # AND a question that cannot be answered is refused
     for words in (["peak", "--from", "100ms"], ["memory", "--limit", "0"]):
         assert harness.plimsoll_command("show", plim, *words).expect(2).out == ""
+    # in Python, too, whichever way it is put
+    with pytest.raises(ValueError, match="peak of one process over all its time"):
+        profile.filter(start=0.1).memory("peak")
+    for view, times in (("peak", {"start": 0.1}), ("alloc", {"end": 0.1}), ("live", {"within": 0.1})):
+        with pytest.raises(ValueError, match="is a time for"):
+            profile.memory(view, **times)
+    assert 0 < profile.filter(function="keep").memory("peak").all.bytes <= profile.memory("peak").all.bytes
     del kept
 
 

@@ -95,10 +95,12 @@ class Reader {
     profile::Profile& profile = out_.profile;
     profile.complete = record.kind == RecordKind::kEnd;
     profile.end_ns = std::max(nanoseconds(in_.header().end_ms - in_.header().start_ms), now_ns_);
-    if (in_.header().is_aggregated)
+    if (in_.header().is_aggregated) {
       profile.is_exact = true;
-    else
+      profile.peak_ns = profile.peak_ns.value_or(0);
+    } else {
       ledger_.finish(profile, profile.end_ns);
+    }
     if (!rss_.time_ns.empty()) profile.counters.push_back(std::move(rss_));
     return out_.take();
   }
