@@ -1,6 +1,5 @@
 #include "remote/memory_copy.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,9 +22,6 @@ namespace {
 
 // The machine's: 4, 16 or 64 KiB.
 std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
-// Of a word of /proc/PID/pagemap: in memory, in swap, of a file or shared.
-constexpr std::uint64_t kPresent = std::uint64_t{1} << 63U, kSwapped = std::uint64_t{1} << 62U,
-                        kOfFile = std::uint64_t{1} << 61U;
 
 using From = MemoryPart::From;
 
@@ -44,33 +40,6 @@ void add_part(std::vector<MemoryPart>& out, const MemoryPart& part) {
     out.push_back(part);
 }
 
-// Reads /proc/PID/pagemap, which tells of each page whether there is one.
-class PageMap {
- public:
-  explicit PageMap(os::Pid pid)
-      : fd_(::open(("/proc/" + std::to_string(static_cast<int>(pid)) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
-
-  // Good until the next call; empty if it cannot be read.
-  std::span<const std::uint64_t> pages(std::uint64_t start, std::uint64_t end) {
-    words_.resize((end - start) / page_size());
-    auto* to = reinterpret_cast<char*>(words_.data());
-    std::size_t left = words_.size() * sizeof(std::uint64_t);
-    auto at = static_cast<off_t>(start / page_size() * sizeof(std::uint64_t));
-    while (left > 0) {
-      const ssize_t got = fd_.is_open() ? ::pread(fd_.get(), to, left, at) : -1;
-      if (got <= 0) return {};
-      to += got;
-      at += got;
-      left -= static_cast<std::size_t>(got);
-    }
-    return words_;
-  }
-
- private:
-  UniqueFd fd_;
-  std::vector<std::uint64_t> words_;
-};
-
 // What is to be copied, by what the process has mapped at this moment.
 struct Plan {
   std::vector<os::Mapping> mappings;
@@ -82,18 +51,12 @@ Result<Plan> make_plan(os::Pid pid) {
   Result<std::vector<os::Mapping>> mappings = os::mappings_of(pid);
   if (!mappings.ok()) return mappings.error();
   Plan plan{mappings.take(), {}, 0};
-  PageMap page_map(pid);
-  constexpr std::uint64_t kTogether = std::uint64_t{1} << 30U;  // a mapping may be larger than any list of its pages
+  os::PageMap page_map(pid);
   for (std::size_t i = 0; i < plan.mappings.size(); ++i) {
-    os::Mapping piece = plan.mappings[i];
-    if (!piece.is_readable || piece.is_shared || is_special(piece)) continue;
-    const std::uint64_t end = piece.end;
-    for (; piece.start < end; piece.start = piece.end) {
-      piece.end = std::min(end, piece.start + kTogether);
-      const bool is_code = piece.is_executable && !piece.is_writable;
-      add_parts(piece, i, is_code ? std::span<const std::uint64_t>{} : page_map.pages(piece.start, piece.end),
-                plan.parts);
-    }
+    const os::Mapping& mapping = plan.mappings[i];
+    if (!mapping.is_readable || mapping.is_shared || is_special(mapping)) continue;
+    const bool is_code = mapping.is_executable && !mapping.is_writable;
+    add_parts(mapping, i, is_code ? std::nullopt : page_map.runs(mapping.start, mapping.end), plan.parts);
   }
   for (const MemoryPart& part : plan.parts)
     if (part.from == From::kMemory) plan.bytes += part.end - part.start;
@@ -184,23 +147,21 @@ void add_files(os::Pid pid, const Plan& plan, memory::Image& image) {
 
 }  // namespace
 
-void add_parts(const os::Mapping& mapping, std::size_t number, std::span<const std::uint64_t> pages,
+void add_parts(const os::Mapping& mapping, std::size_t number, const std::optional<std::span<const os::PageRun>>& runs,
                std::vector<MemoryPart>& out) {
   const bool has_file = mapping.inode != 0;
-  const bool is_code = mapping.is_executable && !mapping.is_writable;
-  if (pages.empty()) {
-    const From from = has_file && is_code ? From::kFile : From::kMemory;
-    return add_part(out, {mapping.start, mapping.end, from, number});
+  const From other = has_file ? From::kFile : From::kZeros;
+  if (!runs) {
+    const bool is_code = mapping.is_executable && !mapping.is_writable;
+    return add_part(out, {mapping.start, mapping.end, has_file && is_code ? From::kFile : From::kMemory, number});
   }
-  const std::uint64_t size = page_size();
   std::uint64_t at = mapping.start;
-  for (const std::uint64_t page : pages) {
-    const bool is_there = (page & (kPresent | kSwapped)) != 0;
-    const bool is_own = is_there && (!has_file || (page & kOfFile) == 0);
-    const From other = has_file ? From::kFile : From::kZeros;
-    add_part(out, {at, at + size, is_own ? From::kMemory : other, number});
-    at += size;
+  for (const os::PageRun& run : *runs) {
+    add_part(out, {at, run.start, other, number});
+    add_part(out, {run.start, run.end, has_file && run.is_of_file ? other : From::kMemory, number});
+    at = run.end;
   }
+  add_part(out, {at, mapping.end, other, number});
 }
 
 Result<MemoryCopy> copy_memory(os::Pid pid, std::uint64_t most_bytes) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "memory/image.h"
+#include "os/page_map.h"
 #include "os/process.h"
 
 namespace plimsoll::remote {
@@ -27,9 +29,9 @@ struct MemoryPart {
 };
 
 // What there is of private, readable mappings: pages that the process has written to are memory's, others the file's,
-// or zeros. `pages` has a word of /proc/PID/pagemap for each page of a mapping, or nothing where it cannot be read;
-// then all that can be written to is memory's, and what else is not code. Code is the file's. Pure.
-void add_parts(const os::Mapping& mapping, std::size_t number, std::span<const std::uint64_t> pages,
+// or zeros. `runs` are the pages that there are of the mapping, or nothing where that is not known; then all that can
+// be written to is memory's, and what else is not code. Code is the file's. Pure.
+void add_parts(const os::Mapping& mapping, std::size_t number, const std::optional<std::span<const os::PageRun>>& runs,
                std::vector<MemoryPart>& out);
 
 // Copies it. At most `most_bytes` are copied, else an error says how many there are. The process is stopped meanwhile,
