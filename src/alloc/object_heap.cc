@@ -77,8 +77,7 @@ bool ObjectHeap::open_page() {
   const std::size_t needed = (pages_touched_ + 1) * kPageBytes;
   if (needed <= open_bytes_) return true;
   if (needed > region_bytes_) return false;
-  const std::size_t step = std::max(kLeastOpened, open_bytes_ / 8 / kLargePage * kLargePage);
-  const std::size_t wanted = std::min(open_bytes_ + step, region_bytes_);
+  const std::size_t wanted = next_opened(open_bytes_, region_bytes_, kLargePage, kLeastOpened);
   if (!make_memory(pages_, wanted / kPageBytes * sizeof(Page)) || !make_memory(region_, wanted)) return false;
   open_bytes_ = wanted;
   return true;

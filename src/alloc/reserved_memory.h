@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace plimsoll::alloc {
@@ -20,5 +21,11 @@ inline void* reserve_addresses(std::size_t bytes) { return map_memory(bytes, PRO
 // The pages of these bytes, which begin one, are memory from now on; those that were stay what they are. False if the
 // system has no more to give.
 inline bool make_memory(void* at, std::size_t bytes) { return ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0; }
+
+// How many bytes of a reservation are to be memory when those that are do not suffice: an eighth more, as each time is
+// a system call; in whole `unit`s, and at least `least`.
+constexpr std::size_t next_opened(std::size_t opened, std::size_t reserved, std::size_t unit, std::size_t least) {
+  return std::min(opened + std::max(least, opened / 8 / unit * unit), reserved);
+}
 
 }  // namespace plimsoll::alloc

@@ -43,8 +43,7 @@ bool SampledBlocks::open_slot() {
   const std::size_t needed = (touched_ + 1) * kSlotBytes;
   if (needed <= open_bytes_) return true;
   if (needed > region_bytes_) return false;
-  const std::size_t step = std::max(kStep, open_bytes_ / 8 / kStep * kStep);
-  const std::size_t wanted = std::min(open_bytes_ + step, region_bytes_);
+  const std::size_t wanted = next_opened(open_bytes_, region_bytes_, kStep, kStep);
   if (!make_memory(region_, wanted)) return false;
   open_bytes_ = wanted;
   return true;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/signals_blocked.h"
 #include "base/unique_fd.h"
 #include "base/unkept_file.h"
 
@@ -42,24 +43,21 @@ std::string link_target(std::string path) {
 // process.
 class SizeSignalHeld {
  public:
-  SizeSignalHeld() {
-    ::sigemptyset(&signal_);
-    ::sigaddset(&signal_, SIGXFSZ);
-    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
+  SizeSignalHeld() = default;
   SizeSignalHeld(const SizeSignalHeld&) = delete;
   SizeSignalHeld& operator=(const SizeSignalHeld&) = delete;
   ~SizeSignalHeld() {
-    if (::sigismember(&before_, SIGXFSZ) != 0) return;
+    if (blocked_.were_blocked(SIGXFSZ)) return;
+    sigset_t signal;
+    ::sigemptyset(&signal);
+    ::sigaddset(&signal, SIGXFSZ);
     const timespec now{};
-    while (::sigtimedwait(&signal_, nullptr, &now) > 0) {
+    while (::sigtimedwait(&signal, nullptr, &now) > 0) {
     }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
  private:
-  sigset_t signal_;
-  sigset_t before_;
+  const SignalsBlocked blocked_{SIGXFSZ};
 };
 
 Status write_in_place(const std::string& path, std::string_view bytes) {

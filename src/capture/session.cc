@@ -223,7 +223,7 @@ void Session::learn_modules(std::uint64_t loads) {
 }
 
 SessionStats Session::stop() {
-  const os::TerminationBlocked blocked;  // the drain thread answers no more
+  const SignalsBlocked blocked = os::termination_blocked();  // the drain thread answers no more
   {
     const std::lock_guard guard(mutex_);
     if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();

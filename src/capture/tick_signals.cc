@@ -117,14 +117,10 @@ void put_tick_handler_back(int signal) {
   (void)install(signal, ours);
 }
 
-TicksBlocked::TicksBlocked() noexcept {
-  sigset_t ticks;
-  ::sigemptyset(&ticks);
-  ::sigaddset(&ticks, SIGTRAP);
-  ::sigaddset(&ticks, installed_signal.load());
-  ::pthread_sigmask(SIG_BLOCK, &ticks, &before_);
+SignalsBlocked ticks_blocked() noexcept {
+  const int ticks[] = {SIGTRAP, installed_signal.load()};
+  return SignalsBlocked(ticks);
 }
-TicksBlocked::~TicksBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 // Sequentially consistent, like the store of whoever waits for handlers: either that one sees this handler, or this
 // handler sees what was stored.

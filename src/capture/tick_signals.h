@@ -6,9 +6,8 @@
 // Measured: 96 of 40,000 short waits under a 5 kHz tick ended with EINTR by signal, none by trap.
 #pragma once
 
-#include <csignal>
-
 #include "base/result.h"
+#include "base/signals_blocked.h"
 
 namespace plimsoll::capture {
 
@@ -40,16 +39,7 @@ int interrupting_tick_signal();
 void put_tick_handler_back(int signal);
 
 // While it lives, ticks wait that come to the calling thread.
-class TicksBlocked {
- public:
-  TicksBlocked() noexcept;
-  TicksBlocked(const TicksBlocked&) = delete;
-  TicksBlocked& operator=(const TicksBlocked&) = delete;
-  ~TicksBlocked();
-
- private:
-  sigset_t before_;
-};
+SignalsBlocked ticks_blocked() noexcept;
 
 // Whom handlers feed from now on; nobody if null.
 void set_active_sampler(CpuSampler* sampler);

@@ -5,8 +5,7 @@
 // the process ends when that one has had its say, or some moments later: by the signal, as it would have.
 #pragma once
 
-#include <csignal>
-
+#include "base/signals_blocked.h"
 #include "os/doorbell.h"
 
 namespace plimsoll::os {
@@ -24,16 +23,7 @@ void end_now() noexcept;
 // Nobody watches any more; signals end the process as they would without us. Returns when no thread waits any more.
 void stop_watching_termination();
 // While it lives, those signals wait that come to the calling thread.
-class TerminationBlocked {
- public:
-  TerminationBlocked() noexcept;
-  TerminationBlocked(const TerminationBlocked&) = delete;
-  TerminationBlocked& operator=(const TerminationBlocked&) = delete;
-  ~TerminationBlocked();
-
- private:
-  sigset_t before_;
-};
+SignalsBlocked termination_blocked() noexcept;
 // In the child of a fork: whoever watches does not exist here.
 void forget_termination() noexcept;
 

@@ -69,14 +69,7 @@ void stop_watching_termination() {
     if (has_handler(signal, on_termination)) set_handler(signal, SIG_DFL);
 }
 
-TerminationBlocked::TerminationBlocked() noexcept {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : kSignals) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-}
-
-TerminationBlocked::~TerminationBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalsBlocked termination_blocked() noexcept { return SignalsBlocked(kSignals); }
 
 void forget_termination() noexcept {
   watcher.store(nullptr);

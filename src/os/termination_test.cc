@@ -116,7 +116,7 @@ TEST(Termination, WaitsWhileItIsBlocked) {
     Doorbell bell;
     watch_termination(bell);
     // GIVEN what must not be cut short
-    const TerminationBlocked blocked;
+    const SignalsBlocked blocked = termination_blocked();
     ::raise(SIGTERM);
     // THEN the signal comes after it
     if (is_ending()) ::_exit(1);

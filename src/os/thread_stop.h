@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/signals_blocked.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -81,7 +82,7 @@ class ThreadStopper {
   void hide_interruption(const Target& target);
   void note_held();
 
-  sigset_t blocked_before_{};
+  const SignalsBlocked child_blocked_{SIGCHLD};
   // Of SIGCHLD.
   struct sigaction action_before_ {};
   std::optional<Target> stopped_;

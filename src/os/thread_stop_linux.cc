@@ -96,10 +96,6 @@ bool is_child(Tid tid) {
 }  // namespace
 
 ThreadStopper::ThreadStopper() {
-  sigset_t child{};
-  ::sigemptyset(&child);
-  ::sigaddset(&child, SIGCHLD);
-  ::pthread_sigmask(SIG_BLOCK, &child, &blocked_before_);
   // A signal that is ignored is not sent at all.
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -111,7 +107,6 @@ ThreadStopper::~ThreadStopper() {
   let_go();
   let_late_ones_go();
   if (action_before_.sa_handler == SIG_IGN) ::sigaction(SIGCHLD, &action_before_, nullptr);
-  ::pthread_sigmask(SIG_SETMASK, &blocked_before_, nullptr);
 }
 
 ThreadStopper::Wait ThreadStopper::look_at(Tid tid) {

@@ -47,7 +47,7 @@ class TicksHeld {
 
  private:
   const std::shared_ptr<capture::Session> session_;
-  const capture::TicksBlocked blocked_;
+  const SignalsBlocked blocked_ = capture::ticks_blocked();
 };
 
 // For _signal.signal. What servers do when they have shut down upon SIGTERM is to give up their handler and raise the
