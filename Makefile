@@ -32,8 +32,8 @@ demo: packages .venv/bin/python
 	@echo "Where to look next:"
 	@echo "  .venv/bin/plimsoll show build/demo/wordcount.plim lines     the source, line by line"
 	@echo "  .venv/bin/plimsoll show build/demo/wordcount.plim flat      functions by their own time"
-	@echo "  .venv/bin/plimsoll convert build/demo/wordcount.plim -o wordcount.speedscope.json"
-	@echo "      a flame graph: open it at https://www.speedscope.app"
+	@echo "  .venv/bin/plimsoll convert build/demo/wordcount.plim -o wordcount.html"
+	@echo "      a flame graph: open the page in a browser"
 	@echo "  .venv/bin/plimsoll run YOUR_PROGRAM.py"
 
 # The same compiler and flags as for the Python builds that follow, which so find their objects in ccache.

@@ -41,6 +41,12 @@ std::string command_title(std::string_view command_line) {
   return shortened(command_line.substr(program.find_last_of('/') + 1), kLimit);
 }
 
+std::string profile_title(const profile::Profile& profile) {
+  if (const std::string_view argv = profile.meta_value("argv"); !argv.empty()) return command_title(argv);
+  if (!profile.processes.empty() && !profile.processes[0].name.empty()) return command_title(profile.processes[0].name);
+  return std::string(kProductAndVersion);
+}
+
 std::vector<std::string> thread_titles(const profile::Profile& profile) {
   boost::unordered_flat_map<std::string, std::size_t> uses;
   const auto key = [](const profile::Thread& thread) {

@@ -26,6 +26,9 @@ std::string shortened(std::string_view text, std::size_t limit);
 // A command line as a title: without the directories of the program, at most 100 characters.
 std::string command_title(std::string_view command_line);
 
+// What a profile is called: the command line of its program.
+std::string profile_title(const profile::Profile& profile);
+
 // A name for each thread, by ThreadId: its own; with its kernel id where it has none, or shares it with another thread
 // of its process.
 std::vector<std::string> thread_titles(const profile::Profile& profile);

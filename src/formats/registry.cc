@@ -7,6 +7,7 @@
 
 #include "formats/collapsed/writer.h"
 #include "formats/firefox/writer.h"
+#include "formats/flamegraph/writer.h"
 #include "formats/gzip.h"
 #include "formats/pprof/writer.h"
 #include "formats/speedscope/writer.h"
@@ -25,7 +26,8 @@ struct Ending {
 };
 
 // What users of these formats, and their viewers, expect. No ending is the end of another one, so their order is free.
-constexpr std::array<Ending, 15> kEndings = {{{".speedscope.json", "speedscope"},
+constexpr std::array<Ending, 16> kEndings = {{{".html", "flamegraph"},
+                                              {".speedscope.json", "speedscope"},
                                               {".speedscope", "speedscope"},
                                               {".firefox.json", "firefox"},
                                               {".firefox", "firefox"},
@@ -96,6 +98,8 @@ Result<std::string> always(const profile::Profile& profile) {
 
 const std::vector<Writer>& writers() {
   static const std::vector<Writer> all = {
+      {"flamegraph", ".html", "a page with a flame graph, for any browser: one file, no network",
+       always<flamegraph::write>, true},
       {"speedscope", ".speedscope.json", "speedscope.app: time order, left heavy and sandwich views",
        always<speedscope::write>},
       {"firefox", ".firefox.json.gz", "profiler.firefox.com: timeline, memory, GC and source lines",

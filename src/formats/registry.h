@@ -12,7 +12,7 @@ namespace plimsoll::formats {
 
 // A format that Plimsoll can write.
 struct Writer {
-  std::string_view name;       // as given to -f: "speedscope", "collapsed", "firefox", "jslb", "pprof"
+  std::string_view name;       // as given to -f: "flamegraph", "speedscope", "collapsed", "firefox", ...
   std::string_view extension;  // the usual file name ending: ".speedscope.json", ".collapsed", ...
   std::string_view summary;    // one line for --help
   // The file's bytes. Fails only where a format has a limit that the profile is beyond (jslb: 4 GiB).
@@ -25,6 +25,7 @@ struct Writer {
 const std::vector<Writer>& writers();
 
 // The writer called `name`; with an empty name, the one that `path` ends for, without regard to ASCII case:
+//   flamegraph  .html
 //   speedscope  .speedscope.json  .speedscope
 //   firefox     .firefox.json  .firefox  profile.json (that whole name)
 //   jslb        .jslb

@@ -27,6 +27,7 @@ TEST(Registry, KnowsTheEndingsThatViewersUse) {
   EXPECT_EQ(found("", "a/b.speedscope.json.gz"), "speedscope");
   EXPECT_EQ(found("", "out.SPEEDSCOPE.JSON"), "speedscope");
   EXPECT_EQ(found("", "out.folded"), "collapsed");
+  EXPECT_EQ(found("", "app.html"), "flamegraph");
   EXPECT_EQ(found("", "out.folded.txt"), "collapsed");
   EXPECT_EQ(found("", "out.collapsedstack.txt"), "collapsed");
   EXPECT_EQ(found("", "out.firefox.json"), "firefox");
@@ -49,12 +50,14 @@ TEST(Registry, DoesNotGuessBetweenTwoJsonFormats) {
 TEST(Registry, ListsTheFormatsWhenNoneFits) {
   // GIVEN a name or an ending that is not known WHEN it is asked for THEN the error lists what is
   EXPECT_EQ(found("perfetto", "x"),
-            "error: there is no format \"perfetto\"; the formats are speedscope, firefox, jslb, pprof, pprof-heap, "
+            "error: there is no format \"perfetto\"; the formats are flamegraph, speedscope, firefox, jslb, pprof, "
+            "pprof-heap, "
             "collapsed, "
             "vmprof");
   EXPECT_EQ(found("", "out"),
             "error: the name \"out\" does not say which format to write; give one with -f, or end the name with "
-            ".speedscope.json (speedscope), .firefox.json.gz (firefox), .jslb.gz (jslb), .pb.gz (pprof), .heap.gz "
+            ".html (flamegraph), .speedscope.json (speedscope), .firefox.json.gz (firefox), .jslb.gz (jslb), .pb.gz "
+            "(pprof), .heap.gz "
             "(pprof-heap), "
             ".collapsed (collapsed), .vmprof (vmprof)");
 }

@@ -39,6 +39,10 @@ class ChildIndex {
 }  // namespace
 
 Tree tree(const Profile& profile, Granularity granularity) {
+  return tree(profile, granularity, weights_of_stacks(profile));
+}
+
+Tree tree(const Profile& profile, Granularity granularity, const StackWeights& weights) {
   Tree result;
   result.nodes.emplace_back();
   ChildIndex index(result);
@@ -52,12 +56,12 @@ Tree tree(const Profile& profile, Granularity granularity) {
     const std::uint32_t line = granularity == Granularity::kLine ? frame.line : 0;
     node_of_stack[i] = index.child(parent, frame.function, line);
   }
-  for (std::size_t row = 0; row < profile.samples.size(); ++row) {
-    const StackId stack = profile.samples.stack[row];
-    TreeNode& node = result.nodes[stack.is_none() ? 0 : node_of_stack[stack.index()]];
-    node.self_ns += profile.samples.weight_ns[row];
-    ++node.self_samples;
-  }
+  const auto put = [&](std::size_t node, const StackWeight& weight) {
+    result.nodes[node].self_ns += weight.weight;
+    result.nodes[node].self_samples += weight.count;
+  };
+  put(0, weights.no_stack);
+  for (std::size_t i = 0; i < weights.by_stack.size(); ++i) put(node_of_stack[i], weights.by_stack[i]);
 
   // Children have larger indices than their parent: totals add up from the end.
   for (TreeNode& node : result.nodes) {

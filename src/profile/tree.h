@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "profile/stack_totals.h"
 
 namespace plimsoll::profile {
 
@@ -33,5 +34,8 @@ struct Tree {
 // Aggregates all samples of a profile; linear in samples plus stacks. A stack id maps to one node whatever the number
 // of samples, so ten million samples cost one addition each.
 Tree tree(const Profile& profile, Granularity granularity);
+
+// Likewise of any weights.
+Tree tree(const Profile& profile, Granularity granularity, const StackWeights& weights);
 
 }  // namespace plimsoll::profile

@@ -128,13 +128,6 @@ void write_profile(JsonWriter& json, const FunctionStacks& stacks, const ThreadP
   json.end_object();
 }
 
-// What the file is called in the viewer: the command line of the program.
-std::string title(const profile::Profile& profile) {
-  if (const std::string_view argv = profile.meta_value("argv"); !argv.empty()) return command_title(argv);
-  if (!profile.processes.empty() && !profile.processes[0].name.empty()) return command_title(profile.processes[0].name);
-  return std::string(kProductAndVersion);
-}
-
 }  // namespace
 
 std::string write(const profile::Profile& profile) {
@@ -148,7 +141,7 @@ std::string write(const profile::Profile& profile) {
   json.begin_object();
   json.member("$schema", "https://www.speedscope.app/file-format-schema.json");
   json.member("exporter", kProductAtVersion);
-  json.member("name", title(profile));
+  json.member("name", profile_title(profile));
   json.member("activeProfileIndex", busiest - threads.begin());
   write_shared(json, profile);
   const std::size_t no_stack_frame = profile.functions.size();
