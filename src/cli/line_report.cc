@@ -6,11 +6,13 @@
 
 #include "cli/units.h"
 #include "profile/flat.h"
+#include "profile/stack_totals.h"
 
 namespace plimsoll::cli {
 namespace {
 
 using profile::Profile;
+using profile::StackWeight;
 
 // Sums by keys, of which each frame has one or none: a sample counts once for a key, however often it is on the stack.
 template <typename Key>
@@ -19,14 +21,12 @@ class Tally {
   struct Sum {
     Key key;
     LineWeight weight;
-    std::size_t last_stack = ~std::size_t{0};  // the stack that counted it last
   };
-  static constexpr std::size_t kNoKey = ~std::size_t{0};
 
   // Registers the next frame.
   void add_frame(bool has_key, const Key& key) {
     if (!has_key) {
-      sum_of_frame_.push_back(kNoKey);
+      sum_of_frame_.push_back(profile::kNoRow);
       return;
     }
     const auto [position, inserted] = index_.try_emplace(key, sums_.size());
@@ -34,18 +34,19 @@ class Tally {
     sum_of_frame_.push_back(position->second);
   }
 
-  void count(const Profile& profile, std::size_t stack, std::int64_t ns, std::uint64_t samples) {
-    if (const std::size_t leaf = sum_of_frame_[profile.stacks.rows()[stack].frame.index()]; leaf != kNoKey) {
-      sums_[leaf].weight.self_ns += ns;
-      sums_[leaf].weight.self_samples += samples;
+  // `own` and `whole`: what each stack weighs, without and with those that it is a part of.
+  void count(const Profile& profile, const std::vector<StackWeight>& own, const std::vector<StackWeight>& whole) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const std::size_t leaf = sum_of_frame_[profile.stacks.rows()[i].frame.index()];
+      if (leaf == profile::kNoRow) continue;
+      sums_[leaf].weight.self_ns += own[i].weight;
+      sums_[leaf].weight.self_samples += own[i].count;
     }
-    for (StackId at{stack}; !at.is_none(); at = profile.stacks[at].parent) {
-      const std::size_t number = sum_of_frame_[profile.stacks[at].frame.index()];
-      if (number == kNoKey || sums_[number].last_stack == stack) continue;
-      sums_[number].last_stack = stack;
-      sums_[number].weight.total_ns += ns;
-      sums_[number].weight.total_samples += samples;
-    }
+    const auto sum_of = [&](FrameId frame) { return sum_of_frame_[frame.index()]; };
+    profile::each_outermost(profile.stacks, sums_.size(), sum_of, [&](StackId stack, std::size_t sum) {
+      sums_[sum].weight.total_ns += whole[stack.index()].weight;
+      sums_[sum].weight.total_samples += whole[stack.index()].count;
+    });
   }
 
   [[nodiscard]] const std::vector<Sum>& sums() const { return sums_; }
@@ -90,18 +91,11 @@ void count_samples(const Profile& profile, Lines& lines, Files& files) {
     lines.add_frame(has_line(profile, frame), {file, frame.line});
     files.add_frame(has_line(profile, frame), file.index());
   }
-  std::vector<std::pair<std::int64_t, std::uint64_t>> by_stack(profile.stacks.size());
-  for (std::size_t row = 0; row < profile.samples.size(); ++row) {
-    if (profile.samples.stack[row].is_none()) continue;
-    auto& [ns, samples] = by_stack[profile.samples.stack[row].index()];
-    ns += profile.samples.weight_ns[row];
-    ++samples;
-  }
-  for (std::size_t stack = 0; stack < by_stack.size(); ++stack) {
-    if (by_stack[stack].second == 0) continue;
-    lines.count(profile, stack, by_stack[stack].first, by_stack[stack].second);
-    files.count(profile, stack, by_stack[stack].first, by_stack[stack].second);
-  }
+  const std::vector<StackWeight> own = profile::weights_of_stacks(profile).by_stack;
+  std::vector<StackWeight> whole = own;
+  profile::add_up(profile.stacks, whole);
+  lines.count(profile, own, whole);
+  files.count(profile, own, whole);
 }
 
 void drop_files_without_lines(LineReport& report) {

@@ -2,45 +2,26 @@
 
 #include <algorithm>
 
+#include "profile/stack_totals.h"
+
 namespace plimsoll::profile {
 namespace {
-
-// What samples add to one stack id.
-struct StackWeight {
-  std::int64_t ns = 0;
-  std::uint64_t samples = 0;
-};
-
-std::vector<StackWeight> weights_of_stacks(const Profile& profile) {
-  std::vector<StackWeight> weights(profile.stacks.size());
-  for (std::size_t row = 0; row < profile.samples.size(); ++row) {
-    if (profile.samples.stack[row].is_none()) continue;
-    StackWeight& weight = weights[profile.samples.stack[row].index()];
-    weight.ns += profile.samples.weight_ns[row];
-    ++weight.samples;
-  }
-  return weights;
-}
 
 // Aggregates by a row number for each frame: its function, or its (function, line).
 std::vector<FlatRow> aggregate(const Profile& profile, const std::vector<std::size_t>& row_of_frame,
                                std::vector<FlatRow> rows) {
-  const std::vector<StackWeight> weights = weights_of_stacks(profile);
-  constexpr std::size_t kNever = ~std::size_t{0};
-  std::vector<std::size_t> last_stack(rows.size(), kNever);  // the stack that counted a row last
+  std::vector<StackWeight> weights = weights_of_stacks(profile).by_stack;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i].samples == 0) continue;
     FlatRow& leaf = rows[row_of_frame[profile.stacks.rows()[i].frame.index()]];
-    leaf.self_ns += weights[i].ns;
-    leaf.self_samples += weights[i].samples;
-    for (StackId at{i}; !at.is_none(); at = profile.stacks[at].parent) {
-      const std::size_t number = row_of_frame[profile.stacks[at].frame.index()];
-      if (last_stack[number] == i) continue;
-      last_stack[number] = i;
-      rows[number].total_ns += weights[i].ns;
-      rows[number].total_samples += weights[i].samples;
-    }
+    leaf.self_ns += weights[i].weight;
+    leaf.self_samples += weights[i].count;
   }
+  add_up(profile.stacks, weights);
+  const auto row_of = [&](FrameId frame) { return row_of_frame[frame.index()]; };
+  each_outermost(profile.stacks, rows.size(), row_of, [&](StackId stack, std::size_t row) {
+    rows[row].total_ns += weights[stack.index()].weight;
+    rows[row].total_samples += weights[stack.index()].count;
+  });
   std::erase_if(rows, [](const FlatRow& row) { return row.total_samples == 0; });
   std::stable_sort(rows.begin(), rows.end(), [](const FlatRow& a, const FlatRow& b) {
     return a.self_ns != b.self_ns ? a.self_ns > b.self_ns : a.total_ns > b.total_ns;
