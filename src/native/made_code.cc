@@ -1,7 +1,9 @@
 #include "native/made_code.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <string>
 
 #include "native/eh_frame.h"
 #include "native/elf_source.h"
@@ -24,6 +26,18 @@ struct DescriptorInMemory {
   std::uint32_t version, action;
   std::uint64_t relevant, first;
 };
+
+// By how it begins and ends an image is told from another one of its size that malloc has put in the same place. 0 if
+// it cannot be read.
+std::uint64_t print_of(const ProcessMemory& memory, std::uint64_t image, std::uint64_t size) {
+  constexpr std::uint64_t kPart = 1024;
+  const std::uint64_t part = std::min(size, kPart);
+  std::string bytes(2 * part, '\0');
+  if (!memory.read(Address{image}, bytes.data(), part) ||
+      !memory.read(Address{image + (size - part)}, bytes.data() + part, part))
+    return 0;
+  return std::hash<std::string>{}(bytes);
+}
 
 // Without the tags by which a JIT keeps versions of a function apart: "work[abi:v1][abi:c8tJ...](long)".
 std::string without_tags(std::string name) {
@@ -101,11 +115,21 @@ bool MadeCodes::has_changed(const ProcessMemory& memory) {
   for (Descriptor& known : descriptors_) {
     DescriptorInMemory now{};
     if (!memory.read(Address{known.address}, &now, sizeof now) || now.version != 1) now = {};
-    has = has || now.first != known.first || now.relevant != known.relevant;
+    const std::uint64_t print = print_of_relevant(memory, known);
+    has = has || now.first != known.first || now.relevant != known.relevant || print != known.print;
     known.first = now.first;
     known.relevant = now.relevant;
+    known.print = print;
   }
   return has;
+}
+
+// Of an object that is on a list: what was taken off it is not there any more.
+std::uint64_t MadeCodes::print_of_relevant(const ProcessMemory& memory, const Descriptor& descriptor) const {
+  EntryInMemory entry{};
+  if (!objects_.contains(descriptor.relevant) || !memory.read(Address{descriptor.relevant}, &entry, sizeof entry))
+    return 0;
+  return print_of(memory, entry.image, entry.size);
 }
 
 bool MadeCodes::look(const ProcessMemory& memory, RulePool& pool) {
@@ -131,18 +155,20 @@ bool MadeCodes::look(const ProcessMemory& memory, RulePool& pool) {
 bool MadeCodes::add(std::uint64_t entry, std::uint64_t image, std::uint64_t size, const ProcessMemory& memory,
                     RulePool& pool) {
   const auto known = objects_.find(entry);
-  if (known != objects_.end() && known->second.image == image && known->second.size == size) {
+  const std::uint64_t print = print_of(memory, image, size);
+  if (known != objects_.end() && known->second.image == image && known->second.size == size &&
+      known->second.print == print) {
     known->second.is_listed = true;
     return false;
   }
   if (known != objects_.end() && known->second.counts) bytes_ -= known->second.size;
-  objects_.insert_or_assign(entry, read(image, size, memory, pool));
+  objects_.insert_or_assign(entry, read(image, size, print, memory, pool));
   return true;
 }
 
-MadeCodes::Object MadeCodes::read(std::uint64_t image, std::uint64_t size, const ProcessMemory& memory,
-                                  RulePool& pool) {
-  Object result{image, size, {}, nullptr};
+MadeCodes::Object MadeCodes::read(std::uint64_t image, std::uint64_t size, std::uint64_t print,
+                                  const ProcessMemory& memory, RulePool& pool) {
+  Object result{image, size, print, {}, nullptr};
   if (size > kLargestImage || size > kMostImages - bytes_) return result;
   bytes_ += size;
   result.counts = true;

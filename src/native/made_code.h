@@ -52,10 +52,11 @@ class MadeCodes {
   struct Descriptor {
     std::uint64_t address = 0;
     std::uint64_t relevant = 0, first = 0;
+    std::uint64_t print = 0;  // of the object that it speaks of
   };
-  // An object on a list. The first two tell it from one that was in its place before.
+  // An object on a list. The first three tell it from one that was in its place before.
   struct Object {
-    std::uint64_t image = 0, size = 0;
+    std::uint64_t image = 0, size = 0, print = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> code;
     std::shared_ptr<const MadeTable> table;
     bool is_listed = true;
@@ -63,8 +64,10 @@ class MadeCodes {
   };
 
   bool has_changed(const ProcessMemory& memory);
+  [[nodiscard]] std::uint64_t print_of_relevant(const ProcessMemory& memory, const Descriptor& descriptor) const;
   bool add(std::uint64_t entry, std::uint64_t image, std::uint64_t size, const ProcessMemory& memory, RulePool& pool);
-  Object read(std::uint64_t image, std::uint64_t size, const ProcessMemory& memory, RulePool& pool);
+  Object read(std::uint64_t image, std::uint64_t size, std::uint64_t print, const ProcessMemory& memory,
+              RulePool& pool);
 
   std::vector<std::weak_ptr<const Module>> looked_into_;
   std::vector<Descriptor> descriptors_;

@@ -1,13 +1,20 @@
 #include "native/made_code.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "memory/image.h"
+#include "memory/local.h"
+#include "native/symbols.h"
+#include "native/testing.h"
 
 namespace plimsoll::native {
 namespace {
@@ -122,6 +129,39 @@ TEST(MadeCode, AnImageThatIsNoneSaysNothing) {
   const std::string image = Drawn().code(kCode, 0x100).image();
   for (std::size_t size = 0; size < image.size(); ++size)
     EXPECT_FALSE(read_made_object(image.substr(0, size)).has_value()) << size;
+}
+
+TEST(MadeCode, MadeAnewInTheSamePlaceHasItsNewName) {
+  // GIVEN a JIT that has made a function
+  std::string image = Drawn().code(kCode, 0x100).function("first", 0, 0x20).image();
+  std::array<std::uint64_t, 4> entry{0, 0, reinterpret_cast<std::uint64_t>(image.data()), image.size()};
+  __jit_debug_descriptor = {1, 1, entry.data(), entry.data()};
+  const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const std::optional<std::uint64_t> variable = variable_in(program.get(), "__jit_debug_descriptor");
+  ASSERT_TRUE(variable);
+  auto module = std::make_shared<Module>();
+  module->first.inode = 1;
+  module->slide = reinterpret_cast<std::uint64_t>(&__jit_debug_descriptor) - *variable;
+  MadeCodes codes;
+  codes.find_descriptors({{0, 1, module}},
+                         [](const Module&) { return UniqueFd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)); });
+  ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
+  const ProcessMemory memory;
+  RulePool pool;
+  const auto name = [&] {
+    const auto* found = codes.find(kCode + 8);
+    return found != nullptr ? found->second.name : "";
+  };
+  EXPECT_TRUE(codes.look(memory, pool));
+  EXPECT_EQ(name(), "first");
+  EXPECT_FALSE(codes.look(memory, pool));
+  // WHEN it gives that back, and makes another one, for which malloc has the same room
+  image.replace(image.find("first"), 5, "other");
+  // THEN that is what the code is
+  EXPECT_TRUE(codes.look(memory, pool));
+  EXPECT_EQ(name(), "other");
+  EXPECT_FALSE(codes.look(memory, pool));
+  __jit_debug_descriptor = {1, 0, nullptr, nullptr};
 }
 
 }  // namespace

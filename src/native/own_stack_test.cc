@@ -231,13 +231,7 @@ class MadeFunction {
 }  // namespace plimsoll::native
 
 // As any program that makes code has it.
-extern "C" {
-struct JitDescriptor {
-  std::uint32_t version, action;
-  void *relevant, *first;
-};
 __attribute__((used)) JitDescriptor __jit_debug_descriptor{1, 0, nullptr, nullptr};
-}
 
 namespace plimsoll::native {
 namespace {

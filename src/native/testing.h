@@ -13,6 +13,15 @@
 #include "native/dwarf.h"
 #include "native/eh_frame.h"
 
+extern "C" {
+// How a program that makes code tells debuggers of it, by the GDB manual. This program's is in own_stack_test.cc.
+struct JitDescriptor {
+  std::uint32_t version, action;
+  void *relevant, *first;
+};
+extern JitDescriptor __jit_debug_descriptor;
+}
+
 namespace plimsoll::native::testing {
 
 inline std::string uleb(std::uint64_t value) {
