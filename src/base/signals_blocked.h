@@ -27,4 +27,8 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
+// What a terminal or a shell stops a program by: who holds others still blocks them until these go on, as they would
+// stand still, too, until somebody says fg.
+inline constexpr int kPauses[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
 }  // namespace plimsoll

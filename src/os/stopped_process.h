@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
+#include "base/signals_blocked.h"
 #include "os/process.h"
 
 namespace plimsoll::os {
@@ -19,7 +21,10 @@ class StoppedProcess {
   // kSystem if a thread could not be stopped for some seconds (it is inside the kernel, in a wait that nothing ends).
   static Result<StoppedProcess> stop(Pid pid);
 
-  StoppedProcess(StoppedProcess&& other) noexcept : threads_(std::move(other.threads_)) { other.threads_.clear(); }
+  StoppedProcess(StoppedProcess&& other) noexcept
+      : pauses_blocked_(std::move(other.pauses_blocked_)), threads_(std::move(other.threads_)) {
+    other.threads_.clear();
+  }
   StoppedProcess& operator=(StoppedProcess&&) = delete;
   StoppedProcess(const StoppedProcess&) = delete;
   StoppedProcess& operator=(const StoppedProcess&) = delete;
@@ -43,6 +48,7 @@ class StoppedProcess {
   bool await_all();
   static bool has_stopped(Thread& thread);
 
+  std::unique_ptr<SignalsBlocked> pauses_blocked_;  // of whoever made it, until resume()
   std::vector<Thread> threads_;
 };
 

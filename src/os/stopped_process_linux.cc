@@ -31,6 +31,7 @@ Result<StoppedProcess> StoppedProcess::stop(Pid pid) {
   if (static_cast<pid_t>(pid) == ::getpid())
     return Error{ErrorKind::kUsage, "a process cannot stop itself: take a snapshot with plimsoll.heap.snapshot()"};
   StoppedProcess stopped;
+  stopped.pauses_blocked_ = std::make_unique<SignalsBlocked>(kPauses);
   // A thread may start another before it stops itself: until there is none that is new.
   for (;;) {
     const int added = stopped.seize_all(pid);
@@ -105,6 +106,7 @@ void StoppedProcess::resume() {
     ::ptrace(PTRACE_DETACH, thread.tid, nullptr, signal);
   }
   threads_.clear();
+  pauses_blocked_.reset();
 }
 
 }  // namespace plimsoll::os

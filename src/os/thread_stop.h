@@ -80,9 +80,13 @@ class ThreadStopper {
   Wait wait_for(Tid tid, std::int64_t until_ns);
   Wait look_at(Tid tid);
   void hide_interruption(const Target& target);
+  StopOutcome stop_now(const Target& target);
+  // Once nobody is held.
+  void allow_pauses();
   void note_held();
 
   const SignalsBlocked child_blocked_{SIGCHLD};
+  std::optional<SignalsBlocked> pauses_blocked_;  // while somebody is held
   // Of SIGCHLD.
   struct sigaction action_before_ {};
   std::optional<Target> stopped_;

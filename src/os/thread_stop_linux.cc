@@ -142,6 +142,18 @@ StopOutcome ThreadStopper::stop(Pid process, Tid tid) {
   let_go();
   let_late_ones_go();
   if (std::find(late_.begin(), late_.end(), target) != late_.end()) return StopOutcome::kLate;
+  if (!pauses_blocked_) pauses_blocked_.emplace(kPauses);
+  const StopOutcome outcome = stop_now(target);
+  allow_pauses();
+  return outcome;
+}
+
+void ThreadStopper::allow_pauses() {
+  if (!stopped_ && late_.empty()) pauses_blocked_.reset();
+}
+
+StopOutcome ThreadStopper::stop_now(const Target& target) {
+  const auto [process, tid] = target;
   if (trace(PTRACE_SEIZE, tid) != 0) return errno == ESRCH ? StopOutcome::kEnded : StopOutcome::kRefused;
   asked_ns_ = monotonic_ns();
   if (trace(PTRACE_INTERRUPT, tid) != 0) {
@@ -185,6 +197,7 @@ void ThreadStopper::let_go() {
   const bool goes_on = trace(PTRACE_DETACH, stopped_->tid, static_cast<std::uint64_t>(signal_)) == 0;
   if (!goes_on) (void)look_at(stopped_->tid);  // it has been killed
   stopped_.reset();
+  allow_pauses();
   note_held();
 }
 
@@ -204,6 +217,7 @@ void ThreadStopper::let_late_ones_go() {
     }
     return now != Wait::kNothing;
   });
+  allow_pauses();
 }
 #else
 ThreadStopper::ThreadStopper() = default;

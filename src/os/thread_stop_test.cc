@@ -107,6 +107,23 @@ TEST_F(ThreadStop, HoldsAThreadAndTellsItsRegisters) {
   EXPECT_NEAR(static_cast<double>(stopper.median_held_ns()) / static_cast<double>(stopper.held_ns()), 1, 0.1);
 }
 
+TEST_F(ThreadStop, WhoHoldsAThreadIsNotStoppedByATerminal) {
+  // GIVEN a thread that is held, which would stand still for as long as we do
+  const auto is_blocked = [](int signal) {
+    sigset_t now;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    return ::sigismember(&now, signal) == 1;
+  };
+  const Child child(count_rounds);
+  child.await_begin();
+  ThreadStopper stopper;
+  ASSERT_EQ(stopper.stop(child.pid(), child.tid()), StopOutcome::kStopped);
+  // THEN Ctrl-Z and the like wait until it goes on
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) EXPECT_TRUE(is_blocked(signal)) << signal;
+  stopper.let_go();
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU}) EXPECT_FALSE(is_blocked(signal)) << signal;
+}
+
 TEST_F(ThreadStop, EndsWithItsOwner) {
   const Child child(count_rounds);
   {

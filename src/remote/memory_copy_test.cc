@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <string_view>
 
 #include "os/stopped_process.h"
@@ -160,8 +161,16 @@ TEST(StoppedProcess, StandsStillUntilItIsLetGo) {
   EXPECT_EQ(stopped.value().thread_count(), tasks.size());
   ASSERT_FALSE(tasks.empty());
   for (const os::Task& task : tasks) EXPECT_EQ(task.state, 't');
+  // AND nobody at a terminal stops us meanwhile
+  const auto waits = [] {
+    sigset_t now;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    return ::sigismember(&now, SIGTSTP) == 1;
+  };
+  EXPECT_TRUE(waits());
   // AND it goes on when it is let go
   stopped.value().resume();
+  EXPECT_FALSE(waits());
   EXPECT_EQ(child.ask('a'), 'b');
 }
 
