@@ -74,6 +74,9 @@ class Attach final : public Command {
     app.add_option("-r,--rate", rate_hz_, "Looks a second; 1000 by default, 100 with --native")->type_name("HZ");
     app.add_option("--mode", mode_, "cpu (default), wall (waits, too) or gil (with the lock of the interpreter)")
         ->type_name("MODE");
+    app.add_option("--max-overhead", max_overhead_,
+                   "Of a CPU, for looks, in percent; 20 by default. Where they would take more, there are fewer")
+        ->type_name("PERCENT");
     app.add_option("--max-depth", recording_.session.sampler.max_depth,
                    "Frames kept of a stack, innermost first; 2048 by default")
         ->type_name("N")
@@ -137,6 +140,7 @@ class Attach final : public Command {
     say("rate_hz", rate_hz_.value_or(kOutsideRate));
     say("mode", mode_);
     say("max_depth", recording_.session.sampler.max_depth);
+    if (max_overhead_) say("max_overhead", *max_overhead_ / 100);
     inside.settings.push_back(allocation_setting(alloc_).value());
     if (has_native_memory_) say("native_memory", 1);
     if (has_native_) say("native", 1);
@@ -175,6 +179,8 @@ class Attach final : public Command {
                                : stops_  ? remote::Stand::kStop
                                          : remote::Stand::kBeside;
     recording_.keeps_sources = !no_sources_;
+    PLIMSOLL_TRY(check_max_overhead(max_overhead_.value_or(1)));
+    if (max_overhead_) recording_.session.most_share = *max_overhead_ / 100;
     if (duration_.empty()) return Ok{};
     const Result<std::int64_t> duration = parse_time(duration_, "--duration");
     if (!duration.ok()) return duration.error();
@@ -184,6 +190,7 @@ class Attach final : public Command {
   }
 
   std::int32_t pid_ = 0;
+  std::optional<double> max_overhead_;
   OutsideRecording recording_;
   std::string output_, duration_, mode_ = "cpu", alloc_;
   std::optional<double> rate_hz_;

@@ -63,6 +63,11 @@ Status check_rate(double rate_hz) {
   return Error{ErrorKind::kUsage, fmt::format("a rate of {} Hz is not possible: choose 1 to 100000", rate_hz)};
 }
 
+Status check_max_overhead(double percent) {
+  if (percent > 0 && percent <= 100) return Ok{};
+  return Error{ErrorKind::kUsage, "--max-overhead: a percentage is more than 0 and at most 100"};
+}
+
 Result<remote::SessionResult> record_outside(const remote::Target& target, const OutsideRecording& recording,
                                              const remote::WaitUntil& wait_until, const std::function<void()>& begin) {
   Result<std::unique_ptr<profile::Recorder>> recorder = profile::Recorder::create(recorder_settings(target, recording));
@@ -93,6 +98,12 @@ Result<remote::SessionResult> record_program(os::Pid pid, const OutsideRecording
 void report_outside(const remote::SessionResult& result, const OutsideRecording& recording, Console& console) {
   const auto looks = static_cast<std::int64_t>(result.looks);
   const auto late = static_cast<std::int64_t>(result.late);
+  const auto spared = static_cast<std::int64_t>(result.spared);
+  if (const double percent = percent_of(spared, spared + looks); percent >= 1)
+    console.notice(
+        fmt::format("{} % of the looks were left out, so that they take at most {:g} % of a CPU: with many "
+                    "threads each takes long; --max-overhead allows more",
+                    format_percent(percent), 100 * recording.session.most_share));
   if (const double percent = percent_of(late, late + looks); percent >= 1)
     console.notice(
         fmt::format("{} % of the looks could not be taken in time: this machine has not enough time for {} a second",

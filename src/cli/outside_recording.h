@@ -26,6 +26,8 @@ Result<capture::Mode> mode_named(const std::string& name);
 
 // An error if it is no rate that can be asked for.
 Status check_rate(double rate_hz);
+// Likewise no part of the time of a CPU.
+Status check_max_overhead(double percent);
 
 // Records on the calling thread until `wait_until` says stop or the process ends. `begin` is called when all that can
 // fail at the start has gone well.

@@ -249,8 +249,7 @@ class Run final : public Command {
   // What can be said before the program has started is said before.
   [[nodiscard]] Status check_settings() const {
     PLIMSOLL_TRY(check_rate(settings_.rate.value_or(1000)));
-    if (const double percent = settings_.max_overhead.value_or(1); !(percent > 0 && percent <= 100))
-      return Error{ErrorKind::kUsage, "--max-overhead: a percentage is more than 0 and at most 100"};
+    PLIMSOLL_TRY(check_max_overhead(settings_.max_overhead.value_or(1)));
     if (settings_.duration.value_or(1) <= 0)
       return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
     const Result<capture::Mode> mode = mode_named(settings_.mode.value_or("cpu"));

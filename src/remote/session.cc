@@ -29,23 +29,28 @@ class Ticks {
   explicit Ticks(double rate_hz)
       : period_ns_(static_cast<std::int64_t>(1e9 / rate_hz)), base_ns_(monotonic_ns()), random_(os::random_seed()) {}
 
-  std::int64_t next() {
+  // `rest_ns`: until then there is to be no look.
+  std::int64_t next(std::int64_t rest_ns) {
     base_ns_ += period_ns_;
-    const std::int64_t now_ns = monotonic_ns();
-    if (now_ns > base_ns_ + period_ns_) {
-      const std::int64_t late = (now_ns - base_ns_) / period_ns_;
-      late_ += static_cast<std::uint64_t>(late);
-      base_ns_ += late * period_ns_;
-    }
+    leave_out(rest_ns, spared_);
+    leave_out(monotonic_ns(), late_);
     const auto range = static_cast<std::uint64_t>(period_ns_ / 2 + 1);
     return base_ns_ + static_cast<std::int64_t>(next_random(random_) % range) - period_ns_ / 4;
   }
   [[nodiscard]] std::uint64_t late() const { return late_; }
+  [[nodiscard]] std::uint64_t spared() const { return spared_; }
 
  private:
+  void leave_out(std::int64_t until_ns, std::uint64_t& count) {
+    if (until_ns <= base_ns_ + period_ns_) return;
+    const std::int64_t missed = (until_ns - base_ns_) / period_ns_;
+    count += static_cast<std::uint64_t>(missed);
+    base_ns_ += missed * period_ns_;
+  }
+
   const std::int64_t period_ns_;
   std::int64_t base_ns_;
-  std::uint64_t late_ = 0;
+  std::uint64_t late_ = 0, spared_ = 0;
   std::uint64_t random_;
 };
 
@@ -75,23 +80,27 @@ class Session {
   Result<SessionResult> run() {
     Ticks ticks(settings_.rate_hz);
     const std::int64_t end_ns = settings_.duration_ns > 0 ? monotonic_ns() + settings_.duration_ns : INT64_MAX;
+    std::int64_t rest_ns = 0;
     while (true) {
-      const std::int64_t next_ns = ticks.next();
+      const std::int64_t next_ns = ticks.next(rest_ns);
       if (next_ns >= end_ns) {
         (void)wait_until_(end_ns);
         break;
       }
       if (!wait_until_(next_ns)) break;
+      const std::int64_t start_ns = monotonic_ns();
       PLIMSOLL_TRY(housekeeping(monotonic_ns()));
       if (result_.ending == Ending::kProcessEnded) break;
       if (shared_cpu_) shared_cpu_->begin_look();
       if (stopper_) stopper_->let_late_ones_go();
       for (const auto& process : processes_) process->sampler().look();
       ++result_.looks;
+      rest_ns = rest_after(start_ns);
     }
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
     result_.late = ticks.late();
+    result_.spared = ticks.spared();
     result_.samples = numbers_.samples;
     result_.used_ns = used_ns();
     result_.unseen_children_ns = std::max<std::int64_t>(children_ns_ - retired_cpu_ns_, 0);
@@ -106,6 +115,14 @@ class Session {
   }
 
  private:
+  // Until when the program is left alone after a look that began then.
+  [[nodiscard]] std::int64_t rest_after(std::int64_t start_ns) const {
+    constexpr std::int64_t kLongest = 500'000'000;  // the rest was not ours: somebody stopped us
+    const std::int64_t now_ns = monotonic_ns();
+    const auto took_ns = static_cast<double>(std::min(now_ns - start_ns, kLongest));
+    return now_ns + static_cast<std::int64_t>(took_ns * (1 / settings_.most_share - 1));
+  }
+
   void add(const Target& target) {
     const Holds holds{probes_, shared_cpu_ ? &*shared_cpu_ : nullptr, stopper_ ? &*stopper_ : nullptr};
     processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler, holds, sink_, numbers_));

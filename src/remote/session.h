@@ -26,6 +26,9 @@ struct SessionSettings {
   Stand stand = Stand::kBeside;
   bool follows_children = false;  // the processes that it starts, and those that they start, too
   std::int64_t duration_ns = 0;   // 0: until it ends
+  // Of a CPU, for looks, more than 0 and at most 1. The looks that this leaves no time for do not take place: one at a
+  // thousand threads takes some milliseconds, from the very thread that computes.
+  double most_share = 0.2;
 };
 
 // Why a recording ended.
@@ -44,7 +47,8 @@ struct SessionResult {
   std::int64_t used_ns = 0;             // CPU time of what was recorded
   std::int64_t unseen_children_ns = 0;  // CPU time of child processes that have ended and are not recorded
   std::int64_t median_stop_ns = 0, longest_stop_ns = 0;  // of threads that were held; 0 if none was
-  std::uint64_t late = 0;  // looks that did not take place because the one before them took too long, or we got no CPU
+  std::uint64_t late = 0;                                // looks that did not take place because we got no CPU
+  std::uint64_t spared = 0;                              // likewise because the looks before them had taken their share
 };
 
 // Waits until a CLOCK_MONOTONIC time; false to stop.
