@@ -51,7 +51,7 @@ class Attachment:
         self._recorder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.PIPE, text=True, start_new_session=True)
         # Who drops it without a word, or ends, leaves no process behind, nor a file without a name.
-        self._finalizer = weakref.finalize(self, _discard, self._recorder, self._directory)
+        self._finalizer = weakref.finalize(self, _discard, self._recorder, self._directory, os.getpid())
         assert self._recorder.stderr is not None
         said = ""
         for line in self._recorder.stderr:  # it may have to say what it waits for
@@ -113,7 +113,9 @@ class Attachment:
         return f"<plimsoll.Attachment: process {self.pid}, {'recording' if self.is_active else 'ended'}>"
 
 
-def _discard(recorder: "subprocess.Popen[str]", directory: Optional[str]) -> None:
+def _discard(recorder: "subprocess.Popen[str]", directory: Optional[str], owner: int) -> None:
+    if os.getpid() != owner:  # the child of a fork has no part in it
+        return
     if directory is None:  # its file is to be whole
         recorder.terminate()
         try:
@@ -142,7 +144,8 @@ def _error(code: int, said: str) -> Exception:
 
 def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[float] = None, mode: str = "cpu",
            duration: Optional[float] = None, apart: bool = False, native: bool = False, max_depth: int = 2048,
-           sources: bool = True, alloc_bytes: int = 0, native_memory: bool = False) -> Attachment:
+           sources: bool = True, alloc_bytes: int = 0, native_memory: bool = False,
+           max_overhead: float = 0.2) -> Attachment:
     """Records a process that runs already, from outside::
 
         with plimsoll.attach(pid) as recording:
@@ -166,13 +169,19 @@ def attach(pid: int, path: "Optional[PathLike]" = None, *, rate_hz: Optional[flo
     :param sources: keep the text of the profiled files in the profile.
     :param alloc_bytes: sample allocations, too, one in so many bytes on average; CPython 3.14 and later, our version.
     :param native_memory: those that C libraries make by malloc, too; needs `alloc_bytes`.
+    :param max_overhead: the part of a CPU that looks may take: where they would take more, as with very many threads,
+        there are fewer.
     :raises ProcessLookupError: there is no such process.
     :raises FileNotFoundError: the program ``plimsoll`` is not installed.
     :raises PermissionError: it may not be looked at; the error says what would allow it.
     :raises UnsupportedError: it is no Python, or none that can be recorded.
     :raises ValueError: the arguments make no sense.
     """
+    if not 0 < max_overhead <= 1:
+        raise ValueError(f"max_overhead is a part of a CPU, more than 0 and at most 1, not {max_overhead!r}")
     words = ["--mode", mode, "--max-depth", str(max_depth)]
+    if alloc_bytes == 0:  # else it is recorded from inside
+        words += ["--max-overhead", f"{max_overhead * 100:.12g}"]
     if rate_hz is not None:
         words += ["-r", f"{rate_hz:.12g}"]
     if duration is not None:

@@ -88,6 +88,20 @@ bool contains(std::string_view text, std::string_view part) {
                      [](char a, char b) { return lower(a) == lower(b); }) != text.end();
 }
 
+void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans) {
+  const SampleTable& all = profile.samples;
+  SampleTable kept;
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    const std::int64_t tid = profile.threads[all.thread[row].index()].os_tid;
+    const auto holds = [&](const ThreadSpan& span) {
+      return span.from_ns <= all.time_ns[row] && all.time_ns[row] < span.to_ns &&
+             std::find(span.os_tids.begin(), span.os_tids.end(), tid) != span.os_tids.end();
+    };
+    if (std::any_of(spans.begin(), spans.end(), holds)) kept.push_row(all, row);
+  }
+  profile.samples = std::move(kept);
+}
+
 void filter(Profile& profile, const Filter& conditions) {
   const std::vector<bool> function_matches = stacks_where(
       profile, [&](const Function& function) { return contains(profile.strings[function.name], conditions.function); });
@@ -137,11 +151,12 @@ void filter(Profile& profile, const Filter& conditions) {
       return row.time_ns < conditions.from_ns || row.time_ns >= conditions.to_ns;
     });
     profile.peak_allocations.clear();  // when they were allocated is not known
-    profile.peak_ns.reset();
+    set_peak(profile, std::nullopt);
   }
   if (chooses_allocations(conditions)) {
     // What a function has of the peak is asked for, not when it had most itself.
-    if (!profile.is_exact) profile.peak_ns = peak_time_ns(profile);
+    const bool has_peak = profile.has_allocations() && check_question(profile, MemoryView::kPeak).ok();
+    if (has_peak) set_peak(profile, peak_time_ns(profile));
     std::erase_if(profile.allocations, is_other);
     std::erase_if(profile.peak_allocations, is_other);
   }

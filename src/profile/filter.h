@@ -38,6 +38,14 @@ struct Filter {
 // Whether a text holds another one, without regard to ASCII case.
 bool contains(std::string_view text, std::string_view part);
 
+// A stretch of time in which some threads were looked at, by the kernel's ids.
+struct ThreadSpan {
+  std::int64_t from_ns = 0, to_ns = 0;  // since the start of the profile: from_ns <= time < to_ns
+  std::vector<std::int64_t> os_tids;
+};
+// Keeps the samples of any of these.
+void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans);
+
 // Keeps the samples of `profile` that match, with all tables as they are. Totals of the session
 // (process_cpu_ns, drops) are not changed: they describe the session, not the selection.
 void filter(Profile& profile, const Filter& conditions);

@@ -151,6 +151,14 @@ TEST(Filter, TakesTheStartOfATimeRangeAndNotItsEnd) {
   EXPECT_EQ(weights_kept({.from_ns = 15 * kMillisecond, .to_ns = 30 * kMillisecond}), (Weights{2, 4}));
 }
 
+TEST(Filter, KeepsOfEachThreadTheTimesInWhichItWasAskedFor) {
+  // GIVEN spans, the main thread (100) in the first, the worker (101) in the second
+  Profile profile = draw_profile(kDrawing);
+  keep_spans(profile, {{0, 20 * kMillisecond, {100}}, {15 * kMillisecond, 40 * kMillisecond, {101}}});
+  // THEN of each thread the samples of its span are kept
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{1 * kMillisecond, 4 * kMillisecond}));
+}
+
 TEST(Filter, LeavesTheFactsOfTheSessionAlone) {
   // GIVEN a profile with 15 ms of process time
   Profile profile = draw_profile(kDrawing);

@@ -2,9 +2,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <tuple>
 
 #include "formats/input.h"
 #include "formats/registry.h"
@@ -150,6 +152,16 @@ std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter&
   return copy;
 }
 
+// A copy with the samples of stretches of time: of each the beginning, the end, and its threads.
+using Spans = std::vector<std::tuple<std::int64_t, std::int64_t, std::vector<std::int64_t>>>;
+std::shared_ptr<Profile> in_spans(const Profile& self, const Spans& spans) {
+  std::vector<profile::ThreadSpan> stretches;
+  for (const auto& [from_ns, to_ns, os_tids] : spans) stretches.push_back({from_ns, to_ns, os_tids});
+  std::shared_ptr<Profile> copy = filtered(self, {});
+  profile::keep_spans(*copy, stretches);
+  return copy;
+}
+
 // A copy of one with what is in the other.
 std::shared_ptr<Profile> joined(const Profile& self, const Profile& other) {
   std::shared_ptr<Profile> all = filtered(self, {});
@@ -255,6 +267,7 @@ void bind_profile(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
           nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
+      .def("in_spans", &in_spans)
       .def("joined", &joined)
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)

@@ -393,6 +393,22 @@ def test_a_recording_that_nobody_wants_leaves_nothing_behind(tmp_path: pathlib.P
 
 
 @pytest.mark.any_version
+def test_a_forked_child_has_no_part_in_the_recording(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that attaches to another, and has a child that ends in the meantime
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
+        told = harness.python("-c", f"""
+import os, sys, plimsoll
+recording = plimsoll.attach({running.process.pid}, mode="wall", rate_hz=100)
+child = os.fork()
+if child == 0: sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(recording.is_active, recording.stop().complete)
+""").expect(0)
+    # THEN the parent has its profile
+    assert told.out == "True True\n"
+
+
+@pytest.mark.any_version
 def test_a_recording_into_a_file_goes_on_whether_or_not_anybody_keeps_it(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that attaches to another, keeps nothing, and ends after a while
     path = tmp_path / "kept.plim"

@@ -144,6 +144,26 @@ def test_real_time_counts_waits_of_the_threads_that_were_inserted(prof: Any) -> 
     assert seconds(stats, test_real_time_counts_waits_of_the_threads_that_were_inserted.__name__, 0.001) >= waited * 0.9
 
 
+def test_real_time_waits_keep_their_names_when_threads_are_inserted(prof: Any) -> None:
+    # GIVEN a thread that sleeps, and waits for a lock once another thread has been inserted
+    may_end = threading.Event()
+    other = threading.Thread(target=may_end.wait)
+    other.start()
+    locked = threading.Lock()
+    locked.acquire()
+    vmprof.enable(prof.fileno(), 0.001, real_time=True)
+    time.sleep(0.3)
+    assert vmprof.insert_real_time_thread(other.ident or 0) == 2
+    assert not locked.acquire(timeout=0.1)
+    vmprof.disable()
+    may_end.set()
+    other.join()
+    # THEN each wait is what it was, and one stands for as long as another: 0.3 s of sleep, 0.1 s for a lock in each
+    counts = {name: sum(count for told, count in read(prof).top_profile() if name in told)
+              for name in ("[sleep]", "[lock]")}
+    assert counts["[sleep]"] / counts["[lock]"] == pytest.approx(1.5, rel=0.3)
+
+
 def test_a_thread_that_was_removed_is_recorded_until_then(prof: Any) -> None:
     def hidden() -> None:
         harness.burn(0.12)

@@ -70,11 +70,9 @@ class Recording:
         data = _core.ProfileData.open(self._path)
         if self._is_native:
             data = data.with_folded_native()
-        if self.real_time_threads is None:
-            return writing.rewrite(data.convert(format="vmprof", path=""), self._wish)
-        parts = [(_between(data, begin, end).convert(format="vmprof", path=""), threads)
-                 for begin, end, threads in self.real_time_threads.spans()]
-        return writing.rewrite(writing.join(parts), self._wish)
+        if self.real_time_threads is not None:
+            data = data.in_spans(self.real_time_threads.spans())
+        return writing.rewrite(data.convert(format="vmprof", path=""), self._wish)
 
     def abandon(self) -> None:
         """In a child made by fork: the recording and its files are the parent's."""
@@ -99,10 +97,6 @@ class Recording:
 def _identity(descriptor: int) -> "tuple[int, int]":
     facts = os.fstat(descriptor)
     return facts.st_dev, facts.st_ino
-
-
-def _between(data: _core.ProfileData, begin_ns: int, end_ns: int) -> _core.ProfileData:
-    return data.filter(thread="", function="", file="", activities=[], tags=[], from_ns=begin_ns, to_ns=end_ns)
 
 
 # ---- the one there is ----

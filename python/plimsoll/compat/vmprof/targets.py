@@ -56,10 +56,10 @@ class RealTimeThreads:
         self._history.append((self._core.stats()["duration_ns"], frozenset(self._now.values())))
         return len(self._now)
 
-    def spans(self) -> "list[tuple[int, int, frozenset[int]]]":
+    def spans(self) -> "list[tuple[int, int, list[int]]]":
         """From when to when, in nanoseconds since the start, which threads were sampled."""
         ends = [begin for begin, _ in self._history[1:]] + [2**63 - 1]
-        return [(0 if i == 0 else begin, end, threads)
+        return [(0 if i == 0 else begin, end, list(threads))
                 for i, ((begin, threads), end) in enumerate(zip(self._history, ends))]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import Container, Sequence
 
-from plimsoll.compat.vmprof.reader import (MARKER_HEADER, MARKER_META, MARKER_STACKTRACE, MARKER_TIME_N_ZONE,
-                                           PROFILE_LINES, PROFILE_MEMORY, LogReader, Record)
+from plimsoll.compat.vmprof.reader import (MARKER_HEADER, MARKER_STACKTRACE, PROFILE_LINES, PROFILE_MEMORY, LogReader,
+                                           Record)
 
 _FLAGS_AT = 3  # in a header: behind its marker and the version
 
@@ -51,24 +50,3 @@ def rewrite(data: bytes, wish: Wish) -> bytes:
 def _stack(record: Record, drops_lines: bool) -> bytes:
     entries = record.entries[1::2] if drops_lines else record.entries
     return MARKER_STACKTRACE + struct.pack("<qq", 1, len(entries)) + entries.tobytes()
-
-
-def join(parts: "Sequence[tuple[bytes, Container[int]]]") -> bytes:
-    """One file of several that were written of the same recording: of each the samples of some threads."""
-    stacks: list[bytes] = []
-    for data, threads in parts:
-        stacks += [data[record.begin:record.end] for record in _split(data)[1] if record.thread in threads]
-    begin, records = _split(parts[0][0])
-    end = records[-1].end if records else begin
-    return parts[0][0][:begin] + b"".join(stacks) + parts[0][0][end:]
-
-
-def _split(data: bytes) -> "tuple[int, list[Record]]":
-    """Where the samples begin, and the samples, which are in one piece."""
-    begin, stacks = 0, []
-    for record in LogReader(data).records():
-        if record.marker == MARKER_STACKTRACE:
-            stacks.append(record)
-        elif record.marker in (MARKER_HEADER, MARKER_TIME_N_ZONE, MARKER_META):
-            begin = record.end
-    return begin, stacks
