@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profile/memory.h"
+
 namespace plimsoll::profile {
 namespace {
 
@@ -108,7 +110,7 @@ void add_allocations(Profile& all, const Profile& more, Translation& to) {
   std::stable_sort(all.allocations.begin(), all.allocations.end(),
                    [](const AllocationRow& a, const AllocationRow& b) { return a.time_ns < b.time_ns; });
   all.peak_allocations.clear();
-  all.peak_ns.reset();
+  if (all.has_allocations()) set_peak(all, std::nullopt);
 }
 
 void add_threads(Profile& all, const Profile& more, const Translation& to) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
 #include <cmath>
+#include <string>
 
 #include "base/poisson.h"
 #include "capture/raw_allocation.h"
+#include "profile/stack_totals.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -54,19 +57,15 @@ bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::i
   return false;
 }
 
-std::vector<MemoryRow> flat_of(const Profile& profile, const std::vector<MemoryEstimate>& by_stack) {
+std::vector<MemoryRow> flat_of(const Profile& profile, std::vector<MemoryEstimate> by_stack) {
   std::vector<MemoryRow> rows(profile.functions.size());
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].function = FunctionId{i};
-  constexpr std::size_t kNever = ~std::size_t{0};
-  std::vector<std::size_t> last_stack(rows.size(), kNever);  // the stack that counted a row last
-  for (std::size_t i = 0; i < by_stack.size(); ++i) {
-    if (by_stack[i].samples == 0) continue;
+  for (std::size_t i = 0; i < by_stack.size(); ++i)
     rows[profile.leaf_function(StackId{i}).index()].self.add(by_stack[i]);
-    for (StackId at{i}; !at.is_none(); at = profile.stacks[at].parent) {
-      const std::size_t number = profile.frames[profile.stacks[at].frame].function.index();
-      if (std::exchange(last_stack[number], i) != i) rows[number].total.add(by_stack[i]);
-    }
-  }
+  add_up(profile.stacks, by_stack);
+  const auto row_of = [&](FrameId frame) { return std::size_t{profile.frames[frame].function.index()}; };
+  each_outermost(profile.stacks, rows.size(), row_of,
+                 [&](StackId stack, std::size_t row) { rows[row].total.add(by_stack[stack.index()]); });
   std::erase_if(rows, [](const MemoryRow& row) { return row.total.samples == 0; });
   std::stable_sort(rows.begin(), rows.end(), [](const MemoryRow& a, const MemoryRow& b) {
     return a.self.bytes != b.self.bytes ? a.self.bytes > b.self.bytes : a.total.bytes > b.total.bytes;
@@ -141,6 +140,31 @@ std::int64_t peak_time_ns(const Profile& profile) {
     }
   }
   return time_ns;
+}
+
+namespace {
+
+constexpr std::string_view kPeakFact = "peak_ns", kUnknown = "unknown";
+
+}  // namespace
+
+void set_peak(Profile& profile, std::optional<std::int64_t> peak_ns) {
+  profile.peak_ns = peak_ns;
+  if (peak_ns)
+    profile.set_meta(kPeakFact, std::to_string(*peak_ns));
+  else if (profile.is_exact)
+    profile.set_meta(kPeakFact, kUnknown);
+  else if (!profile.meta_value(kPeakFact).empty())
+    profile.set_meta(kPeakFact, "");
+}
+
+void restore_peak(Profile& profile) {
+  const std::string_view fact = profile.meta_value(kPeakFact);
+  std::int64_t peak_ns = 0;
+  if (fact == kUnknown)
+    profile.peak_ns.reset();
+  else if (std::from_chars(fact.data(), fact.data() + fact.size(), peak_ns).ec == std::errc{})
+    profile.peak_ns = peak_ns;
 }
 
 Status check_question(const Profile& profile, const MemoryQuestion& question) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "profile/profile.h"
 
 namespace plimsoll::profile {
@@ -85,6 +86,10 @@ std::uint64_t lost_allocations(const Profile& profile);
 // When most was alive, of samples when the estimate of that was highest; 0 without allocations. Of a part of a profile
 // (profile/filter.h) it is that of all that was allocated in its time.
 std::int64_t peak_time_ns(const Profile& profile);
+// It is so from now on, in files and copies, too.
+void set_peak(Profile& profile, std::optional<std::int64_t> peak_ns);
+// After reading: what set_peak() has put into the file.
+void restore_peak(Profile& profile);
 // Whether the profile can tell; if not, why.
 Status check_question(const Profile& profile, const MemoryQuestion& question);
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);

@@ -41,6 +41,12 @@ Profile with_blocks(const std::vector<DrawnBlock>& blocks) {
   return profile;
 }
 
+Profile read_again(const Profile& profile) {
+  PlimEncoder encoder(1);
+  Result<Profile> read = read_plim(PlimEncoder::file_header() + encoder.encode(profile));
+  return read.ok() ? read.take() : Profile{};
+}
+
 const MemoryRow* row_of(const Profile& profile, const MemoryReport& report, std::string_view name) {
   for (const MemoryRow& row : report.flat)
     if (row.function == function_named(profile, name)) return &row;
@@ -83,6 +89,8 @@ TEST(Memory, ThePeakOfAFunctionIsWhatItHadWhenMostWasAlive) {
   // THEN it is told what it had at the peak of all
   EXPECT_EQ(peak_time_ns(profile), 30);
   EXPECT_NEAR(memory_report(profile, MemoryView::kPeak).all.bytes, 30'000, 1);
+  // AND so it is when it has been in a file
+  EXPECT_EQ(peak_time_ns(read_again(profile)), 30);
   // AND of what it allocated in a stretch of time, the peak of that
   filter(profile, {.from_ns = 5, .to_ns = 20});
   EXPECT_EQ(peak_time_ns(profile), 10);
@@ -105,6 +113,9 @@ TEST(Memory, WhatIsNotKnownOfAnExactPeakIsNotTold) {
   Profile of_times = exact();
   filter(of_times, {.from_ns = 5});
   EXPECT_FALSE(check_question(of_times, MemoryView::kPeak).ok());
+  // So it is when it has been in a file.
+  Profile again = read_again(of_times);
+  EXPECT_FALSE(check_question(again, MemoryView::kPeak).ok());
   EXPECT_TRUE(check_question(of_times, MemoryView::kAllocated).ok());
 }
 

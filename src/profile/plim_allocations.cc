@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capture/raw_allocation.h"
+#include "profile/memory.h"
 #include "profile/plim_columns.h"
 #include "profile/plim_format.h"
 
@@ -234,6 +235,7 @@ bool AllocationDecoder::types(VarintCursor& cursor) {
 void AllocationDecoder::finish() {
   events_.finish(profile_);
   ExactDecoder::finish(profile_);
+  restore_peak(profile_);
 }
 
 }  // namespace plimsoll::profile
