@@ -6,11 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include "profile/flat.h"
+#include "profile/same_functions.h"
 #include "profile/tree.h"
 
 namespace plimsoll::profile {
@@ -78,47 +76,6 @@ double variance_of_measured(const Profile& profile, const SamplingPeriod& period
   return ends + lost * lost + repeats * repeats;
 }
 
-// A function's name and file, and which of several of that name it is.
-using Identity = std::tuple<std::string, std::string, std::size_t>;
-
-// The identities of both profiles, by numbers: one for each.
-class Identities {
- public:
-  // That of each function of a profile; `other_directory` is where the other began, for if only one tells it.
-  std::vector<std::uint32_t> of(const Profile& profile, std::string_view other_directory);
-  [[nodiscard]] const Identity& operator[](std::uint32_t number) const { return *all_[number]; }
-
- private:
-  std::uint32_t number_of(Identity identity) {
-    const auto [at, is_new] = numbers_.try_emplace(std::move(identity), static_cast<std::uint32_t>(all_.size()));
-    if (is_new) all_.push_back(&at->first);
-    return at->second;
-  }
-  std::map<Identity, std::uint32_t> numbers_;
-  std::vector<const Identity*> all_;
-};
-
-std::vector<std::uint32_t> Identities::of(const Profile& profile, std::string_view other_directory) {
-  std::string base(profile.meta_value("directory"));
-  if (base.empty()) base = other_directory;
-  if (!base.empty() && base.back() != '/') base += '/';
-  std::map<std::pair<std::string, std::string>, std::set<std::uint32_t>> first_lines;
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const Function& function : profile.functions.rows()) {
-    std::string_view file = profile.strings[function.file];
-    if (!base.empty() && file.starts_with(base)) file.remove_prefix(base.size());
-    names.emplace_back(profile.strings[function.name], file);
-    first_lines[names.back()].insert(function.first_line);
-  }
-  std::vector<std::uint32_t> result;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::set<std::uint32_t>& lines = first_lines[names[i]];
-    const auto rank = std::distance(lines.begin(), lines.find(profile.functions.rows()[i].first_line));
-    result.push_back(number_of({names[i].first, names[i].second, static_cast<std::size_t>(rank)}));
-  }
-  return result;
-}
-
 // One side of a comparison: its times, and after use() of the other sums the variances of these times.
 enum class Side : std::uint8_t { kBefore, kAfter };
 
@@ -143,8 +100,8 @@ void judge(TimeChange& change, std::size_t rows) {
 class RowMerger {
  public:
   using Rows = std::vector<FlatRow> (*)(const Profile&);
-  RowMerger(const Identities& identities, Rows rows, bool by_line)
-      : identities_(identities), rows_(rows), by_line_(by_line) {}
+  RowMerger(const std::vector<NamedFunction>& functions, Rows rows, bool by_line)
+      : functions_(functions), rows_(rows), by_line_(by_line) {}
 
   // First with weights, then with variances.
   void add_times(const Profile& profile, const std::vector<std::uint32_t>& names, Side side) {
@@ -178,17 +135,18 @@ class RowMerger {
  private:
   ChangedRow& row_for(const Profile& profile, const std::vector<std::uint32_t>& names, const FlatRow& row) {
     const std::uint32_t number = names[row.function.index()];
+    const NamedFunction& function = functions_[number];
     // A function that has moved has taken its lines along.
-    const std::int64_t place = by_line_ ? std::int64_t{row.line} - profile.functions[row.function].first_line : 0;
+    const std::int64_t first = function.has_first_line ? profile.functions[row.function].first_line : 0;
+    const std::int64_t place = by_line_ ? std::int64_t{row.line} - first : 0;
     const auto [at, is_new] = index_.try_emplace({number, place}, changed_.size());
-    const auto& [function, file, rank] = identities_[number];
-    if (is_new) changed_.push_back({function, file, 0, {}, {}});
+    if (is_new) changed_.push_back({function.name, function.file, 0, {}, {}});
     return changed_[at->second];
   }
 
   using Key = std::pair<std::uint32_t, std::int64_t>;
 
-  const Identities& identities_;
+  const std::vector<NamedFunction>& functions_;
   const Rows rows_;
   const bool by_line_;
   boost::unordered_flat_map<Key, std::size_t, boost::hash<Key>> index_;
@@ -198,7 +156,7 @@ class RowMerger {
 // The trees of both sides, node on node.
 class TreeMerger {
  public:
-  explicit TreeMerger(const Identities& identities) : identities_(identities) { nodes_.emplace_back(); }
+  explicit TreeMerger(const std::vector<NamedFunction>& functions) : functions_(functions) { nodes_.emplace_back(); }
 
   // First with weights, then with variances.
   void add_times(const Profile& profile, const std::vector<std::uint32_t>& names, Side side) {
@@ -240,16 +198,15 @@ class TreeMerger {
   std::size_t child_of(std::size_t parent, std::uint32_t number) {
     const auto [at, is_new] = index_.try_emplace({parent, number}, nodes_.size());
     if (is_new) {
-      const auto& [function, file, rank] = identities_[number];
       nodes_[parent].children.push_back(nodes_.size());
-      nodes_.push_back({function, file, {}, {}, {}});
+      nodes_.push_back({functions_[number].name, functions_[number].file, {}, {}, {}});
     }
     return at->second;
   }
 
   using Key = std::pair<std::size_t, std::uint32_t>;
 
-  const Identities& identities_;
+  const std::vector<NamedFunction>& functions_;
   boost::unordered_flat_map<Key, std::size_t, boost::hash<Key>> index_;
   std::vector<ChangedNode> nodes_;
 };
@@ -257,17 +214,15 @@ class TreeMerger {
 }  // namespace
 
 Comparison compare(Profile before, Profile after, Extent extent, ComparedParts parts) {
-  Identities identities;
-  RowMerger functions(identities, &flat, false);
-  RowMerger by_line(identities, &lines, true);
-  TreeMerger trees(identities);
+  const SameFunctions same = same_functions(before, after);
+  RowMerger functions(same.all, &flat, false);
+  RowMerger by_line(same.all, &lines, true);
+  TreeMerger trees(same.all);
   Comparison result;
-  const std::string directories[] = {std::string(before.meta_value("directory")),
-                                     std::string(after.meta_value("directory"))};
   const bool is_total_measured = extent == Extent::kWhole && is_measured(before) && is_measured(after);
   for (const Side side : {Side::kBefore, Side::kAfter}) {
     Profile& profile = side == Side::kBefore ? before : after;
-    const std::vector<std::uint32_t> names = identities.of(profile, directories[side == Side::kBefore ? 1 : 0]);
+    const std::vector<std::uint32_t>& names = side == Side::kBefore ? same.before : same.after;
     const SamplingPeriod period = period_of(profile);
     (side == Side::kBefore ? result.before_period : result.after_period) = period;
     put(result.total, side, profile.sampled_ns());

@@ -28,9 +28,7 @@ struct TimeChange {
   [[nodiscard]] std::int64_t change_ns() const { return after_ns - before_ns; }
 };
 
-// A function, or a line of one, in both profiles. Functions are the same if their names and files are: files relative
-// to where the programs started (in the same place, if only one profile tells it), functions of one name in one file in
-// the order of their lines.
+// A function, or a line of one, in both profiles. same_functions.h says which functions are the same.
 struct ChangedRow {
   std::string function;
   std::string file;
