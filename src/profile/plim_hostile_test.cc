@@ -165,5 +165,34 @@ TEST(HostilePlim, HasNoWeightsWhoseSumIsNoNumber) {
   EXPECT_FALSE(read.value().complete);
 }
 
+// A profile of one thread and one counter, both of no process, and of so many processes, as it is read from a file.
+Profile without_process(std::size_t processes) {
+  Profile profile = testing::draw_profile("main  1");
+  profile.threads[0].process = ProcessId{};
+  profile.counters.push_back({ProcessId{}, "rss", "bytes", {1}, {2}});
+  profile.processes.assign(processes, {7, 1, "app.py"});
+  Result<Profile> read = read_plim(PlimEncoder::file_header() + PlimEncoder(1).encode(profile));
+  EXPECT_TRUE(read.ok());
+  return read.take();
+}
+
+TEST(HostilePlim, GivesAProcessToWhatHasNone) {
+  // GIVEN a file without processes WHEN it is read THEN thread and counter are of one that nothing is known of
+  const Profile none = without_process(0);
+  ASSERT_EQ(none.processes.size(), 1U);
+  EXPECT_EQ(none.threads.at(0).process, ProcessId{0});
+  EXPECT_EQ(none.counters.at(0).process, ProcessId{0});
+  // AND where the file has one, of that
+  const Profile one = without_process(1);
+  ASSERT_EQ(one.processes.size(), 1U);
+  EXPECT_EQ(one.processes[0].pid, 7);
+  EXPECT_EQ(one.threads.at(0).process, ProcessId{0});
+  // AND where it has several, of none of them
+  const Profile two = without_process(2);
+  ASSERT_EQ(two.processes.size(), 3U);
+  EXPECT_EQ(two.threads.at(0).process, ProcessId{2});
+  EXPECT_EQ(two.counters.at(0).process, ProcessId{2});
+}
+
 }  // namespace
 }  // namespace plimsoll::profile

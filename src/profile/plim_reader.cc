@@ -37,6 +37,7 @@ class Decoder {
   void finish() {
     allocations_.finish();
     samples_.finish();
+    complete_processes();
   }
 
   // False if a section makes no sense, or is too much; the profile then holds what came before it. `packed`: the rows
@@ -135,6 +136,19 @@ class Decoder {
     markers_.set_unit(unit_ns);
     allocations_.set_unit(unit_ns);
     return true;
+  }
+
+  // Threads and counters may be of no process in a file. Here they have one, so that nobody needs to ask: the only one
+  // that there is, else one that nothing is known of.
+  void complete_processes() {
+    std::vector<ProcessId*> missing;
+    for (Thread& thread : profile_.threads)
+      if (thread.process.is_none()) missing.push_back(&thread.process);
+    for (Counter& counter : profile_.counters)
+      if (counter.process.is_none()) missing.push_back(&counter.process);
+    if (missing.empty()) return;
+    if (profile_.processes.size() != 1) profile_.processes.emplace_back();
+    for (ProcessId* process : missing) *process = ProcessId{profile_.processes.size() - 1};
   }
 
   bool meta(VarintCursor& cursor) {

@@ -18,7 +18,7 @@ struct Process {
 
 // A profiled thread. Times are monotonic nanoseconds since the start of the profile (Profile::start_monotonic_ns).
 struct Thread {
-  ProcessId process;
+  ProcessId process;        // never none in a profile that was read
   std::int64_t os_tid = 0;  // the kernel's id; may be reused by a later thread
   std::string name;         // threading's name, else the kernel's; empty = unknown
   bool is_main = false;
