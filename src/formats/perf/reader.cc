@@ -39,16 +39,18 @@ class Reader {
     if (line.starts_with('#')) return;
     if (line.find_first_not_of(" \t") == std::string_view::npos) return end_sample();
     const bool is_indented = line.starts_with(' ') || line.starts_with('\t');
-    if (is_open_ && is_indented) return add_frame(line);
-    const std::optional<SampleLine> sample = parse_sample(line);
-    if (!sample) {
+    // Names of threads are padded on the left where samples have no stacks, so that both kinds of lines may be
+    // indented.
+    const bool may_be_frame = is_open_ && !is_one_line_ && is_indented;
+    const bool may_be_sample = !may_be_frame || line.ends_with(':') || line.find(": ") != std::string_view::npos;
+    if (const std::optional<SampleLine> sample = may_be_sample ? parse_sample(line) : std::nullopt) {
+      end_sample();
+      begin_sample(*sample);
+      is_one_line_ = !sample->frame.empty();
+      if (is_one_line_) (void)add_frame(sample->frame);
+    } else if (!(may_be_frame && add_frame(line)) && !(is_indented && is_place(line))) {
       ++unread_;
-      return;
     }
-    end_sample();
-    begin_sample(*sample);
-    is_one_line_ = !sample->frame.empty();
-    if (is_one_line_) add_frame(sample->frame);
   }
 
   // Ends a text; whether it ends with a whole line. A stack whose end has not come may be a part of one: it is not
@@ -89,8 +91,10 @@ class Reader {
     return position->second;
   }
 
-  void add_frame(std::string_view line) {
-    if (const std::optional<ForeignFrame> frame = parse_frame(line)) frames_.push_back(out_.frame(*frame));
+  bool add_frame(std::string_view line) {
+    const std::optional<ForeignFrame> frame = parse_frame(line);
+    if (frame) frames_.push_back(out_.frame(*frame));
+    return frame.has_value();
   }
 
   void end_sample() {

@@ -84,6 +84,31 @@ TEST(PerfScript, WithoutTimesOrStacksIsReadAsFarAsItGoes) {
   EXPECT_TRUE(flat.complete);
 }
 
+TEST(PerfScript, WithoutCallGraphsHasNamesOfThreadsPaddedOnTheLeft) {
+  // GIVEN samples of one frame in a line, each line indented WHEN they are read THEN each is a sample
+  const profile::Profile profile = read_text(
+      "         python3  5777 1.051010:    2000000 cpu-clock:u:             467f4 long_add+0x14 (/usr/bin/python3.12)\n"
+      "            cafe  5777 1.053010:    2000000 cpu-clock:u:             467f4 long_mul+0x14 (/usr/bin/python3.12)\n"
+      "         python3  5777 1.055010:    2000000 cpu-clock:u:             467f4 long_add+0x14 "
+      "(/usr/bin/python3.12)\n");
+  EXPECT_EQ(stacks_of(profile), (std::vector<std::string>{"long_add", "long_mul", "long_add"}));
+  EXPECT_EQ(profile.sampled_ns(), 6'000'000);
+  EXPECT_TRUE(profile.drops.empty());
+  // AND likewise where not even an address was asked for
+  const profile::Profile bare = read_text("   dead 7 1.5: 1000 cpu-clock: \n   dead 7 1.6: 1000 cpu-clock:\n\n");
+  EXPECT_EQ(bare.samples.size(), 2U);
+}
+
+TEST(PerfScript, CountsLinesWithinSamplesThatItCannotRead) {
+  // GIVEN lines of source below frames, and one that makes no sense
+  const profile::Profile profile =
+      read_text("a 1 1.0: 1000 cpu-clock: \n\t1 f (x)\n  f.c:12\n\t2 g (x)\n  ??:0\n\tnonsense\n\n");
+  EXPECT_EQ(stacks_of(profile), (std::vector<std::string>{"g;f"}));
+  ASSERT_EQ(profile.drops.size(), 1U);
+  EXPECT_EQ(profile.drops[0].reason, "lines that are no samples");
+  EXPECT_EQ(profile.drops[0].count, 1U);
+}
+
 TEST(PerfScript, KeepsNoStackThatIsCut) {
   // GIVEN a text that ends within a stack WHEN it is read THEN that sample is counted, and the profile is not complete
   constexpr std::string_view kText =
