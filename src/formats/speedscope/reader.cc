@@ -24,6 +24,8 @@ std::optional<double> unit_ns(std::string_view unit) {
 class Reader {
  public:
   Result<profile::Profile> read(const json::value& file) {
+    const std::string_view exporter = text_member(&file, "exporter");
+    has_first_lines_ = exporter.starts_with("plimsoll@") || exporter == "pyinstrument";
     if (const json::array* frames = array_member(member(&file, "shared"), "frames"))
       for (const json::value& frame : *frames) frames_.push_back(add_frame(frame));
     const json::array* profiles = array_member(&file, "profiles");
@@ -36,11 +38,15 @@ class Reader {
   }
 
  private:
+  // What a frame's line is, the format leaves open. Tools that have a frame for each line, as py-spy does, mean the one
+  // that ran.
   FrameId add_frame(const json::value& frame) {
+    const std::int64_t line = integer_of(member(&frame, "line")).value_or(0);
     return out_.frame({.name = text_member(&frame, "name"),
                        .file = text_member(&frame, "file"),
+                       .line = has_first_lines_ ? 0 : line,
                        .column = integer_of(member(&frame, "col")).value_or(0),
-                       .first_line = integer_of(member(&frame, "line")).value_or(0)});
+                       .first_line = has_first_lines_ ? line : 0});
   }
 
   void add_profile(const json::value& profile) {
@@ -94,6 +100,7 @@ class Reader {
 
   ForeignProfile out_{"speedscope"};
   std::vector<FrameId> frames_;
+  bool has_first_lines_ = false;
   double unit_ns_ = 1;
   ThreadId thread_;
   std::size_t number_ = 0;

@@ -1,0 +1,37 @@
+// formats/speedscope/reader_test.cc: what other exporters mean.
+#include "formats/speedscope/reader.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::formats::speedscope {
+namespace {
+
+// A speedscope file with one frame "work" for each of these lines, and a sample on each.
+profile::Profile speedscope_of(std::string_view exporter) {
+  std::string text = R"({"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":")";
+  text.append(exporter).append(R"(","shared":{"frames":[{"name":"work","file":"app.py","line":3,"col":null},)");
+  text += R"({"name":"work","file":"app.py","line":4,"col":null}]},)";
+  text += R"("profiles":[{"type":"sampled","name":"t","unit":"seconds","samples":[[0],[1]],"weights":[1,1]}]})";
+  Result<profile::Profile> read_back = read(text);
+  EXPECT_TRUE(read_back.ok()) << read_back.error().message;
+  return read_back.take();
+}
+
+TEST(SpeedscopeReader, TakesLinesForThoseThatRanUnlessTheExporterMeansFirstLines) {
+  // GIVEN a frame for each line that ran, as py-spy writes them WHEN they are read THEN they are of one function
+  const profile::Profile lines = speedscope_of("py-spy@0.4.0");
+  ASSERT_EQ(lines.functions.size(), 1U);
+  EXPECT_EQ(lines.functions.rows()[0].first_line, 0U);
+  ASSERT_EQ(lines.frames.size(), 2U);
+  EXPECT_EQ(lines.frames.rows()[1].line, 4U);
+  // AND Plimsoll and pyinstrument write where functions begin
+  for (const char* exporter : {"plimsoll@0.1.0", "pyinstrument"}) {
+    const profile::Profile functions = speedscope_of(exporter);
+    ASSERT_EQ(functions.functions.size(), 2U) << exporter;
+    EXPECT_EQ(functions.functions.rows()[1].first_line, 4U);
+    EXPECT_EQ(functions.frames.rows()[1].line, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::formats::speedscope
