@@ -129,9 +129,9 @@ std::string write_chrome_trace(const Profile& profile) {
     std::int64_t& now_ns = at_ns[profile.samples.thread[row].index()];
     for (const FrameText& frame : frames)
       text +=
-          fmt::format(R"json({}{{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":"{} ({}:{})"}})json",
+          fmt::format(R"json({}{{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":"{} ({}:1)"}})json",
                       text.empty() ? "[" : ",", profile.samples.thread[row].index(), static_cast<double>(now_ns) / 1e3,
-                      static_cast<double>(profile.samples.weight_ns[row]) / 1e3, frame.name, frame.file, frame.line);
+                      static_cast<double>(profile.samples.weight_ns[row]) / 1e3, frame.name, frame.file);
     now_ns += profile.samples.weight_ns[row];
   });
   return text + "]";

@@ -2,6 +2,7 @@
 #include "formats/chrometrace/spans.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace plimsoll::formats::chrometrace {
 namespace {
@@ -87,7 +88,9 @@ void Spans::write_stacks(ForeignProfile& out, ThreadId thread) {
       }
       end_ns = *limit;
     }
-    walk.open(end_ns, out.frame(frame_of_label(span.name)));
+    ForeignFrame frame = frame_of_label(span.name);
+    std::swap(frame.line, frame.first_line);  // a call begins where its function does
+    walk.open(end_ns, out.frame(frame));
   }
   walk.close_all();
 }
