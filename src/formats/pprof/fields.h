@@ -1,4 +1,4 @@
-// formats/pprof/fields.h: the field numbers of profile.proto that the writer uses, a type per message.
+// formats/pprof/fields.h: the field numbers of profile.proto that are written or read, a type per message.
 #pragma once
 
 #include <protozero/types.hpp>
@@ -37,6 +37,8 @@ enum class LabelField : protozero::pbf_tag_type { kKey = 1, kText = 2 };
 // Where code comes from. The has_ flags say that there is nothing left to symbolise.
 enum class MappingField : protozero::pbf_tag_type {
   kId = 1,
+  kStart = 2,   // uint64: the address that its first byte was at
+  kOffset = 4,  // uint64: where that byte is in the file
   kFilename = 5,
   kHasFunctions = 7,
   kHasFilenames = 8,
@@ -45,7 +47,7 @@ enum class MappingField : protozero::pbf_tag_type {
 };
 
 // A position in code.
-enum class LocationField : protozero::pbf_tag_type { kId = 1, kMappingId = 2, kLine = 4 };
+enum class LocationField : protozero::pbf_tag_type { kId = 1, kMappingId = 2, kAddress = 3, kLine = 4 };
 
 // A function at a line.
 enum class LineField : protozero::pbf_tag_type { kFunctionId = 1, kLine = 2, kColumn = 3 };

@@ -2,7 +2,9 @@
 #include "formats/pprof/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <charconv>
 #include <exception>
 #include <optional>
 #include <protozero/pbf_message.hpp>
@@ -30,6 +32,20 @@ struct Line {
   std::uint64_t function = 0;
   std::int64_t line = 0;
   std::int64_t column = 0;
+};
+
+// A place in code: without lines where nobody knew its functions.
+struct Location {
+  std::vector<Line> lines;
+  std::uint64_t mapping = 0;
+  std::uint64_t address = 0;
+};
+
+// A file that was loaded.
+struct Mapping {
+  std::uint64_t start = 0;
+  std::uint64_t offset = 0;  // of the start, in the file
+  std::int64_t file = 0;     // in the string table
 };
 
 // A function by texts of the string table.
@@ -97,6 +113,7 @@ class Reader {
       switch (file.tag()) {
         case ProfileField::kSampleType: types_.push_back(value_type(bytes_field(file))); break;
         case ProfileField::kSample: samples_.push_back(bytes_field(file)); break;
+        case ProfileField::kMapping: read_mapping(bytes_field(file)); break;
         case ProfileField::kLocation: read_location(bytes_field(file)); break;
         case ProfileField::kFunction: read_function(bytes_field(file)); break;
         case ProfileField::kStringTable: strings_.push_back(view(bytes_field(file))); break;
@@ -125,19 +142,35 @@ class Reader {
     }
     return type;
   }
+  void read_mapping(data_view bytes) {
+    std::uint64_t id = 0;
+    Mapping mapping;
+    pbf_message<MappingField> message(bytes);
+    while (message.next()) {
+      switch (message.tag()) {
+        case MappingField::kId: id = unsigned_field(message); break;
+        case MappingField::kStart: mapping.start = unsigned_field(message); break;
+        case MappingField::kOffset: mapping.offset = unsigned_field(message); break;
+        case MappingField::kFilename: mapping.file = signed_field(message); break;
+        default: message.skip();
+      }
+    }
+    mappings_[id] = mapping;
+  }
   void read_location(data_view bytes) {
     std::uint64_t id = 0;
-    std::vector<Line> lines;
+    Location location;
     pbf_message<LocationField> message(bytes);
     while (message.next()) {
-      if (message.tag() == LocationField::kId)
-        id = unsigned_field(message);
-      else if (message.tag() == LocationField::kLine)
-        lines.push_back(line(bytes_field(message)));
-      else
-        message.skip();
+      switch (message.tag()) {
+        case LocationField::kId: id = unsigned_field(message); break;
+        case LocationField::kMappingId: location.mapping = unsigned_field(message); break;
+        case LocationField::kAddress: location.address = unsigned_field(message); break;
+        case LocationField::kLine: location.lines.push_back(line(bytes_field(message))); break;
+        default: message.skip();
+      }
     }
-    locations_[id] = std::move(lines);
+    locations_[id] = std::move(location);
   }
   static Line line(data_view bytes) {
     Line line;
@@ -278,23 +311,52 @@ class Reader {
   StackId stack_of(const std::vector<std::uint64_t>& location_ids) {
     StackId stack;
     for (auto id = location_ids.rbegin(); id != location_ids.rend(); ++id) {
-      const auto location = locations_.find(*id);
-      if (location == locations_.end()) continue;
-      for (auto line = location->second.rbegin(); line != location->second.rend(); ++line) stack = push(stack, *line);
+      const auto found = locations_.find(*id);
+      if (found == locations_.end()) {
+        out_.miss(kMissingFrames);
+        continue;
+      }
+      const Location& location = found->second;
+      if (location.lines.empty()) stack = push(stack, [&] { return unnamed_frame(*id, location); });
+      for (auto line = location.lines.rbegin(); line != location.lines.rend(); ++line)
+        stack = push(stack, [&] { return frame_of(*line); });
     }
     return stack;
   }
-  StackId push(StackId stack, const Line& line) {
+  template <typename MakeFrame>
+  StackId push(StackId stack, MakeFrame make_frame) {
     has_too_many_frames_ = has_too_many_frames_ || frames_left_ == 0;
     if (has_too_many_frames_) return stack;
     --frames_left_;
-    return out_.push(stack, frame_of(line));
+    return out_.push(stack, make_frame());
   }
   FrameId frame_of(const Line& line) {
     const auto found = functions_.find(line.function);
-    if (found == functions_.end()) return {};
+    if (found == functions_.end()) {
+      out_.miss(kMissingFrames);
+      return {};
+    }
     const FunctionRow& function = found->second;
     return out_.frame({text(function.name), text(function.file), line.line, line.column, function.first_line});
+  }
+  // Code whose function nobody knew: by its place in its file.
+  FrameId unnamed_frame(std::uint64_t id, const Location& location) {
+    const auto [known, is_new] = unnamed_.try_emplace(id);
+    if (!is_new) return known->second;
+    const auto found = mappings_.find(location.mapping);
+    const Mapping mapping = found == mappings_.end() ? Mapping{} : found->second;
+    const std::string_view file = text(mapping.file);
+    const bool is_within = location.address >= mapping.start;
+    const std::uint64_t place = is_within ? location.address - mapping.start + mapping.offset : location.address;
+    std::string name(file.substr(file.find_last_of('/') + 1));
+    std::array<char, 16> digits{};
+    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), place, 16).ptr;
+    name.append(name.empty() ? "0x" : "+0x").append(digits.data(), end);
+    if (location.address == 0) name = "[unknown]";
+    using profile::FunctionKind;
+    const FunctionKind kind = location.address == 0 && file.empty() ? FunctionKind::kSynthetic : FunctionKind::kNative;
+    known->second = out_.frame({.name = name, .file = file, .kind = kind});
+    return known->second;
   }
 
   static constexpr std::int64_t kMostSamples = std::int64_t{1} << 22U;
@@ -303,7 +365,9 @@ class Reader {
   std::vector<ValueType> types_;
   std::vector<data_view> samples_;
   std::vector<std::string_view> strings_;
-  boost::unordered_flat_map<std::uint64_t, std::vector<Line>> locations_;
+  boost::unordered_flat_map<std::uint64_t, Location> locations_;
+  boost::unordered_flat_map<std::uint64_t, Mapping> mappings_;
+  boost::unordered_flat_map<std::uint64_t, FrameId> unnamed_;  // by location
   boost::unordered_flat_map<std::uint64_t, FunctionRow> functions_;
   std::size_t value_ = 0;
   std::optional<std::size_t> count_;  // the value that says how many samples a row is

@@ -6,6 +6,7 @@
 #include <protozero/pbf_builder.hpp>
 #include <string>
 
+#include "formats/foreign.h"
 #include "formats/input.h"
 #include "formats/pprof/fields.h"
 #include "formats/pprof/writer.h"
@@ -60,6 +61,70 @@ TEST(PprofReader, RefusesStacksThatAreAProductOfWhatIsThere) {
   const Result<profile::Profile> profile = read(bytes);
   ASSERT_FALSE(profile.ok());
   EXPECT_NE(profile.error().message.find("more frames"), std::string::npos) << profile.error().message;
+}
+
+// A value of time, in a file whose strings are "", "cpu", "nanoseconds", ...
+void put_time(protozero::pbf_builder<ProfileField>& file) {
+  protozero::pbf_builder<ValueTypeField> type(file, ProfileField::kSampleType);
+  type.add_int64(ValueTypeField::kType, 1);
+  type.add_int64(ValueTypeField::kUnit, 2);
+}
+// A location, with one line of that function unless it is 0.
+void put_location(protozero::pbf_builder<ProfileField>& file, std::uint64_t id, std::uint64_t mapping,
+                  std::uint64_t address, std::uint64_t function) {
+  protozero::pbf_builder<LocationField> location(file, ProfileField::kLocation);
+  location.add_uint64(LocationField::kId, id);
+  location.add_uint64(LocationField::kMappingId, mapping);
+  location.add_uint64(LocationField::kAddress, address);
+  if (function == 0) return;
+  protozero::pbf_builder<LineField> line(location, LocationField::kLine);
+  line.add_uint64(LineField::kFunctionId, function);
+}
+
+void put_sample(protozero::pbf_builder<ProfileField>& file, std::uint64_t leaf, std::uint64_t caller) {
+  protozero::pbf_builder<SampleField> sample(file, ProfileField::kSample);
+  sample.add_uint64(SampleField::kLocationId, leaf);
+  sample.add_uint64(SampleField::kLocationId, caller);
+  sample.add_int64(SampleField::kValue, 1000);
+}
+
+TEST(PprofReader, KeepsFramesWithoutSymbolsAndCountsThoseThatAreMissing) {
+  // GIVEN a function that is known, one without symbols, a place that is nowhere, a function that is nowhere
+  std::string bytes;
+  protozero::pbf_builder<ProfileField> file(bytes);
+  put_time(file);
+  {
+    protozero::pbf_builder<MappingField> mapping(file, ProfileField::kMapping);
+    mapping.add_uint64(MappingField::kId, 1);
+    mapping.add_uint64(MappingField::kStart, 0x400000);
+    mapping.add_uint64(MappingField::kOffset, 0x1000);
+    mapping.add_int64(MappingField::kFilename, 4);
+  }
+  put_location(file, 1, 1, 0x400010, 1);
+  put_location(file, 2, 1, 0x400234, 0);
+  put_location(file, 3, 0, 0x77, 0);
+  put_location(file, 4, 1, 0x400020, 9);
+  {
+    protozero::pbf_builder<FunctionField> function(file, ProfileField::kFunction);
+    function.add_uint64(FunctionField::kId, 1);
+    function.add_int64(FunctionField::kName, 3);
+  }
+  for (const std::uint64_t leaf : {2, 3, 4, 99}) put_sample(file, leaf, 1);
+  for (const char* text : {"", "cpu", "nanoseconds", "main", "/bin/x"})
+    file.add_string(ProfileField::kStringTable, text);
+  // WHEN it is read
+  Result<profile::Profile> read_back = read(bytes);
+  ASSERT_TRUE(read_back.ok()) << read_back.error().message;
+  const profile::Profile& profile = read_back.value();
+  // THEN code without symbols is a frame by its place in its file, and what the file does not have is told
+  EXPECT_EQ(profile::testing::stacks_of(profile),
+            (std::vector<std::string>{"main;x+0x1234", "main;0x77", "main", "main"}));
+  const FunctionId unnamed = profile::testing::function_named(profile, "x+0x1234");
+  EXPECT_EQ(profile.functions[unnamed].kind, profile::FunctionKind::kNative);
+  EXPECT_EQ(profile.strings[profile.functions[unnamed].file], "/bin/x");
+  ASSERT_EQ(profile.drops.size(), 1U);
+  EXPECT_EQ(profile.drops[0].reason, kMissingFrames);
+  EXPECT_EQ(profile.drops[0].count, 2U);
 }
 
 TEST(PprofReader, KnowsHowManySamplesAStackHas) {
