@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 
 #include "formats/labels.h"
 #include "formats/text_lines.h"
@@ -20,21 +21,57 @@ std::uint32_t position(std::int64_t value) {
   return value > 0 && value <= INT32_MAX ? static_cast<std::uint32_t>(value) : 0;
 }
 
-// Tools do not tell what sort of code a function is, but names do: what profilers put in is in brackets, Python's files
-// end with .py or are none ("<string>"), and any other file is a library or a source of native code.
-FunctionKind kind_of(std::string_view name, std::string_view file) {
-  if (file.empty())
-    return name.starts_with('[') && name.ends_with(']') ? FunctionKind::kSynthetic : FunctionKind::kPython;
-  for (const std::string_view ending : {".py", ".pyx", ".pyw", ".ipynb", ">"})
-    if (file.ends_with(ending)) return FunctionKind::kPython;
-  return FunctionKind::kNative;
+bool ends_with_one_of(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return text.ends_with(one); });
+}
+
+// Files with the source of machine code.
+bool is_native_source(std::string_view file) {
+  return ends_with_one_of(file, {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".rs", ".go", ".s", ".S",
+                                 ".asm", ".m", ".mm", ".f", ".f90", ".cu", ".zig"});
+}
+
+// Tools do not tell what sort of code a function is, but names do: what profilers put in is in brackets, files with
+// lines are source, whatever they are called ("<string>" and scripts without an ending, too), and a file without lines
+// is a library unless it ends as Python's do.
+FunctionKind kind_of(const ForeignFrame& frame) {
+  if (frame.file.empty())
+    return frame.name.starts_with('[') && frame.name.ends_with(']') ? FunctionKind::kSynthetic : FunctionKind::kPython;
+  if (ends_with_one_of(frame.file, {".py", ".pyx", ".pyw", ".ipynb", ">"})) return FunctionKind::kPython;
+  const bool has_lines = position(frame.line) != 0 || position(frame.first_line) != 0;
+  const bool is_library = frame.file.starts_with('[') || frame.file.find(".so.") != std::string_view::npos ||
+                          ends_with_one_of(frame.file, {".so", ".dll", ".dylib", ".exe", ".pyd"});
+  return has_lines && !is_library && !is_native_source(frame.file) ? FunctionKind::kPython : FunctionKind::kNative;
+}
+
+// Whether it may be the place of a function: C++ has types of arguments in brackets, too.
+bool is_place(std::string_view text) {
+  if (text.find_first_of("/\\.") != std::string_view::npos || text.starts_with('<') || text.starts_with('['))
+    return true;
+  const std::size_t colon = text.rfind(':');
+  return colon != std::string_view::npos && integer(text.substr(colon + 1)).has_value();
+}
+
+// Where " (file:line)" begins; npos if the label has none. Paths may have brackets, which mostly are balanced.
+std::size_t place_in(std::string_view label) {
+  if (!label.ends_with(')')) return std::string_view::npos;
+  std::size_t open = label.size() - 1;
+  for (std::size_t depth = 1; depth > 0 && open > 0;) {
+    --open;
+    if (label[open] == ')') ++depth;
+    if (label[open] == '(') --depth;
+  }
+  const bool is_balanced = label[open] == '(' && open > 0 && label[open - 1] == ' ';
+  const std::size_t start = is_balanced ? open - 1 : label.rfind(" (");
+  if (start == std::string_view::npos) return start;
+  return is_place(label.substr(start + 2, label.size() - start - 3)) ? start : std::string_view::npos;
 }
 
 }  // namespace
 
 ForeignFrame frame_of_label(std::string_view label) {
-  const std::size_t open = label.rfind(" (");
-  if (open == std::string_view::npos || !label.ends_with(')')) return {.name = label, .file = {}};
+  const std::size_t open = place_in(label);
+  if (open == std::string_view::npos) return {.name = label, .file = {}};
   ForeignFrame frame{.name = label.substr(0, open), .file = label.substr(open + 2, label.size() - open - 3)};
   const std::size_t colon = frame.file.rfind(':');
   if (colon == std::string_view::npos) return frame;
@@ -74,7 +111,8 @@ FrameId ForeignProfile::frame(const ForeignFrame& frame) {
   function.name = profile.strings.intern(frame.name);
   if (!frame.file.empty()) function.file = profile.strings.intern(frame.file);
   function.first_line = position(frame.first_line);
-  function.kind = frame.kind.value_or(kind_of(frame.name, frame.file));
+  function.kind = frame.kind.value_or(kind_of(frame));
+  if (function.kind == FunctionKind::kNative && is_native_source(frame.file)) function.source = function.file;
   return profile.frames.intern({profile.functions.intern(function), position(frame.line), position(frame.column)});
 }
 

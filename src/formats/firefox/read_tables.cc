@@ -56,11 +56,15 @@ FrameId ReadTables::frame(const json::value* frames, const json::value* function
   const json::array* names = array_member(functions, "name");
   const std::optional<std::size_t> function = index_of(element(array_member(frames, "func"), row), rows_of(names));
   if (!function) return {};
+  // That a function is of an interpreter is told; what else it is, its names tell.
+  const json::value* is_js = element(array_member(functions, "isJS"), *function);
+  const bool is_interpreted = is_js != nullptr && is_js->is_bool() && is_js->get_bool();
   return out_.frame({.name = text(&(*names)[*function]),
                      .file = file_of(functions, *function),
                      .line = integer_at(frames, "line", row),
                      .column = integer_at(frames, "column", row),
-                     .first_line = integer_at(functions, "lineNumber", *function)});
+                     .first_line = integer_at(functions, "lineNumber", *function),
+                     .kind = is_interpreted ? std::optional(profile::FunctionKind::kPython) : std::nullopt});
 }
 
 // A parent stands before its children: as a distance (version 66), or as its row.
