@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capture/code_registry.h"
@@ -14,6 +15,10 @@
 #include "native/symbols.h"
 
 namespace plimsoll::capture {
+
+// Whether code is one of CPython's trampolines, by its name in a perf map: "py::FUNCTION:FILE", as other JITs'
+// "py::work()" is not.
+bool is_trampoline(std::string_view name);
 
 // For the drain thread only: it reads files.
 class NativeResolver {
@@ -31,28 +36,35 @@ class NativeResolver {
   [[nodiscard]] const NativeFunction& function(CodeId id) const { return functions_.at(id.index()); }
 
  private:
-  // A module's names, read when they are asked for first.
+  // A file, wherever and however often it is loaded.
+  struct File {
+    std::string path;
+    std::uint64_t device = 0, inode = 0;
+    std::size_t mark = 0;  // of its content: it may be written anew
+    friend bool operator==(const File&, const File&) = default;
+    friend std::size_t hash_value(const File& file) { return file.inode ^ file.mark; }
+  };
+  // A file's names, read when they are asked for first. Places are the file's own.
   struct Names {
-    std::shared_ptr<const native::Module> module;  // keeps its address from being used again
     native::SymbolTable symbols;
     boost::unordered_flat_map<std::uint64_t, CodeId> by_start;
   };
 
   // Of code that is of no file.
   std::optional<SampleFrame> frame_made(Address instruction, std::int64_t time_ns);
-  SampleFrame frame_in(const std::shared_ptr<const native::Module>& module, std::uint64_t address);
+  SampleFrame frame_in(const native::Module& module, std::uint64_t address);
   CodeId add(NativeFunction function);
 
   const native::Modules& modules_;
   CodeRegistry& registry_;
-  boost::unordered_flat_map<const native::Module*, std::unique_ptr<Names>> names_;
+  boost::unordered_flat_map<File, std::unique_ptr<Names>> names_;
   boost::unordered_flat_map<std::uint32_t, NativeFunction> functions_;  // by CodeId
   CodeId unknown_;
   native::JitNames made_;
   boost::unordered_flat_map<std::uint64_t, CodeId> made_by_start_;
-  // What instructions meant lately, while no file came or went.
+  // What instructions mean since no file came or went.
   boost::unordered_flat_map<std::uint64_t, SampleFrame> known_;
-  const native::ModuleMap* known_in_ = nullptr;
+  std::int64_t known_since_ns_ = 0;
 };
 
 }  // namespace plimsoll::capture

@@ -16,9 +16,18 @@
 
 namespace plimsoll::native {
 
+// Some bytes of a file in memory, by which it is told from another one that was loaded into its place: its build-id, or
+// else its first ones, which say how it is laid out.
+struct ModuleMark {
+  std::uint64_t start = 0;
+  std::size_t size = 0;
+  std::size_t hash = 0;  // of the bytes; 0: they could not be read
+};
+
 // A file in memory, or something that the kernel put there. Never changes; shared by all maps that it occurs in.
 struct Module {
-  os::Mapping first;        // its first mapping, by which it is known
+  os::Mapping first;  // its first mapping, by which it is known, together with
+  ModuleMark mark;
   std::uint64_t end = 0;    // of its last mapping
   std::uint64_t slide = 0;  // its addresses in memory, minus those in the file
   UnwindTable table;        // empty: it has none, or a damaged one

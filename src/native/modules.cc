@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <optional>
 
 #include "base/clock.h"
@@ -55,14 +57,55 @@ std::uint64_t slide_of(std::uint64_t start, const Elf64_Phdr& first) {
   return start - (first.p_vaddr - first.p_offset);
 }
 
+// The build-id among a file's notes, which are in memory from `at` to `end`.
+std::optional<ModuleMark> build_id_in(const ProcessMemory& memory, std::uint64_t at, std::uint64_t end) {
+  constexpr int kMostNotes = 16;
+  constexpr std::uint64_t kLargestId = 64;
+  const auto aligned = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
+  Elf64_Nhdr note{};
+  for (int seen = 0; seen < kMostNotes && at < end && memory.read(Address{at}, &note, sizeof note); ++seen) {
+    at += sizeof note + aligned(note.n_namesz);
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz > 0 && note.n_descsz <= kLargestId)
+      return ModuleMark{at, note.n_descsz, 0};
+    at += aligned(note.n_descsz);
+  }
+  return std::nullopt;
+}
+
+constexpr std::size_t kLargestMark = 1024;
+
+// Where a file's mark is.
+ModuleMark place_of_mark(const Module& module, const std::vector<Elf64_Phdr>& headers, const ProcessMemory& memory) {
+  for (const Elf64_Phdr& header : headers) {
+    const std::uint64_t start = module.slide + header.p_vaddr;
+    if (header.p_type != PT_NOTE) continue;
+    if (const auto id = build_id_in(memory, start, start + header.p_filesz)) return *id;
+  }
+  return {module.first.start, kLargestMark, 0};
+}
+
+// A hash of the bytes that are in memory where a mark is; 0 if they cannot be read.
+std::size_t hash_at(const ModuleMark& mark, const ProcessMemory& memory) {
+  std::array<char, kLargestMark> bytes;
+  if (!memory.read(Address{mark.start}, bytes.data(), mark.size)) return 0;
+  return std::hash<std::string_view>{}({bytes.data(), mark.size});
+}
+
+// Whether another file is where a module was. (What cannot be read any more is about to go, which mappings tell.)
+bool is_replaced(const Module& module, const ProcessMemory& memory) {
+  const std::size_t hash = hash_at(module.mark, memory);
+  return hash != 0 && hash != module.mark.hash;
+}
+
 void compile(Module& module, RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
   std::vector<Elf64_Phdr> headers;
-  if (!read_headers(memory, module.first.start, headers)) return;
-  const Elf64_Phdr* first = header_of(headers, PT_LOAD);
+  const bool is_elf = read_headers(memory, module.first.start, headers);
+  if (const Elf64_Phdr* first = header_of(headers, PT_LOAD)) module.slide = slide_of(module.first.start, *first);
+  module.mark = place_of_mark(module, headers, memory);
+  module.mark.hash = hash_at(module.mark, memory);
+  if (!is_elf) return;
   const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME);
-  if (first == nullptr) return;
-  module.slide = slide_of(module.first.start, *first);
-  if (index == nullptr) return;
+  if (index == nullptr || header_of(headers, PT_LOAD) == nullptr) return;
   const std::optional<std::uint64_t> section = section_address(memory, module.slide + index->p_vaddr);
   if (!section) return;
   for (const Elf64_Phdr& header : headers) {
@@ -104,7 +147,9 @@ std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t 
                                         const std::vector<CodeRange>& known, RulePool& pool,
                                         const ProcessMemory& memory, const Meanwhile& meanwhile) {
   for (const CodeRange& range : known)
-    if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first)) return range.module;
+    if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first) &&
+        !is_replaced(*range.module, memory))
+      return range.module;
   auto module = std::make_shared<Module>();
   module->first = first;
   module->end = end;
@@ -215,7 +260,19 @@ bool Modules::has_changed(std::int64_t now_ns) {
   const std::uint64_t linked = hash_of_linked();
   const bool has = newest_ == nullptr || linked != linked_ || linked == 0;
   linked_ = linked;
-  return has_missed(now_ns) || has;
+  const bool is_time = now_ns >= next_look_ns_;
+  if (is_time) next_look_ns_ = now_ns + kBetweenLooks;
+  return has_missed(now_ns) || has || (is_time && has_replaced());
+}
+
+bool Modules::has_replaced() const {
+  const Module* last = nullptr;
+  for (const CodeRange& range : newest_->ranges()) {
+    if (range.module.get() == last || range.module == nullptr) continue;
+    last = range.module.get();
+    if (is_replaced(*last, memory_)) return true;
+  }
+  return false;
 }
 
 bool Modules::has_missed(std::int64_t now_ns) {
@@ -270,7 +327,7 @@ Status Modules::refresh_other(std::int64_t now_ns) {
   const std::int64_t start_ns = monotonic_ns();
   Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
   if (!mappings.ok()) return mappings.error();
-  const bool is_news = newest_ == nullptr || !have_same_code(mappings.value(), mappings_);
+  const bool is_news = newest_ == nullptr || !have_same_code(mappings.value(), mappings_) || has_replaced();
   mappings_ = mappings.take();
   const bool has_made_code = has_made(now_ns);
   next_look_ns_ = now_ns + std::max(kBetweenLooks, kLeastShare * (monotonic_ns() - start_ns));

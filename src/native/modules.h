@@ -42,11 +42,11 @@ class Modules {
   // For any thread.
   [[nodiscard]] std::uint32_t unloads() const { return unloads_.load(std::memory_order_acquire); }
 
-  // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them; or
-  // whether code was met that is in no file known. If so, a new map is published. Costs a few microseconds if not.
-  // Another process's mappings are read whole instead: every 50 ms and when unknown code was met, but so that it takes
-  // a fiftieth of the time at most. `meanwhile` is called while the tables of a large file are compiled; what it calls
-  // may use current(), but not refresh().
+  // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them, and
+  // every 50 ms by their marks; or whether code was met that is in no file known. If so, a new map is published. Costs
+  // a few microseconds if not. Another process's mappings are read whole instead: every 50 ms and when unknown code was
+  // met, but so that it takes a fiftieth of the time at most. `meanwhile` is called while the tables of a large file
+  // are compiled; what it calls may use current(), but not refresh().
   Status refresh(std::int64_t now_ns, const Meanwhile& meanwhile = nullptr);
 
   // Whether something was loaded a moment ago, and more may follow: then it is worth while to look again soon, as code
@@ -60,6 +60,9 @@ class Modules {
   // From now on ModuleMap::is_followed tells the code of a function of the file that has `within` among its code or
   // data. After a call of refresh. False if the file is not there, or has no such name.
   bool follow(Address within, std::string_view function);
+
+  // Since when the files that are known now have been: what was where before is another question.
+  [[nodiscard]] std::int64_t known_since_ns() const { return published_ns_; }
 
   // The file that an address was in at a time since the refresh before the last one; null if there was none.
   [[nodiscard]] std::shared_ptr<const Module> find(Address address, std::int64_t time_ns) const;
@@ -90,6 +93,8 @@ class Modules {
 
   [[nodiscard]] bool has_changed(std::int64_t now_ns);
   [[nodiscard]] bool has_missed(std::int64_t now_ns);
+  // Whether a file was loaded into the place of another one, of the same name and size, unseen.
+  [[nodiscard]] bool has_replaced() const;
   Status refresh_other(std::int64_t now_ns);
   // What there is of code, but for what was made.
   std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings, const Meanwhile& meanwhile = nullptr);
@@ -107,12 +112,10 @@ class Modules {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> followed_;
   MadeCodes made_;
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
-  std::int64_t next_miss_ns_ = 0, next_bare_ns_ = 0;
+  std::int64_t next_miss_ns_ = 0, next_bare_ns_ = 0, next_look_ns_ = 0;
   std::int64_t restless_until_ns_ = 0;
-  // Of another process.
-  std::vector<os::Mapping> mappings_;
-  std::int64_t next_look_ns_ = 0;
-  OpenFile open_;  // of one that has ended
+  std::vector<os::Mapping> mappings_;  // of another process
+  OpenFile open_;                      // of one that has ended
 };
 
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are

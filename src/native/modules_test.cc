@@ -1,36 +1,17 @@
 #include "native/modules.h"
 
-#include <elf.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
-#include <cstring>
+
+#include "native/library_testing.h"
 
 namespace plimsoll::native {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
-// A library as lld lays a small one out: all parts begin in the file's first page, and in memory have a page each.
-struct SmallLibrary {
-  static constexpr std::uint64_t kPages = 3;
-  Elf64_Ehdr file{};
-  std::array<Elf64_Phdr, kPages> parts{};
-
-  SmallLibrary() {
-    std::memcpy(file.e_ident, ELFMAG, SELFMAG);
-    file.e_ident[EI_CLASS] = ELFCLASS64;
-    file.e_phoff = sizeof file;
-    file.e_phentsize = sizeof(Elf64_Phdr);
-    file.e_phnum = static_cast<Elf64_Half>(parts.size());
-    for (std::uint64_t i = 0; i < parts.size(); ++i) {
-      parts[i].p_type = PT_LOAD;
-      parts[i].p_offset = i * 0x500;
-      parts[i].p_vaddr = i * kPage + parts[i].p_offset;
-      parts[i].p_filesz = parts[i].p_memsz = 0x500;
-    }
-  }
-};
+using testing::kPage;
+using testing::SmallLibrary;
 
 // It was loaded at each of these addresses.
 std::vector<os::Mapping> mappings_at(std::initializer_list<std::uint64_t> starts) {
@@ -78,6 +59,40 @@ TEST(Modules, OfWhatIsNoElfFileBeginWhereTheFileDoes) {
   const std::shared_ptr<const Module> module = modules.find(Address{2 * kPage}, 1);
   ASSERT_NE(module, nullptr);
   EXPECT_EQ(module->first.start, 2 * kPage);
+}
+
+class ReloadedModule : public testing::ReloadedLibrary {
+ protected:
+  // Looks at it as it is at first, when it is the same, and when it is another one.
+  void expect_noticed(Modules& modules, Mark mark) {
+    constexpr std::int64_t kLater = 1'000'000'000;
+    load('a', mark);
+    ASSERT_TRUE(modules.refresh(kLater).ok());
+    const std::shared_ptr<const Module> first = modules.find(address(), kLater);
+    ASSERT_NE(first, nullptr);
+    load('a', mark);
+    ASSERT_TRUE(modules.refresh(2 * kLater).ok());
+    EXPECT_EQ(modules.find(address(), 2 * kLater), first);
+    EXPECT_EQ(modules.unloads(), 0U);
+    load('b', mark);
+    ASSERT_TRUE(modules.refresh(3 * kLater).ok());
+    EXPECT_NE(modules.find(address(), 3 * kLater), first);
+    EXPECT_EQ(modules.unloads(), 1U);
+  }
+};
+
+TEST_F(ReloadedModule, OfThisProcessIsAnotherOneIfTheFileIs) {
+  for (const Mark mark : {Mark::kBuildId, Mark::kFirstBytes}) {
+    Modules modules;
+    expect_noticed(modules, mark);
+  }
+}
+
+TEST_F(ReloadedModule, OfAnotherProcessIsAnotherOneIfTheFileIs) {
+  for (const Mark mark : {Mark::kBuildId, Mark::kFirstBytes}) {
+    Modules modules{os::Pid{::getpid()}};
+    expect_noticed(modules, mark);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "capture/native_resolver.h"
+
+#include <gtest/gtest.h>
+
+#include "native/library_testing.h"
+
+namespace plimsoll::capture {
+namespace {
+
+constexpr std::int64_t kLater = 1'000'000'000;
+
+class NativeNames : public native::testing::ReloadedLibrary {
+ protected:
+  CodeId function_at(std::int64_t time_ns) {
+    const std::optional<SampleFrame> frame = names_.frame_at(address(), time_ns);
+    return frame ? frame->code : CodeId{};
+  }
+
+  const cpython::Layout layout_{};
+  CodeRegistry registry_{layout_, CodeRegistry::Source::kTaught};
+  native::Modules modules_{os::Pid{::getpid()}};
+  NativeResolver names_{modules_, registry_};
+};
+
+TEST_F(NativeNames, OfALibraryThatIsLoadedAgainAreKnownAlready) {
+  // GIVEN a library whose code has been met, and that was unloaded
+  load('a');
+  ASSERT_TRUE(modules_.refresh(kLater).ok());
+  const CodeId function = function_at(kLater);
+  unload();
+  ASSERT_TRUE(modules_.refresh(2 * kLater).ok());
+  // WHEN it is loaded again
+  load('a');
+  ASSERT_TRUE(modules_.refresh(3 * kLater).ok());
+  // THEN its functions are the same
+  EXPECT_FALSE(function.is_none());
+  EXPECT_EQ(function_at(3 * kLater), function);
+}
+
+TEST_F(NativeNames, OfALibraryThatWasWrittenAnewAreItsOwn) {
+  load('a');
+  ASSERT_TRUE(modules_.refresh(kLater).ok());
+  const CodeId function = function_at(kLater);
+  load('b');
+  ASSERT_TRUE(modules_.refresh(2 * kLater).ok());
+  // (also if a sample from before comes late)
+  EXPECT_EQ(function_at(kLater), function);
+  EXPECT_NE(function_at(2 * kLater), function);
+}
+
+TEST(Trampolines, AreTheOnesThatCPythonNames) {
+  for (const char* theirs : {"py::work:/app/a.py", "py::A.<locals>.f:<string>", "py::<module>:relative.py"})
+    EXPECT_TRUE(is_trampoline(theirs)) << theirs;
+  for (const char* others : {"py::work(long)", "py::detail::work(int)", "work:/app/a.py", "py::", ""})
+    EXPECT_FALSE(is_trampoline(others)) << others;
+}
+
+}  // namespace
+}  // namespace plimsoll::capture
