@@ -6,6 +6,7 @@
 #include "cpython/thread_names.h"
 #include "remote/code_copies.h"
 #include "remote/core_native.h"
+#include "remote/dump_limits.h"
 #include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
 #include "remote/thread_states.h"
@@ -37,7 +38,8 @@ class CoreDumper {
     dump.source = Dump::Source::kCoreFile;
     dump.missing_bytes = core_.missing_bytes;
     const std::vector<ThreadState> states = thread_states_of(core_);
-    for (const ThreadState& state : states) dump.threads.push_back(look_at(state));
+    for (const ThreadState& state : states)
+      if (shown_.takes_state_of(tid_of(state))) dump.threads.push_back(look_at(state));
     for (const os::Task& task : tasks_of(core_)) {
       const auto is_it = [&](const DumpedThread& thread) { return thread.task.tid == task.tid; };
       if (std::any_of(dump.threads.begin(), dump.threads.end(), is_it)) continue;
@@ -56,10 +58,11 @@ class CoreDumper {
   }
 
  private:
+  static Tid tid_of(const ThreadState& state) { return Tid{static_cast<std::int32_t>(state.tid())}; }
+
   static std::vector<GreenletThread> greenlet_threads(const std::vector<ThreadState>& states) {
     std::vector<GreenletThread> threads;
-    for (const ThreadState& state : states)
-      threads.push_back({state.address, state.interpreter, Tid{static_cast<std::int32_t>(state.native_id)}});
+    for (const ThreadState& state : states) threads.push_back({state.address, state.interpreter, tid_of(state)});
     return threads;
   }
 
@@ -83,7 +86,7 @@ class CoreDumper {
 
   DumpedThread look_at(const ThreadState& state) {
     DumpedThread thread;
-    const Tid tid{static_cast<std::int32_t>(state.native_id)};
+    const Tid tid = tid_of(state);
     thread.interpreter = number_of(state.interpreter);
     const auto& names = names_[thread.interpreter];
     const auto name = names.find(state.pthread);
@@ -91,6 +94,10 @@ class CoreDumper {
     thread.state = DumpedThread::State::kUnknown;
     thread.has_python = true;
     thread.holds_gil = holds_gil(core_.image, core_.layout, core_.runtime, state);
+    if (!shown_.has_room()) {
+      thread.problem = kTooManyFrames;
+      return thread;
+    }
     const cpython::Walk walk =
         native_ ? cpython::walk_thread(core_.image, core_.layout, core_.code_type, state.address, std::span(room_),
                                        cpython::EntryMarks{})
@@ -101,6 +108,7 @@ class CoreDumper {
       thread.problem = std::string("its stack could not be read: ") + cpython::text(walk.stop);
     thread.is_truncated = walk.stop == cpython::WalkStop::kTruncated;
     if (walk.leaf_skipped) thread.problem = "its innermost frame is missing: it was not made yet, or is damaged";
+    shown_.count(thread);
     return thread;
   }
 
@@ -145,6 +153,7 @@ class CoreDumper {
   const bool has_locals_;
   const std::optional<cpython::ValueLimits> limits_;
   std::optional<CoreNativeReader> native_;
+  DumpLimits shown_;
   std::vector<cpython::PyFrame> room_;
   std::vector<Address> interpreters_;
   std::vector<std::map<std::uint64_t, std::string>> names_;  // of threads, by interpreter

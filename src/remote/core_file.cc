@@ -335,7 +335,7 @@ std::vector<os::Task> tasks_of(const CoreFile& core) {
 
 std::vector<ThreadState> thread_states_of(const CoreFile& core) {
   std::vector<ThreadState> states = thread_states(core.image, core.layout, core.runtime);
-  if (core.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(core.image, tasks_of(core), states);
+  learn_ids(core.image, tasks_of(core), states);
   std::reverse(states.begin(), states.end());  // the interpreter's newest comes first
   return states;
 }

@@ -41,7 +41,7 @@ TaskDump read_all(const CoreFile& core, const cpython::TaskLayout& layout, const
   for (const TaskShare& share : share_out(states)) {
     if (!is_null(share.interpreter)) names.merge(cpython::thread_names(view, core.code_type, share.interpreter));
     const auto name = names.find(share.thread.pthread);
-    const Tid tid{static_cast<std::int32_t>(share.thread.native_id)};
+    const Tid tid{static_cast<std::int32_t>(share.thread.tid())};
     picture.take(read_tasks(core.image, places, share, loops),
                  {tid, tid, name != names.end() ? name->second : std::string(), '?'});
   }

@@ -5,6 +5,7 @@
 
 #include "capture/native_resolver.h"
 #include "os/os.h"
+#include "remote/dump_limits.h"
 #include "remote/greenlet_dump.h"
 #include "remote/local_variables.h"
 #include "remote/program_names.h"
@@ -67,7 +68,7 @@ class Dumper {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     memory::PagedReader pages(memory_);
     std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
-    if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, states);
+    learn_ids(pages, tasks, states);
     if (is_null(target_.code_type)) target_.code_type = find_code_type(pages, target_.layout, states);
     std::reverse(states.begin(), states.end());  // the interpreter's newest thread comes first
     if (locals_) PLIMSOLL_TRY(locals_->begin(target_.code_type, reader_));
@@ -84,7 +85,7 @@ class Dumper {
     for (const ThreadState& state : states) note_interpreter(state.interpreter);
     for (const Address interpreter : interpreters_) names_.push_back(program_names(target_, interpreter));
     for (const ThreadState& state : states)
-      if (const os::Task* task = task_of(tasks, state); task != nullptr) {
+      if (const os::Task* task = task_of(tasks, state); task != nullptr && shown_.takes_state_of(task->tid)) {
         DumpedThread thread = look_at(*task, &state);
         // (The state of a thread that was being made, and runs by now, is not its maker's.)
         if (names_once(states, state) || is_still_its(memory_, target_.layout, state))
@@ -111,7 +112,7 @@ class Dumper {
 
   // Whether no other state says that it is of the same thread.
   static bool names_once(std::span<const ThreadState> states, const ThreadState& state) {
-    const auto is_its = [&](const ThreadState& other) { return other.native_id == state.native_id; };
+    const auto is_its = [&](const ThreadState& other) { return other.tid() == state.tid(); };
     return std::count_if(states.begin(), states.end(), is_its) == 1;
   }
 
@@ -137,10 +138,15 @@ class Dumper {
       const auto& names = names_[thread.interpreter];
       if (const auto name = names.find(state->pthread); name != names.end()) thread.task.name = name->second;
     }
+    if (!shown_.has_room() && (state != nullptr || native_)) {
+      thread.problem = kTooManyFrames;
+      return thread;
+    }
     if (locals_) locals_->begin_thread();
     const bool has_native = native_ && thread.state != DumpedThread::State::kEnded && read_native(state, probe, thread);
     if (state != nullptr && !has_native) read_frames(*state, probe, thread);
     if (locals_ && !thread.frames.empty() && state != nullptr) thread.locals_problem = locals_->problem();
+    shown_.count(thread);
     return thread;
   }
 
@@ -257,6 +263,7 @@ class Dumper {
   SharedCpu shared_cpu_;
   const memory::RemoteReader memory_;
   const std::optional<cpython::ValueLimits> limits_;
+  DumpLimits shown_;
   std::vector<Address> interpreters_;
   std::vector<std::map<std::uint64_t, std::string>> names_;  // of their threads
 };

@@ -38,7 +38,7 @@ void Sampler::update_threads() {
   std::vector<ThreadState> unknown = sort_states(states);
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
-    if (target_.layout.tstate.native_thread_id == cpython::kNoField) learn_native_ids(pages, tasks, unknown);
+    learn_ids(pages, tasks, unknown);
     // The oldest first: the lists begin with the newest.
     std::reverse(unknown.begin(), unknown.end());
     for (const ThreadState& state : unknown)
@@ -51,13 +51,11 @@ void Sampler::update_threads() {
 }
 
 std::vector<ThreadState> Sampler::sort_states(const std::vector<ThreadState>& states) {
-  const bool knows_native_ids = target_.layout.tstate.native_thread_id != cpython::kNoField;
   std::vector<ThreadState> unknown;
   std::vector<std::vector<ThreadState>> found(threads_.size());
   for (const ThreadState& state : states) {
     const auto is_it = [&](const ThreadState& known) {
-      const bool is_same = !knows_native_ids || known.native_id == state.native_id;
-      return is_same && known.address == state.address && known.pthread == state.pthread;
+      return known.native_id == state.native_id && known.address == state.address && known.pthread == state.pthread;
     };
     const auto known = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
       return !thread->has_ended && std::any_of(thread->states.begin(), thread->states.end(), is_it);

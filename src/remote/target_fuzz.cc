@@ -112,12 +112,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<remote::ThreadState> states = remote::thread_states(paged, target.layout, target.runtime);
   const os::Task tasks[] = {{Tid{7}, Tid{7}, "a", 'R'}, {Tid{8}, Tid{8}, "b", 'S'}};
   states.resize(std::min<std::size_t>(states.size(), 4));
-  remote::learn_native_ids(paged, tasks, states);
+  remote::learn_ids(paged, tasks, states);
   (void)remote::find_code_type(paged, target.layout, states);
   (void)cpython::find_layout(memory, target.layout.version, target.runtime);
   remote::StackReader reader(target, 64);
   for (const remote::ThreadState& state : states) look(target, state, reader);
-  look(target, {Address{kBase + 512}, Address{kBase + 1024}, 0, 0}, reader);
-  if (target.layout.version.minor >= 14) look_at_tasks(target, {Address{kBase + 512}, Address{kBase + 1024}, 0, 0});
+  look(target, {Address{kBase + 512}, Address{kBase + 1024}}, reader);
+  if (target.layout.version.minor >= 14) look_at_tasks(target, {Address{kBase + 512}, Address{kBase + 1024}});
   return 0;
 }

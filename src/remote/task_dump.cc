@@ -89,8 +89,7 @@ Result<TaskDump> take_task_dump(const Target& of) {
   Target target = of;
   const memory::RemoteReader memory = target.memory();
   std::vector<ThreadState> states = thread_states(memory, target.layout, target.runtime);
-  if (target.layout.tstate.native_thread_id == cpython::kNoField)
-    learn_native_ids(memory, os::tasks_of(target.pid), states);
+  learn_ids(memory, os::tasks_of(target.pid), states);
   if (is_null(target.code_type)) target.code_type = find_code_type(memory, target.layout, states);
   std::reverse(states.begin(), states.end());  // the newest comes first
   const Result<std::optional<cpython::TaskLayout>> layout = locate_tasks(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -17,8 +18,11 @@ namespace plimsoll::remote {
 struct ThreadState {
   Address address{};
   Address interpreter{};
-  std::uint64_t pthread = 0;    // as its own C library calls it
-  std::uint64_t native_id = 0;  // as it calls itself to the kernel; 0: not known by the interpreter (up to 3.10)
+  std::uint64_t pthread = 0;     // as its own C library calls it
+  std::uint64_t native_id = 0;   // as it calls itself to the kernel; 0: not known by the interpreter (up to 3.10)
+  std::uint64_t learned_id = 0;  // likewise, as its own C library knows it; 0: that was not asked
+
+  [[nodiscard]] std::uint64_t tid() const { return learned_id != 0 ? learned_id : native_id; }
 };
 
 // More interpreters and threads than any program has: a list that is longer is none.
@@ -67,33 +71,49 @@ std::vector<ThreadState> thread_states(const M& memory, const cpython::Layout& l
 // The kernel's task that a thread state is of; null if it is none of these.
 inline const os::Task* task_of(std::span<const os::Task> tasks, const ThreadState& state) {
   const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const os::Task& task) {
-    return static_cast<std::uint64_t>(task.inner_tid) == state.native_id;
+    return static_cast<std::uint64_t>(task.inner_tid) == state.tid();
   });
   return found == tasks.end() ? nullptr : &*found;
 }
 
-// Fills in the native ids that the interpreter does not know: the C library's own record of a thread, at whose address
-// `pthread` points, has the kernel's id at the same place for all threads. It is the place at which most of them have
-// an id of one of the tasks.
+// Whom threads are, as their C library knows it: its own record of a thread, at whose address `pthread` points, has the
+// kernel's id at the same place for all threads. It is the place at which most of them have an id of one of the tasks.
 template <memory::Reader M>
-void learn_native_ids(const M& memory, std::span<const os::Task> tasks, std::span<ThreadState> states) {
+void learn_ids(const M& memory, const std::vector<std::uint32_t>& ids, std::span<ThreadState* const> states) {
   constexpr std::size_t kWords = 512;
   constexpr std::size_t kEnough = 64;  // threads to learn from
-  std::vector<std::uint32_t> ids;
-  for (const os::Task& task : tasks) ids.push_back(static_cast<std::uint32_t>(task.inner_tid));
-  std::sort(ids.begin(), ids.end());
   std::vector<std::size_t> hits(kWords);
   std::uint32_t word = 0;
   const auto load = [&](const ThreadState& state, std::size_t place) {
     return memory.load(Address{state.pthread + place * sizeof word}, word);
   };
-  for (const ThreadState& state : states.first(std::min(states.size(), kEnough)))
-    for (std::size_t place = 0; place < kWords && load(state, place); ++place)
-      if (word != 0 && std::binary_search(ids.begin(), ids.end(), word)) ++hits[place];
+  const auto is_id = [&] { return word != 0 && std::binary_search(ids.begin(), ids.end(), word); };
+  for (const ThreadState* state : states.first(std::min(states.size(), kEnough)))
+    for (std::size_t place = 0; place < kWords && load(*state, place); ++place)
+      if (is_id()) ++hits[place];
   const auto best = std::max_element(hits.begin(), hits.end());
   if (*best == 0) return;
+  for (ThreadState* state : states)
+    if (load(*state, static_cast<std::size_t>(best - hits.begin())) && is_id()) state->learned_id = word;
+}
+
+// Fills in the ids of threads that the interpreter does not know (up to 3.10), or not any more: where C code has called
+// fork and Python was not told, its only thread has its parent's. Such a state is of a task of which no other one is.
+template <memory::Reader M>
+void learn_ids(const M& memory, std::span<const os::Task> tasks, std::span<ThreadState> states) {
+  std::vector<std::uint32_t> ids, taken;
+  for (const os::Task& task : tasks) ids.push_back(static_cast<std::uint32_t>(task.inner_tid));
+  std::sort(ids.begin(), ids.end());
+  std::vector<ThreadState*> lost;
   for (ThreadState& state : states)
-    if (load(state, static_cast<std::size_t>(best - hits.begin()))) state.native_id = word;
+    if (std::binary_search(ids.begin(), ids.end(), state.native_id))
+      taken.push_back(static_cast<std::uint32_t>(state.native_id));
+    else
+      lost.push_back(&state);
+  std::sort(taken.begin(), taken.end());
+  std::vector<std::uint32_t> left;
+  std::set_difference(ids.begin(), ids.end(), taken.begin(), taken.end(), std::back_inserter(left));
+  if (!left.empty() && !lost.empty()) learn_ids(memory, left, std::span<ThreadState* const>(lost));
 }
 
 // The type of code objects, if the interpreter has no symbol for it: that of what the outermost frame runs, if its name

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const memory::HostileMemory again(data + 1, size - 1);
   const os::Task tasks[] = {{Tid{7}, Tid{7}, "a", 'R'}, {Tid{8}, Tid{8}, "b", 'S'}};
-  remote::learn_native_ids(again, tasks, states);
+  remote::learn_ids(again, tasks, states);
   (void)remote::find_code_type(again, layout, states);
   constexpr std::uint64_t kLearned = 64, kWords = 512, kFrames = 64 * 1000, kPerFrame = 5;
   again.expect_at_most(kLearned * kWords + states.size() + kFrames * kPerFrame + 2 * kLearned);

@@ -101,17 +101,41 @@ TEST_P(ThreadStates, LearnTheKernelsIdsFromTheCLibrary) {
   }
   python.memory.put(Address{states[1].pthread + 16}, std::uint32_t{100});
   // WHEN they are learned
-  learn_native_ids(python.memory, tasks, states);
+  learn_ids(python.memory, tasks, states);
   // THEN each has its own
-  for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].native_id, 100 + i);
+  for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].tid(), 100 + i);
+}
+
+TEST_P(ThreadStates, OfAProcessThatCCodeHasForkedAreOfItsThreads) {
+  if (layout.tstate.native_thread_id == cpython::kNoField) GTEST_SKIP() << "the test above is of these";
+  // GIVEN a child whose interpreter has its parent's threads: of two, one lives on under another number, which its C
+  // library knows; a third was made by the child
+  draw("a b c");
+  std::vector<ThreadState> states = found();
+  const std::vector<os::Task> tasks = {{Tid{500}, Tid{500}, "", 'S'}, {Tid{501}, Tid{'c'}, "", 'S'}};
+  const std::uint32_t ids[] = {'a', 500, 'c'};
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    for (std::uint64_t at = 0; at < 2048; at += 8) python.memory.put(Address{states[i].pthread + at}, std::uint64_t{0});
+    python.memory.put(Address{states[i].pthread + 720}, ids[i]);
+  }
+  // (what was left in the memory of one that ended looks like the number of another)
+  python.memory.put(Address{states[0].pthread + 16}, std::uint32_t{'c'});
+  // WHEN they are looked for
+  learn_ids(python.memory, tasks, states);
+  // THEN each task has its own, and the thread that the child has not has none
+  EXPECT_EQ(task_of(tasks, states[0]), nullptr);
+  EXPECT_EQ(task_of(tasks, states[1]), &tasks[0]);
+  EXPECT_EQ(task_of(tasks, states[2]), &tasks[1]);
+  // and it is still known by what its interpreter says
+  EXPECT_TRUE(is_still_its(python.memory, layout, states[1]));
 }
 
 TEST_P(ThreadStates, LearnNothingWhereNothingIs) {
   draw("a");
   std::vector<ThreadState> states = found();
   states[0].native_id = 7;
-  learn_native_ids(python.memory, {}, states);
-  EXPECT_EQ(states[0].native_id, 7U);
+  learn_ids(python.memory, {}, states);
+  EXPECT_EQ(states[0].tid(), 7U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, ThreadStates, ::testing::ValuesIn(cpython::testing::all_layouts()),

@@ -139,6 +139,29 @@ def test_shows_more_functions_than_it_keeps_in_mind() -> None:
         assert not any("problem" in thread for thread in threads)
 
 
+FORKED_BY_C = """
+import ctypes, os, sys
+if ctypes.PyDLL(None).fork() == 0:
+    def in_child():
+        print(os.getpid(), flush=True)
+        sys.stdin.read()
+    in_child()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.any_version
+def test_knows_the_thread_of_a_process_that_c_code_has_forked() -> None:
+    # GIVEN a process whose interpreter has not been told that it was forked
+    with harness.Running([sys.executable, "-c", FORKED_BY_C]) as running:
+        child = int(running.line())
+        # WHEN it is looked at THEN its thread runs what it runs
+        thread, = dump(child)["threads"]
+    assert [frame["function"] for frame in thread["frames"]] == ["in_child", "<module>"]
+    assert "problem" not in thread and thread["tid"] == child
+
+
 @pytest.mark.any_version
 def test_says_that_there_is_no_such_process() -> None:
     ended = subprocess.Popen(["true"])
