@@ -67,13 +67,11 @@ class DumpCommand final : public Command {
       return Error{ErrorKind::kUsage, "a process, or a core file? Leave one of them out"};
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
-    ProcessSources sources = core_.empty() ? ProcessSources(os::Pid{pid_}) : ProcessSources();
-    const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
     const Environment environment = console.environment();
     const auto page = [&](const std::string& directory) {
       return Page{output_width(environment), Paint(wants_color(color.value(), environment)), directory};
     };
-    const Result<std::string> text = core_.empty() ? of_process(source, page) : of_core(source, page);
+    const Result<std::string> text = core_.empty() ? of_process(page) : of_core(page);
     if (!text.ok()) return text.error();
     PLIMSOLL_TRY(console.print(text.value()));
     return kFine;
@@ -84,15 +82,19 @@ class DumpCommand final : public Command {
   static constexpr unsigned kMostCharacters = 1'000'000, kMostItems = 100'000, kDeepest = 100;
   using PageFor = std::function<Page(const std::string& directory)>;
 
-  [[nodiscard]] Result<std::string> of_process(const SourceLookup& source, const PageFor& page) const {
+  [[nodiscard]] Result<std::string> of_process(const PageFor& page) const {
     const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
+    ProcessSources sources(os::Pid{pid_});
+    const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
     if (!shows_tasks_) return shown(remote::take_dump(target.value(), options()), source, page);
     return shown(remote::take_task_dump(target.value()), source, page);
   }
-  [[nodiscard]] Result<std::string> of_core(const SourceLookup& source, const PageFor& page) const {
+  [[nodiscard]] Result<std::string> of_core(const PageFor& page) const {
     const Result<remote::CoreFile> core = remote::open_core_file(core_, program_);
     if (!core.ok()) return core.error();
+    ProcessSources sources(core.value().open);
+    const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };
     if (shows_tasks_) return shown(remote::take_core_task_dump(core.value()), source, page);
     return shown(remote::take_core_dump(core.value(), options()), source, page);
   }

@@ -32,9 +32,13 @@ class ProcessFiles {
   // Its file system is the one that it has now, and names without a directory are in the one where it is now; they
   // stay, whether the process ends or goes elsewhere.
   explicit ProcessFiles(Pid pid) : ProcessFiles() {
-    open(pid);
+    open_root_of(pid);
     add(pid);
   }
+
+  // For a process that has ended, whose file system is taken to be ours: all of `users` must be allowed to read a file.
+  // Names without a directory are in ours.
+  explicit ProcessFiles(std::vector<FileUser> users);
 
   // Another process that gives names: from now on, all of them must be allowed to read a file.
   void add(Pid pid);
@@ -42,11 +46,15 @@ class ProcessFiles {
   void look_again();
   // A regular file of at most `most` bytes. None if there is none, or if it is not the processes' to read; and where we
   // may not become who they are, unless that is who we are.
-  [[nodiscard]] std::optional<FileText> read(std::string_view name, std::size_t most) const;
+  [[nodiscard]] std::optional<FileText> read(std::string_view name, std::size_t most) const {
+    return read_text(open(name), most);
+  }
+  // The same file, open. Not open if there is none, or none that may be read.
+  [[nodiscard]] UniqueFd open(std::string_view name) const;
 
  private:
   ProcessFiles() = default;
-  void open(Pid pid);
+  void open_root_of(Pid pid);
 
   UniqueFd root_;
   std::optional<std::string> directory_;  // from the root on; none if it is not below it

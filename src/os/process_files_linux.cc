@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "os/proc_files_linux.h"
 #include "os/process_files.h"
@@ -142,7 +144,7 @@ std::optional<FileUser> parse_file_user(std::string_view status) {
   return user;
 }
 
-void ProcessFiles::open(Pid pid) {
+void ProcessFiles::open_root_of(Pid pid) {
   const std::string root = proc_path(pid, "root");
   root_.reset(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   // Both as we see them: in a file system of its own it has the directory where we see none.
@@ -168,15 +170,22 @@ void ProcessFiles::look_again() {
   });
 }
 
-std::optional<FileText> ProcessFiles::read(std::string_view name, std::size_t most) const {
-  if (!root_.is_open() || name.empty() || (name.front() != '/' && !directory_)) return std::nullopt;
+ProcessFiles::ProcessFiles(std::vector<FileUser> users)
+    : root_(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)),
+      directory_(working_directory(Pid{::getpid()})),
+      users_(std::move(users)) {}
+
+UniqueFd ProcessFiles::open(std::string_view name) const {
+  if (!root_.is_open() || name.empty() || (name.front() != '/' && !directory_)) return {};
   const std::string whole = name.front() == '/' ? std::string(name) : *directory_ + "/" + std::string(name);
   UniqueFd file;
   for (const FileUser& user : users_) {
     file = open_as(user, root_.get(), whole);
-    if (!file.is_open()) return std::nullopt;
+    if (!file.is_open()) return {};
   }
-  return read_text(file, most);
+  struct stat facts {};
+  if (!file.is_open() || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  return file;
 }
 
 }  // namespace plimsoll::os

@@ -219,6 +219,19 @@ TEST_F(ProcessFilesTest, OfAnOldKernelAreThoseThatNoLinkLeadsTo) {
   }).join();
 }
 
+TEST_F(ProcessFilesTest, OfOneThatHasEndedAreThoseThatAllItsUsersMayRead) {
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  const FileUser root{0, 0, {}, kAll}, stranger{kStranger, kStranger, {}, 0};
+  EXPECT_EQ(read(ProcessFiles({root}), "secret.py"), "secret.py");
+  for (const std::vector<FileUser>& users : {std::vector{stranger}, std::vector{root, stranger}}) {
+    const ProcessFiles files(users);
+    EXPECT_EQ(read(files, "secret.py"), "nothing");
+    EXPECT_EQ(read(files, "public.py"), "public.py");
+  }
+  EXPECT_EQ(read(ProcessFiles(std::vector<FileUser>{}), "public.py"), "nothing");
+  EXPECT_FALSE(ProcessFiles({root}).open(directory_).is_open());
+}
+
 TEST(ProcessFiles, OfOurOwnUserNeedNoPrivilege) {
   // GIVEN a process like us WHEN it names a file of ours, or something else THEN only the file is read
   const std::string path = ::testing::TempDir() + "process_files_test." + std::to_string(::getpid());

@@ -2,7 +2,12 @@
 #include "remote/core_dump.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "base/directory_testing.h"
 #include "remote/core_testing.h"
 
 namespace plimsoll::remote {
@@ -105,6 +110,38 @@ TEST(CoreDump, WhatACutFileLacksIsNotKnown) {
   EXPECT_EQ(dump.missing_bytes, 0x2000 - kInterpreter);
   ASSERT_EQ(dump.threads.size(), 1U);
   EXPECT_NE(dump.threads[0].problem.find("is not known"), std::string::npos);
+}
+
+// Files in a directory that anybody may enter, of which others may read only some.
+class FilesOfACore : public plimsoll::testing::DirectoryTest {
+ protected:
+  void SetUp() override {
+    DirectoryTest::SetUp();
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may read what others may not";
+    ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+    std::ofstream(path("python")) << interpreter();
+    for (const char* name : {"secret.py", "public.py"}) std::ofstream(path(name)) << name;
+    ASSERT_EQ(::chmod(path("secret.py").c_str(), 0600), 0);
+  }
+  // The core file is its owner's, and says that the process was that user's.
+  [[nodiscard]] bool shows(const char* name, unsigned owner, unsigned user) const {
+    const std::string bytes =
+        testing::drawn_core(path("python"), kBase, DrawnMemory().with_headers_of(interpreter()), kPid, 11, user);
+    const UniqueFd file = testing::hidden_file(bytes);
+    EXPECT_EQ(::fchown(file.get(), owner, owner), 0);
+    const Result<CoreFile> core = open_core_file(testing::path_of(file), "");
+    EXPECT_TRUE(core.ok()) << core.error().message;
+    return core.ok() && core.value().open(path(name)).is_open();
+  }
+};
+
+TEST_F(FilesOfACore, AreThoseThatItsProcessAndItsOwnerMayRead) {
+  constexpr unsigned kStranger = 65534;
+  EXPECT_TRUE(shows("secret.py", 0, 0));
+  EXPECT_FALSE(shows("secret.py", 0, kStranger));
+  EXPECT_FALSE(shows("secret.py", kStranger, 0));
+  EXPECT_TRUE(shows("public.py", kStranger, kStranger));
+  EXPECT_FALSE(shows("no_such.py", 0, 0));
 }
 
 TEST(CoreDump, AnotherBuildOfTheProgramIsNotTakenForIt) {

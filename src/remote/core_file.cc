@@ -1,6 +1,8 @@
 #include "remote/core_file.h"
 
 #include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/regular_file.h"
 #include "native/elf_source.h"
+#include "os/process_files.h"
 #include "remote/elf_file.h"
 #include "remote/found_python.h"
 #include "remote/thread_states.h"
@@ -120,20 +124,37 @@ class LoadedParts {
   std::uint64_t end_ = 0;
 };
 
+// Who looks at a core file as root is not to be shown, line by line, what the process could not read. Whose it was the
+// core file says, which its owner may have made by hand: files are theirs that both may read. (Who is not root cannot
+// become somebody else, and sees what he may see anyway.) `program` was named by the caller.
+OpenNamedFile named_by(const CoreNotes& notes, const UniqueFd& core, const std::string& program) {
+  if (::geteuid() != 0) return open_regular_file;
+  struct stat facts {};
+  std::vector<os::FileUser> users{{notes.user, notes.group, {}, 0}};
+  if (::fstat(core.get(), &facts) == 0) users.push_back({facts.st_uid, facts.st_gid, {}, 0});
+  for (os::FileUser& user : users)
+    if (user.user == 0) user.capabilities = ~std::uint64_t{0};
+  const auto files = std::make_shared<const os::ProcessFiles>(std::move(users));
+  return [files, program](const std::string& path) {
+    return path == program ? open_regular_file(path) : files->open(path);
+  };
+}
+
 // Fills a CoreFile.
 class CoreOpener {
  public:
-  CoreOpener(const std::string& path, const std::string& program, const OpenNamedFile& open, CoreFile& core)
-      : path_(path), program_(program), open_(open), core_(core) {}
+  CoreOpener(const std::string& path, const std::string& program, CoreFile& core)
+      : path_(path), program_(program), core_(core) {}
 
-  Status run(Elf* elf) {
+  Status run(Elf* elf, const UniqueFd& descriptor) {
     read_notes(elf);
+    if (!core_.open) core_.open = named_by(core_.notes, descriptor, program_);
     if (!program_.empty()) PLIMSOLL_TRY(put_program());
     add_memory(elf);
     add_mappings();
     for (const MappedPart& part : core_.notes.parts) {
       if (part.offset != 0) continue;
-      const UniqueFd file = open_(part.path);
+      const UniqueFd file = core_.open(part.path);
       if (!file.is_open()) continue;
       const auto found = look_for_python(file.get(), part.start);
       if ((found || part.path == program_) && !is_what_ran(part, file.get()))
@@ -159,7 +180,7 @@ class CoreOpener {
 
   // The program that was told takes the place of the file of its name, or of the process's first.
   Status put_program() {
-    if (!open_(program_).is_open())
+    if (!core_.open(program_).is_open())
       return Error{ErrorKind::kBadInput, "there is no file " + program_ + ", which is to be the program of " + path_};
     std::vector<MappedPart>& parts = core_.notes.parts;
     if (parts.empty()) return Ok{};
@@ -186,7 +207,7 @@ class CoreOpener {
     std::shared_ptr<const UniqueFd> file;
     const std::string* path = nullptr;
     for (const MappedPart& part : core_.notes.parts) {
-      if (path == nullptr || *path != part.path) file = std::make_shared<const UniqueFd>(open_(part.path));
+      if (path == nullptr || *path != part.path) file = std::make_shared<const UniqueFd>(core_.open(part.path));
       path = &part.path;
       if (file->is_open()) core_.image.add_file(Address{part.start}, part.end - part.start, file, part.offset);
     }
@@ -203,7 +224,7 @@ class CoreOpener {
     for (const MappedPart& part : core_.notes.parts) {
       const bool is_other = path == nullptr || *path != part.path;
       if (is_other || (part.offset == 0 && part.start >= loaded.end())) {
-        const UniqueFd file = open_(part.path);
+        const UniqueFd file = core_.open(part.path);
         is_same = file.is_open() && is_what_ran(part, file.get());
         // (A part of it may be mapped once more, somewhere before it: libffi does that with its trampolines.)
         loaded = is_same && part.offset == 0 ? LoadedParts(file.get(), part.start) : LoadedParts();
@@ -299,7 +320,7 @@ class CoreOpener {
                  : Error{ErrorKind::kBadInput, path_ + " does not tell which files the process had mapped (NT_FILE)"};
     for (const MappedPart& part : core_.notes.parts)
       if (part.offset == 0 && (&part == &core_.notes.parts.front() || name_of(part.path).starts_with("libpython")) &&
-          !open_(part.path).is_open())
+          !core_.open(part.path).is_open())
         return Error{ErrorKind::kUnsupported, "the program of " + path_ + " is not where it was, " + part.path +
                                                   ": --exe PYTHON says where it is"};
     return Error{ErrorKind::kUnsupported,
@@ -308,22 +329,22 @@ class CoreOpener {
 
   const std::string& path_;
   const std::string& program_;
-  const OpenNamedFile& open_;
   CoreFile& core_;
   std::vector<MemoryRange> parts_, writable_, code_;
 };
 
 }  // namespace
 
-Result<CoreFile> open_core_file(const std::string& path, const std::string& program, const OpenNamedFile& open) {
-  Result<MappedFile> file = MappedFile::open(path);
+Result<CoreFile> open_core_file(const std::string& path, const std::string& program, OpenNamedFile open) {
+  const Result<RegularFile> file = RegularFile::open(path);
   if (!file.ok()) return file.error();
-  CoreFile core{file.take(), {}, {}, {}, {}, {}, {}, 0};
+  Result<MappedFile> bytes = MappedFile::map(file.value(), path);
+  if (!bytes.ok()) return bytes.error();
+  CoreFile core{bytes.take(), {}, {}, {}, {}, {}, {}, 0, std::move(open)};
   PLIMSOLL_TRY(check_header(path, core.file.view()));
-  const UniqueFd descriptor = open_regular_file(path);
-  const ElfHandle elf = open_elf(descriptor.get());
+  const ElfHandle elf = open_elf(file.value().fd.get());
   if (!elf) return Error{ErrorKind::kBadInput, path + " is damaged: it cannot be read as an ELF file"};
-  PLIMSOLL_TRY(CoreOpener(path, program, open, core).run(elf.get()));
+  PLIMSOLL_TRY(CoreOpener(path, program, core).run(elf.get(), file.value().fd));
   return core;
 }
 

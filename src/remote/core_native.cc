@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/regular_file.h"
 #include "capture/loop_calls.h"
 #include "native/unwind.h"
 
@@ -16,7 +15,7 @@ constexpr std::int64_t kNow = 1;  // nothing changes in a core file
 
 CoreNativeReader::CoreNativeReader(const CoreFile& core)
     : core_(core),
-      modules_(core.image, core.mappings, [](const os::Mapping& mapping) { return open_regular_file(mapping.path); }),
+      modules_(core.image, core.mappings, [&core](const os::Mapping& mapping) { return core.open(mapping.path); }),
       registry_(core.layout, capture::CodeRegistry::Source::kTaught),
       names_(modules_, registry_),
       frames_(kMaxDepth) {

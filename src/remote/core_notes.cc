@@ -58,6 +58,8 @@ native::Registers registers_of(const elf_prstatus& thread) {
 
 void read_process(const elf_prpsinfo& process, CoreNotes& notes) {
   notes.pid = process.pr_pid;
+  notes.user = process.pr_uid;
+  notes.group = process.pr_gid;
   const std::string_view arguments(process.pr_psargs, sizeof process.pr_psargs);
   notes.command = arguments.substr(0, arguments.find('\0'));
   notes.command.erase(notes.command.find_last_not_of(' ') + 1);  // the kernel ends each argument with one

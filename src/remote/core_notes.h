@@ -32,7 +32,8 @@ struct CoreNotes {
   std::vector<MappedPart> parts;
   std::vector<CoreThread> threads;
   std::int32_t pid = 0;
-  std::string command;  // its first 79 bytes
+  std::uint32_t user = 0, group = 0;  // its real ones; root if that is not said
+  std::string command;                // its first 79 bytes
 };
 
 // Adds what stands in a segment of notes. What is damaged is left out.

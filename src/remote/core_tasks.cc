@@ -17,11 +17,11 @@ namespace {
 
 // The table that the module _asyncio publishes, in its own file or the interpreter's. Names prove nothing, but tell
 // where to look first.
-std::optional<Address> find_asyncio_debug(const CoreFile& core, const OpenNamedFile& open) {
+std::optional<Address> find_asyncio_debug(const CoreFile& core) {
   const auto look_into = [&](bool by_name) -> std::optional<Address> {
     for (const MappedPart& part : core.notes.parts) {
       if (part.offset != 0 || (part.path.find("/_asyncio.") != std::string::npos) != by_name) continue;
-      const UniqueFd file = open(part.path);
+      const UniqueFd file = core.open(part.path);
       if (!file.is_open()) continue;
       if (const auto section = find_elf_section(file.get(), ".AsyncioDebug")) return Address{part.start + *section};
     }
@@ -50,12 +50,12 @@ TaskDump read_all(const CoreFile& core, const cpython::TaskLayout& layout, const
 
 }  // namespace
 
-Result<TaskDump> take_core_task_dump(const CoreFile& core, const OpenNamedFile& open) {
+Result<TaskDump> take_core_task_dump(const CoreFile& core) {
   PLIMSOLL_TRY(cpython::knows_awaiters(core.layout.version));
   const Result<cpython::ObjectFields> fields = cpython::object_fields(core.layout.version);
   if (!fields.ok()) return fields.error();
-  const Result<std::optional<cpython::TaskLayout>> layout = locate_tasks(
-      core.image, core.layout, core.code_type, core.runtime, [&] { return find_asyncio_debug(core, open); });
+  const Result<std::optional<cpython::TaskLayout>> layout =
+      locate_tasks(core.image, core.layout, core.code_type, core.runtime, [&] { return find_asyncio_debug(core); });
   if (!layout.ok()) return layout.error();
   TaskDump dump;
   dump.has_asyncio = layout.value().has_value();

@@ -98,8 +98,9 @@ inline std::string note(std::uint32_t type, std::string_view content) {
 
 // A core file of a process that had `program` mapped at `base`, and `memory` there.
 inline std::string drawn_core(const std::string& program, std::uint64_t base, const std::string& memory,
-                              std::int32_t pid, std::int16_t signal) {
+                              std::int32_t pid, std::int16_t signal, std::uint32_t user = 0) {
   elf_prpsinfo process{};
+  process.pr_uid = process.pr_gid = user;
   process.pr_pid = pid;
   std::strcpy(process.pr_psargs, "python app.py ");
   elf_prstatus thread{};
