@@ -1,5 +1,7 @@
 #include "remote/descendants.h"
 
+#include <utility>
+
 namespace plimsoll::remote {
 namespace {
 
@@ -16,7 +18,7 @@ void Descendants::visit(os::Pid parent, std::int64_t now_ns, int depth) {
   for (const os::Pid child : os::children_of(parent)) {
     if (known_.size() == kMostProcesses) return;
     const auto [place, is_new] = known_.try_emplace(child);
-    if (is_new) place->second = {now_ns, os::start_ticks(child)};
+    if (is_new) place->second = {now_ns, os::start_ticks(child), {}};
     place->second.is_there = true;
     visit(child, now_ns, depth + 1);
   }
@@ -35,8 +37,15 @@ std::vector<os::Pid> Descendants::candidates(std::int64_t now_ns) {
   }
   std::erase_if(known_, [](const auto& known) { return !known.second.is_there; });
   std::vector<os::Pid> found;
-  for (const auto& [pid, known] : known_)
-    if (!known.is_recorded && now_ns - known.since_ns < kPatience) found.push_back(pid);
+  for (auto& [pid, known] : known_) {
+    if (known.is_recorded) continue;
+    // (A shell may wait for something, and then become a Python by exec.)
+    if (std::string program = os::program_file(pid); program != known.program) {
+      known.program = std::move(program);
+      known.since_ns = now_ns;
+    }
+    if (now_ns - known.since_ns < kPatience) found.push_back(pid);
+  }
   return found;
 }
 

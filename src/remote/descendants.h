@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,8 +15,8 @@ class Descendants {
  public:
   explicit Descendants(os::Pid root) : root_(root) {}
 
-  // Processes that may be a Python by now, and are not recorded: those that are new, and for some seconds those that
-  // have not become one yet.
+  // Processes that may be a Python by now, and are not recorded: for some seconds those that are new, or that have
+  // become another program.
   std::vector<os::Pid> candidates(std::int64_t now_ns);
   // It is one, and is recorded.
   void is_recorded(os::Pid pid) { known_[pid].is_recorded = true; }
@@ -31,6 +32,7 @@ class Descendants {
   struct Known {
     std::int64_t since_ns = 0;
     std::uint64_t start_ticks = 0;  // which no other process of its number has
+    std::string program;            // the file that it runs
     bool is_recorded = false;
     bool is_there = true;
   };
