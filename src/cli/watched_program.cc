@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/regular_file.h"
 #include "base/unique_fd.h"
 #include "cli/source_text.h"
 
@@ -116,7 +117,19 @@ std::string WatchedProgram::output_file() const {
 }
 
 std::string WatchedProgram::last_output(std::size_t lines) const {
-  const std::vector<std::string> text = source_of(profile::Profile{}, output_file()).lines;
+  // Programs write as much as they like: lines are looked for in the end only.
+  constexpr std::int64_t kEnd = 65'536;
+  const UniqueFd file = open_regular_file(output_file());
+  struct stat facts {};
+  if (!file.is_open() || ::fstat(file.get(), &facts) != 0) return "";
+  const std::int64_t start = std::max<std::int64_t>(facts.st_size - kEnd, 0);
+  std::string end(static_cast<std::size_t>(facts.st_size - start), '\0');
+  const ssize_t read = ::pread(file.get(), end.data(), end.size(), start);
+  end.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  // A line that begins before is shown only if there is no other.
+  const std::size_t first = start > 0 ? end.find('\n') : std::string::npos;
+  const std::size_t whole = first + 1 < end.size() ? first + 1 : 0;
+  const std::vector<std::string> text = split_lines(std::string_view(end).substr(whole));
   std::string out;
   for (std::size_t i = text.size() - std::min(text.size(), lines); i < text.size(); ++i) out += "\n  " + text[i];
   return out;

@@ -17,10 +17,12 @@ std::string reason(const os::Access& access) {
   if (access.has_capability)
     return "this process has CAP_SYS_PTRACE, so a security module or a seccomp filter forbids process_vm_readv: in a "
            "container, start it with --cap-add SYS_PTRACE (which also opens the seccomp filter)";
+  // (No capability that a container is given helps who is not root there.)
+  if (!access.is_same_user && !access.is_root)
+    return "it belongs to another user: put sudo before the command, or look as that one";
   if (access.is_contained || access.is_root)
     return "the capability CAP_SYS_PTRACE is missing: start the container with --cap-add SYS_PTRACE (in Kubernetes: "
            "securityContext.capabilities.add: [SYS_PTRACE]), or look from its host, as root";
-  if (!access.is_same_user) return "it belongs to another user: put sudo before the command";
   if (access.ptrace_scope == kCapableOnly)
     return "kernel.yama.ptrace_scope is 2: put sudo before the command (CAP_SYS_PTRACE is needed)";
   if (access.ptrace_scope == kChildrenOnly)

@@ -21,6 +21,9 @@ TEST(Refusal, NamesWhatForbidsItAndTheCommandThatAllowsIt) {
   contains(said({.is_same_user = true, .ptrace_scope = 2}), "ptrace_scope is 2");
   contains(said({.is_same_user = true, .has_capability = true, .is_root = true, .ptrace_scope = 3}), "restart");
   contains(said({.is_same_user = true, .is_root = true, .is_contained = true}), "--cap-add SYS_PTRACE");
+  contains(said({.is_same_user = true, .is_contained = true}), "--cap-add SYS_PTRACE");
+  contains(said({.is_same_user = false, .is_root = true, .is_contained = true}), "--cap-add SYS_PTRACE");
+  contains(said({.is_same_user = false, .is_contained = true}), "belongs to another user: put sudo");
   contains(said({.is_same_user = true, .has_capability = true, .is_root = true}), "seccomp");
   contains(said({.is_same_user = true, .ptrace_scope = 0}), "PR_SET_DUMPABLE");
 }

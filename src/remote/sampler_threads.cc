@@ -44,7 +44,11 @@ void Sampler::update_threads() {
     for (const ThreadState& state : unknown)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
   }
-  if (is_first) name_threads();  // as the process may end at any time
+  // Those that are there at first have their names long since; and the process may end at any time.
+  if (is_first) {
+    name_threads();
+    for (const auto& thread : threads_) sink_.thread(thread->info);
+  }
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
   std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });

@@ -228,6 +228,11 @@ class Session {
 }  // namespace
 
 Status check(const Target& target, const SessionSettings& settings) {
+  const cpython::Version& version = target.layout.version;
+  if (settings.sampler.mode == capture::Mode::kGil && version.threading == cpython::Version::Threading::kFree)
+    return Error{ErrorKind::kUnsupported,
+                 "Python " + version.text() +
+                     " is free-threaded: no thread holds its lock, of which mode gil records; choose cpu or wall"};
   if (stops(settings) && !os::kCanStopThreads)
     return Error{ErrorKind::kUnsupported, "threads can be stopped, and native frames recorded, on x86-64 only, so far"};
   if (stops(settings) && is_traced(target.pid))
@@ -237,7 +242,7 @@ Status check(const Target& target, const SessionSettings& settings) {
   if (settings.stand != Stand::kApart || can_prove_running(target.layout)) return Ok{};
   return Error{
       ErrorKind::kUnsupported,
-      "Python " + target.layout.version.text() +
+      "Python " + version.text() +
           " keeps its frames apart from each other, so that stacks of a thread that runs cannot be proven from "
           "other CPUs: leave --apart out, or record it from inside (plimsoll run)"};
 }

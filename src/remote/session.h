@@ -55,7 +55,7 @@ struct SessionResult {
 using WaitUntil = std::function<bool(std::int64_t time_ns)>;
 
 // Whether it can be recorded so: up to 3.10 stacks of threads that run cannot be proven from another CPU, and have no
-// native frames.
+// native frames; and where there is no GIL, none is in mode gil.
 Status check(const Target& target, const SessionSettings& settings);
 
 // Records on the calling thread, which moves to other CPUs and is in haste meanwhile. `sink` must be flushed once

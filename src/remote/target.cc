@@ -47,6 +47,17 @@ std::string name_of(os::Pid pid) { return "process " + std::to_string(static_cas
 
 Error has_ended(os::Pid pid) { return Error{ErrorKind::kBadInput, name_of(pid) + " has ended"}; }
 
+// There is no memory that is its first thread's.
+Error no_memory(os::Pid pid) {
+  if (os::is_kernel_thread(pid)) return Error{ErrorKind::kUnsupported, name_of(pid) + " is a thread of the kernel"};
+  for (const os::Task& task : os::tasks_of(pid))
+    if (task.state != 'Z' && task.state != 'X')
+      return Error{ErrorKind::kUnsupported,
+                   "the first thread of " + name_of(pid) + " has ended, by which the kernel shows its memory: give " +
+                       std::to_string(static_cast<int>(task.tid)) + " instead, a thread that goes on"};
+  return has_ended(pid);
+}
+
 // No interpreter was found. `unopened` could not be looked into, and may be one; null if there is no such file.
 Error no_python(os::Pid pid, const std::string& program, const os::Mapping* unopened) {
   if (unopened == nullptr) return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
@@ -94,10 +105,7 @@ Result<Target> find_target(os::Pid pid) {
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(pid);
   if (!mappings.ok()) return mappings.error().kind == ErrorKind::kPermission ? refusal(pid) : mappings.error();
   const std::string program = os::program_file(pid);
-  if (mappings.value().empty()) {
-    if (!os::is_kernel_thread(pid)) return has_ended(pid);
-    return Error{ErrorKind::kUnsupported, name_of(pid) + " is a thread of the kernel"};
-  }
+  if (mappings.value().empty()) return no_memory(pid);
   const auto rank = [&](const os::Mapping& mapping) {
     if (mapping.path == program) return 0;
     return mapping.path.find("python") != std::string::npos ? 1 : 2;

@@ -322,6 +322,16 @@ def test_says_what_is_wrong_with_its_options(words: "list[str]", complaint: str)
     assert complaint in harness.plimsoll_command("attach", *words).expect(2).err
 
 
+@pytest.mark.any_version
+@pytest.mark.skipif(not harness.FREE_THREADED, reason="a Python with a lock")
+def test_says_that_where_there_is_no_lock_nobody_has_it(tmp_path: pathlib.Path) -> None:
+    with waiting(harness.TARGETS / "shares.py", "0.1") as running:
+        words = ["attach", str(running.process.pid), "--mode", "gil", "-o", tmp_path / "none.plim"]
+        done = harness.plimsoll_command(*words).expect(1)
+    assert "choose cpu or wall" in done.err
+    assert not (tmp_path / "none.plim").exists()
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 11), reason="a Python that can be recorded from other CPUs")
 def test_says_which_pythons_it_cannot_record_from_other_cpus(tmp_path: pathlib.Path) -> None:
     with waiting(harness.TARGETS / "shares.py", "0.1") as running:

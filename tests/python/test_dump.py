@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Iterator
 
 import pytest
@@ -160,6 +161,28 @@ def test_knows_the_thread_of_a_process_that_c_code_has_forked() -> None:
         thread, = dump(child)["threads"]
     assert [frame["function"] for frame in thread["frames"]] == ["in_child", "<module>"]
     assert "problem" not in thread and thread["tid"] == child
+
+
+WITHOUT_ITS_FIRST_THREAD = """
+import ctypes, sys, threading
+threading.Thread(target=lambda: (print(threading.get_native_id(), flush=True), sys.stdin.read())).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_says_how_a_process_without_its_first_thread_is_looked_at() -> None:
+    # GIVEN a process whose first thread has ended, while another goes on
+    with harness.Running([sys.executable, "-c", WITHOUT_ITS_FIRST_THREAD]) as running:
+        thread = running.line()
+        pid = running.process.pid
+        while pathlib.Path(f"/proc/{pid}/maps").read_text():
+            time.sleep(0.01)
+        # WHEN it is looked at THEN it is said which number to give
+        done = harness.plimsoll_command("dump", str(pid)).expect(1)
+        assert f"give {thread} instead" in done.err
+        # and that one shows it
+        assert any("<lambda>" in [frame["function"] for frame in each["frames"]]
+                   for each in dump(int(thread))["threads"])
 
 
 @pytest.mark.any_version

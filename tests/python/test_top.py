@@ -106,6 +106,14 @@ def test_prints_one_picture_as_text() -> None:
     assert "\x1b" not in done.out
 
 
+def test_the_first_picture_has_the_names_that_the_program_gives_its_threads() -> None:
+    source = "import threading\nprint(flush=True)\nwhile True: sum(range(500))"
+    with harness.Running([sys.executable, "-c", source]) as program:
+        program.line()
+        words = ["top", str(program.process.pid), "--once", "-w", "500ms", "--view", "threads"]
+        assert "MainThread" in harness.plimsoll_command(*words).expect().out
+
+
 def test_prints_pictures_into_a_pipe_until_nobody_reads() -> None:
     with running(SHARES, "1000") as program:
         with harness.Running(top(str(program.process.pid))) as pictures:
