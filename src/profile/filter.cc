@@ -93,11 +93,21 @@ void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans) {
   SampleTable kept;
   for (std::size_t row = 0; row < all.size(); ++row) {
     const std::int64_t tid = profile.threads[all.thread[row].index()].os_tid;
-    const auto holds = [&](const ThreadSpan& span) {
-      return span.from_ns <= all.time_ns[row] && all.time_ns[row] < span.to_ns &&
-             std::find(span.os_tids.begin(), span.os_tids.end(), tid) != span.os_tids.end();
-    };
-    if (std::any_of(spans.begin(), spans.end(), holds)) kept.push_row(all, row);
+    const std::int64_t time_ns = all.time_ns[row];
+    const bool is_wait = all.activity[row] != Activity::kRunning;
+    std::int64_t weight_ns = 0;
+    for (const ThreadSpan& span : spans) {
+      if (std::find(span.os_tids.begin(), span.os_tids.end(), tid) == span.os_tids.end()) continue;
+      const bool ends_in_it = span.from_ns <= time_ns && time_ns < span.to_ns;
+      const std::int64_t begin_ns = std::max(time_ns - all.weight_ns[row], span.from_ns);
+      if (is_wait)
+        weight_ns += std::max<std::int64_t>(std::min(time_ns, span.to_ns) - begin_ns, 0);
+      else if (ends_in_it)
+        weight_ns = all.weight_ns[row];
+    }
+    if (weight_ns == 0) continue;
+    kept.push_row(all, row);
+    kept.weight_ns.back() = weight_ns;
   }
   profile.samples = std::move(kept);
 }

@@ -43,7 +43,7 @@ struct ThreadSpan {
   std::int64_t from_ns = 0, to_ns = 0;  // since the start of the profile: from_ns <= time < to_ns
   std::vector<std::int64_t> os_tids;
 };
-// Keeps the samples of any of these.
+// Keeps the samples of any of these. Of a wait the part that lies in them; time that was computed is that of its end.
 void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans);
 
 // Keeps the samples of `profile` that match, with all tables as they are. Totals of the session

@@ -157,6 +157,10 @@ TEST(Filter, KeepsOfEachThreadTheTimesInWhichItWasAskedFor) {
   keep_spans(profile, {{0, 20 * kMillisecond, {100}}, {15 * kMillisecond, 40 * kMillisecond, {101}}});
   // THEN of each thread the samples of its span are kept
   EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{1 * kMillisecond, 4 * kMillisecond}));
+  // AND of a wait that began before its span the part that lies in it
+  Profile waiting = draw_profile("main  5:sleep  @20");
+  keep_spans(waiting, {{0, 16 * kMillisecond, {100}}, {18 * kMillisecond, 40 * kMillisecond, {100}}});
+  EXPECT_EQ(waiting.samples.weight_ns, (std::vector<std::int64_t>{3 * kMillisecond}));
 }
 
 TEST(Filter, LeavesTheFactsOfTheSessionAlone) {

@@ -44,7 +44,7 @@ function inverted(tree) {
   while (open.length > 0) {
     const [node, depth] = open.pop();
     [depth, node.func, node.total, node.self, node.count].forEach((value, i) => columns[i].push(value));
-    const callees = [...node.callees.values()].sort((a, b) => a.total - b.total);
+    const callees = [...node.callees.values()].reverse().sort((a, b) => a.total - b.total);
     for (const callee of callees) open.push([callee, depth + 1]);
   }
   return treeOf(...columns);
