@@ -52,6 +52,15 @@ TEST_F(Descendant, IsLookedIntoForSomeSeconds) {
   EXPECT_FALSE(is_candidate(7 * kSecond));
 }
 
+TEST_F(Descendant, IsLookedIntoEverMoreSeldom) {
+  // GIVEN one that has not become a Python WHEN it is asked for fifty times in five seconds
+  int times = 0;
+  for (int i = 0; i < 50; ++i) times += is_candidate(kSecond + i * kSecond / 10) ? 1 : 0;
+  // THEN it is looked into a dozen times: in steps of half of its age
+  EXPECT_GE(times, 8);
+  EXPECT_LE(times, 14);
+}
+
 TEST_F(Descendant, ThatBecomesAnotherProgramLaterIsLookedIntoAgain) {
   EXPECT_TRUE(is_candidate(kSecond));
   EXPECT_FALSE(is_candidate(60 * kSecond));
