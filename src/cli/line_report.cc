@@ -74,11 +74,11 @@ bool has_line(const Profile& profile, const profile::Frame& frame) {
   return !source_of(profile.functions[frame.function]).is_none() && frame.line != 0;
 }
 
-// The heaviest function of each line.
-boost::unordered_flat_map<FileLine, FunctionId> functions_of_lines(const Profile& profile) {
-  boost::unordered_flat_map<FileLine, FunctionId> functions;
-  for (const profile::FlatRow& row : profile::lines(profile))  // heaviest first: the first to come stays
-    functions.try_emplace({source_of(profile.functions[row.function]), row.line}, row.function);
+// The functions of each line, heaviest first.
+boost::unordered_flat_map<FileLine, std::vector<FunctionId>> functions_of_lines(const Profile& profile) {
+  boost::unordered_flat_map<FileLine, std::vector<FunctionId>> functions;
+  for (const profile::FlatRow& row : profile::lines(profile))
+    functions[{source_of(profile.functions[row.function]), row.line}].push_back(row.function);
   return functions;
 }
 
@@ -121,13 +121,15 @@ LineReport line_report(const Profile& profile) {
     report.files.push_back({StringId{sum.key}, sum.weight.self_ns, sum.weight.total_ns, {}});
     report.without_line_ns -= sum.weight.self_ns;
   }
-  const auto functions = functions_of_lines(profile);
+  auto functions = functions_of_lines(profile);
   for (const auto& sum : lines.sums()) {
     if (sum.weight.total_samples == 0) continue;
     std::vector<LineWeight>& of_file = report.files[position_of_file.at(sum.key.file.index())].lines;
     LineWeight& weight = of_file.emplace_back(sum.weight);
     weight.line = sum.key.line;
-    weight.function = functions.at(sum.key);
+    std::vector<FunctionId>& of_line = functions.at(sum.key);
+    weight.function = of_line.front();
+    weight.others.assign(of_line.begin() + 1, of_line.end());
   }
   for (FileReport& file : report.files)
     std::sort(file.lines.begin(), file.lines.end(),
@@ -141,10 +143,12 @@ LineReport line_report(const Profile& profile) {
 void keep_asked_for(LineReport& report, const Profile& profile, const profile::Filter& conditions) {
   if (conditions.file.empty() && conditions.function.empty()) return;
   report.without_line_ns = 0;
+  const auto matches = [&](FunctionId function) {
+    return profile::contains(profile.strings[profile.functions[function].name], conditions.function);
+  };
   for (FileReport& file : report.files)
     for (LineWeight& line : file.lines)
-      line.is_asked_for =
-          profile::contains(profile.strings[profile.functions[line.function].name], conditions.function);
+      line.is_asked_for = matches(line.function) || std::any_of(line.others.begin(), line.others.end(), matches);
   std::erase_if(report.files, [&](const FileReport& file) {
     return !profile::contains(profile.strings[file.file], conditions.file);
   });

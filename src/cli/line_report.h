@@ -17,7 +17,8 @@ namespace plimsoll::cli {
 // What a line (or a file) has to answer for.
 struct LineWeight {
   std::uint32_t line = 0;
-  FunctionId function;  // the one with most self time here, else the one with most total
+  FunctionId function;                  // the one with most self time here, else the one with most total
+  std::vector<FunctionId> others = {};  // that have time here, too: the function around a comprehension
   std::int64_t self_ns = 0;
   std::int64_t total_ns = 0;
   std::uint64_t self_samples = 0;
@@ -41,7 +42,8 @@ struct LineReport {
 
 LineReport line_report(const profile::Profile& profile);
 
-// Keeps the files, and asks for the lines, that the conditions on file and function name. (A filter keeps whole stacks,
+// Keeps the files, and asks for the lines, that the conditions on file and function name: a line by any function that
+// has time on it. (A filter keeps whole stacks,
 // so the callers of a function are still in the profile.)
 void keep_asked_for(LineReport& report, const profile::Profile& profile, const profile::Filter& conditions);
 

@@ -59,6 +59,23 @@ TEST(LineReport, KeepsOnlyTheFileAndTheFunctionAskedFor) {
   EXPECT_FALSE(report.files[0].lines[1].is_asked_for);
 }
 
+TEST(LineReport, KeepsLinesOnWhichAnotherFunctionHasMoreTime) {
+  // GIVEN a function most of whose time is in a comprehension on one of its lines
+  const profile::Profile profile = draw_profile(R"(
+    parse(app.py:7 def 5);<listcomp>(app.py:7 def 7)  90
+    parse(app.py:9 def 5)                             10
+  )");
+  // WHEN it is asked for THEN that line is, too, with all its time
+  LineReport report = line_report(profile);
+  keep_asked_for(report, profile, {.function = "parse"});
+  ASSERT_EQ(report.files.size(), 1U);
+  ASSERT_EQ(report.files[0].lines.size(), 2U);
+  EXPECT_EQ(report.files[0].lines[0].line, 7U);
+  EXPECT_TRUE(report.files[0].lines[0].is_asked_for);
+  EXPECT_EQ(report.files[0].lines[0].total_ns, 90'000'000);
+  EXPECT_TRUE(report.files[0].lines[1].is_asked_for);
+}
+
 TEST(LineReport, KeepsLinesOfFunctionsWithoutANameWhereAFileIsAskedFor) {
   // GIVEN a function whose name is empty WHEN only a file is asked for THEN its lines are among them
   profile::Profile profile = profile::testing::draw_profile("(a.py:3 def 1)  5");
