@@ -3,6 +3,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 
+#include <charconv>
 #include <filesystem>
 
 namespace plimsoll::cli {
@@ -18,19 +19,37 @@ std::string escaped(std::string_view text) {
   return pattern;
 }
 
+// 0 where there is something else than a number.
+std::int64_t number(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc{} && end == digits.data() + digits.size() ? value : 0;
+}
+
 }  // namespace
+
+std::int64_t pid_of_child(const std::string& child) {
+  const std::filesystem::path name = std::filesystem::path(child).filename();
+  const std::string inner = name.stem().extension().string();  // ".123" of app.123.plim
+  const std::string last = name.extension().string();          // likewise of a name without another extension
+  const std::int64_t pid = inner.empty() ? 0 : number(std::string_view(inner).substr(1));
+  return pid != 0 || last.empty() ? pid : number(std::string_view(last).substr(1));
+}
 
 std::vector<std::string> profiles_of_children(const std::string& plim, std::string_view ending) {
   // As _session_facts.path_with_pid names them.
   const std::filesystem::path path(plim);
-  const std::string pattern = escaped((path.parent_path() / path.stem()).string()) + ".[0-9]*" +
-                              escaped(path.extension().string()) + escaped(ending);
+  const std::string before = (path.parent_path() / path.stem()).string() + ".";
+  const std::string after = path.extension().string();
+  const std::string pattern = escaped(before) + "[0-9]*" + escaped(after) + escaped(ending);
   std::vector<std::string> found_paths;
   glob_t found{};
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
     for (std::size_t i = 0; i < found.gl_pathc; ++i) {
       const std::string_view file(found.gl_pathv[i]);
-      found_paths.emplace_back(file.substr(0, file.size() - ending.size()));
+      const std::string_view child = file.substr(0, file.size() - ending.size());
+      if (number(child.substr(before.size(), child.size() - before.size() - after.size())) != 0)
+        found_paths.emplace_back(child);
     }
   ::globfree(&found);
   return found_paths;

@@ -45,7 +45,8 @@ class Children : public ::testing::Test {
 };
 
 TEST_F(Children, AreThoseWithAProcessNumberInTheirNames) {
-  for (const char* name : {"app.plim", "app.12.plim", "app.7.plim", "app.7.plim.old", "app.x.plim", "other.12.plim"})
+  for (const char* name : {"app.plim", "app.12.plim", "app.7.plim", "app.7.plim.old", "app.x.plim",
+                           "app.2026-backup.plim", "app.12.7x.plim", "other.12.plim"})
     add(name, "main 1");
   EXPECT_EQ(profiles_of_children(directory_ + "/app.plim"),
             (std::vector<std::string>{directory_ + "/app.12.plim", directory_ + "/app.7.plim"}));
@@ -60,6 +61,20 @@ TEST_F(Children, AreShownWithTheirParentAsOne) {
   EXPECT_EQ(show("app.plim"), kFine);
   EXPECT_NE(console_.out.find("CPU time 50.0 ms"), std::string::npos) << console_.out;
   EXPECT_EQ(count(console_.out, "  work "), 1U) << "one line for what two of them did: " << console_.out;
+}
+
+TEST_F(Children, AreOfTheProcessThatTheirNamesTell) {
+  // GIVEN a child, and the recording of another program with a number in its name
+  add("app.plim", "main(app.py:1 def 1);fork(app.py:2 def 2)  10");
+  add("app.12.plim", "worker@12 | work(app.py:9 def 9)  20");
+  add("app.2.plim", "worker@555 | work(app.py:9 def 9)  1000");
+  // WHEN they are shown as one THEN that one is not in it, which is said
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.out.find("CPU time 30.0 ms"), std::string::npos) << console_.out;
+  EXPECT_NE(console_.err.find("left out 1 profile of another process than the name says"), std::string::npos)
+      << console_.err;
+  EXPECT_EQ(pid_of_child("/srv/app.v2/app.12.plim"), 12);
+  EXPECT_EQ(pid_of_child("/srv/app.12"), 12);
 }
 
 TEST_F(Children, OfAnEarlierRecordingOfThatNameAreLeftOut) {

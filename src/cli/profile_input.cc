@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "cli/children.h"
@@ -11,6 +12,21 @@
 #include "profile/tasks.h"
 
 namespace plimsoll::cli {
+namespace {
+
+bool has_process(const profile::Profile& profile, std::int64_t pid) {
+  return std::any_of(profile.processes.begin(), profile.processes.end(),
+                     [&](const profile::Process& process) { return process.pid == pid; });
+}
+
+// The monotonic clock starts anew with the machine, and the time of day may be set.
+bool is_earlier(const profile::Profile& child, const profile::Profile& parent) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return child.start_monotonic_ns < parent.start_monotonic_ns ||
+         child.start_realtime_ns < parent.start_realtime_ns - kSecond;
+}
+
+}  // namespace
 
 void ProfileInput::add_arguments(CLI::App& app) {
   app.add_option("FILE", path_, "The profile; - reads standard input")->required()->type_name("");
@@ -36,10 +52,14 @@ Result<Input> ProfileInput::read(Console& console) const {
 void ProfileInput::join_children(Input& input, Console& console) const {
   const std::vector<std::string> children = profiles_of_children(path_);
   if (children.empty()) console.notice(fmt::format("no child process has a profile beside {}", path_));
-  std::size_t earlier = 0;
+  std::size_t earlier = 0, others = 0;
   for (const std::string& child : children) {
     Result<Input> more = console.read_profile(child);
-    if (more.ok() && more.value().profile.start_monotonic_ns < input.profile.start_monotonic_ns) {
+    if (more.ok() && !has_process(more.value().profile, pid_of_child(child))) {
+      ++others;
+      continue;
+    }
+    if (more.ok() && is_earlier(more.value().profile, input.profile)) {
       ++earlier;
       continue;
     }
@@ -51,6 +71,9 @@ void ProfileInput::join_children(Input& input, Console& console) const {
   }
   if (earlier > 0)
     console.notice(fmt::format("left out {} of an earlier recording of that name", plural(earlier, "profile")));
+  if (others > 0)
+    console.notice(fmt::format("left out {} of another process than the name says: of no child of this program",
+                               plural(others, "profile")));
 }
 
 }  // namespace plimsoll::cli

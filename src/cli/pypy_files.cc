@@ -44,13 +44,7 @@ bool exists(const std::string& plim, std::string_view ending) {
   return fs::exists(plim + std::string(ending), none);
 }
 
-// As _session_facts.path_with_pid names them: app.123.plim.
-os::Pid pid_in(const std::string& child) {
-  const std::string number = fs::path(fs::path(child).stem()).extension().string();  // ".123"
-  std::int32_t pid = 0;
-  if (!number.empty()) std::from_chars(number.data() + 1, number.data() + number.size(), pid);
-  return os::Pid{pid};
-}
+os::Pid pid_in(const std::string& child) { return os::Pid{static_cast<std::int32_t>(pid_of_child(child))}; }
 
 // How the CPU time of a profile, the time of its samples, becomes time since its start.
 class TimeOfDay {
