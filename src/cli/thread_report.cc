@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cli/activity_columns.h"
 #include "cli/table.h"
@@ -13,6 +14,21 @@
 
 namespace plimsoll::cli {
 namespace {
+
+// Gives each part of the time up to the end what passed in it of a sample, whose time passed before it.
+void share_out(std::int64_t time_ns, std::int64_t weight_ns, std::int64_t end_ns, std::vector<std::int64_t>& parts) {
+  const auto last = static_cast<double>(parts.size()) - 1;
+  const double part_ns = static_cast<double>(end_ns) / static_cast<double>(parts.size());
+  const auto part_at = [&](std::int64_t at) {
+    return static_cast<std::size_t>(std::clamp(static_cast<double>(at) / part_ns, 0.0, last));
+  };
+  std::int64_t at_ns = time_ns - weight_ns;
+  for (std::size_t part = part_at(at_ns); part < part_at(time_ns); ++part) {
+    const auto next_ns = std::clamp(static_cast<std::int64_t>(part_ns * static_cast<double>(part + 1)), at_ns, time_ns);
+    parts[part] += next_ns - std::exchange(at_ns, next_ns);
+  }
+  parts[part_at(time_ns)] += time_ns - at_ns;
+}
 
 void add_sample(ThreadRow& row, const profile::SampleTable& samples, std::size_t i, std::int64_t end_ns) {
   const std::int64_t time_ns = samples.time_ns[i];
@@ -24,10 +40,8 @@ void add_sample(ThreadRow& row, const profile::SampleTable& samples, std::size_t
   row.sampled_ns += weight_ns;
   row.by_activity[static_cast<std::size_t>(activity)] += weight_ns;
   ++row.samples;
-  if (row.busy_ns.empty() || end_ns <= 0 || activity != Activity::kRunning) return;
-  const double position = static_cast<double>(time_ns) / static_cast<double>(end_ns);
-  const auto parts = static_cast<double>(row.busy_ns.size());
-  row.busy_ns[static_cast<std::size_t>(std::clamp(position * parts, 0.0, parts - 1))] += weight_ns;
+  if (!row.busy_ns.empty() && end_ns > 0 && activity == Activity::kRunning)
+    share_out(time_ns, weight_ns, end_ns, row.busy_ns);
 }
 
 // One cell per part: blank = no sample, full = the thread had a CPU for itself.

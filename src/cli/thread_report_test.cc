@@ -26,7 +26,7 @@ TEST(RenderThreads, ShowsWhoWasBusyWhen) {
   // WHEN the threads are shown, THEN the heaviest comes first
   EXPECT_EQ(shown(profile), R"(
 CPU %  CPU ms  samples  first ms  last ms  activity  tid  thread
- 95.2  500.00        2    250.00   499.00    █ █     100  MainThread
+ 95.2  500.00        2    250.00   499.00  █████     100  MainThread
   4.8   25.00        1    800.00   800.00         ▃  101  worker
 )");
 }
@@ -42,7 +42,7 @@ TEST(RenderThreads, TellsWaitsApartWhereThereAreAny) {
   // is too narrow for all, the numbers of samples are left out before a name is cut
   EXPECT_EQ(shown(profile), R"(
 time %  time s  running %  gil %  sleep %  first s  last s  activity  tid  thread
-  66.7   1.000       25.0            75.0    0.250   1.000    █       100  MainThread
+  66.7   1.000       25.0            75.0    0.250   1.000  ██        100  MainThread
   33.3   0.500             100.0             0.500   0.500            101  worker
 )");
 }

@@ -68,6 +68,30 @@ std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
   return matches;
 }
 
+// The samples of a profile within a window of time.
+class TimeWindow {
+ public:
+  TimeWindow(const Profile& profile, const Filter& conditions)
+      : conditions_(conditions), is_foreign_(!profile.meta_value("format").empty()) {}
+
+  // Makes of a sample what is within; false if nothing is.
+  [[nodiscard]] bool cut(Activity activity, std::int64_t& time_ns, std::int64_t& weight_ns) const {
+    // The CPU time of a tick may have passed anywhere since the tick before, which is not long ago. A wait is what
+    // passed before it, and so is a sample of another tool, which may have summed up seconds.
+    const bool is_span = weight_ns > 0 && (activity != Activity::kRunning || is_foreign_);
+    if (!is_span) return time_ns >= conditions_.from_ns && time_ns < conditions_.to_ns;
+    const std::int64_t began_ns = time_ns - weight_ns;
+    const std::int64_t start_ns = conditions_.from_ns > 0 ? std::max(began_ns, conditions_.from_ns) : began_ns;
+    time_ns = std::min(time_ns, conditions_.to_ns);
+    weight_ns = time_ns - start_ns;
+    return weight_ns > 0;
+  }
+
+ private:
+  const Filter& conditions_;
+  const bool is_foreign_;
+};
+
 // Whether any condition but that of time is one of allocations.
 bool chooses_allocations(const Filter& conditions) {
   return !conditions.thread.empty() || !conditions.function.empty() || !conditions.file.empty() ||
@@ -140,9 +164,10 @@ void filter(Profile& profile, const Filter& conditions) {
   };
 
   SampleTable kept;
-  const SampleTable& all = profile.samples;
+  SampleTable& all = profile.samples;
+  const TimeWindow window(profile, conditions);
   for (std::size_t row = 0; row < all.size(); ++row) {
-    const bool in_time = all.time_ns[row] >= conditions.from_ns && all.time_ns[row] < conditions.to_ns;
+    const bool in_time = window.cut(all.activity[row], all.time_ns[row], all.weight_ns[row]);
     if (in_time && activity_matches(all.activity[row]) && thread_matches(all.thread[row]) &&
         stack_matches(all.stack[row]) && tag_matches(all.tags[row]))
       kept.push_row(all, row);

@@ -46,7 +46,8 @@ struct ThreadSpan {
 // Keeps the samples of any of these. Of a wait the part that lies in them; time that was computed is that of its end.
 void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans);
 
-// Keeps the samples of `profile` that match, with all tables as they are. Totals of the session
+// Keeps the samples of `profile` that match, with all tables as they are. Of waits, and of samples of other tools, both
+// of which may be long, what is within the time asked for stays. Totals of the session
 // (process_cpu_ns, drops) are not changed: they describe the session, not the selection.
 void filter(Profile& profile, const Filter& conditions);
 

@@ -163,6 +163,26 @@ TEST(Filter, KeepsOfEachThreadTheTimesInWhichItWasAskedFor) {
   EXPECT_EQ(waiting.samples.weight_ns, (std::vector<std::int64_t>{3 * kMillisecond}));
 }
 
+TEST(Filter, KeepsOfLongSamplesWhatIsWithinTheTimeRange) {
+  // GIVEN a file of another tool with spans of 10 s and 1 s
+  const auto kept = [](std::int64_t from_s, std::int64_t to_s) {
+    Profile profile = draw_profile("main 10000 @10000\n tail 1000 @11000");
+    profile.set_meta("format", "chrome trace");
+    filter(profile, {.from_ns = from_s * 1000 * kMillisecond, .to_ns = to_s * 1000 * kMillisecond});
+    Weights seconds;
+    for (const std::int64_t weight : profile.samples.weight_ns) seconds.push_back(weight / kMillisecond / 1000);
+    return seconds;
+  };
+  EXPECT_EQ(kept(2, 5), (Weights{3}));
+  EXPECT_EQ(kept(9, 11), (Weights{1, 1}));
+  EXPECT_EQ(kept(0, 20), (Weights{10, 1}));
+  EXPECT_EQ(kept(10, 11), (Weights{1}));
+  // AND waits are such spans in every recording, and CPU time is not
+  Profile profile = draw_profile("main 10000:sleep @10000\n main 5 @10005");
+  filter(profile, {.from_ns = 9'000 * kMillisecond, .to_ns = 10'004 * kMillisecond});
+  EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{1'000 * kMillisecond}));
+}
+
 TEST(Filter, LeavesTheFactsOfTheSessionAlone) {
   // GIVEN a profile with 15 ms of process time
   Profile profile = draw_profile(kDrawing);

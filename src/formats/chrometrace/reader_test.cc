@@ -110,7 +110,7 @@ TEST(ChromeTrace, HasTheSamplesOfV8) {
   const profile::Profile profile = read_whole(std::string(kSampled));
   EXPECT_EQ(stacks_of(profile), (Texts{"main", "main", "main;work", "main"}));
   EXPECT_EQ(profile.samples.weight_ns, (Numbers{30'000, 20'000, 50'000, 40'000}));
-  EXPECT_EQ(profile.samples.time_ns, (Numbers{110'000, 140'000, 160'000, 210'000}));
+  EXPECT_EQ(profile.samples.time_ns, (Numbers{140'000, 160'000, 210'000, 250'000}));
   ASSERT_EQ(profile.threads.size(), 2U);
   EXPECT_EQ(profile.threads[profile.samples.thread[0].index()].os_tid, 1);
   // AND events that last are markers, as the samples have their time already; counters are counters

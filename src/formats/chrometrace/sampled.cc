@@ -24,7 +24,7 @@ void ThreadSamples::write(ForeignProfile& out, ThreadId thread, double zero_us) 
     const double end_us = i + 1 < rows_.size() ? rows_[i + 1].at_us : std::max(end_us_, rows_[i].at_us);
     const std::int64_t start_ns = nanoseconds_of(rows_[i].at_us - zero_us, kMicrosecond);
     const std::int64_t end_ns = nanoseconds_of(end_us - zero_us, kMicrosecond);
-    out.sample_at(start_ns, thread, rows_[i].stack, end_ns - start_ns, Activity::kRunning);
+    out.sample_at(end_ns, thread, rows_[i].stack, end_ns - start_ns, Activity::kRunning);
   }
 }
 
