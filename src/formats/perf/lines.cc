@@ -52,6 +52,12 @@ bool parse_ids(std::string_view word, SampleLine& line) {
   return true;
 }
 
+// "[001]".
+std::int64_t parse_cpu(std::string_view word) {
+  if (!word.starts_with('[') || !word.ends_with(']')) return -1;
+  return integer(word.substr(1, word.size() - 2)).value_or(-1);
+}
+
 // "cycles" of "cycles:ppp:", "cycles:P:" and "cpu_core/cycles/P:".
 std::string_view event_name(std::string_view word) {
   word = word.substr(0, word.find(':'));
@@ -135,6 +141,7 @@ std::optional<SampleLine> parse_sample(std::string_view text) {
   const std::optional<Places> places = find_places(words, line);
   if (!places) return std::nullopt;
   line.comm = without_blanks(text.substr(0, static_cast<std::size_t>(words[places->ids].data() - text.data())));
+  if (places->ids + 1 < words.size()) line.cpu = parse_cpu(words[places->ids + 1]);
   std::size_t event = places->event;
   if (event < words.size())
     if (const std::optional<std::int64_t> period = integer(words[event])) {

@@ -14,6 +14,7 @@ struct SampleLine {
   std::string_view comm;  // what the kernel calls the thread
   std::int64_t pid = 0;   // 0 where only the thread is told
   std::int64_t tid = 0;
+  std::int64_t cpu = -1;  // the CPU that it ran on; -1 where that is not told
   std::optional<std::int64_t> time_ns;
   std::int64_t period = 1;
   std::string_view event;  // without modifiers: "cycles", "cpu-clock"

@@ -2,9 +2,11 @@
 #include "formats/perf/reader.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/perf/lines.h"
@@ -14,6 +16,7 @@ namespace plimsoll::formats::perf {
 namespace {
 
 constexpr double kMillisecond = 1'000'000;
+constexpr double kSlowestCycleNs = 1;  // of a CPU that has something to do
 
 // How well an event measures time: its periods are nanoseconds, or nearly proportional to time, or neither.
 enum class Rank : std::uint8_t { kNone, kCycles, kClock };
@@ -30,6 +33,7 @@ struct Row {
   std::optional<std::int64_t> time_ns;
   std::int64_t period = 1;
   std::size_t event = 0;
+  std::int64_t cpu = -1;
 };
 
 // Fills a Profile from lines.
@@ -82,7 +86,8 @@ class Reader {
             {},
             line.time_ns,
             std::max<std::int64_t>(line.period, 0),
-            event_index(line.event)};
+            event_index(line.event),
+            line.cpu};
     is_open_ = true;
   }
   std::size_t event_index(std::string_view name) {
@@ -110,22 +115,26 @@ class Reader {
       if (rank_of(events_[i]) > rank_of(events_[event_])) event_ = i;
   }
 
-  // What one of the event's periods stands for.
+  // What one of the event's periods stands for. The time between two samples of a thread is at least what its cycles
+  // took, and more where it has slept: the least of it tells their rate, but for one in twenty, as rates vary. (Of
+  // another CPU the cycles may have begun before the thread came to it.)
   [[nodiscard]] double ns_of_period() const {
     if (rank_of(events_[event_]) == Rank::kClock) return 1;
-    boost::unordered_flat_map<std::uint32_t, std::int64_t> last;
+    boost::unordered_flat_map<std::pair<std::uint32_t, std::int64_t>, std::int64_t,
+                              boost::hash<std::pair<std::uint32_t, std::int64_t>>>
+        last;
     std::vector<double> ratios;
     for (const Row& row : rows_) {
       if (row.event != event_ || !row.time_ns || row.period == 0) continue;
-      const auto [before, is_first] = last.try_emplace(row.thread.index(), *row.time_ns);
+      const auto [before, is_first] = last.try_emplace({row.thread.index(), row.cpu}, *row.time_ns);
       const auto gap = static_cast<double>(*row.time_ns - before->second);
       before->second = *row.time_ns;
       if (!is_first && gap > 0) ratios.push_back(gap / static_cast<double>(row.period));
     }
     if (ratios.empty()) return 0;
-    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-    std::nth_element(ratios.begin(), middle, ratios.end());
-    return *middle;
+    const auto low = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 20);
+    std::nth_element(ratios.begin(), low, ratios.end());
+    return std::min(*low, kSlowestCycleNs);
   }
 
   void add_rows() {
@@ -148,13 +157,18 @@ class Reader {
     if (zero != INT64_MAX) out_.profile.start_monotonic_ns = zero;
   }
 
+  [[nodiscard]] std::string_view meaning_of_weights() const {
+    if (rank_of(events_[event_]) == Rank::kClock) return "as in the file";
+    if (ns_of_period_ == 0) return "assumed: a sample is a millisecond";
+    return ns_of_period_ < kSlowestCycleNs ? "assumed: cycles at the rate of the busiest times"
+                                           : "assumed: a cycle is a nanosecond, which is too much";
+  }
+
   void tell() {
     profile::Profile& profile = out_.profile;
     profile.set_meta("engine", "perf " + events_[event_]);
     profile.set_meta("mode", "cpu");
-    profile.set_meta("weights", ns_of_period_ == 0                         ? "assumed: a sample is a millisecond"
-                                : rank_of(events_[event_]) == Rank::kClock ? "as in the file"
-                                                                           : "assumed: cycles at their median rate");
+    profile.set_meta("weights", meaning_of_weights());
     if (!has_times_) profile.set_meta("times", "assumed: one stack after the other");
     if (unread_ > 0) profile.drops.push_back({"lines that are no samples", unread_, 0});
     if (of_other_events_ > 0) profile.drops.push_back({"samples of other events", of_other_events_, 0});

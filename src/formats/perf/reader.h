@@ -2,9 +2,9 @@
 //
 // A sample is a line "comm pid/tid [cpu] seconds: period event:", then its frames, the innermost first: "address
 // symbol+offset (file)"; an empty line ends it. Of several events one is taken: cpu-clock or task-clock, whose periods
-// are nanoseconds, else cycles. A cycle counts as the median time between samples over their periods, and where no
-// times are told a sample is a millisecond; meta "weights" says which. What CPython's perf support names
-// "py::function:file" is Python.
+// are nanoseconds, else cycles. A cycle takes the time between samples over their periods where that is least, at
+// most a nanosecond, and where no times are told a sample is a millisecond; meta "weights" says which. What CPython's
+// perf support names "py::function:file" is Python.
 #pragma once
 
 #include <string_view>

@@ -54,7 +54,7 @@ TEST(PerfScript, NamesPythonFunctionsAmongNativeOnes) {
   EXPECT_TRUE(profile.complete);
 }
 
-TEST(PerfScript, MakesTimeOfCyclesByTheirMedianRate) {
+TEST(PerfScript, MakesTimeOfCyclesByTheirRateWhenBusy) {
   // GIVEN cycles at 2 per nanosecond, and a pause WHEN they are read THEN each weighs by its period
   const profile::Profile profile = read_text(
       "a 1 1.000000: 1 cycles:P: \n\t1 f (x)\n\n"
@@ -63,9 +63,26 @@ TEST(PerfScript, MakesTimeOfCyclesByTheirMedianRate) {
       "a 1 1.501500: 2000000 cpu_core/cycles/P: \n\t1 f (x)\n\n"
       "a 1 1.501600: 1 page-faults: \n\t1 f (x)\n\n");
   EXPECT_EQ(profile.samples.weight_ns, (std::vector<std::int64_t>{1, 1'000'000, 500'000, 1'000'000}));
-  EXPECT_EQ(profile.meta_value("weights"), "assumed: cycles at their median rate");
+  EXPECT_EQ(profile.meta_value("weights"), "assumed: cycles at the rate of the busiest times");
   ASSERT_EQ(profile.drops.size(), 1U);
   EXPECT_EQ(profile.drops[0].reason, "samples of other events");
+}
+
+TEST(PerfScript, TakesNoSleepForCpuTime) {
+  // GIVEN 3 million cycles ten times a second, of which two samples came without a sleep between them
+  std::string text;
+  for (const char* time : {"0.1", "0.2", "0.3", "0.301", "0.4"})
+    text += "a 1 [000] " + std::string(time) + "00000: 3000000 cycles: \n\t1 f (x)\n\n";
+  // WHEN they are read THEN each is the millisecond that they took, by these two
+  EXPECT_EQ(read_text(text).sampled_ns(), 5'000'000);
+  // AND where all have slept in between, and where the thread has come from another CPU, the time is not known: at most
+  // a nanosecond for a cycle
+  const profile::Profile idle = read_text(
+      "a 1 [000] 0.1: 3000000 cycles: \n\t1 f (x)\n\n"
+      "a 1 [001] 0.1001: 3000000 cycles: \n\t1 f (x)\n\n"
+      "a 1 [000] 0.2: 3000000 cycles: \n\t1 f (x)\n\n");
+  EXPECT_EQ(idle.sampled_ns(), 9'000'000);
+  EXPECT_EQ(idle.meta_value("weights"), "assumed: a cycle is a nanosecond, which is too much");
 }
 
 TEST(PerfScript, WithoutTimesOrStacksIsReadAsFarAsItGoes) {
