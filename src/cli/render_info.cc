@@ -73,10 +73,10 @@ class InfoRenderer {
     const std::string asked = printable(profile_.meta_value("rate_hz"));
     const std::string delivered = facts_.delivered_hz > 0 ? format_rate(facts_.delivered_hz) : "nothing";
     add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
-                              : fmt::format("{} Hz asked, {} delivered (per second of CPU time)", asked, delivered));
+                              : fmt::format("{} Hz asked, {} delivered (per second of {})", asked, delivered,
+                                            is_cpu_time(profile_) ? "CPU time" : "time"));
     add("samples", format_count(profile_.samples.size()));
-    const bool is_wall_only = profile_.meta_value("mode") == "wall" && facts_.waited_ns == 0;
-    add(is_wall_only ? "time" : "CPU time",
+    add(is_cpu_time(profile_) ? "CPU time" : "time",
         profile_.process_cpu_ns > 0
             ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
                           format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))

@@ -35,10 +35,7 @@ std::string rates(const profile::Profile& profile, const Selection& selection) {
                        : fmt::format("asked {} Hz", asked);
 }
 
-// Other tools record wall-clock time without saying what of it was spent on a CPU.
-std::string name_of_time(const profile::Profile& profile) {
-  return profile.meta_value("mode") == "wall" && !profile.has_waits() ? "time " : "CPU time ";
-}
+std::string name_of_time(const profile::Profile& profile) { return is_cpu_time(profile) ? "CPU time " : "time "; }
 
 // As many of the facts as there is room for, in order of weight.
 std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
@@ -118,6 +115,13 @@ std::string in_words(const profile::Filter& conditions) {
 
 double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns) {
   return cpu_ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(cpu_ns) : 0;
+}
+
+bool is_cpu_time(const profile::Profile& profile) {
+  if (profile.has_waits()) return true;
+  const std::string_view mode = profile.meta_value("mode");
+  const bool is_foreign = !profile.meta_value("format").empty();
+  return is_foreign ? mode == "cpu" || mode == "gil" : mode != "wall";
 }
 
 std::string python_of(const profile::Profile& profile) {

@@ -41,6 +41,19 @@ TEST(Heading, CallsWallClockTimeNotOneOfACpu) {
   EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("time 1.00 s"));
 }
 
+TEST(Heading, CallsTimeOfOtherToolsOneOfACpuOnlyIfTheySaySo) {
+  // GIVEN a file of another tool that does not tell which time it has
+  profile::Profile profile = sample();
+  profile.set_meta("format", "speedscope");
+  EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("time 1.00 s"));
+  // AND one that does, by a fact or by telling waits apart
+  profile.samples.activity.back() = Activity::kSleep;
+  EXPECT_TRUE(is_cpu_time(profile));
+  profile.samples.activity.back() = Activity::kRunning;
+  profile.set_meta("mode", "cpu");
+  EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("CPU time 1.00 s"));
+}
+
 TEST(Heading, LeavesOutWhatANarrowPageHasNoRoomFor) {
   profile::Profile profile = sample();
   EXPECT_EQ(heading(profile, select(profile, {}), page_of(60)),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "formats/input.h"
 #include "formats/registry.h"
 #include "profile/testing.h"
@@ -75,6 +77,19 @@ TEST(ForeignFrames, OfAScriptGoThroughEveryFormatThatHasLines) {
     EXPECT_EQ(kind_of("<module>"), FunctionKind::kPython);
     EXPECT_EQ(kind_of("work"), FunctionKind::kPython);
     EXPECT_EQ(kind_of("f"), FunctionKind::kNative);
+  }
+}
+
+TEST(ForeignFormats, TellOfWhichTimeTheyAreIfTheyDo) {
+  // GIVEN CPU time WHEN it goes through a format THEN that it is CPU time is known of those that say so
+  using Case = std::pair<std::string_view, std::string_view>;
+  for (const auto& [format, mode] : {Case{"firefox", "cpu"}, Case{"pprof", "cpu"}, Case{"vmprof", "cpu"},
+                                     Case{"speedscope", ""}, Case{"collapsed", ""}}) {
+    profile::Profile drawn = profile::testing::draw_profile("main(app.py:3 def 1)  5");
+    drawn.set_meta("rate_hz", "1000");
+    const Result<profile::Profile> read = read_profile(write_as(find_writer(format, "").value(), drawn, "out").value());
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read.value().meta_value("mode"), mode) << format;
   }
 }
 

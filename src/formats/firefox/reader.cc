@@ -55,6 +55,8 @@ class Reader {
     if (const json::array* counters = array_member(&file, "counters"))
       for (const json::value& counter : *counters) read_counter(counter);
     read_sources(member(shared, "sources"), shared_tables);
+    constexpr double kNearly = 0.95;
+    if (cpu_ns_ > 0 && cpu_ns_ >= kNearly * running_ns_) out_.profile.set_meta("mode", "cpu");
     return out_.take();
   }
 
@@ -117,6 +119,8 @@ class Reader {
       if (weights != nullptr) weight = weight_of(number_of(element(weights, row)).value_or(0), unit_ns);
       if (stack->is_null() && weight == 0) continue;  // marks the start of an interval
       const bool has_waited = weights != nullptr && deltas != nullptr && cpu == 0 && weight > 0;
+      if (!has_waited) running_ns_ += static_cast<double>(weight);
+      cpu_ns_ += static_cast<double>(cpu);
       out_.sample_at(time, thread, tables.stack(stack), weight, has_waited ? Activity::kOther : Activity::kRunning);
     }
   }
@@ -186,6 +190,7 @@ class Reader {
   double interval_ms_ = 0;
   std::optional<double> delta_ns_;
   std::size_t number_ = 0;
+  double running_ns_ = 0, cpu_ns_ = 0;  // in samples
   bool has_bytes_ = false;
 };
 

@@ -215,6 +215,7 @@ class Reader {
       const int rank = ns == 0 ? 0 : type == "wall" ? 3 : type == "cpu" ? 2 : 1;
       if (rank <= best) continue;
       best = rank;
+      if (rank > 1) out_.profile.set_meta("mode", type);
       value_ = i;
       unit_ns_ = ns;
     }
