@@ -8,6 +8,7 @@
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -74,9 +75,9 @@ class InfoRenderer {
     const std::string delivered = facts_.delivered_hz > 0 ? format_rate(facts_.delivered_hz) : "nothing";
     add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
                               : fmt::format("{} Hz asked, {} delivered (per second of {})", asked, delivered,
-                                            is_cpu_time(profile_) ? "CPU time" : "time"));
+                                            profile::is_cpu_time(profile_) ? "CPU time" : "time"));
     add("samples", format_count(profile_.samples.size()));
-    add(is_cpu_time(profile_) ? "CPU time" : "time",
+    add(profile::is_cpu_time(profile_) ? "CPU time" : "time",
         profile_.process_cpu_ns > 0
             ? fmt::format("{} of the process, {} covered by samples ({} %)", format_time(profile_.process_cpu_ns),
                           format_time(facts_.sampled_cpu_ns), format_percent(facts_.covered_percent))

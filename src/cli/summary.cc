@@ -10,6 +10,7 @@
 
 #include "cli/units.h"
 #include "cli/utf8.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -35,7 +36,9 @@ std::string rates(const profile::Profile& profile, const Selection& selection) {
                        : fmt::format("asked {} Hz", asked);
 }
 
-std::string name_of_time(const profile::Profile& profile) { return is_cpu_time(profile) ? "CPU time " : "time "; }
+std::string name_of_time(const profile::Profile& profile) {
+  return profile::is_cpu_time(profile) ? "CPU time " : "time ";
+}
 
 // As many of the facts as there is room for, in order of weight.
 std::string session_line(const profile::Profile& profile, const Selection& selection, const Page& page) {
@@ -115,13 +118,6 @@ std::string in_words(const profile::Filter& conditions) {
 
 double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns) {
   return cpu_ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(cpu_ns) : 0;
-}
-
-bool is_cpu_time(const profile::Profile& profile) {
-  if (profile.has_waits()) return true;
-  const std::string_view mode = profile.meta_value("mode");
-  const bool is_foreign = !profile.meta_value("format").empty();
-  return is_foreign ? mode == "cpu" || mode == "gil" : mode != "wall";
 }
 
 std::string python_of(const profile::Profile& profile) {

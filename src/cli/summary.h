@@ -33,9 +33,6 @@ std::string in_words(const profile::Filter& conditions);
 
 // Samples per second of CPU time, as far as samples cover it; 0 without samples.
 double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns);
-// Whether what was sampled of running threads is known to be CPU time. Other tools record all time without saying what
-// of it was spent on a CPU, or do not say what they record.
-bool is_cpu_time(const profile::Profile& profile);
 // "Python 3.12.4": the value of a meta entry with a word before it, unless it says so itself. Empty if there is none.
 std::string python_of(const profile::Profile& profile);
 // One drop: "12 samples (ring full), 12 ms of CPU time".

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "profile/testing.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -48,7 +49,7 @@ TEST(Heading, CallsTimeOfOtherToolsOneOfACpuOnlyIfTheySaySo) {
   EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("time 1.00 s"));
   // AND one that does, by a fact or by telling waits apart
   profile.samples.activity.back() = Activity::kSleep;
-  EXPECT_TRUE(is_cpu_time(profile));
+  EXPECT_TRUE(profile::is_cpu_time(profile));
   profile.samples.activity.back() = Activity::kRunning;
   profile.set_meta("mode", "cpu");
   EXPECT_TRUE(heading(profile, select(profile, {}), Page{}).starts_with("CPU time 1.00 s"));

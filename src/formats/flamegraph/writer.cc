@@ -11,6 +11,7 @@
 #include "formats/labels.h"
 #include "profile/flat.h"
 #include "profile/memory.h"
+#include "profile/time_kind.h"
 #include "profile/tree.h"
 
 namespace plimsoll::formats::flamegraph {
@@ -105,8 +106,11 @@ std::vector<ShownNode> shown_nodes(const Tree& tree, std::size_t most) {
 }
 
 View view_of_time(const Profile& profile) {
-  const bool has_waits = profile.meta_value("mode") == "wall" || profile.has_waits();
-  View view{has_waits ? "Wall-clock time" : "CPU time",
+  // (What threads waited for is on their stacks: formats/registry.cc.)
+  const std::string_view name = profile.has_waits()             ? "Wall-clock time"
+                                : profile::is_cpu_time(profile) ? "CPU time"
+                                                                : "Time";
+  View view{name,
             "ns",
             std::to_string(profile.samples.size()) + (profile.samples.size() == 1 ? " sample" : " samples"),
             profile::tree(profile, profile::Granularity::kFunction),
