@@ -92,7 +92,7 @@ TEST(Convert, AProfileOfAllocationsAloneIsWrittenWhereTheyHaveAPlace) {
 TEST(Convert, NeedsAFormatForStandardOutput) {
   FakeConsole console = console_with_profile();
   EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "-"}, console), kUsage);
-  EXPECT_NE(console.err.find("add -f with one of speedscope"), std::string::npos) << console.err;
+  EXPECT_NE(console.err.find("add -f with one of flamegraph, speedscope"), std::string::npos) << console.err;
 }
 
 TEST(Convert, DoesNotGarbleATerminal) {

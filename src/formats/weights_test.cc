@@ -188,7 +188,7 @@ std::vector<Carrier> carriers() {
                               {"cpuprofile", write_cpuprofile, 500},
                               {"pypylog", write_pypylog}};
   for (const Writer& writer : writers())
-    if (writer.name != "pprof-heap")
+    if (writer.name != "pprof-heap" && writer.name != "flamegraph")  // a page is not read again
       all.push_back({std::string(writer.name),
                      [&writer](Profile& profile) { return write_as(writer, profile, "out").value(); },
                      writer.name == "collapsed" ? 1'000
