@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "cli/activity_columns.h"
+#include "cli/summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -93,9 +95,9 @@ std::string render_threads(const profile::Profile& profile, const std::vector<Th
   const TimeScale clock(profile.end_ns);
   const bool several_processes = profile.processes.size() > 1;
   const std::vector<Activity> activities = activities_in(rows);
-  std::vector<Column> columns = {
-      {activities.empty() ? "CPU %" : "time %", Fit::kRight},
-      {fmt::format("{} {}", activities.empty() ? "CPU" : "time", scale.unit()), Fit::kRight}};
+  const std::string_view what = activities.empty() && profile::is_cpu_time(profile) ? "CPU" : "time";
+  std::vector<Column> columns = {{fmt::format("{} %", what), Fit::kRight},
+                                 {fmt::format("{} {}", what, scale.unit()), Fit::kRight}};
   for (const Activity activity : activities)
     columns.push_back({fmt::format("{} %", text(activity)), Fit::kRight, activity == Activity::kRunning ? 0 : 1});
   columns.insert(columns.end(), {{"samples", Fit::kRight, 4},

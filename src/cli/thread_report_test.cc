@@ -31,6 +31,14 @@ CPU %  CPU ms  samples  first ms  last ms  activity  tid  thread
 )");
 }
 
+TEST(RenderThreads, CallsTimeOfOtherToolsCpuTimeOnlyIfTheySaySo) {
+  profile::Profile profile = draw_profile("main 250");
+  profile.set_meta("format", "speedscope");
+  EXPECT_TRUE(shown(profile).starts_with("\ntime %  time ms  samples")) << shown(profile);
+  profile.set_meta("mode", "cpu");
+  EXPECT_TRUE(shown(profile).starts_with("\nCPU %  CPU ms  samples")) << shown(profile);
+}
+
 TEST(RenderThreads, TellsWaitsApartWhereThereAreAny) {
   // GIVEN a thread that computes and sleeps, and one that waits for the GIL
   const profile::Profile profile = draw_profile(R"(
