@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -30,11 +31,12 @@ class RecordedProcess {
   [[nodiscard]] std::int64_t used_ns();
 
  private:
-  // Its memory is gone when it ends or calls exec.
+  // Whether it has the memory that it had: that is gone when it ends or calls exec.
   [[nodiscard]] bool has_memory();
   void read_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(clock_)); }
 
   const Target target_;
+  const std::uint64_t stack_start_;
   UniqueFd memory_;  // stays the program's that it was opened of
   ProcessSink sink_;
   Sampler sampler_;
