@@ -48,5 +48,23 @@ TEST(AustinText, OfMemoryIsNotTakenForTime) {
   EXPECT_TRUE(read("# mode: memory\nmain;work 4096\n").ok());
 }
 
+TEST(SamplingText, OfCPythonHasThreadsAndFramesLikeAustins) {
+  // GIVEN what profiling.sampling --collapsed writes WHEN it is read THEN threads are no functions, and lines have
+  // files
+  const Result<profile::Profile> read_back = read(
+      "tid:24985;<frozen runpy>:_run_code:87;work.py:main:9 690\n"
+      "tid:24986;work.py:main:8 20\n");
+  ASSERT_TRUE(read_back.ok()) << read_back.error().message;
+  const profile::Profile& profile = read_back.value();
+  EXPECT_EQ(stacks_of(profile), (std::vector<std::string>{"_run_code;main", "main"}));
+  ASSERT_EQ(profile.threads.size(), 2U);
+  EXPECT_EQ(profile.threads[1].os_tid, 24986);
+  const profile::Frame& main = profile.frames[profile.stacks[profile.samples.stack[1]].frame];
+  EXPECT_EQ(main.line, 8U);
+  EXPECT_EQ(profile.strings[profile.functions[main.function].file], "work.py");
+  // AND a stack of another tool may have a function of such a name
+  EXPECT_EQ(stacks_of(read("tid:x;main 5\n").value()), (std::vector<std::string>{"tid:x;main"}));
+}
+
 }  // namespace
 }  // namespace plimsoll::formats::collapsed

@@ -86,6 +86,17 @@ std::optional<AustinThread> take_austin_thread(std::string_view& frames) {
   return AustinThread{*pid, tid.value_or(0), thread};
 }
 
+// The first element of CPython's profiling.sampling: "tid:1234", before frames that are written as Austin's.
+std::optional<std::int64_t> take_tid(std::string_view& frames) {
+  constexpr std::string_view kPrefix = "tid:";
+  std::string_view rest = frames;
+  const std::string_view element = take_element(rest);
+  if (!element.starts_with(kPrefix)) return std::nullopt;
+  const std::optional<std::int64_t> tid = integer(element.substr(kPrefix.size()));
+  if (tid) frames = rest;
+  return tid;
+}
+
 // Fills a Profile from lines.
 class Reader {
  public:
@@ -99,11 +110,14 @@ class Reader {
     }
     std::string_view frames = parts->frames;
     const std::optional<AustinThread> austin = take_austin_thread(frames);
-    const ThreadId thread = austin ? thread_of(*austin) : out_.thread("", "");
+    const std::optional<std::int64_t> tid = austin ? std::nullopt : take_tid(frames);
+    const ThreadId thread = austin ? thread_of(*austin)
+                            : tid  ? out_.thread(std::to_string(*tid), "", *tid)
+                                   : out_.thread("", "");
     StackId stack;
     while (!frames.empty()) {
       const std::string_view element = take_element(frames);
-      stack = out_.push(stack, out_.frame(austin ? parse_austin_frame(element) : frame_of_label(element)));
+      stack = out_.push(stack, out_.frame(austin || tid ? parse_austin_frame(element) : frame_of_label(element)));
     }
     out_.sample(thread, stack, weight_of(static_cast<double>(parts->number), kMicrosecond),
                 parts->is_idle ? Activity::kOther : Activity::kRunning);

@@ -1,6 +1,9 @@
 // formats/speedscope/reader.cc: frames, then sampled and evented profiles.
 #include "formats/speedscope/reader.h"
 
+#include <algorithm>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "formats/foreign.h"
@@ -30,7 +33,11 @@ class Reader {
       for (const json::value& frame : *frames) frames_.push_back(add_frame(frame));
     const json::array* profiles = array_member(&file, "profiles");
     if (profiles == nullptr) return Error{ErrorKind::kBadInput, "a speedscope file without profiles"};
+    for (const json::value& profile : *profiles)
+      if (array_member(&profile, "events") != nullptr)
+        zero_ = std::min(zero_.value_or(start_of(profile)), start_of(profile));
     for (const json::value& profile : *profiles) add_profile(profile);
+    if (!zero_) out_.profile.set_meta("times", "assumed: one stack after the other");
     if (profiles_without_time_ > 0 && profiles_without_time_ == profiles->size())
       return Error{ErrorKind::kUnsupported, "a speedscope file of bytes: only profiles of time can be read"};
     if (const std::string_view name = text_member(&file, "name"); !name.empty()) out_.profile.set_meta("argv", name);
@@ -65,6 +72,14 @@ class Reader {
       add_samples(array_member(&profile, "samples"), array_member(&profile, "weights"));
   }
 
+  // Profiles of one file have one clock.
+  static double start_of(const json::value& profile) {
+    double start = number_member(&profile, "startValue").value_or(std::numeric_limits<double>::max());
+    if (const json::array* events = array_member(&profile, "events"))
+      for (const json::value& event : *events) start = std::min(start, number_member(&event, "at").value_or(start));
+    return start;
+  }
+
   void add_samples(const json::array* samples, const json::array* weights) {
     if (samples == nullptr) return;
     for (std::size_t row = 0; row < samples->size(); ++row) {
@@ -89,7 +104,8 @@ class Reader {
       const std::optional<double> at = number_member(&event, "at");
       if (!at) continue;
       if (last && *at > *last && !stacks.back().is_none())
-        out_.sample(thread_, stacks.back(), weight_of(*at - *last, unit_ns_));
+        out_.sample_at(nanoseconds_of(*at - *zero_, unit_ns_), thread_, stacks.back(), weight_of(*at - *last, unit_ns_),
+                       Activity::kRunning);
       last = at;
       if (text_member(&event, "type") == "O")
         stacks.push_back(push(stacks.back(), member(&event, "frame")));
@@ -101,6 +117,7 @@ class Reader {
   ForeignProfile out_{"speedscope"};
   std::vector<FrameId> frames_;
   bool has_first_lines_ = false;
+  std::optional<double> zero_;  // of all evented profiles
   double unit_ns_ = 1;
   ThreadId thread_;
   std::size_t number_ = 0;

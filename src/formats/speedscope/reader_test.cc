@@ -33,5 +33,22 @@ TEST(SpeedscopeReader, TakesLinesForThoseThatRanUnlessTheExporterMeansFirstLines
   }
 }
 
+TEST(SpeedscopeReader, KeepsTheTimesOfEvents) {
+  // GIVEN calls with time between them in which there is none, of two threads WHEN they are read THEN they are at their
+  // times, since the first one began
+  const Result<profile::Profile> read_back = read(R"({"$schema":"https://www.speedscope.app/file-format-schema.json",
+    "shared":{"frames":[{"name":"f"},{"name":"g"}]},"profiles":[
+      {"type":"evented","name":"a","unit":"seconds","startValue":2,"endValue":9,
+       "events":[{"type":"O","frame":0,"at":2},{"type":"C","frame":0,"at":3},
+                 {"type":"O","frame":1,"at":8},{"type":"C","frame":1,"at":9}]},
+      {"type":"evented","name":"b","unit":"seconds","startValue":1,"endValue":9,
+       "events":[{"type":"O","frame":0,"at":1},{"type":"C","frame":0,"at":9}]}]})");
+  ASSERT_TRUE(read_back.ok()) << read_back.error().message;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(read_back.value().samples.time_ns, (std::vector<std::int64_t>{2 * kSecond, 8 * kSecond, 8 * kSecond}));
+  EXPECT_EQ(read_back.value().samples.weight_ns, (std::vector<std::int64_t>{kSecond, kSecond, 8 * kSecond}));
+  EXPECT_EQ(read_back.value().meta_value("times"), "");
+}
+
 }  // namespace
 }  // namespace plimsoll::formats::speedscope
