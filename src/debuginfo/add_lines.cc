@@ -1,5 +1,7 @@
 #include "debuginfo/add_lines.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -46,6 +48,9 @@ class Adder {
       return report_.problems.push_back(path +
                                         ": was several files one after another, which of them a frame is of is "
                                         "not known");
+    if (build_id.empty() && was_written_since(path))
+      return report_.problems.push_back(
+          path + ": has been written since it was recorded, and no build-id tells whether it is the same");
     const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(path, build_id, limits_);
     if (!opened.ok()) return report_.problems.push_back(opened.error().message);
     for (const FrameId id : frames) {
@@ -82,6 +87,15 @@ class Adder {
       out = module.build_id;
     }
     return true;
+  }
+
+  // (By when it was changed here: copies keep the time at which it was made.)
+  [[nodiscard]] bool was_written_since(const std::string& path) const {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    struct stat facts {};
+    if (profile_.start_realtime_ns == 0 || ::stat(path.c_str(), &facts) != 0) return false;
+    const std::int64_t changed_ns = facts.st_ctim.tv_sec * kSecond + facts.st_ctim.tv_nsec;
+    return changed_ns > profile_.start_realtime_ns + profile_.end_ns;
   }
 
   void put_into_stacks() {

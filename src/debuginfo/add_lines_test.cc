@@ -84,6 +84,23 @@ TEST(AddLines, BelievesOnlyTheFileThatWasRecorded) {
   EXPECT_NE(report.problems[0].find("is not the file any more"), std::string::npos);
 }
 
+TEST(AddLines, BelievesNoFileThatMayBeAnotherByNow) {
+  // GIVEN a profile of a file of which no build-id is known, that ended before the file was written
+  Profile profile = recorded("outermost", address_of_marked_instruction());
+  profile.modules.push_back({this_program(), ""});
+  profile.start_realtime_ns = 1'000'000'000;
+  profile.end_ns = 1'000'000'000;
+  const LinesReport report = add_lines(profile);
+  // THEN it has no lines, and that is said
+  EXPECT_EQ(report.resolved, 0U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("has been written since"), std::string::npos);
+  // but what has not been written since has them
+  constexpr std::int64_t kFarFuture = 4'000'000'000'000'000'000;
+  profile.start_realtime_ns = kFarFuture;
+  EXPECT_EQ(add_lines(profile).resolved, 1U);
+}
+
 TEST(AddLines, BelievesNoFileThatWasSeveral) {
   // GIVEN a profile of two processes, between which a library was built anew
   Profile profile = recorded("outermost", address_of_marked_instruction());
