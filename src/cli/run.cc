@@ -232,7 +232,8 @@ class Run final : public Command {
     Result<remote::SessionResult> result = Error{ErrorKind::kSystem, "the program was not recorded"};
     Result<Ending> ending = run_and_wait(argv, {}, [&](std::int32_t pid) {
       result = record_program(os::Pid{pid}, recording);
-      if (result.ok() && !os::command_line(os::Pid{pid}).empty())
+      const bool has_ended = result.ok() && result.value().ending == remote::Ending::kProcessEnded;
+      if (has_ended && !os::command_line(os::Pid{pid}).empty())
         console.notice("the program runs another program now: the recording ends there");
     });
     if (!ending.ok()) return ending;

@@ -107,7 +107,7 @@ class Top final : public Command {
     if (!target.ok()) return report_program(TopEnd::kAsked, console);
     Result<TopEnd> end = watch(target.take(), signals, console);
     // One that has called exec goes on.
-    while (end.ok() && end.value() == TopEnd::kProcessEnded && watched_ != nullptr && !has_ended()) {
+    while (end.ok() && end.value() == TopEnd::kProcessEnded && watched_ != nullptr && !has_ended(signals)) {
       target = remote::await_target(watched_->pid(), [&] { return was_ended_early(signals); });
       if (!target.ok()) return wait_for_other_program(signals, console);
       end = watch(target.take(), signals, console);
@@ -117,8 +117,10 @@ class Top final : public Command {
   }
 
   // Whether the program has ended; if its memory is gone, it will have in a moment.
-  bool has_ended() {
-    while (!watched_->ending() && os::command_line(watched_->pid()).empty())
+  bool has_ended(const TopSignals& signals) {
+    // (Which file it runs may be kept from us.)
+    const std::int64_t until_ns = monotonic_ns() + 1'000'000'000;
+    while (!was_ended_early(signals) && os::program_file(watched_->pid()).empty() && monotonic_ns() < until_ns)
       os::sleep_until(monotonic_ns() + 1'000'000);
     return watched_->ending().has_value();
   }

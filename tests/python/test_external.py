@@ -74,6 +74,13 @@ def test_the_program_behaves_as_without_us(tmp_path: pathlib.Path) -> None:
     assert done.code == 7 and done.out.split() == ["['a',", "'b']"]
 
 
+def test_the_end_of_its_time_is_not_taken_for_another_program(tmp_path: pathlib.Path) -> None:
+    words = ["-d", "0.3", "-c", "import time\nend = time.time() + 1\nwhile time.time() < end: sum(range(500))"]
+    done, profile = record(tmp_path, *words)
+    assert "runs another program" not in done.expect(0).err
+    assert profile.complete
+
+
 @pytest.mark.any_version
 def test_children_come_into_the_same_profile(tmp_path: pathlib.Path) -> None:
     # GIVEN children by fork, by exec, and by a shell that is no Python

@@ -361,6 +361,23 @@ sys.exit(7)
         assert "the program has ended with exit code 7" in terminal.after
 
 
+def test_a_program_without_a_command_line_keeps_nobody(program: Program) -> None:
+    # GIVEN a program that becomes one without any words, which waits for a line that never comes
+    path = program("""
+import ctypes, os
+for i in range(3000): sum(range(1000))
+reading, writing = os.pipe()
+os.dup2(reading, 0)
+os.set_inheritable(writing, True)
+ctypes.CDLL(None).execv(b"/bin/cat", (ctypes.c_char_p * 2)(b"", None))
+""")
+    with Terminal(top("--discard-output", path)) as terminal:
+        terminal.wait_for(lambda t: "waiting for its end" in t.raw)
+        # WHEN somebody has waited long enough THEN it ends
+        terminal.type("\x03")
+        assert terminal.finish() == 0
+
+
 def test_a_program_that_ends_at_once_shows_why(program: Program) -> None:
     path = program("import nothing_of_that_name\n")
     done = harness.plimsoll_command("top", "--python", sys.executable, path)
