@@ -152,6 +152,9 @@ class ThreadProbe {
   [[nodiscard]] std::optional<Departures> departures() const;
   // None likewise.
   [[nodiscard]] std::optional<Place> place() const;
+  // Until when its time on a CPU has been counted, by that CPU's clock, which is no other's: of a thread that was put
+  // aside, when that was. None where the kernel does not tell (/proc/PID/sched).
+  [[nodiscard]] std::optional<std::int64_t> counted_ns() const;
   // Which of these it was. Opens nothing.
   [[nodiscard]] bool has_ended() const;
 

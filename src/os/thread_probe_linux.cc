@@ -103,6 +103,24 @@ std::optional<Place> parse_place(std::string_view line) {
   return place;
 }
 
+std::optional<std::int64_t> ThreadProbe::counted_ns() const {
+  // "se.exec_start                                :       6855399.754201", in milliseconds.
+  constexpr std::string_view kField = "se.exec_start", kAfter = " :";
+  char buffer[512];
+  const std::string_view text = read(UniqueFd{}, "sched", buffer);
+  std::size_t at = text.find(kField);
+  at = at == std::string_view::npos ? at : text.find_first_not_of(kAfter, at + kField.size());
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* const end = text.data() + text.size();
+  std::int64_t ms = 0, ns = 0;
+  const auto whole = std::from_chars(text.data() + at, end, ms);
+  if (whole.ec != std::errc{} || whole.ptr == end || *whole.ptr != '.') return std::nullopt;
+  const auto rest = std::from_chars(whole.ptr + 1, end, ns);
+  constexpr std::ptrdiff_t kDigits = 6;
+  if (rest.ec != std::errc{} || rest.ptr - (whole.ptr + 1) != kDigits) return std::nullopt;
+  return ms * 1'000'000 + ns;
+}
+
 std::optional<Place> ThreadProbe::place() const {
   char buffer[1024];
   return parse_place(read(stat_, "stat", buffer));

@@ -145,7 +145,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   NativeReader::Look look;
   bool holds_now = false;
   const std::int64_t used_ns = schedule.cpu_ns - before.cpu_ns;
-  bool has_run = used_ns > 0 && !was_woken(thread, used_ns);
+  bool has_run = used_ns > 0 && computes_on(thread, used_ns);
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     StackReader::let_pass(look.snapshot);
     thread.state = current_state(thread);
@@ -223,9 +223,21 @@ bool Sampler::has_memory() const {
   return memory_.load(target_.runtime, word);
 }
 
-bool Sampler::was_woken(Thread& thread, std::int64_t used_ns) {
-  // Who has computed all the time since the last look has not slept.
-  if (const std::int64_t passed_ns = monotonic_ns() - thread.looked_ns; used_ns >= passed_ns / 8 * 7) return false;
+bool Sampler::computes_on(const Thread& thread, std::int64_t used_ns) {
+  return used_ns >= (monotonic_ns() - thread.looked_ns) / 8 * 7;
+}
+
+bool Sampler::ran_until_now(Thread& thread, std::int64_t used_ns) {
+  constexpr std::int64_t kMoment = 50'000;
+  if (used_ns <= 0) return false;
+  if (computes_on(thread, used_ns)) return true;
+  const std::optional<std::int64_t> its = thread.probe.counted_ns();
+  const std::optional<std::int64_t> ours =
+      os::ThreadProbe(os::current_tid(), os::ThreadProbe::Keep::kClosed).counted_ns();
+  return its && ours ? *ours - *its < kMoment : !was_woken(thread);
+}
+
+bool Sampler::was_woken(Thread& thread) {
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return false;
   // Who computed until a moment ago has been put aside since it was asked last: for us, who are on its CPU, or another.
@@ -234,10 +246,7 @@ bool Sampler::was_woken(Thread& thread, std::int64_t used_ns) {
 
 bool Sampler::has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing) {
-  if (standing) {
-    const std::int64_t used_ns = standing->schedule.cpu_ns - looked.cpu_ns;
-    return used_ns > 0 && !was_woken(thread, used_ns);
-  }
+  if (standing) return ran_until_now(thread, standing->schedule.cpu_ns - looked.cpu_ns);
   const std::optional<os::Departures> left = thread.probe.departures();
   if (!left) return true;
   const os::Departures before = std::exchange(thread.left, *left);

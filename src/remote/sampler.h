@@ -165,9 +165,14 @@ class Sampler {
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing);
+  // Whether it has had a CPU since the last look but for moments.
+  static bool computes_on(const Thread& thread, std::int64_t used_ns);
+  // Whether a thread that we stand beside ran until we came. One that was put aside before, for others, does not stand
+  // where it spends its time: the kernel puts it aside in its calls, which notice that its turn is over.
+  static bool ran_until_now(Thread& thread, std::int64_t used_ns);
   // Whether a thread that is ready to run slept until a moment ago. (It may be woken by the very tick that wakes us:
-  // sleeps end up to 50 us late, whenever the kernel has something to do.) `used_ns`: since the last look.
-  static bool was_woken(Thread& thread, std::int64_t used_ns);
+  // sleeps end up to 50 us late, whenever the kernel has something to do.)
+  static bool was_woken(Thread& thread);
   // Whether the process has not given up its memory, as it does when it ends or calls exec.
   [[nodiscard]] bool has_memory() const;
   void found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native);

@@ -159,14 +159,37 @@ def test_measures_known_shares(tmp_path: pathlib.Path) -> None:
     assert_shares(measured, recorded.truth, worth(recorded.profile.samples.weight_ns), slack=0.02)
 
 
+@contextlib.contextmanager
+def busy_machine() -> Iterator[None]:
+    """More processes that compute than there are CPUs."""
+    with contextlib.ExitStack() as stack:
+        for _ in range((os.cpu_count() or 1) + 1):
+            stack.enter_context(harness.Running([sys.executable, "-c", "while True: pass"]))
+        yield
+
+
+@pytest.mark.any_version
+@pytest.mark.skipif(not os.path.exists("/proc/self/sched"), reason="the kernel does not tell when a thread was put aside")
+def test_what_calls_the_kernel_has_no_more_time_where_others_want_the_cpus(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program whose loop asks for the time between pieces of work, which is when the kernel puts it aside
+    with busy_machine():
+        recorded = record_from_outside(tmp_path, harness.TARGETS / "shares.py", "2", options=["-r", "200"])
+    # THEN the loop has next to nothing of its time (a fifth to a third of it when each stack was counted that was found
+    # where the thread waited for a CPU)
+    times = harness.self_seconds(recorded.profile)
+    assert times.get("spend", 0.0) < 0.12 * sum(times.values())
+    whole = sum(recorded.truth.values())
+    assert harness.total_seconds(recorded.profile)["huge"] / sum(times.values()) == pytest.approx(
+        recorded.truth["huge"] / whole, abs=0.12)
+
+
 @pytest.mark.skipif(harness.kernel_version() < (6, 12), reason="threads choose the length of their turns since Linux 6.12")
 @pytest.mark.parametrize("options", [[], ["-r", "200"], ["--stop", "-r", "200"]], ids=" ".join)
 def test_short_bursts_count_as_long_ones(tmp_path: pathlib.Path, options: "list[str]") -> None:
     # GIVEN a program that sleeps between bursts of computing, most of them shorter than the time between two looks
     recorded = record_from_outside(tmp_path, harness.TARGETS / "bursts.py", "3", options=options)
     times = harness.total_seconds(recorded.profile)
-    # THEN what takes half of its time does so in the profile, whatever its bursts are. (Where others want the CPUs, too,
-    # a thread that stands in the queue may be taken for one that computes; and there are some hundred stacks.)
+    # THEN what takes half of its time does so in the profile, whatever its bursts are. (There are some hundred stacks.)
     truth, whole = recorded.truth, sum(recorded.truth.values())
     for name in truth:
         assert times.get(name, 0.0) / times["main"] == pytest.approx(truth[name] / whole, abs=0.25)
