@@ -4,6 +4,8 @@
 
 const ROOT = -1, SMALL = -2;  // in the place of functions
 const ROW = 19;               // pixels
+// No browser draws more than some 30,000 pixels: of deeper trees these rows, and so many callers of what is widened.
+const MOST_ROWS = 500, MOST_CALLERS = 30;
 
 // A tree as columns: of each node its caller, where its row begins (in weight), and which node follows its last callee.
 function treeOf(depth, func, total, self, count) {
@@ -234,12 +236,16 @@ class Page {
     const isTurned = this.at('upwards').checked && /Up|Down/.test(event.key);
     const key = isTurned ? (event.key === 'ArrowUp' ? 'ArrowDown' : 'ArrowUp') : event.key;
     this.chosen = neighbour(this.tree, this.chosen, key);
-    if (this.chosen < this.focus || this.chosen >= this.tree.end[this.focus]) this.focus = this.chosen;
+    const isHidden = this.tree.depth[this.chosen] - this.firstDepth >= MOST_ROWS;
+    if (this.chosen < this.focus || this.chosen >= this.tree.end[this.focus] || isHidden) this.focus = this.chosen;
     this.draw();
     this.tell(this.chosen);
   }
 
-  rowTop(depth) { return (this.at('upwards').checked ? this.shownDepth - depth : depth) * ROW; }
+  rowTop(depth) {
+    const row = depth - this.firstDepth;
+    return (this.at('upwards').checked ? this.shownDepth - row : row) * ROW;
+  }
 
   nodeAt(event) {
     const place = this.at('graph').getBoundingClientRect();
@@ -254,8 +260,13 @@ class Page {
   draw() {
     const graph = this.at('graph'), width = graph.clientWidth, ratio = window.devicePixelRatio || 1;
     this.boxes = layout(this.tree, this.focus, width);
+    this.firstDepth = Math.max(0, this.tree.depth[this.focus] - MOST_CALLERS);
     this.shownDepth = 0;
-    for (const box of this.boxes) this.shownDepth = Math.max(this.shownDepth, this.tree.depth[box.node]);
+    this.boxes = this.boxes.filter((box) => {
+      const row = this.tree.depth[box.node] - this.firstDepth;
+      if (row >= 0 && row < MOST_ROWS) this.shownDepth = Math.max(this.shownDepth, row);
+      return row >= 0 && row < MOST_ROWS;
+    });
     const height = (this.shownDepth + 1) * ROW;
     graph.style.height = height + 'px';
     graph.width = Math.round(width * ratio);
