@@ -115,6 +115,9 @@ class CpuSeat {
   std::vector<std::byte> before_;  // the CPUs that were allowed, as the kernel writes them
 };
 
+// Which one the calling thread is on, or was a moment ago; -1 if the system does not say.
+int current_cpu();
+
 // While it lives the calling thread comes to its CPU before others of the usual kind when it wakes, if it is allowed to
 // ask for that. Used by that thread only.
 class Haste {

@@ -45,7 +45,9 @@ bool CpuSeat::move_to(int cpu) {
   return true;
 }
 
-int CpuSeat::cpu() const { return cpu_ >= 0 && ::sched_getcpu() == cpu_ ? cpu_ : -1; }
+int current_cpu() { return ::sched_getcpu(); }
+
+int CpuSeat::cpu() const { return cpu_ >= 0 && current_cpu() == cpu_ ? cpu_ : -1; }
 
 CpuSeat::~CpuSeat() {
   if (cpu_ >= 0) (void)allow_cpus(before_);

@@ -106,7 +106,7 @@ void Sampler::look_at(Thread& thread) {
   if (is_due(thread, now_ns)) pay(thread, *schedule);
   if (!is_running)
     found_waiting(thread, wait, *schedule, now_ns);
-  else if (!stopping_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule))
+  else if (!stopping_ || wait.kind != Kind::kRunnable || !stop_running(thread, before, *schedule, place))
     found_running(thread, before, *schedule, place);
   thread.looked_ns = now_ns;
 }
@@ -138,14 +138,17 @@ void Sampler::found_waiting(Thread& thread, const os::KernelWait& wait, const os
   thread.is_waiting = true;
 }
 
-bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule) {
+bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
+                           const std::optional<os::Place>& place) {
   using Outcome = NativeReader::Outcome;
   const bool wants_gil = settings_.mode == Mode::kGil;
   const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
   NativeReader::Look look;
   bool holds_now = false;
   const std::int64_t used_ns = schedule.cpu_ns - before.cpu_ns;
-  bool has_run = used_ns > 0 && computes_on(thread, used_ns);
+  // (Where we have its CPU, it stands in the queue for our sake.)
+  const bool is_beside = place && place->cpu == os::current_cpu();
+  bool has_run = is_beside ? ran_until_now(thread, used_ns) : used_ns > 0 && computes_on(thread, used_ns);
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     StackReader::let_pass(look.snapshot);
     thread.state = current_state(thread);

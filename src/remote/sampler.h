@@ -161,7 +161,8 @@ class Sampler {
   void found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
                      const std::optional<os::Place>& place);
   // Likewise, by stopping it. False if it may not be stopped.
-  bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule);
+  bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
+                    const std::optional<os::Place>& place);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                       const std::optional<Standing>& standing);

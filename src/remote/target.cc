@@ -50,11 +50,15 @@ Error has_ended(os::Pid pid) { return Error{ErrorKind::kBadInput, name_of(pid) +
 // There is no memory that is its first thread's.
 Error no_memory(os::Pid pid) {
   if (os::is_kernel_thread(pid)) return Error{ErrorKind::kUnsupported, name_of(pid) + " is a thread of the kernel"};
-  for (const os::Task& task : os::tasks_of(pid))
-    if (task.state != 'Z' && task.state != 'X')
+  for (const os::Task& task : os::tasks_of(pid)) {
+    // (One that ends gives up its memory before the kernel says so of its threads.)
+    const os::Pid thread{static_cast<std::int32_t>(task.tid)};
+    const Result<std::vector<os::Mapping>> mappings = os::mappings_of(thread);
+    if (thread != pid && mappings.ok() && !mappings.value().empty())
       return Error{ErrorKind::kUnsupported,
                    "the first thread of " + name_of(pid) + " has ended, by which the kernel shows its memory: give " +
                        std::to_string(static_cast<int>(task.tid)) + " instead, a thread that goes on"};
+  }
   return has_ended(pid);
 }
 
