@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/activity_columns.h"
-#include "cli/summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"

@@ -46,10 +46,8 @@ FunctionKind kind_of(const ForeignFrame& frame) {
 
 // Whether it may be the place of a function: C++ has types of arguments in brackets, too.
 bool is_place(std::string_view text) {
-  if (text.find_first_of("/\\.") != std::string_view::npos || text.starts_with('<') || text.starts_with('['))
-    return true;
-  const std::size_t colon = text.rfind(':');
-  return colon != std::string_view::npos && integer(text.substr(colon + 1)).has_value();
+  return text.find_first_of("/\\.") != std::string_view::npos || text.starts_with('<') || text.starts_with('[') ||
+         ends_with_line(text);
 }
 
 // Where " (file:line)" begins; npos if the label has none. Paths may have brackets, which mostly are balanced.

@@ -25,4 +25,10 @@ inline std::optional<std::int64_t> integer(std::string_view digits, int base = 1
   return value;
 }
 
+// Whether it is "something:12", as places in files are written.
+inline bool ends_with_line(std::string_view place) {
+  const std::size_t colon = place.rfind(':');
+  return colon != std::string_view::npos && integer(place.substr(colon + 1)).has_value();
+}
+
 }  // namespace plimsoll::formats

@@ -56,8 +56,10 @@ void JitNames::open_map(std::int64_t now_ns) {
   if (!is_anew && !is_other) return;
   // Which names were the old one's is not known: all are read again.
   names_ = {};
-  if (is_other) known->fd = std::move(map);
-  if (is_other) known->inode = inode;
+  if (is_other) {
+    known->fd = std::move(map);
+    known->inode = inode;
+  }
   for (Source& source : sources_) {
     source.read = 0;
     source.is_begun = false;

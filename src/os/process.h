@@ -99,6 +99,9 @@ std::vector<Pid> children_of(Pid pid);
 // When it was started, in ticks since the machine was; 0 if it is gone. A process of the same number has another.
 std::uint64_t start_ticks(Pid pid);
 
+// Where the stack of its program began, which exec draws anew; 0 if that is not told.
+std::uint64_t stack_start(Pid pid);
+
 // CPU time of those that have ended, and that it has waited for; 0 if that is not told. Counts in hundredths of a
 // second.
 std::int64_t ended_children_cpu_ns(Pid pid);

@@ -229,13 +229,29 @@ std::vector<Pid> children_of(Pid pid) {
   return children;
 }
 
+namespace {
+
+// A number of a file of that kind; 0 if it is not told.
+std::uint64_t stat_number(const std::string& path, int wanted) {
+  std::uint64_t number = 0;
+  each_stat_field(read_or_nothing(path), wanted, [&](int field, std::string_view word) {
+    if (field == wanted) std::from_chars(word.data(), word.data() + word.size(), number);
+  });
+  return number;
+}
+
+}  // namespace
+
 std::uint64_t start_ticks(Pid pid) {
   constexpr int kStart = 22;
-  std::uint64_t ticks = 0;
-  each_stat_field(read_or_nothing(proc_path(pid, "stat")), kStart, [&](int field, std::string_view word) {
-    if (field == kStart) std::from_chars(word.data(), word.data() + word.size(), ticks);
-  });
-  return ticks;
+  return stat_number(proc_path(pid, "stat"), kStart);
+}
+
+std::uint64_t stack_start(Pid pid) {
+  constexpr int kStackStart = 28;
+  // (Of the process the kernel would add up what all its threads have used.)
+  const auto number = static_cast<std::int32_t>(pid);
+  return stat_number(proc_task_path(Tid{number}, "stat", number), kStackStart);
 }
 
 std::int64_t ended_children_cpu_ns(Pid pid) {
@@ -258,11 +274,7 @@ bool is_alive(Pid pid) {
 bool is_kernel_thread(Pid pid) {
   constexpr int kFlags = 9;
   constexpr std::uint32_t kIsKernelThread = 0x00200000;  // PF_KTHREAD
-  std::uint32_t flags = 0;
-  each_stat_field(read_or_nothing(proc_path(pid, "stat")), kFlags, [&](int field, std::string_view word) {
-    if (field == kFlags) std::from_chars(word.data(), word.data() + word.size(), flags);
-  });
-  return (flags & kIsKernelThread) != 0;
+  return (stat_number(proc_path(pid, "stat"), kFlags) & kIsKernelThread) != 0;
 }
 
 std::optional<Usage> parse_usage(std::string_view stat, std::int64_t page_bytes) {

@@ -71,24 +71,24 @@ std::vector<bool> stacks_where(const Profile& profile, Condition condition) {
 // The samples of a profile within a window of time.
 class TimeWindow {
  public:
-  TimeWindow(const Profile& profile, const Filter& conditions)
-      : conditions_(conditions), is_foreign_(!profile.meta_value("format").empty()) {}
+  TimeWindow(const Profile& profile, std::int64_t from_ns, std::int64_t to_ns)
+      : from_ns_(from_ns), to_ns_(to_ns), is_foreign_(!profile.meta_value("format").empty()) {}
 
   // Makes of a sample what is within; false if nothing is.
   [[nodiscard]] bool cut(Activity activity, std::int64_t& time_ns, std::int64_t& weight_ns) const {
     // The CPU time of a tick may have passed anywhere since the tick before, which is not long ago. A wait is what
     // passed before it, and so is a sample of another tool, which may have summed up seconds.
     const bool is_span = weight_ns > 0 && (activity != Activity::kRunning || is_foreign_);
-    if (!is_span) return time_ns >= conditions_.from_ns && time_ns < conditions_.to_ns;
+    if (!is_span) return time_ns >= from_ns_ && time_ns < to_ns_;
     const std::int64_t began_ns = time_ns - weight_ns;
-    const std::int64_t start_ns = conditions_.from_ns > 0 ? std::max(began_ns, conditions_.from_ns) : began_ns;
-    time_ns = std::min(time_ns, conditions_.to_ns);
+    const std::int64_t start_ns = from_ns_ > 0 ? std::max(began_ns, from_ns_) : began_ns;
+    time_ns = std::min(time_ns, to_ns_);
     weight_ns = time_ns - start_ns;
     return weight_ns > 0;
   }
 
  private:
-  const Filter& conditions_;
+  const std::int64_t from_ns_, to_ns_;
   const bool is_foreign_;
 };
 
@@ -117,21 +117,16 @@ void keep_spans(Profile& profile, const std::vector<ThreadSpan>& spans) {
   SampleTable kept;
   for (std::size_t row = 0; row < all.size(); ++row) {
     const std::int64_t tid = profile.threads[all.thread[row].index()].os_tid;
-    const std::int64_t time_ns = all.time_ns[row];
-    const bool is_wait = all.activity[row] != Activity::kRunning;
-    std::int64_t weight_ns = 0;
+    std::int64_t sum_ns = 0;
     for (const ThreadSpan& span : spans) {
       if (std::find(span.os_tids.begin(), span.os_tids.end(), tid) == span.os_tids.end()) continue;
-      const bool ends_in_it = span.from_ns <= time_ns && time_ns < span.to_ns;
-      const std::int64_t begin_ns = std::max(time_ns - all.weight_ns[row], span.from_ns);
-      if (is_wait)
-        weight_ns += std::max<std::int64_t>(std::min(time_ns, span.to_ns) - begin_ns, 0);
-      else if (ends_in_it)
-        weight_ns = all.weight_ns[row];
+      std::int64_t time_ns = all.time_ns[row], weight_ns = all.weight_ns[row];
+      const TimeWindow window(profile, span.from_ns, span.to_ns);
+      if (window.cut(all.activity[row], time_ns, weight_ns)) sum_ns += weight_ns;
     }
-    if (weight_ns == 0) continue;
+    if (sum_ns == 0) continue;
     kept.push_row(all, row);
-    kept.weight_ns.back() = weight_ns;
+    kept.weight_ns.back() = sum_ns;
   }
   profile.samples = std::move(kept);
 }
@@ -165,7 +160,7 @@ void filter(Profile& profile, const Filter& conditions) {
 
   SampleTable kept;
   SampleTable& all = profile.samples;
-  const TimeWindow window(profile, conditions);
+  const TimeWindow window(profile, conditions.from_ns, conditions.to_ns);
   for (std::size_t row = 0; row < all.size(); ++row) {
     const bool in_time = window.cut(all.activity[row], all.time_ns[row], all.weight_ns[row]);
     if (in_time && activity_matches(all.activity[row]) && thread_matches(all.thread[row]) &&

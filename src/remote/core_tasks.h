@@ -7,7 +7,7 @@
 namespace plimsoll::remote {
 
 // As take_task_dump: nothing moves, so all is of one moment. Threads have the names that Python's module threading has
-// for them. Files that the core file names are opened with `open`.
+// for them.
 Result<TaskDump> take_core_task_dump(const CoreFile& core);
 
 }  // namespace plimsoll::remote

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <string>
 
 namespace plimsoll::remote {
@@ -19,27 +17,12 @@ UniqueFd open_memory(os::Pid pid) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// Where the stack of the program began, which exec draws anew; 0 if that is not told.
-std::uint64_t stack_start_of(os::Pid pid) {
-  constexpr int kStackStart = 28;
-  const std::string number = std::to_string(static_cast<int>(pid));
-  const UniqueFd file(::open(("/proc/" + number + "/task/" + number + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> line{};
-  const ssize_t size = file.is_open() ? ::read(file.get(), line.data(), line.size()) : 0;
-  std::uint64_t start = 0;
-  const std::string_view text(line.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  os::each_stat_field(text, kStackStart, [&](int field, std::string_view word) {
-    if (field == kStackStart) std::from_chars(word.data(), word.data() + word.size(), start);
-  });
-  return start;
-}
-
 }  // namespace
 
 RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& settings, const Holds& holds,
                                  capture::SampleSink& sink, SharedNumbers& numbers)
     : target_(target),
-      stack_start_(stack_start_of(target.pid)),
+      stack_start_(os::stack_start(target.pid)),
       memory_(open_memory(target.pid)),
       sink_(sink, numbers, {0, static_cast<std::int32_t>(target.pid), os::command_line(target.pid)}),
       sampler_(target_, settings, holds, sink_) {
@@ -55,7 +38,7 @@ bool RecordedProcess::has_memory() {
   }
   if (::pread(memory_.get(), &byte, 1, static_cast<off_t>(raw(target_.runtime))) != 1) return false;
   // A child of vfork has its parent's memory, and is that Python, until it calls exec: which takes that from nobody.
-  const std::uint64_t stack_start = stack_start_of(target_.pid);
+  const std::uint64_t stack_start = os::stack_start(target_.pid);
   return stack_start == 0 || stack_start == stack_start_;
 }
 

@@ -89,7 +89,7 @@ class Session {
       }
       if (!wait_until_(next_ns)) break;
       const std::int64_t start_ns = monotonic_ns();
-      PLIMSOLL_TRY(housekeeping(monotonic_ns()));
+      PLIMSOLL_TRY(housekeeping(start_ns));
       if (result_.ending == Ending::kProcessEnded) break;
       if (shared_cpu_) shared_cpu_->begin_look();
       if (stopper_) stopper_->let_late_ones_go();

@@ -172,9 +172,4 @@ std::optional<ForeignFrame> parse_frame(std::string_view line) {
                       .kind = is_nothing ? FunctionKind::kSynthetic : FunctionKind::kNative};
 }
 
-bool is_place(std::string_view line) {
-  const std::size_t colon = line.rfind(':');
-  return colon != std::string_view::npos && integer(line.substr(colon + 1)).has_value();
-}
-
 }  // namespace plimsoll::formats::perf

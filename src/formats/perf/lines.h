@@ -27,7 +27,4 @@ std::optional<SampleLine> parse_sample(std::string_view line);
 // A frame; none if the line is another one. Frames without a symbol are called "[unknown]".
 std::optional<ForeignFrame> parse_frame(std::string_view line);
 
-// Whether it is "file:line", which stands below a frame where the user asked for it.
-bool is_place(std::string_view line);
-
 }  // namespace plimsoll::formats::perf

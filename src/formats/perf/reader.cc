@@ -52,7 +52,8 @@ class Reader {
       begin_sample(*sample);
       is_one_line_ = !sample->frame.empty();
       if (is_one_line_) (void)add_frame(sample->frame);
-    } else if (!(may_be_frame && add_frame(line)) && !(is_indented && is_place(line))) {
+      // ("file:line" stands below a frame where the user asked for it.)
+    } else if (!(may_be_frame && add_frame(line)) && !(is_indented && ends_with_line(line))) {
       ++unread_;
     }
   }

@@ -2,9 +2,7 @@
 #include "formats/pprof/reader.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <charconv>
 #include <exception>
 #include <optional>
 #include <protozero/pbf_message.hpp>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hexadecimal.h"
 #include "formats/foreign.h"
 #include "formats/pprof/fields.h"
 
@@ -350,9 +349,7 @@ class Reader {
     const bool is_within = location.address >= mapping.start;
     const std::uint64_t place = is_within ? location.address - mapping.start + mapping.offset : location.address;
     std::string name(file.substr(file.find_last_of('/') + 1));
-    std::array<char, 16> digits{};
-    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), place, 16).ptr;
-    name.append(name.empty() ? "0x" : "+0x").append(digits.data(), end);
+    name += (name.empty() ? "" : "+") + hexadecimal(place);
     if (location.address == 0) name = "[unknown]";
     using profile::FunctionKind;
     const FunctionKind kind = location.address == 0 && file.empty() ? FunctionKind::kSynthetic : FunctionKind::kNative;
