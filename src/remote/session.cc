@@ -88,14 +88,14 @@ class Session {
         break;
       }
       if (!wait_until_(next_ns)) break;
-      const std::int64_t start_ns = monotonic_ns();
-      PLIMSOLL_TRY(housekeeping(start_ns));
+      const std::int64_t used_before_ns = thread_cpu_ns();
+      PLIMSOLL_TRY(housekeeping(monotonic_ns()));
       if (result_.ending == Ending::kProcessEnded) break;
       if (shared_cpu_) shared_cpu_->begin_look();
       if (stopper_) stopper_->let_late_ones_go();
       for (const auto& process : processes_) process->sampler().look();
       ++result_.looks;
-      rest_ns = rest_after(start_ns);
+      rest_ns = rest_after(thread_cpu_ns() - used_before_ns);
     }
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
@@ -115,12 +115,10 @@ class Session {
   }
 
  private:
-  // Until when the program is left alone after a look that began then.
-  [[nodiscard]] std::int64_t rest_after(std::int64_t start_ns) const {
-    constexpr std::int64_t kLongest = 500'000'000;  // the rest was not ours: somebody stopped us
-    const std::int64_t now_ns = monotonic_ns();
-    const auto took_ns = static_cast<double>(std::min(now_ns - start_ns, kLongest));
-    return now_ns + static_cast<std::int64_t>(took_ns * (1 / settings_.most_share - 1));
+  // Until when the program is left alone after a look that took so much CPU time. (By the clock it takes longer on a
+  // busy machine; but while we wait for a CPU, we take nothing from the program.)
+  [[nodiscard]] std::int64_t rest_after(std::int64_t look_ns) const {
+    return monotonic_ns() + static_cast<std::int64_t>(static_cast<double>(look_ns) * (1 / settings_.most_share - 1));
   }
 
   void add(const Target& target) {

@@ -147,11 +147,10 @@ def test_stacks_in_libraries_are_whole(tmp_path: pathlib.Path, program: Write) -
 def expect_made_code(profile: plimsoll.Profile, name: str) -> None:
     """Code that was made at run time is where main() called it and it called burn(), with nothing missing around it."""
     stacks = [stack for stack in harness.stacks(profile) if any(frame.function.name == "burn" for frame in stack.frames)]
-    # (But for the moment until its memory and its name have been noticed.)
+    # (But for the moment until its memory and its table have been noticed, which are looked for ten times a second.)
+    stacks = [stack for stack in stacks if stack.time_ns > stacks[0].time_ns + 200_000_000]
     named = [stack for stack in stacks if any(frame.function.name == name for frame in stack.frames)]
-    while named and not whole(named[:1]):
-        del named[0]
-    assert len(named) > max(100, len(stacks) / 2)
+    assert len(named) > max(100, 0.9 * len(stacks))
     for stack in named:
         names = [frame.function.name for frame in stack.frames]
         made = names.index(name)
@@ -164,7 +163,7 @@ def expect_made_code(profile: plimsoll.Profile, name: str) -> None:
 @pytest.mark.parametrize("where", ["map", "dump"])
 def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pathlib.Path, where: str) -> None:
     # GIVEN a program that makes machine code without an unwind table, which calls it back, and tells its name
-    recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "0.6", options=["--native"], cwd=tmp_path)
+    recorded = harness.record(tmp_path, harness.TARGETS / "made_code.py", where, "1.0", options=["--native"], cwd=tmp_path)
     # WHEN it is recorded THEN the code has its name and its callers
     expect_made_code(recorded.profile, "made at run time")
 
@@ -173,7 +172,7 @@ def test_code_that_is_made_at_run_time_has_its_name_and_its_callers(tmp_path: pa
 def test_code_that_is_shown_to_debuggers_has_its_name_and_its_callers(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that makes code as LLVM's JITs do, which computes on after a call
     made = [str(assembled(tmp_path, "made.s")), str(built(tmp_path, "jit.c"))]
-    recorded = harness.record(tmp_path, harness.TARGETS / "described_code.py", *made, "0.6", options=["--native"])
+    recorded = harness.record(tmp_path, harness.TARGETS / "described_code.py", *made, "1.0", options=["--native"])
     # WHEN it is recorded THEN the code has its name and its callers
     expect_made_code(recorded.profile, "made::work(long)")
 

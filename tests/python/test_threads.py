@@ -60,11 +60,12 @@ def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate:
 def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
     # GIVEN a thousand threads that live at the same time; WHEN they are recorded
     recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "1000", "1.0")
-    # THEN all are known by name, and their time is right
+    # THEN all are known by name, and their time is right: that of their work, and what of their ends can be sampled.
+    # (Chance is half a period a thread at most: half a percent of all.)
     workers = {thread.name for thread in recorded.profile.threads if thread.name.startswith("worker ")}
     assert workers == {f"worker {number}" for number in range(1000)}
     measured = sum(cpu_ns for name, cpu_ns in sampled_by_thread(recorded.profile).items() if name in workers)
-    assert measured == pytest.approx(recorded.truth["used"], rel=0.04)
+    assert 0.985 * recorded.truth["used"] < measured < 1.015 * recorded.truth["used_in_all"]
     assert harness.drops(recorded.profile) == {}
 
 
