@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 from typing import Callable
 
 import pytest
 
 import harness
 import plimsoll
+
+# Programs inherit what is ignored, as under nohup; then no signal would end them whose end tests are about.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ENGINES = ("perf", "timer", "cpu-timer", "reader")
 #: As a profile names them.
