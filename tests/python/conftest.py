@@ -11,8 +11,11 @@ import pytest
 import harness
 import plimsoll
 
-# Programs inherit what is ignored, as under nohup; then no signal would end them whose end tests are about.
+# Programs inherit what is ignored, as under nohup and in the background of a shell without a terminal; and some tests are
+# about how these signals end them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("perf", "timer", "cpu-timer", "reader")
 #: As a profile names them.
