@@ -5,7 +5,8 @@
 
 Each tool runs in a process of its own, on the same heap. Times are CPU time of all threads, so that a busy machine
 changes little, and where threads help also that of the program's own thread and that of the clock; memory is by how
-much the process's peak grew. Tools that are not installed are left out.
+much the process's peak grew. Tools that are not installed are left out. For how long the program stands still is also
+measured by turns with collections, in one process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -135,6 +137,20 @@ def exported(path: str) -> "dict[str, Any]":
 TAKERS = {"plimsoll": by_plimsoll, "plimsoll, forked": by_fork, "gc.collect()": by_collector, "guppy3": by_guppy,
           "Pympler": by_pympler, "objgraph": by_objgraph}
 NEEDS = {"guppy3": "guppy", "Pympler": "pympler", "objgraph": "objgraph"}
+def by_turns(path: str, rounds: int = 15) -> "dict[str, Any]":
+    """Seconds by the clock for which the program stands still: for a collection, and for a snapshot; medians."""
+    import plimsoll.heap
+
+    collections, stops = [], []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        gc.collect()
+        collections.append(time.perf_counter() - start)
+        stops.append(plimsoll.heap.snapshot(path).stop_time)
+    return {"collection": statistics.median(collections), "stop": statistics.median(stops),
+            "ratio": statistics.median(stop / collection for stop, collection in zip(stops, collections))}
+
+
 READERS = {"open": read_again, "retained": retained, "export": exported}
 
 
@@ -146,7 +162,7 @@ def run_one(name: str, objects: int, aged: bool, path: str) -> None:
     heap = make_heap(objects, aged)
     if name.startswith("plimsoll"):
         import plimsoll.heap  # noqa: F401 (which is not what is measured)
-    print(json.dumps(measured(lambda: TAKERS[name](path))))
+    print(json.dumps(by_turns(path) if name == "turns" else measured(lambda: TAKERS[name](path))))
     del heap
 
 
@@ -172,6 +188,9 @@ def compare(objects: int, aged: bool, path: str) -> None:
         if "pause" in one:
             told += f", stopped for {one['pause'] * 1e3:.1f} ms ({one['pause'] * 1e12 / one['resident']:.1f} ms/GB)"
         print(told, flush=True)
+    turns = in_a_process("turns", objects, aged, path)
+    print(f"  by turns, the program stands still for {turns['stop']:.3f} s, for gc.collect() "
+          f"{turns['collection']:.3f} s; ratio {turns['ratio']:.2f}")
     opened = in_a_process("open", objects, aged, path)
     held = in_a_process("retained", objects, aged, path)
     out = in_a_process("export", objects, aged, path)

@@ -232,22 +232,30 @@ class Preparation {
   void release_allocations() { capture_->allocations().release(); }
 
   std::vector<Asked> take_asked() { return capture_->take_asked(); }
-  // The snapshot, while the heap stands still. Throws nothing: it is called by functions in C, for which other threads
-  // are stopped, and in a child that is never to go on as the program.
-  Result<CaptureStatistics> take() noexcept {
+  // The snapshot, while the heap stands still. Throws nothing, as finish(): it is called by functions in C, for which
+  // other threads are stopped, and in a child that is never to go on as the program.
+  Status take() noexcept {
+    return kept([this] { return capture_->run(writer_); });
+  }
+  // After that the program may go on: what is left is of its file only.
+  Result<CaptureStatistics> finish() noexcept {
+    return kept([this] { return finish_file(); });
+  }
+
+ private:
+  // What came of it; the file is removed if that is an error.
+  template <typename Work>
+  auto kept(Work work) noexcept -> decltype(work()) {
     try {
-      Result<CaptureStatistics> taken = take_all();
-      if (!taken.ok()) writer_.discard();
-      return taken;
+      auto outcome = work();
+      if (!outcome.ok()) writer_.discard();
+      return outcome;
     } catch (const std::bad_alloc&) {
       writer_.discard();
       return std::move(no_memory_);
     }
   }
-
- private:
-  Result<CaptureStatistics> take_all() {
-    PLIMSOLL_TRY(capture_->run(writer_));
+  Result<CaptureStatistics> finish_file() {
     CaptureStatistics statistics = capture_->statistics();
     add_meta(statistics);
     PLIMSOLL_TRY(writer_.finish());
@@ -307,7 +315,9 @@ class Preparation {
   constexpr unsigned kLongestSeconds = 3600;  // a child that hangs is not for ever
   ::signal(SIGALRM, SIG_DFL);
   ::alarm(kLongestSeconds);
-  const Result<CaptureStatistics> taken = preparation.take();
+  const Status looked = preparation.take();
+  const Result<CaptureStatistics> taken =
+      looked.ok() ? preparation.finish() : Result<CaptureStatistics>(looked.error());
   const void* bytes = taken.ok() ? static_cast<const void*>(&taken.value()) : taken.error().message.data();
   const std::size_t size = taken.ok() ? sizeof(CaptureStatistics) : taken.error().message.size();
   const ssize_t written = ::write(pipe, bytes, size);
@@ -320,11 +330,13 @@ Result<CaptureStatistics> capture_heap(const std::string& path, CaptureOptions o
   const Result<std::unique_ptr<Preparation>> preparation = Preparation::make(path, std::move(options));
   if (!preparation.ok()) return preparation.error();
   preparation.value()->work_beside();
-  std::optional<Result<CaptureStatistics>> taken;
+  std::optional<Status> taken;
   run_alone([&] { taken = preparation.value()->take(); });
   if (!taken) return Error{ErrorKind::kUnsupported, "this Python has no object that its collector knows"};
+  PLIMSOLL_TRY(*taken);
   asked = preparation.value()->take_asked();
-  return *taken;
+  const nanobind::gil_scoped_release release;
+  return preparation.value()->finish();
 }
 
 Result<CaptureChild> CaptureChild::start(const std::string& path, CaptureOptions options) {

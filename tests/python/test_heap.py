@@ -375,6 +375,31 @@ def test_a_child_that_is_killed_is_told_of(tmp_path: pathlib.Path) -> None:
     assert len(keep) == 50_000
 
 
+def test_the_program_goes_on_while_the_rest_of_the_file_is_written(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with few objects, and a pipe of one page that another thread of it reads
+    # WHEN the snapshot is written there THEN that thread gets it
+    objects, size = run("""
+        import fcntl, json, os, sys, threading
+        import plimsoll.heap
+        os.mkfifo(sys.argv[1])
+        reader, writer = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK), os.open(sys.argv[1], os.O_WRONLY)
+        fcntl.fcntl(reader, 1031, 4096)  # F_SETPIPE_SZ
+        os.set_blocking(reader, True)
+        got = []
+        def read():
+            while piece := os.read(reader, 4096):
+                got.append(len(piece))
+        thread = threading.Thread(target=read)
+        thread.start()
+        taken = plimsoll.heap.snapshot(sys.argv[1])
+        os.close(writer)
+        thread.join()
+        assert taken.file_bytes == sum(got)
+        print(json.dumps([taken.objects, taken.file_bytes]))
+    """, str(tmp_path / "pipe"))
+    assert objects < 1 << 16 and size > 10 * 4096
+
+
 def test_survivors_are_what_came_and_stayed(take: Any) -> None:
     # GIVEN work that keeps three objects each time it is done, and lets go of a hundred
     kept: "list[Held]" = []
