@@ -35,7 +35,7 @@ print(rounds)
 @pytest.mark.parametrize("options", [[], ["--native"], ["--mode=wall"], ["--alloc=4K"], ["--alloc=4K", "--native-memory"],
                                      ["--alloc=exact"], ["--alloc=events"], ["--alloc=exact", "--native-memory"]],
                          ids=lambda options: " ".join(options) or "plain")
-@pytest.mark.parametrize("megabytes", [100, 160])
+@pytest.mark.parametrize("megabytes", [100, pytest.param(160, marks=pytest.mark.any_version)])
 def test_a_program_without_memory_goes_on(tmp_path: pathlib.Path, program: Callable[[str], pathlib.Path],
                                           options: list[str], megabytes: int) -> None:
     # GIVEN a program that lives with what memory it may have
