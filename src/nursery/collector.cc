@@ -74,7 +74,11 @@ void Collector::visit_young(Object*& field) {
 }
 
 bool Collector::collect_minor(std::size_t used, Observer* observer, Statistics& counts) {
-  if (!old_.reserve(used)) return false;
+  if (!old_.reserve(used)) {
+    // Memory may be full of what has died since it was marked last.
+    collect_in_place(used, observer, counts);
+    if (!old_.reserve(used)) return false;
+  }
   const std::int64_t start_ns = monotonic_ns();
   const std::size_t young_bytes = used + young_large_bytes_;
   promoted_bytes_ = 0;
@@ -82,8 +86,7 @@ bool Collector::collect_minor(std::size_t used, Observer* observer, Statistics& 
   for (Object* object : std::exchange(changed_, {})) {
     object->word_ |= Object::kBarrier;
     trace(*object, visitor);
-    const bool is_marked = (object->word_ & Object::kMark) == mark_;
-    if (phase_ == Phase::kMarking && is_marked) to_mark_.push_back(object);
+    if (phase_ == Phase::kMarking && is_marked(*object)) to_mark_.push_back(object);
   }
   trace_roots(visitor);
   while (!promoted_.empty()) {
@@ -123,16 +126,15 @@ void Collector::free_young_large() {
 // ---- the old space ----
 
 void Collector::visit_old(Object* object) {
-  if ((object->word_ & Object::kMark) == mark_) return;
+  if (is_marked(*object)) return;
   object->word_ ^= Object::kMark;
   to_mark_.push_back(object);
 }
 
+// The step that follows finds nothing to mark, and so looks at the roots.
 void Collector::begin_marking() {
   mark_ ^= Object::kMark;
   phase_ = Phase::kMarking;
-  Visitor visitor(*this, Visitor::Wants::kOld);
-  trace_roots(visitor);
 }
 
 void Collector::step(std::size_t bytes, Observer* observer, Statistics& counts) {
@@ -182,6 +184,51 @@ void Collector::collect_major(Observer* observer, Statistics& counts) {
   if (phase_ == Phase::kIdle) begin_marking();
   while (phase_ == Phase::kMarking) mark(kEverything, observer);
   while (phase_ == Phase::kSweeping) sweep(kEverything / 2, observer, counts);
+}
+
+void Collector::collect_in_place(std::size_t used, Observer* observer, Statistics& counts) {
+  // What marking under way has reached may have died since: another one follows it.
+  if (!is_idle()) finish_in_place(used, observer, counts);
+  finish_in_place(used, observer, counts);
+}
+
+void Collector::finish_in_place(std::size_t used, Observer* observer, Statistics& counts) {
+  constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max();
+  if (phase_ == Phase::kIdle) begin_marking();
+  if (phase_ == Phase::kMarking) {
+    unmark_young(used);
+    for (Object* object : changed_)
+      if (is_marked(*object)) to_mark_.push_back(object);
+    mark(kEverything, observer);
+    std::erase_if(changed_, [&](const Object* object) { return !is_marked(*object); });
+    free_unmarked_young(observer);
+  }
+  sweep(kEverything / 2, observer, counts);
+}
+
+void Collector::unmark_young(std::size_t used) {
+  const auto unmark = [&](Object& object) { object.word_ = (object.word_ & ~Object::kMark) | (mark_ ^ Object::kMark); };
+  for (std::size_t at = 0; at < used;) {
+    auto& object = *reinterpret_cast<Object*>(nursery_ + at);
+    unmark(object);
+    at += object.size();
+  }
+  for (Object* object : young_large_) unmark(*object);
+}
+
+void Collector::free_unmarked_young(Observer* observer) {
+  const auto is_dead = [&](const Object& object) { return object.has(Object::kYoungLarge) && !is_marked(object); };
+  std::erase_if(watched_, [&](const auto& watched) {
+    if (!is_dead(*watched.second)) return false;
+    if (observer != nullptr) observer->settled(watched.first, Fate::kDied);
+    return true;
+  });
+  std::erase_if(young_large_, [&](Object* object) {
+    if (!is_dead(*object)) return false;
+    young_large_bytes_ -= object->size();
+    old_.free_large(object);
+    return true;
+  });
 }
 
 }  // namespace plimsoll::nursery

@@ -1,7 +1,8 @@
 // nursery/collector.h: who is reachable. Moves survivors out of the nursery, and marks and sweeps the old space in
 // steps.
 //
-// Steps of marking are only taken when the nursery is empty, at the end of a minor collection. So one write barrier
+// Steps of marking are only taken when the nursery is empty, at the end of a minor collection (or, if it cannot be
+// emptied as memory is out, all at once). So one write barrier
 // serves both: an old object that is stored to is put on the list of changed objects once; the next minor collection
 // looks at it for references to young objects, and if it had been marked already, it is marked anew, with what it
 // refers to now. Marking ends when nothing is left to mark and no root refers to an unmarked object.
@@ -56,7 +57,7 @@ class Collector {
   void watch(std::uint64_t sample, Object* object) { watched_.emplace_back(sample, object); }
 
   // Empties the nursery, of which `used` bytes are in use, then takes a step of what the old space needs. False if
-  // memory is out: nothing has happened.
+  // memory is out, even after what is dead outside the nursery has been freed: nothing has moved.
   bool collect_minor(std::size_t used, Observer* observer, Statistics& counts);
   // Finishes the collection of the old space that is under way, if one is, or makes a whole one. After collect_minor.
   void collect_major(Observer* observer, Statistics& counts);
@@ -83,6 +84,13 @@ class Collector {
   void begin_marking();
   void step(std::size_t bytes, Observer* observer, Statistics& counts);
   void mark(std::size_t bytes, Observer* observer);
+  // Collections of the old space, and of young large objects, that leave the nursery as it is: for when there is no
+  // memory to move anything to. Objects in the nursery are marked like old ones meanwhile, and none of them is freed.
+  void collect_in_place(std::size_t used, Observer* observer, Statistics& counts);
+  void finish_in_place(std::size_t used, Observer* observer, Statistics& counts);
+  void unmark_young(std::size_t used);
+  void free_unmarked_young(Observer* observer);
+  [[nodiscard]] bool is_marked(const Object& object) const { return (object.word_ & Object::kMark) == mark_; }
   void sweep(std::size_t bytes, Observer* observer, Statistics& counts);
 
   const std::span<const Type> types_;

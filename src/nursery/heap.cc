@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 namespace plimsoll::nursery {
 namespace {
@@ -22,6 +23,10 @@ Result<std::unique_ptr<Heap>> Heap::create(const HeapSettings& settings) {
   PLIMSOLL_TRY(check_sampling(settings.sampling));
   if (settings.nursery_bytes < kSmallestNursery || settings.nursery_bytes > kLargestNursery)
     return Error{ErrorKind::kUsage, "a nursery must have from 64 KiB to 16 GiB"};
+  if (settings.most_bytes < OldSpace::reserved_bytes(settings.nursery_bytes))
+    return Error{ErrorKind::kUsage, "most_bytes of a heap must be " +
+                                        std::to_string(OldSpace::reserved_bytes(settings.nursery_bytes)) +
+                                        " or more: so much may it take to move all of this nursery"};
   if (settings.seed == 0) return Error{ErrorKind::kUsage, "the seed of the sample points must not be 0"};
   void* memory = ::mmap(nullptr, settings.nursery_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -100,7 +105,10 @@ Object* Heap::allocate_large(TypeId type, std::size_t size) {
   if (collector_.young_large_bytes() + size > 2 * nursery_bytes_ && collector_.young_large_bytes() > 0)
     (void)collect_minor();
   Object* object = collector_.allocate_large(type, size);
-  if (object == nullptr && collect_all()) object = collector_.allocate_large(type, size);
+  if (object == nullptr) {
+    (void)collect_all();  // which may free something even if memory is out
+    object = collector_.allocate_large(type, size);
+  }
   if (object == nullptr) return nullptr;
   account();
   const std::uint64_t points = point_.advance(size);

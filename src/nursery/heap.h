@@ -37,7 +37,9 @@ namespace plimsoll::nursery {
 struct HeapSettings {
   std::span<const Type> types{};  // by TypeId; copied
   std::size_t nursery_bytes = std::size_t{4} << 20U;
-  std::size_t most_bytes = std::size_t{1} << 40U;  // beyond that, memory is out
+  // Outside the nursery; beyond that, memory is out. At least 3.1 MiB and one and a half nurseries, as much as it may
+  // take to move all of a nursery: so much must be free whenever it is full.
+  std::size_t most_bytes = std::size_t{1} << 40U;
   Distance sampling{};
   std::uint64_t seed = 0x9e3779b97f4a7c15U;  // of the distances; not 0
   Observer* observer = nullptr;              // outlives the heap; null: nobody wants to know
@@ -74,7 +76,7 @@ class Heap {
     field = value;
   }
 
-  // Collections at once. collect_minor is false if memory is out: then nothing has happened.
+  // Collections at once. False if memory is out, even without all that was dead outside the nursery: nothing has moved.
   bool collect_minor();
   bool collect_all();
 

@@ -127,7 +127,62 @@ TEST(Heap, OutOfMemoryIsAnAnswerAndTheHeapStaysWhole) {
   }
 }
 
+TEST(Heap, WhatHasDiedMakesRoomWhenMemoryIsOut) {
+  // GIVEN a heap that a list has filled up, so that there is no room to empty the nursery into
+  const auto heap = heap_with({.nursery_bytes = kSmallNursery, .most_bytes = std::size_t{16} << 20U});
+  {
+    Root<Node> list(*heap);
+    while (auto* node = heap->allocate<Node>(kNode)) {
+      heap->store(node, node->to[0], list.get());
+      list = node;
+    }
+    ASSERT_EQ(heap->allocate<Node>(kNode), nullptr);
+  }
+  // WHEN the list is dropped THEN there is memory again, and all of the list's is free in the end
+  EXPECT_NE(heap->allocate<Node>(kNode), nullptr);
+  allocate_garbage(*heap, std::uint64_t{32} << 20U, 500);
+  ASSERT_TRUE(heap->collect_all());
+  EXPECT_EQ(heap->statistics().old_bytes, 0U);
+}
+
+TEST(Heap, LargeGarbageMakesRoomWhenMemoryIsOut) {
+  // GIVEN a dead large object that takes the memory that a collection needs, and is a sample
+  Notes notes;
+  const auto heap = heap_with({.nursery_bytes = kSmallNursery,
+                               .most_bytes = std::size_t{16} << 20U,
+                               .sampling = {std::uint64_t{1} << 20U, Distance::Law::kFixed},
+                               .observer = &notes});
+  Root<Node> kept(*heap, heap->allocate<Node>(kNode));
+  heap->store(kept.get(), kept->to[0], static_cast<Node*>(heap->allocate(kNode, 10'000)));
+  kept->to[0]->name = 17;
+  ASSERT_NE(heap->allocate(kBytes, 13'500'000), nullptr);
+  // WHEN the nursery is full
+  allocate_garbage(*heap, 2 * kSmallNursery, 500);
+  // THEN the large one has made room, what is reachable is there, and the sample has been told its fate
+  EXPECT_EQ(kept->to[0]->name, 17U);
+  EXPECT_EQ(heap->statistics().old_bytes, 10'000 + sizeof(Node));
+  ASSERT_GE(notes.notes.size(), 1U);
+  EXPECT_TRUE(notes.notes[0].is_settled);
+  EXPECT_EQ(notes.notes[0].fate, Fate::kDied);
+}
+
+TEST(Heap, MemoryThatIsKeptForSmallObjectsIsThereForLargeOnes) {
+  // GIVEN a heap of 64 MiB with 46 MiB of small objects, half of which have died
+  const auto heap = heap_with({.nursery_bytes = kSmallNursery, .most_bytes = std::size_t{64} << 20U});
+  Root<Node> list(*heap);
+  for (int i = 0; i < 1'000'000; ++i) {
+    auto* node = heap->allocate<Node>(kNode);
+    ASSERT_NE(node, nullptr);
+    if (i != 500'000) heap->store(node, node->to[0], list.get());
+    list = node;
+  }
+  ASSERT_TRUE(heap->collect_all());
+  // WHEN a large one needs nearly all that is left THEN it is there
+  EXPECT_NE(heap->allocate(kBytes, std::size_t{36} << 20U), nullptr);
+}
+
 TEST(Heap, BadSettingsAreRefused) {
+  EXPECT_FALSE(Heap::create({.types = kTypes, .most_bytes = std::size_t{1} << 20U}).ok());
   EXPECT_FALSE(Heap::create({.types = kTypes, .nursery_bytes = 1000}).ok());
   EXPECT_FALSE(Heap::create({.types = kTypes, .sampling = {63}}).ok());
   EXPECT_FALSE(Heap::create({.types = kTypes, .seed = 0}).ok());

@@ -34,10 +34,14 @@ std::size_t OldSpace::bytes_of_class(std::uint32_t size_class) {
   return (std::size_t{5} + (size_class - 16) % 4) << (doubling - 2);
 }
 
+std::size_t OldSpace::reserved_bytes(std::size_t bytes) {
+  // What is left over in slots and at the end of blocks is a third of the objects' bytes at most, and each class may
+  // begin a block.
+  return (bytes / kBlockBytes * 3 / 2 + 1 + kClassCount) * kBlockBytes;
+}
+
 bool OldSpace::reserve(std::size_t bytes) {
-  // A slot may be a quarter larger than its object, a block has room for seven of the largest where it should have
-  // eight, and each class may begin a block.
-  const std::size_t blocks = bytes / kBlockBytes * 3 / 2 + 1 + kClassCount;
+  const std::size_t blocks = reserved_bytes(bytes) / kBlockBytes;
   while (spare_.size() < blocks) {
     if (held_bytes_ + kBlockBytes > most_bytes_) return false;
     void* memory =
@@ -81,7 +85,10 @@ Object* OldSpace::allocate_small(std::size_t size) {
 }
 
 Object* OldSpace::allocate_large(std::size_t size) {
-  if (size > most_bytes_ - std::min(most_bytes_, held_bytes_)) return nullptr;
+  const auto has_room = [&] { return size <= most_bytes_ - std::min(most_bytes_, held_bytes_); };
+  // (One collection of a nursery should still find what it needs at least.)
+  while (!has_room() && spare_.size() * kBlockBytes > reserved_bytes(0)) unmap_spare();
+  if (!has_room()) return nullptr;
   auto* object = static_cast<Object*>(std::calloc(1, size));
   if (object == nullptr) return nullptr;
   held_bytes_ += size;
@@ -111,11 +118,15 @@ bool OldSpace::sweep(std::size_t bytes, std::uint64_t mark) {
     if (block->used == 0) spare_.push_back(block->memory);
   std::erase_if(blocks_, [](const auto& block) { return block->used == 0; });
   // The next collections of the nursery will want some; the rest is the system's again.
-  for (const std::size_t keep = kClassCount + blocks_.size() / 2; spare_.size() > keep; spare_.pop_back()) {
-    ::munmap(spare_.back(), kBlockBytes);
-    held_bytes_ -= kBlockBytes;
-  }
+  const std::size_t keep = kClassCount + blocks_.size() / 2;
+  while (spare_.size() > keep) unmap_spare();
   return true;
+}
+
+void OldSpace::unmap_spare() {
+  ::munmap(spare_.back(), kBlockBytes);
+  spare_.pop_back();
+  held_bytes_ -= kBlockBytes;
 }
 
 void OldSpace::sweep_large(std::uint64_t mark) {

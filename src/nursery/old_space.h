@@ -26,9 +26,11 @@ class OldSpace {
   // Sees to it that objects of `bytes` together, each at most kLargestSmall, will find room. False if memory is out;
   // the space is as it was.
   bool reserve(std::size_t bytes);
+  // The memory that this takes at most.
+  static std::size_t reserved_bytes(std::size_t bytes);
   // A slot for `size` bytes, at most kLargestSmall; its memory is not zeroed. Must have been reserved.
   Object* allocate_small(std::size_t size);
-  // Zeroed memory; nullptr if it is out.
+  // Zeroed memory; nullptr if it is out. Blocks in no use make room for it.
   Object* allocate_large(std::size_t size);
   void free_large(Object* object);
   // A large object that has survived belongs to the space from now on.
@@ -62,6 +64,7 @@ class OldSpace {
   Block& block_with_room(std::uint32_t size_class);
   void sweep_block(Block& block, std::uint64_t mark);
   void sweep_large(std::uint64_t mark);
+  void unmap_spare();
 
   const std::size_t most_bytes_;
   std::size_t used_bytes_ = 0;
