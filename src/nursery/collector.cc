@@ -82,11 +82,14 @@ bool Collector::collect_minor(std::size_t used, Observer* observer, Statistics& 
   const std::int64_t start_ns = monotonic_ns();
   const std::size_t young_bytes = used + young_large_bytes_;
   promoted_bytes_ = 0;
+  std::size_t bytes_anew = 0;
   Visitor visitor(*this, Visitor::Wants::kYoung);
   for (Object* object : std::exchange(changed_, {})) {
     object->word_ |= Object::kBarrier;
     trace(*object, visitor);
-    if (phase_ == Phase::kMarking && is_marked(*object)) to_mark_.push_back(object);
+    if (phase_ != Phase::kMarking || !is_marked(*object)) continue;
+    to_mark_.push_back(object);
+    bytes_anew += object->size();
   }
   trace_roots(visitor);
   while (!promoted_.empty()) {
@@ -101,8 +104,8 @@ bool Collector::collect_minor(std::size_t used, Observer* observer, Statistics& 
   counts.promoted_bytes += promoted_bytes_;
   if (observer != nullptr)
     observer->collected({CollectionEvent::Kind::kMinor, start_ns, monotonic_ns() - start_ns, promoted_bytes_, true});
-  // So quickly that the old space is marked and swept long before it has doubled.
-  step(2 * (young_bytes + promoted_bytes_), observer, counts);
+  // So quickly that the old space is marked and swept long before it has doubled; what is marked anew is no progress.
+  step(2 * (young_bytes + promoted_bytes_) + bytes_anew, observer, counts);
   return true;
 }
 

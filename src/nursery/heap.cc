@@ -28,10 +28,12 @@ Result<std::unique_ptr<Heap>> Heap::create(const HeapSettings& settings) {
                                         std::to_string(OldSpace::reserved_bytes(settings.nursery_bytes)) +
                                         " or more: so much may it take to move all of this nursery"};
   if (settings.seed == 0) return Error{ErrorKind::kUsage, "the seed of the sample points must not be 0"};
-  void* memory = ::mmap(nullptr, settings.nursery_bytes, PROT_READ | PROT_WRITE,
+  HeapSettings in_words = settings;
+  in_words.nursery_bytes &= ~std::size_t{7};
+  void* memory = ::mmap(nullptr, in_words.nursery_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return system_error("cannot map the nursery", errno);
-  return std::unique_ptr<Heap>(new Heap(settings, static_cast<char*>(memory)));
+  return std::unique_ptr<Heap>(new Heap(in_words, static_cast<char*>(memory)));
 }
 
 Heap::Heap(const HeapSettings& settings, char* nursery)
@@ -39,7 +41,7 @@ Heap::Heap(const HeapSettings& settings, char* nursery)
       limit_(nursery),
       accounted_(nursery),
       nursery_(nursery),
-      nursery_bytes_(settings.nursery_bytes & ~std::size_t{7}),
+      nursery_bytes_(settings.nursery_bytes),
       types_(settings.types.begin(), settings.types.end()),
       observer_(settings.observer),
       point_(settings.sampling, settings.seed),

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "nursery/testing.h"
 
 namespace plimsoll::nursery {
@@ -179,6 +181,35 @@ TEST(Heap, MemoryThatIsKeptForSmallObjectsIsThereForLargeOnes) {
   ASSERT_TRUE(heap->collect_all());
   // WHEN a large one needs nearly all that is left THEN it is there
   EXPECT_NE(heap->allocate(kBytes, std::size_t{36} << 20U), nullptr);
+}
+
+TEST(Heap, MarkingEndsThoughALargeObjectChangesAllTheTime) {
+  // GIVEN an old object that is larger than what is marked in one step, and is stored to between any two
+  const auto heap = heap_with({.nursery_bytes = kSmallNursery});
+  Root<Node> table(*heap, static_cast<Node*>(heap->allocate(kNode, 400'000)));
+  Root<Node> list(*heap);
+  ASSERT_TRUE(heap->collect_all());
+  // WHEN 120 MB of objects are born, some of which grow old and die then
+  for (int i = 0; i < 3'000'000; ++i) {
+    auto* node = heap->allocate<Node>(kNode);
+    if (i % 500 != 0) heap->store(node, node->to[0], list.get());
+    list = node;
+    if (i % 64 == 0) heap->store(table.get(), table->to[0], list.get());
+  }
+  // THEN they are found dead, time after time
+  EXPECT_GT(heap->statistics().major_collections, 10U);
+  EXPECT_LT(heap->statistics().old_bytes, std::size_t{4} << 20U);
+}
+
+TEST(Heap, AllMemoryIsTheSystemsAgainInTheEnd) {
+  const auto pages = [] {
+    std::size_t of_addresses = 0;
+    std::ifstream("/proc/self/statm") >> of_addresses;
+    return of_addresses;
+  };
+  const std::size_t before = pages();
+  for (int i = 0; i < 1000; ++i) (void)heap_with({.nursery_bytes = kSmallNursery + 1});
+  EXPECT_LT(pages(), before + 500);
 }
 
 TEST(Heap, BadSettingsAreRefused) {
