@@ -275,7 +275,7 @@ class Reader {
       if (!value(field, place)) return false;
     if (in_.failed()) return true;
     if (stage_ == nullptr) return false;
-    place_bytes_ += sizeof place + place.file.size() + place.function.size() + place.opcode.size();
+    place_bytes_ += sizeof place;
     if (place_bytes_ > kEnoughPlaceBytes + kMostPlaceBytesPerByte * in_.size()) return false;
     place.before = stage_->operations.size();
     stage_->merge_points.push_back(std::move(place));
@@ -298,6 +298,7 @@ class Reader {
     if (tag != kWholeText && tag != kSuffix && tag != kPrefixOnly) return in_.failed();
     std::string text(tag == kWholeText ? std::string_view{} : field.prefix);
     if (tag != kPrefixOnly) text += in_.text();
+    place_bytes_ += text.size();  // of a meaning that we do not know, too: it takes as long
     if (field.meaning == Meaning::kFile)
       place.file = std::move(text);
     else if (field.meaning == Meaning::kFunction)

@@ -112,6 +112,18 @@ TEST(JitlogReader, NoTextIsRepeatedWithoutEnd) {
   EXPECT_NE(forest.problem, "");
 }
 
+TEST(JitlogReader, NoTextOfAnUnknownMeaningIsRepeatedWithoutEndEither) {
+  // GIVEN a text of 100 kB that is nothing that we know of a place, and 10,000 places of two bytes that have it
+  testing::LogWriter log(4, false);
+  log.start(7, "loop", 0, "").stage(0x17, 7).number(0x1d, 1).number(1, 2).number(99, 1).number('s', 1);
+  log.prefix(0, std::string(100'000, 'x'));
+  for (int i = 0; i < 10'000; ++i) log.number(0x1f, 1).number(0xef, 1);
+  // WHEN it is read THEN there is an end where the text has been looked at for many times the size of the log
+  const Forest forest = forest_of(log.bytes());
+  EXPECT_LT(forest.traces[0].stages[0].merge_points.size(), 300U);
+  EXPECT_NE(forest.problem, "");
+}
+
 TEST(JitlogReader, RefusesWhatIsNoLog) {
   for (const std::string_view bytes : {"", "\x1e", "\x1e\x04", "hello, world"}) EXPECT_FALSE(read(bytes).ok()) << bytes;
   EXPECT_TRUE(is_jitlog(testing::loop_and_bridge(4, false)));
