@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 namespace plimsoll::formats::firefox {
@@ -77,14 +78,13 @@ void write_schema(JsonWriter& json, const MarkerType& type) {
 MarkerTypes::MarkerTypes(const profile::Profile& profile) {
   for (const profile::Marker& marker : profile.markers) {
     const auto [position, inserted] = index_.try_emplace(marker.name, types_.size());
-    if (inserted) types_.push_back({marker.name, {}});
-    std::vector<MarkerField>& fields = types_[position->second].fields;
+    if (inserted) types_.push_back({marker.name, {}, {}});
+    MarkerType& type = types_[position->second];
     for (const auto& [key, value] : marker.fields) {
-      // The capture has a name of its own because clang before 16 cannot capture a structured binding.
-      auto field = std::find_if(fields.begin(), fields.end(),
-                                [&name = key](const MarkerField& known) { return known.key == name; });
-      if (field == fields.end()) field = fields.insert(fields.end(), MarkerField{key});
-      field->is_integer = field->is_integer && as_integer(value).has_value();
+      const auto [field, is_new] = type.index_of_field.try_emplace(key, type.fields.size());
+      if (is_new) type.fields.push_back({key});
+      MarkerField& known = type.fields[field->second];
+      known.is_integer = known.is_integer && as_integer(value).has_value();
     }
   }
 }
@@ -96,15 +96,17 @@ void MarkerTypes::write_schemas(JsonWriter& json) const {
 void MarkerTypes::write_payload(JsonWriter& json, const profile::Marker& marker) const {
   json.begin_object();
   json.member("type", schema_name(marker.name));
-  for (const MarkerField& field : type_of(marker).fields) {
-    const auto found = std::find_if(marker.fields.begin(), marker.fields.end(),
-                                    [&](const auto& entry) { return entry.first == field.key; });
-    if (found == marker.fields.end()) continue;
+  const MarkerType& type = type_of(marker);
+  // Of two values for one field the first; a type may have far more fields than any of its markers.
+  std::map<std::size_t, std::string_view> values;
+  for (const auto& [key, value] : marker.fields) values.try_emplace(type.index_of_field.at(key), value);
+  for (const auto& [index, value] : values) {
+    const MarkerField& field = type.fields[index];
     json.text_key(payload_key(field.key));
     if (field.is_integer)
-      json.integer(as_integer(found->second).value_or(0));
+      json.integer(as_integer(value).value_or(0));
     else
-      json.text(found->second);
+      json.text(value);
   }
   json.end_object();
 }

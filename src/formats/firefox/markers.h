@@ -21,6 +21,7 @@ struct MarkerField {
 struct MarkerType {
   std::string_view name;
   std::vector<MarkerField> fields;
+  boost::unordered_flat_map<std::string_view, std::size_t> index_of_field;  // by key
 
   [[nodiscard]] bool is_garbage_collection() const { return name == "GC" || name.starts_with("gc-"); }
   // What PyPy calls the sections of its JIT.

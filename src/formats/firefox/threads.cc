@@ -2,7 +2,7 @@
 #include "formats/firefox/threads.h"
 
 #include <algorithm>
-#include <boost/unordered/unordered_flat_set.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <utility>
 
 #include "formats/firefox/allocations.h"
@@ -97,15 +97,12 @@ class ThreadIds {
  public:
   void write(JsonWriter& json, std::int64_t os_tid) {
     json.key("tid");
-    const std::string plain = std::to_string(os_tid);
-    if (used_.insert(plain).second) return json.integer(os_tid);
-    std::size_t number = 1;
-    while (!used_.insert(plain + "." + std::to_string(number)).second) ++number;
-    json.text(plain + "." + std::to_string(number));
+    const std::size_t number = used_[os_tid]++;
+    number == 0 ? json.integer(os_tid) : json.text(std::to_string(os_tid) + "." + std::to_string(number));
   }
 
  private:
-  boost::unordered_flat_set<std::string> used_;
+  boost::unordered_flat_map<std::int64_t, std::size_t> used_;  // and how often
 };
 
 void write_identity(JsonWriter& json, const FileLayout& layout, ThreadId id, std::string_view name) {
