@@ -37,7 +37,8 @@ namespace plimsoll::nursery {
 struct HeapSettings {
   std::span<const Type> types{};  // by TypeId; copied
   std::size_t nursery_bytes = std::size_t{4} << 20U;
-  // Outside the nursery; beyond that, memory is out. At least 3.1 MiB and one and a half nurseries, as much as it may
+  // Outside the nursery; beyond that, memory is out. Less than the system gives, as it must have some for the
+  // collector's lists, too: see docs/nursery.md. At least 3.1 MiB and one and a half nurseries, as much as it may
   // take to move all of a nursery: so much must be free whenever it is full.
   std::size_t most_bytes = std::size_t{1} << 40U;
   Distance sampling{};
