@@ -15,6 +15,7 @@ import time
 import _vmprof
 
 from plimsoll import _session_facts
+from plimsoll._pypy_files import RecordingFile, move_log
 
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
@@ -39,15 +40,11 @@ class _Active:
     def __init__(self, path: str, settings: dict[str, str], has_log: bool) -> None:
         self.has_log = has_log
         self.is_native = bool(settings.get("native"))
-        self.profile = _create(path + ".vmprof")
-        self.jitlog = _create(path + ".jit") if settings.get("jitlog") else None
+        self.profile = RecordingFile(path + ".vmprof")
+        self.jitlog = RecordingFile(path + ".jit") if settings.get("jitlog") else None
 
 
 _active: Optional[_Active] = None
-
-
-def _create(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
@@ -55,19 +52,19 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     into path_of_children, with "%d" for their ids, if it is not empty. ValueError for a mode that PyPy does not have;
     OSError if a file cannot be written."""
     global _active
+    has_log = "pypylog" in settings and _take_log(path, path_of_children)  # which PyPy writes whatever comes of this
     mode = settings.get("mode", "cpu")
     if mode not in ("cpu", "wall"):
         raise ValueError(f"PyPy records CPU time or all time: --mode cpu or wall, not {mode}")
     missing = [option for name, (option, unset) in _NOT_HERE.items() if settings.get(name, unset) != unset]
     if missing:
         print(f"plimsoll: on PyPy there is no {', '.join(missing)}", file=sys.stderr)
-    has_log = "pypylog" in settings and _take_log(path, path_of_children)
     now = _Active(path, settings, has_log)
-    _enable(now.profile, settings)
+    _enable(now.profile.descriptor, settings)
     if now.jitlog is not None:
         import _jitlog
 
-        _jitlog.enable(now.jitlog)
+        _jitlog.enable(now.jitlog.descriptor)
     if now.has_log:
         _mark_clock()
     _active = now
@@ -83,6 +80,8 @@ def _enable(profile: int, settings: dict[str, str]) -> None:
     if distance:
         sample_allocations = getattr(_vmprof, "enable_allocation_triggered", None)
         if sample_allocations is not None:
+            if settings.get("mode") == "wall":
+                _say("with --alloc PyPy records CPU time: there is no --mode wall")
             sample_allocations(profile, distance, period, is_native, has_memory)
             return
         print("plimsoll: this PyPy cannot sample allocations: there is no --alloc", file=sys.stderr)
@@ -112,6 +111,7 @@ def _take_log(path: str, path_of_children: str) -> bool:
     if os.environ.get(_LOG, logs[0]) not in logs:
         return False
     _mark_clock()
+    move_log()
     if path_of_children:
         os.environ[_LOG] = logs[1]
     else:
@@ -143,12 +143,26 @@ def _stop_at_exit() -> None:
         return
     if now.has_log:
         _mark_clock()
-    _vmprof.disable()
-    _add_records(now.profile, now.is_native)
-    if now.jitlog is not None:
+    if now.profile.is_ours():
+        try:
+            _vmprof.disable()
+            _add_records(now.profile.descriptor, now.is_native)
+        except (OSError, _vmprof.VMProfError) as error:
+            _say(f"the end of the recording could not be written: {error}")
+    else:
+        _say("the program has closed the file of its recording, which ends there")
+    if now.jitlog is not None and now.jitlog.is_ours():
         import _jitlog
 
         _jitlog.disable()
+
+
+def _say(text: str) -> None:
+    try:
+        if sys.stderr is not None:
+            print("plimsoll: " + text, file=sys.stderr)
+    except (OSError, ValueError):
+        pass  # the program has closed that, too
 
 
 def _add_records(descriptor: int, is_native: bool) -> None:
@@ -181,21 +195,12 @@ def _after_fork_in_child() -> None:
     now, _active = _active, None
     if now is None:
         return
-    for descriptor in (now.profile, now.jitlog):
-        if descriptor is not None:
-            _point_nowhere(descriptor)
-    try:
-        _vmprof.disable()
-    except _vmprof.VMProfError:
-        pass  # it has closed its file in the child, and wonders
-    if now.jitlog is not None:
+    if now.profile.point_nowhere():
+        try:
+            _vmprof.disable()
+        except _vmprof.VMProfError:
+            pass  # it has closed its file in the child, and wonders
+    if now.jitlog is not None and now.jitlog.point_nowhere():
         import _jitlog
 
         _jitlog.disable()
-
-
-def _point_nowhere(descriptor: int) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    if nowhere != descriptor:  # _vmprof closes its file in a child, and so its number is free
-        os.dup2(nowhere, descriptor, inheritable=False)
-        os.close(nowhere)

@@ -138,6 +138,47 @@ def test_child_processes_that_are_not_recorded_see_nothing_of_it(tmp_path: pathl
     assert [file.name for file in tmp_path.glob("app.*")] == ["app.plim"]
 
 
+CLOSING = """
+import os, sys
+def work():
+    return sum(len(str(i)) for i in range(3000000))
+os.closerange(3, int(sys.argv[1]))
+own = open(sys.argv[2], "wb", buffering=0)
+own.write(b"mine")
+work()
+pid = os.fork()
+if pid == 0:
+    own.write(b" and the child's")
+    os._exit(0)
+print(own.fileno(), os.waitpid(pid, 0)[1])
+work()
+"""
+
+
+def test_a_program_that_closes_what_it_did_not_open_has_its_files_for_itself(tmp_path: pathlib.Path, program: Write,
+                                                                            pypy: Any) -> None:
+    # GIVEN a program that closes all low descriptors, as daemons do, and so gets their numbers for a file of its own
+    source, own = program(CLOSING), tmp_path / "own"
+    done = record(pypy, tmp_path / "app.plim", source, "256", own, options=["--jitlog"])
+    # THEN nothing of ours is in that file, a forked child has it, too, and the recording is whole
+    assert done.out == "3 0\n" and done.own_err == ""
+    assert own.read_bytes() == b"mine and the child's"
+    profile = plimsoll.Profile.open(tmp_path / "app.plim")
+    assert profile.complete and harness.total_seconds(profile)["work"] > 0
+    assert "gc-minor" in {marker.name for marker in profile.markers}
+    # AND if it closes all that there are, it runs as by itself, and the end of the recording is told of
+    done = record(pypy, tmp_path / "app.plim", source, "1100", own, options=[])
+    assert done.out == "3 0\n" and "has closed the file of its recording" in done.err and done.own_err == ""
+    assert own.read_bytes() == b"mine and the child's"
+
+
+def test_a_forked_child_of_a_program_that_cannot_be_recorded_says_nothing(tmp_path: pathlib.Path, program: Write,
+                                                                         pypy: Any) -> None:
+    # GIVEN a mode that PyPy does not have WHEN the program forks THEN PyPy's log is not on the child's stderr
+    done = record(pypy, tmp_path / "app.plim", program(FORKING), options=["--mode", "gil"])
+    assert done.out == "None\nNone\n" and done.own_err == "" and list(tmp_path.glob("app.*")) == []
+
+
 def test_samples_and_what_the_collector_did_are_on_one_time_axis(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
     # GIVEN a program that computes, waits longer than any scheduler lets it wait, and computes again
     source = program("import gc, time\n"
@@ -197,6 +238,9 @@ print(calls)
     # WHEN a recording with --alloc=4096 starts THEN it is called: distance, period, native, memory
     done = harness.run([sys.executable, "-c", text, tmp_path / "app.plim"]).expect(0)
     assert done.out == "[(4096, 0.002, False, True)]\n"
+    # AND a mode that this function does not have is missed in words
+    done = harness.run([sys.executable, "-c", text.replace('"rate_hz"', '"mode": "wall", "rate_hz"'), tmp_path / "b.plim"])
+    assert "with --alloc PyPy records CPU time" in done.expect(0).err
 
 
 def test_native_functions_have_names(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
