@@ -103,4 +103,6 @@ def load_ipython_extension(shell: Any) -> None:
         return record(shell, line, cell)
 
     plimsoll.__doc__ = __doc__
+    # As @no_var_expand: IPython would put values in the place of braces and dollars, which are the statement's own.
+    plimsoll._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]
     shell.register_magic_function(plimsoll, "line_cell", "plimsoll")

@@ -145,6 +145,12 @@ class Shell:
         assert kind == "line_cell"
         self.magics[name] = function
 
+    def run_line(self, name: str, line: str) -> Any:
+        """As IPython's run_line_magic, which puts values in the place of braces."""
+        magic = self.magics[name]
+        is_as_it_is = getattr(magic, "_ipython_magic_no_var_expand", False)
+        return magic(line if is_as_it_is else line.format(**self.user_ns))
+
 
 WORK = "import time\nend = time.thread_time() + 0.2\nwhile time.thread_time() < end: total += sum(range(500))"
 
@@ -198,6 +204,17 @@ def test_a_cell_may_have_the_shell_s_own_syntax(capsys: "pytest.CaptureFixture[s
     # AND what cannot be is said
     assert magic("", "import asyncio\nawait asyncio.sleep(0)") is None
     assert "cannot await" in capsys.readouterr().err and not plimsoll.is_active()
+
+
+def test_a_statement_has_the_braces_that_were_typed() -> None:
+    # GIVEN a shell that puts values of variables into lines, and a statement with a set
+    shell = Shell()
+    shell.user_ns["x"] = 5
+    plimsoll.load_ipython_extension(shell)
+    # WHEN it is recorded THEN it is the same statement
+    shell.run_line("plimsoll", "y = {x}")
+    shell.run_line("plimsoll", "z = '{x}'")
+    assert shell.user_ns["y"] == {5} and shell.user_ns["z"] == "{x}"
 
 
 # ---- web ----
