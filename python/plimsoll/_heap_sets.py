@@ -34,7 +34,7 @@ class ObjectSet:
         return (Object(self._heap, number) for number in self.numbers)
 
     def __contains__(self, what: "Union[Object, int]") -> bool:
-        return (what if isinstance(what, int) else what.number) in self._data
+        return self._heap._number(what) in self._data
 
     @property
     def numbers(self) -> memoryview:

@@ -436,14 +436,23 @@ class Heap:
                objects: "Optional[Iterable[Union[Object, int]]]" = None) -> ObjectSet:
         """A set of objects: all that are of a class, by its full name or a pattern (``"app.*"``), for which a condition
         in SQL on the columns of ``objects`` is true (``"size > 1000 and holders = 1"``, see :meth:`query`), and that
-        are among those given, by themselves or by their numbers. Without any of these, all objects."""
+        are among those given, by themselves or by their numbers. Without any of these, all objects. ValueError for an
+        object of another snapshot, or of another view."""
         chosen = ObjectSet(self, _core.HeapSet.select(self._data, type))
         if where:
             rows = self.query(f"select id from objects where address is not null and ({where}\n)")
             chosen &= self._set_of([row[0] for row in rows])
         if objects is not None:
-            chosen &= self._set_of([each if isinstance(each, int) else each.number for each in objects])
+            chosen &= self._set_of([self._number(each) for each in objects])
         return chosen
+
+    def _number(self, what: "Union[Object, int]") -> int:
+        """The row of an object, given by itself or by that. ValueError for another snapshot's, or another view's."""
+        if not isinstance(what, Object):
+            return operator.index(what)
+        if what._heap._data is not self._data:
+            raise ValueError("the object is of another snapshot, or of another view of this one")
+        return what.number
 
     def _set_of(self, numbers: "list[int]") -> ObjectSet:
         return ObjectSet(self, _core.HeapSet.chosen(self._data, numbers))

@@ -460,6 +460,28 @@ def test_sets_of_objects_tell_what_would_be_freed_with_all_of_them(take: Any) ->
         heap.select(where="no_such_column = 1")
 
 
+def test_an_object_of_another_snapshot_is_in_no_set(take: Any) -> None:
+    # GIVEN two snapshots, and a view of one, which number their objects differently
+    keep = [Held() for _ in range(3)]
+    heap, later = take(), take()
+    name = f"{__name__}.Held"
+    found = heap.select(name)
+    # WHEN an object of another one is asked for THEN that is an error, and not whatever has its number here
+    for other in (later, heap.view("parts")):
+        held = other.find(name)
+        with pytest.raises(ValueError, match="another snapshot"):
+            heap.select(objects=[held])
+        with pytest.raises(ValueError, match="another snapshot"):
+            print(held in found)
+    # AND numbers are those of any library
+    class Number:
+        def __index__(self) -> int:
+            return int(found.numbers[0])
+
+    number: Any = Number()
+    assert number in found and len(heap.select(objects=[number])) == 1 and len(keep) == 3
+
+
 def test_a_diff_counts_what_is_new(take: Any) -> None:
     # GIVEN
     keep = [Held()]
