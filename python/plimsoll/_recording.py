@@ -44,6 +44,7 @@ class Options:
     sources: bool = True
     tasks: bool = False
     after_fork: str = "stop"  # or "follow"
+    is_temporary: bool = False  # the file is for this process alone
     base_path: str = ""  # of the process that the recording began in, for the names of its children's profiles
 
     def __init__(self, **values: Any) -> None:
@@ -201,7 +202,8 @@ def _stop_at_exit() -> None:
             return
         options = _active.options
         stats = stop()
-    if stats["samples"] == 0 and options.base_path:  # a child that did nothing: nobody wants its file
+    # Nobody wants the file of a child that did nothing, and nobody knows of one without a name of the program's own.
+    if options.is_temporary or (stats["samples"] == 0 and options.base_path):
         try:
             os.unlink(options.path)
         except OSError:  # it is gone, or its directory is

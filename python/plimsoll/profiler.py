@@ -69,7 +69,8 @@ def _statistics(raw: Mapping[str, Any]) -> Statistics:
 class Profiler:
     """Records this process between :meth:`start` and :meth:`stop`, or in a ``with`` block.
 
-    :param path: the profile's file, .plim. Without one a temporary file is used, which is gone once it has been read.
+    :param path: the profile's file, .plim. Without one a temporary file is used, which is gone once it has been read,
+        or the process has ended.
     :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
     :param mode: ``cpu`` records CPU time; ``wall`` all time of all threads, and what they wait for; ``gil`` the CPU
         time of threads that hold the GIL.
@@ -146,7 +147,8 @@ class Profiler:
 
     def _begin(self, path: str) -> None:
         with _recording.locked():
-            self._recording = _recording.start(_recording.Options(path=path, **self._options))
+            self._recording = _recording.start(
+                _recording.Options(path=path, is_temporary=self._path is None, **self._options))
             self._profile = None
 
     def stop(self) -> Profile:

@@ -72,6 +72,29 @@ def test_a_block_is_recorded_and_leaves_no_file(tmp_path: pathlib.Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("end", ["pass", "sys.exit(3)", "os._exit(0)", "1 / 0", "fork()"])
+def test_a_recording_that_nobody_stops_leaves_no_file(end: str, tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that starts a recording without a file's name, and a child that goes on with it
+    text = f"""
+import os, sys, warnings, plimsoll
+warnings.simplefilter("ignore")
+plimsoll.start(after_fork="follow")
+def work(): sum(i * i for i in range(1_000_000))
+def fork():
+    if os.fork() == 0:
+        work()
+        os._exit(0)
+    os.wait()
+work()
+assert os.listdir({str(tmp_path)!r})
+{end}
+"""
+    # WHEN it ends without stopping it
+    harness.python("-c", text, env={"TMPDIR": str(tmp_path)})
+    # THEN there is nothing that nobody knows of
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_start_and_stop(tmp_path: pathlib.Path) -> None:
     plimsoll.start(tmp_path / "x.plim", rate_hz=500)
     hot()
