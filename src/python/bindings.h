@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "base/result.h"
+#include "python/column.h"
 #include "python/text.h"
 
 namespace plimsoll::python {
@@ -14,6 +15,7 @@ void bind_session(nanobind::module_& module);    // Session: record this process
 void bind_threads(nanobind::module_& module);    // threads from their first instruction
 void bind_signals(nanobind::module_& module);    // signals of the program that are ours, too
 void bind_tags(nanobind::module_& module);       // tags
+void bind_columns(nanobind::module_& module);    // what memoryviews look at
 void bind_memory(nanobind::module_& module);     // what a Profile knows of memory
 void bind_profile(nanobind::module_& module);    // Profile: read, ask, write
 void bind_heap(nanobind::module_& module);       // heap snapshots: take, read, ask

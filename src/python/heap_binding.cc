@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -28,12 +27,6 @@ namespace plimsoll::python {
 namespace {
 
 using heap::Node;
-
-// A read-only view of a column, without a copy; `owner` keeps the snapshot alive. Objects only: `count` of them.
-template <typename T>
-nb::object column(const std::vector<T>& values, std::size_t count, nb::handle owner) {
-  return nb::cast(nb::ndarray<nb::memview, const T, nb::ndim<1>>(values.data(), {count}, owner));
-}
 
 // As Python gives a rule: classes, whether exactly these, the label's attribute, (pointer, length, unit, owned), and
 // the number of the function that is asked, or -1.
@@ -270,10 +263,7 @@ nb::object object_of(const sql::Value& value) {
 nb::tuple query(HeapData& self, const std::string& statement, std::int64_t most) {
   const std::size_t most_rows = most < 0 ? SIZE_MAX : static_cast<std::size_t>(most);
   // Python's handlers of signals, Ctrl-C's among them, run in the main thread, and only if they are asked to.
-  const auto has_signal = [] {
-    const nb::gil_scoped_acquire acquire;
-    return PyErr_CheckSignals() != 0;
-  };
+  const auto has_signal = [] { return PyErr_CheckSignals() != 0; };
   Result<sql::Answer> asked = self.ask(statement, most_rows, has_signal);
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const sql::Answer answer = value_or_raise(std::move(asked));

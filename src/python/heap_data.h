@@ -3,7 +3,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "heap/analysis.h"
 #include "heap/snapshot.h"
+#include "python/released_gil.h"
 #include "python/text.h"
 #include "sql/query.h"
 
@@ -32,16 +32,16 @@ class HeapData {
     std::call_once(holders_once_, [&] { holders_ = heap::reversed(snapshot_.graph); });
     return holders_;
   }
-  // The answer to an SQL statement; asked by one thread at a time. Ends early where `is_enough` says so.
-  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows, const std::function<bool()>& is_enough) {
-    const nanobind::gil_scoped_release release;
+  // The answer to an SQL statement; asked by one thread at a time. Ends early where `is_enough`, with the GIL, says so.
+  Result<sql::Answer> ask(const std::string& statement, std::size_t most_rows, bool (*is_enough)()) {
+    ReleasedGil released;
     const std::lock_guard<std::mutex> lock(database_mutex_);
     if (!database_) {
       auto made = sql::HeapDatabase::open(snapshot_);
       if (!made.ok()) return made.error();
       database_ = made.take();
     }
-    return database_->ask(statement, most_rows, is_enough);
+    return database_->ask(statement, most_rows, [&] { return released.taken_back_for(is_enough); });
   }
   // Columns that a snapshot has in a shorter form, as Python wants them: made at first use.
   const std::vector<std::uint64_t>& sizes() {

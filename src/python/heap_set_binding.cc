@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -74,7 +73,7 @@ nb::object numbers(const HeapSet& self) {
   self.set().for_each([&](Node node) { values->push_back(node); });
   const std::vector<Node>& kept = *values;
   const nb::capsule owner(values.release(), [](void* made) noexcept { delete static_cast<std::vector<Node>*>(made); });
-  return nb::cast(nb::ndarray<nb::memview, const Node, nb::ndim<1>>(kept.data(), {kept.size()}, owner));
+  return column(kept, owner);
 }
 
 nb::list types(const HeapSet& self) {

@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -27,16 +26,6 @@ namespace plimsoll::python {
 namespace {
 
 using profile::Profile;
-
-// A read-only view of a column, without a copy; `owner` keeps the profile alive.
-template <typename T>
-nb::object column(const std::vector<T>& values, nb::handle owner) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  using Element = std::conditional_t<sizeof(T) == 1, const std::uint8_t,
-                                     std::conditional_t<sizeof(T) == 4, const std::uint32_t, const std::int64_t>>;
-  return nb::cast(nb::ndarray<nb::memview, Element, nb::ndim<1>>(reinterpret_cast<Element*>(values.data()),
-                                                                 {values.size()}, owner));
-}
 
 nb::list functions(const Profile& profile) {
   nb::list rows;

@@ -181,6 +181,84 @@ print("done")
     assert harness.run([sys.executable, script]).expect().out == "done\n"
 
 
+# Interpreters with the GIL of the first, which extension modules may be loaded in.
+LEGACY = """
+def make_legacy():
+    try: return interpreters.create("legacy")
+    except TypeError: return interpreters.create(isolated=False)
+"""
+
+
+def test_a_second_interpreter_does_not_get_what_the_first_one_records_with(program: Write) -> None:
+    # GIVEN a recording in one interpreter, and another one that imports what it needs
+    script = program(START + LEGACY + """
+import gc
+import plimsoll
+with plimsoll.profile() as session:
+    interpreter = make_legacy()
+    run(interpreter, '''
+try:
+    import plimsoll
+    plimsoll.tag
+except ImportError as error:
+    print("subinterpreters" in str(error))
+''')
+    interpreters.destroy(interpreter)
+    gc.collect()
+    burn_outside(0.1)
+print(session.profile.sampled_cpu > 0.08, session.profile.complete)
+""")
+    # WHEN it is refused THEN the recording goes on, and nothing complains
+    done = harness.run([sys.executable, script]).expect()
+    assert done.out == "True\nTrue True\n" and done.err == ""
+
+
+@pytest.mark.parametrize("kind", ["legacy", "isolated"])
+def test_child_processes_are_recorded_not_interpreters(kind: str, tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program whose children are recorded, and which makes interpreters
+    if kind == "isolated" and sys.version_info < (3, 12):
+        pytest.skip("interpreters have had their own GIL since 3.12")
+    script = program(START + LEGACY + f"""
+import gc
+def make_isolated():
+    try: return interpreters.create("isolated")
+    except TypeError: return interpreters.create(isolated=True)
+for _ in range(2):
+    interpreter = make_legacy() if {kind!r} == "legacy" else make_isolated()
+    run(interpreter, BURN + "burn_inside(0.05)")
+    interpreters.destroy(interpreter)
+    gc.collect()
+""")
+    # WHEN it runs THEN their time is in its recording, and nothing is said about them
+    done = harness.plimsoll_run(script, options=["-q", "--children", "-o", tmp_path / "x.plim"]).expect()
+    assert done.err == ""
+    profile = plimsoll.Profile.open(tmp_path / "x.plim")
+    assert profile.complete and harness.total_seconds(profile)["burn_inside"] == pytest.approx(0.1, rel=0.2)
+
+
+def test_the_first_interpreter_that_has_it_need_not_be_the_main_one(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN two interpreters after each other that look at columns of a profile and of a heap, and ask in SQL
+    script = program(START + LEGACY + f"""
+for _ in range(2):
+    interpreter = make_legacy()
+    run(interpreter, '''
+import plimsoll, plimsoll.heap
+with plimsoll.profile() as session:
+    sum(i * i for i in range(300_000))
+assert sum(session.profile.samples.weight_ns) > 0
+plimsoll.heap.snapshot({str(tmp_path / "x.heap")!r})
+heap = plimsoll.heap.open({str(tmp_path / "x.heap")!r})
+assert sum(heap.size) == sum(heap[number].size for number in heap.select().numbers)
+count = "with recursive c(n) as (select 1 union all select n + 1 from c where n < 500000) select count(*) from c"
+assert heap.query(count)[0] == (500000,)
+print("done")
+''')
+    interpreters.destroy(interpreter)
+""")
+    # WHEN they do THEN none waits for the other, nor for itself (up to Python 3.11)
+    assert harness.run([sys.executable, script]).expect().out == "done\ndone\n"
+
+
 UNDER_TRACEMALLOC = """
 import tracemalloc
 import plimsoll
