@@ -50,6 +50,19 @@ std::string place_of_error([[maybe_unused]] sqlite3* database, [[maybe_unused]] 
 #endif
 }
 
+// Whether there is no statement: space, comments and semicolons alone.
+bool is_blank(sqlite3* database, std::string_view text) {
+  while (!text.empty()) {
+    sqlite3_stmt* made = nullptr;
+    const char* rest = nullptr;
+    const int failed = sqlite3_prepare_v2(database, text.data(), static_cast<int>(text.size()), &made, &rest);
+    const Statement statement(made);
+    if (failed != SQLITE_OK || made != nullptr || rest == text.data()) return false;
+    text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  }
+  return true;
+}
+
 Value value_of(sqlite3_stmt* statement, int column) {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER: return std::int64_t{sqlite3_column_int64(statement, column)};
@@ -176,6 +189,8 @@ class SqliteHeap final : public HeapDatabase {
 
   using HeapDatabase::ask;
   Result<Answer> ask(std::string_view text, std::size_t most_rows, const std::function<bool()>& is_enough) override {
+    if (text.find('\0') != std::string_view::npos)  // for SQLite it is the end
+      return Error{ErrorKind::kUsage, "a statement cannot have a null character in it"};
     sqlite3_stmt* made = nullptr;
     const char* rest = nullptr;
     const int failed = sqlite3_prepare_v2(database_.get(), text.data(), static_cast<int>(text.size()), &made, &rest);
@@ -183,8 +198,7 @@ class SqliteHeap final : public HeapDatabase {
     if (failed == SQLITE_AUTH) return Error{ErrorKind::kUsage, "a snapshot can only be read: one select statement"};
     if (failed != SQLITE_OK) return error(text);
     if (made == nullptr) return Error{ErrorKind::kUsage, "there is no statement"};
-    const std::string_view left = text.substr(static_cast<std::size_t>(rest - text.data()));
-    if (left.find_first_not_of(" \t\r\n;") != std::string_view::npos)
+    if (!is_blank(database_.get(), text.substr(static_cast<std::size_t>(rest - text.data()))))
       return Error{ErrorKind::kUsage, "one statement at a time: there is more after the first ';'"};
     const Interruption interruption(database_.get(), is_enough);
     return rows_of(made, text, most_rows);

@@ -24,7 +24,7 @@ struct Answer {
   bool is_cut = false;  // there are more rows
 };
 
-// A snapshot as a database of four tables, in memory, which can be read only: no statement reaches a file. Beside
+// A snapshot as a database of tables, in memory, which can be read only: no statement reaches a file. Beside
 // SQLite's own functions there are describe(id), an object in words, path(id), the shortest way to it from a root, and
 // of groups retained_together(id): bytes that would be freed with all of them.
 // For one thread.

@@ -170,6 +170,18 @@ TEST_F(HeapQuery, ShowsWhereAStatementIsWrong) {
   EXPECT_EQ(ask("select 1 ; "), "1\n");
 }
 
+TEST_F(HeapQuery, TakesAStatementWithACommentBehindIt) {
+  // GIVEN statements with nothing but space and comments behind their ends THEN they are one
+  for (const char* end : {"; -- done", ";; /* done */ ;\n-- really", " -- done", "; /* never closed"})
+    EXPECT_EQ(ask(std::string("select 1") + end), "1\n") << end;
+  // AND not those with more
+  for (const char* more : {"; -- done\nselect 2", "; pragma database_list", "; what"})
+    EXPECT_EQ(ask(std::string("select 1") + more), "error: one statement at a time: there is more after the first ';'");
+  EXPECT_EQ(ask("-- nothing"), "error: there is no statement");
+  // AND one that SQLite would read to its middle only is refused
+  EXPECT_EQ(ask(std::string_view("select 1\0 + 1", 13)), "error: a statement cannot have a null character in it");
+}
+
 TEST_F(HeapQuery, ReachesNoFile) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("heap_query_test." + std::to_string(::getpid()));
