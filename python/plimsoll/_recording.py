@@ -82,6 +82,9 @@ def check(options: Options) -> None:
         if getattr(options, name) not in choices:
             raise ValueError(f'unknown {name} "{getattr(options, name)}": choose {", ".join(choices[:-1])} or '
                              f"{choices[-1]}")
+    for name, default in vars(Options).items():
+        if isinstance(default, bool) and not isinstance(getattr(options, name), bool):
+            raise TypeError(f"{name} is True or False, not {getattr(options, name)!r}")
     for name, limits in _RANGES.items():
         value, wanted = getattr(options, name), type(getattr(Options, name))
         # (NumPy's are numbers, too.)

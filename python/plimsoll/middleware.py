@@ -8,9 +8,11 @@
     app.add_middleware(ASGIProfiler, directory="profiles", mode="wall")  # FastAPI
 
 A request from this machine with ``plimsoll`` in its query string (``/search?q=tea&plimsoll``) is recorded into a file
-in `directory`; the response's header ``x-plimsoll-profile`` names it. What a proxy has passed on, or comes by a Unix
-socket, is anybody's, and is not recorded. Pass `when` to decide otherwise, for example by a secret header behind a
-proxy: whoever may ask for profiles can slow the server down and fill its disk, and profiles hold source text.
+in `directory`; the response's header ``x-plimsoll-profile`` names it. What comes by a Unix socket, or a proxy has
+passed on with a header that says so (``Via``, ``Forwarded``, ``X-Forwarded-For`` and the like), is anybody's, and is
+not recorded. A proxy on this machine that sets none, as nginx does without a ``proxy_set_header``, looks like somebody
+on this machine: behind one, pass `when`, to decide for example by a secret header. Whoever may ask for profiles can
+slow the server down and fill its disk, and profiles hold source text.
 
 One request is recorded at a time, and with it whatever else the process does meanwhile. Requests that ask during a
 recording are served as usual, with ``x-plimsoll-profile: busy``.
@@ -26,12 +28,13 @@ from urllib.parse import parse_qs
 
 HEADER = "x-plimsoll-profile"
 _LOOPBACK = ("127.0.0.1", "::1")  # not a Unix socket, behind which there is a proxy
-_PROXIES = ("forwarded", "x-forwarded-for", "x-real-ip")  # headers that say that somebody else asks
+#: Beginnings of headers that say that somebody else asks.
+_PROXIES = ("forwarded", "via", "x-forwarded-", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 
 
 def _asks(query: str, client: str, headers: "Iterable[str]") -> bool:
     """Whether a request is from this machine, and for a profile. `headers` are the lower-case names of its headers."""
-    return (client in _LOOPBACK and not any(name in _PROXIES for name in headers)
+    return (client in _LOOPBACK and not any(name.startswith(_PROXIES) for name in headers)
             and "plimsoll" in parse_qs(query, keep_blank_values=True))
 
 

@@ -251,7 +251,8 @@ def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
     for query, client in (("q=plimsoll", "127.0.0.1"), ("plimsoll", "203.0.113.9")):
         assert wsgi(app, query, client) == (b"first second", {"content-type": "text/plain"})
     # not even if a proxy on this machine, or behind a Unix socket, passes them on
-    for client, more in (("", {}), ("127.0.0.1", {"HTTP_X_FORWARDED_FOR": "203.0.113.9"})):
+    for client, more in (("", {}), ("127.0.0.1", {"HTTP_X_FORWARDED_FOR": "203.0.113.9"}), ("::1", {"HTTP_VIA": "1.1 cache"}),
+                         ("127.0.0.1", {"HTTP_X_FORWARDED_HOST": "example.org"})):
         assert "x-plimsoll-profile" not in wsgi(app, "plimsoll", client, **more)[1]
     assert not (tmp_path / "profiles").exists()
     # WHEN one asks THEN its response is the same, and names a profile of all of it
@@ -270,6 +271,8 @@ def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_o
         WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
     with pytest.raises(ValueError, match="walltime"):
         WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime")
+    with pytest.raises(TypeError, match="native is True or False, not 'no'"):  # (each request failed)
+        WSGIProfiler(wsgi_app, str(tmp_path), native="no")
     for wrong in ({"rate_hz": 0}, {"rate_hz": 1e6}, {"rate_hz": float("nan")}, {"engine": "reader", "native": True},
                   {"engine": "reader", "mode": "gil"}):
         with pytest.raises(ValueError):
