@@ -78,8 +78,13 @@ class Samples:
         return f"<plimsoll.Samples: {len(self)} rows of time_ns, thread, stack, weight_ns, activity, tag>"
 
 
-def _end_ns(end: float) -> int:
-    return 2**63 - 1 if end == float("inf") else int(end * 1e9)
+def _ns(seconds: float) -> int:
+    """In nanoseconds; of what is beyond all times, the last one. ValueError for what is no number."""
+    if abs(seconds) < 9e9:  # 285 years
+        return int(seconds * 1e9)
+    if seconds != seconds:
+        raise ValueError("a time is a number of seconds, not nan")
+    return 2**63 - 1 if seconds > 0 else -9 * 10**18
 
 
 class Profile:
@@ -106,6 +111,15 @@ class Profile:
     @cached_property
     def _data(self) -> Any:
         return _core.ProfileData.read(self._bytes)
+
+    def __getstate__(self) -> "dict[str, Any]":
+        """For pickle, and so for other processes: the bytes of its file, whether or not it has been looked at."""
+        return {"_path": self._path, "_bytes": self.__dict__.get("_bytes") or self._data.encoded()}
+
+    def __copy__(self) -> "Profile":
+        copied = self.__class__.__new__(self.__class__)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     @classmethod
     def open(cls, path: "PathLike") -> "Profile":
@@ -223,8 +237,7 @@ class Profile:
             if given[name] and view not in views:
                 raise ValueError(f"{name} is a time for {' and '.join(views)}, not for {view}"
                                  + ("" if name == "within" else ": profile.filter() takes a part of a recording"))
-        report = _core.memory_report(self._data, view, from_ns=int(start * 1e9), at_ns=_end_ns(end),
-                                     within_ns=int(within * 1e9))
+        report = _core.memory_report(self._data, view, from_ns=_ns(start), at_ns=_ns(end), within_ns=_ns(within))
         return Memory(view, report, self.functions)
 
     def memory_over_time(self, moments: int = 20) -> "list[Moment]":
@@ -270,7 +283,7 @@ class Profile:
         return Profile(self._data.filter(thread=thread, function=function, file=file,
                                          activities=[activity] if isinstance(activity, str) else list(activity),
                                          tags=[tag] if isinstance(tag, str) else list(tag),
-                                         from_ns=int(start * 1e9), to_ns=_end_ns(end)), self._path)
+                                         from_ns=_ns(start), to_ns=_ns(end)), self._path)
 
     def joined(self, *others: "Profile") -> "Profile":
         """A copy with what other processes' profiles hold, each at its time; of the same machine, since it was started.

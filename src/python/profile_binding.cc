@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "formats/input.h"
 #include "formats/registry.h"
@@ -114,9 +115,9 @@ nb::list tree_nodes(const Profile& profile, bool by_line) {
 
 nb::object stack_frames(const Profile& profile, std::int64_t number) {
   nb::list ids;
-  const StackId stack{static_cast<std::uint32_t>(number)};
-  if (stack.is_none() && number > 0) return ids;  // the empty stack
-  if (number < 0 || static_cast<std::uint64_t>(number) >= profile.stacks.size()) throw nb::index_error("no such stack");
+  const StackId stack = std::in_range<std::uint32_t>(number) ? StackId{static_cast<std::uint32_t>(number)} : StackId{};
+  if (stack.is_none() && number == 0xffffffff) return ids;  // the empty stack
+  if (stack.is_none() || stack.index() >= profile.stacks.size()) throw nb::index_error("no such stack");
   for (const FrameId frame : profile::frames_of(profile.stacks, stack)) ids.append(frame.index());
   return ids;
 }
@@ -131,12 +132,20 @@ std::vector<Activity> activities_named(const std::vector<std::string>& names) {
   return activities;
 }
 
+std::string encoded(const Profile& profile) {
+  profile::PlimEncoder encoder(1);
+  return profile::PlimEncoder::file_header() + encoder.encode(profile);
+}
+
+nb::bytes file_bytes(const Profile& profile) {
+  const std::string bytes = encoded(profile);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 // A copy without the samples that do not match. The tables are re-read from the encoded profile: a StringTable has
 // no copy, and a filtered profile is rare.
 std::shared_ptr<Profile> filtered(const Profile& profile, const profile::Filter& conditions) {
-  profile::PlimEncoder encoder(1);
-  auto copy = std::make_shared<Profile>(
-      value_or_raise(profile::read_plim(profile::PlimEncoder::file_header() + encoder.encode(profile))));
+  auto copy = std::make_shared<Profile>(value_or_raise(profile::read_plim(encoded(profile))));
   profile::filter(*copy, conditions);
   return copy;
 }
@@ -261,6 +270,7 @@ void bind_profile(nb::module_& module) {
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
+      .def("encoded", &file_bytes)
       .def("save", [](const Profile& self, const FilePath& path) { check(profile::write_plim_file(self, path.bytes)); })
       .def("nothing_to_write", &nothing_to_write, nb::arg("format"), nb::arg("path"))
       .def("convert", &converted, nb::arg("format"), nb::arg("path"));

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import errno
 import gc
 import json
 import os
 import pathlib
+import pickle
 import re
 import resource
 import signal
@@ -345,6 +347,36 @@ def test_filters_leave_what_they_say(profile: plimsoll.Profile) -> None:
     assert all(at <= middle * 1e9 for at in early.samples.time_ns)
     assert len(profile.filter(function="no such function").samples) == 0
     assert len(profile.samples) > len(other.samples), "the profile itself is as it was"
+
+
+def test_a_time_may_be_beyond_all_times(profile: plimsoll.Profile) -> None:
+    # GIVEN a profile WHEN it is cut at times that are too large for a number of nanoseconds THEN they are after the end
+    everything = len(profile.samples)
+    for late in (float("inf"), 1e300, 1e10):
+        assert len(profile.filter(start=late).samples) == 0 and len(profile.filter(end=late).samples) == everything
+        assert len(profile.filter(start=-late).samples) == everything and len(profile.filter(end=-late).samples) == 0
+    # AND what is no number is said to be none
+    with pytest.raises(ValueError, match="nan"):
+        profile.filter(end=float("nan"))
+
+
+def test_an_id_that_no_stack_has_is_an_error(profile: plimsoll.Profile) -> None:
+    # GIVEN ids of which one, cut to 32 bits, is that of the empty stack
+    for number in (-1, 10**6, 2**33 - 1):
+        with pytest.raises(IndexError, match="no such stack"):
+            profile.frames_of(number)
+    assert profile.frames_of(0xFFFFFFFF) == []
+
+
+def test_a_profile_goes_to_other_processes(profile: plimsoll.Profile) -> None:
+    # GIVEN a profile that nobody has looked at, and one that somebody has
+    with plimsoll.profile() as session:
+        cool()
+    for one in (session.profile, profile):
+        # WHEN they are pickled, and copied THEN they are the same
+        for copied in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
+            assert copied.meta == one.meta and copied.complete and repr(copied) == repr(one)
+            assert copied.samples.time_ns == one.samples.time_ns and str(copied.tree()) == str(one.tree())
 
 
 def test_it_prints(profile: plimsoll.Profile) -> None:
