@@ -216,6 +216,8 @@ bool run_alone(const std::function<void()>& work) {
 class Preparation {
  public:
   static Result<std::unique_ptr<Preparation>> make(const std::string& path, CaptureOptions options) {
+    // What is mapped is asked for while other threads go on, which may take some of it away before it is looked at.
+    PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
     Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
     if (!writer.ok()) return writer.error();
     for (const auto& [name, value] : options.meta) writer.value().add_meta(name, value);

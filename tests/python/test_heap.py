@@ -520,6 +520,30 @@ def test_snapshots_while_threads_make_and_drop_objects(take: Any) -> None:
             thread.join()
 
 
+@pytest.mark.parametrize("call", ["snapshot({path!r})", "fork_snapshot({path!r}).wait()"])
+def test_snapshots_while_threads_give_memory_back(call: str, tmp_path: pathlib.Path) -> None:
+    # GIVEN threads that map memory and unmap it again
+    text = f"""
+import mmap, threading, warnings, plimsoll.heap
+warnings.simplefilter("ignore")
+done = threading.Event()
+def churn():
+    while not done.is_set():
+        block = mmap.mmap(-1, 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        block.write(bytes(4 << 20))
+        block.close()
+threads = [threading.Thread(target=churn) for _ in range(4)]
+for thread in threads: thread.start()
+try:
+    for _ in range(20): plimsoll.heap.{call.format(path=str(tmp_path / "x.heap"))}
+finally: done.set()
+for thread in threads: thread.join()
+print(plimsoll.heap.open({str(tmp_path / "x.heap")!r}).complete)
+"""
+    # WHEN snapshots look for pools in what was mapped a moment ago THEN the program is none the worse
+    assert harness.python("-c", text).expect().out == "True\n"
+
+
 def test_own_objects_are_left_out(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that has nothing of Plimsoll but a name
     found = run("""
