@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, Generator, Optional
 
 if TYPE_CHECKING:
     import pytest
 
-_LONGEST_NAME = 120
+_LONGEST_NAME = 120  # bytes
 
 
 def file_name(nodeid: str) -> str:
@@ -25,7 +26,9 @@ def file_name(nodeid: str) -> str:
     plain = re.sub(r"[^\w.\[\]=+-]+", "-", nodeid).strip("-.")
     if re.fullmatch(r"\w[\w./]*(::\w+)*", nodeid, re.ASCII) and len(plain) <= _LONGEST_NAME:
         return plain
-    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(nodeid.encode()).hexdigest()[:8]}"
+    cut = plain.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
+    checksum = hashlib.sha256(nodeid.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    return f"{cut}-{checksum}"
 
 
 def pytest_addoption(parser: "pytest.Parser") -> None:
@@ -67,11 +70,16 @@ class Recorder:
             profiler = plimsoll.Profiler(os.path.join(self._start, path), **self._options).start()
         except (OSError, ValueError, plimsoll.UnsupportedError) as error:
             self._error = str(error)  # the tests run all the same; said once, at the end
+        process = os.getpid()
         yield
-        if profiler is not None and profiler.is_active:
+        if profiler is None or os.getpid() != process:  # the child of a test that forks has no part in it
+            return
+        if profiler.is_active:
             profiler._end()
             self._error = profiler.statistics.error or self._error  # a full disk, for example
-            self._written.append(path)
+        else:
+            self._error = f"a test has ended the recording {path}: what came after that is not in it"
+        self._written.append(path)
 
     def pytest_runtestloop(self) -> "Generator[None, Any, None]":
         if self._per_test or self._is_idle:
@@ -100,10 +108,11 @@ class Recorder:
         if self._error:
             terminalreporter.write_line(f"plimsoll: not everything was profiled: {self._error}")
         if len(self._written) == 1:
-            terminalreporter.write_line(f"plimsoll: wrote {self._written[0]}; next: plimsoll show {self._written[0]}")
+            terminalreporter.write_line(f"plimsoll: wrote {self._written[0]}; next: plimsoll show "
+                                        f"{shlex.quote(self._written[0])}")
         elif self._written:
             terminalreporter.write_line(f"plimsoll: wrote {len(self._written)} profiles into {self._directory}; "
-                                        f"for example: plimsoll show '{self._written[0]}'")
+                                        f"for example: plimsoll show {shlex.quote(self._written[0])}")
 
 
 def _mark_wrappers() -> None:

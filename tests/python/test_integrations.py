@@ -86,12 +86,22 @@ def test_tests_may_go_to_another_directory(tmp_path: pathlib.Path) -> None:
     assert len(list((tmp_path / ".plimsoll").iterdir())) == 3 and not list((tmp_path / "elsewhere").iterdir())
 
 
+def test_a_test_that_ends_the_recording_is_told_of(tmp_path: pathlib.Path) -> None:
+    # GIVEN a test that ends whatever is recorded, in a directory whose name has to be quoted
+    (tmp_path / "test_end.py").write_text("def test_end():\n from plimsoll import _recording\n _recording.stop()\n")
+    # WHEN the session is recorded THEN its profile is told of, and that it ends there
+    done = run_pytest(tmp_path, "--plimsoll", "--plimsoll-dir", "with space", "test_end.py")
+    assert "not everything was profiled: a test has ended the recording with space/session.plim" in done.out
+    assert "next: plimsoll show 'with space/session.plim'" in done.out
+
+
 def test_names_of_profiles_are_file_names() -> None:
     assert pytest_plugin.file_name("tests/test_a.py::test_b") == "tests-test_a.py-test_b"
-    odd = ["a.py::test[1/2]", "a.py::test[1-2]", "a.py::test[" + "x" * 500 + "]", "a.py::test[\u2603 \0]", "../../etc"]
+    odd = ["a.py::test[1/2]", "a.py::test[1-2]", "a.py::test[" + "x" * 500 + "]", "a.py::test[\u2603 \0]", "../../etc",
+           "a.py::test_" + "\u65e5" * 100 + "a", "a.py::test_" + "\u65e5" * 100 + "b", "a.py::test[\udc80]"]
     names = [pytest_plugin.file_name(name) for name in odd]
     assert len(set(names)) == len(odd)
-    assert all("/" not in name and "\0" not in name and len(name) < 200 and not name.startswith(".") for name in names)
+    assert all("/" not in name and "\0" not in name and len(name.encode()) < 200 and not name.startswith(".") for name in names)
 
 
 def test_the_profiles_of_workers_are_told_of(tmp_path: pathlib.Path) -> None:
