@@ -176,6 +176,26 @@ def test_a_path_that_cannot_be_written_is_told_at_the_start() -> None:
     assert not spprof.is_active()
 
 
+def test_a_profile_is_saved_where_the_program_was_when_it_began(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+    # GIVEN a recording into a relative path, whose program goes to another directory
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    spprof.start(output_path="x.json")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    # WHEN it ends THEN the profile is where it was to be
+    spprof.stop()
+    assert json.loads((tmp_path / "x.json").read_text())["name"] == "spprof profile"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_limit_that_makes_no_sense_is_no_recording_of_somebody_else() -> None:
+    with pytest.raises(ValueError, match="memory_mb"):
+        spprof.start(memory_limit_mb=10**6)
+    assert not spprof.is_active()
+    with plimsoll.profile(), pytest.raises(RuntimeError, match="active already"):
+        spprof.start()
+
+
 def test_threads_may_register() -> None:
     assert spprof.register_thread() and spprof.unregister_thread()
     with spprof.ThreadProfiler() as profiler:

@@ -272,7 +272,8 @@ def start(interval_ms: int = 10, output_path: Optional[PathLike] = None, memory_
     :param output_path: where :func:`stop` saves the profile, too.
     :param memory_limit_mb: for the profiler's buffers.
 
-    RuntimeError if a recording is active; ValueError for another interval; PermissionError if the path is not writable.
+    RuntimeError if a recording is active; ValueError for another interval, or such a limit; PermissionError if the path
+    is not writable.
     """
     global _session
     if not 1 <= interval_ms <= 1000:
@@ -281,11 +282,14 @@ def start(interval_ms: int = 10, output_path: Optional[PathLike] = None, memory_
         if is_active():
             raise RuntimeError("Profiler already running")
         if output_path is not None:
-            _check_writable(os.fspath(output_path))
+            output_path = os.path.abspath(os.fsdecode(output_path))  # the program may go to another directory
+            _check_writable(output_path)
         try:
             _session = _Session(interval_ms, output_path, memory_limit_mb)
-        except ValueError as error:  # somebody else's recording
-            raise RuntimeError(str(error)) from None
+        except ValueError as error:
+            if not plimsoll.is_active():  # what was asked for makes no sense
+                raise
+            raise RuntimeError(str(error)) from None  # somebody else's recording
 
 
 def _check_writable(path: str) -> None:
