@@ -18,6 +18,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Iterator, Optional
 
+if sys.implementation.name == "pypy":  # which has nothing of what comes now
+    sys.exit("plimsoll: PyPy is recorded by its own sampler: there is no self-test of that")
+
 import plimsoll
 from plimsoll.profiles import ACTIVITIES, Profile
 

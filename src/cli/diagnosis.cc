@@ -28,12 +28,15 @@ facts = {"python": platform.python_implementation() + " " + platform.python_vers
 if not getattr(sys, "_is_gil_enabled", lambda: True)(): facts["python"] += " free-threaded"
 try:
     import plimsoll
-    facts["plimsoll"] = plimsoll.__version__
-    with plimsoll.Profiler() as profiler:
-        end = time.thread_time() + 0.2
-        while time.thread_time() < end: sum(range(300))
-    facts["engine"] = profiler.profile.meta["engine"]
-    facts["coverage"] = profiler.profile.sampled_cpu / max(profiler.profile.process_cpu, 1e-9)
+    if sys.implementation.name == "pypy":
+        import plimsoll._pypy
+    else:
+        facts["plimsoll"] = plimsoll.__version__
+        with plimsoll.Profiler() as profiler:
+            end = time.thread_time() + 0.2
+            while time.thread_time() < end: sum(range(300))
+        facts["engine"] = profiler.profile.meta["engine"]
+        facts["coverage"] = profiler.profile.sampled_cpu / max(profiler.profile.process_cpu, 1e-9)
 except ImportError as error:
     facts["error"] = "plimsoll is not installed for it" if error.name == "plimsoll" else str(error)
 except Exception as error:
@@ -70,7 +73,8 @@ Finding about_python(const Machine& machine) {
     return {Verdict::kMissing, fmt::format("{}: {}", name, machine.python_error),
             is_absent ? fmt::format("{} -m pip install plimsoll", machine.interpreter) : ""};
   }
-  return {Verdict::kGood, fmt::format("{} with plimsoll {}", name, machine.plimsoll), ""};
+  return {Verdict::kGood,
+          fmt::format("{} with plimsoll{}{}", name, machine.plimsoll.empty() ? "" : " ", machine.plimsoll), ""};
 }
 
 Finding about_recording(const Machine& machine) {
@@ -79,6 +83,14 @@ Finding about_recording(const Machine& machine) {
       fmt::format("a test recording by {} covered {:.1f} % of its CPU time", machine.engine, 100 * machine.coverage);
   if (machine.coverage >= kGoodCoverage) return {Verdict::kGood, what, ""};
   return {Verdict::kLimited, what, "the machine may be busy: run plimsoll selftest"};
+}
+
+Finding about_own_sampler(const Machine& machine) {
+  return {
+      Verdict::kGood,
+      fmt::format("plimsoll run records it with PyPy's own sampler: CPU time up to {} Hz, or all time (--mode wall)",
+                  machine.scheduler_hz),
+      ""};
 }
 
 Finding about_ticks(const Machine& machine) {
@@ -122,7 +134,10 @@ Finding about_descriptors(const Machine& machine) {
 
 std::vector<Finding> diagnose(const Machine& machine) {
   std::vector<Finding> findings{about_python(machine)};
-  if (findings[0].verdict == Verdict::kGood) findings.push_back(about_recording(machine));
+  const bool can_record = findings[0].verdict == Verdict::kGood;
+  // To that sampler nothing of the rest matters.
+  if (can_record && machine.python.starts_with("PyPy")) return {findings[0], about_own_sampler(machine)};
+  if (can_record) findings.push_back(about_recording(machine));
   for (const auto about : {about_ticks, about_traps, about_waits, about_descriptors})
     findings.push_back(about(machine));
   return findings;

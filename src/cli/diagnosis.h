@@ -19,8 +19,8 @@ struct Machine {
   std::size_t open_files = 0;  // descriptors a process may have
   std::string interpreter;     // its path
   std::string python_error;    // why it could not be asked, or could not record; empty if it did
-  std::string python;          // "CPython 3.13.2"
-  std::string plimsoll;        // the package's version
+  std::string python;          // "CPython 3.13.2", "PyPy 3.11.17"
+  std::string plimsoll;        // the package's version; empty where it does not say (PyPy)
   std::string engine;          // of a test recording
   double coverage = 0;         // of its CPU time, by samples; 1 is all
 };

@@ -69,6 +69,21 @@ TEST(Diagnosis, ARecordingThatMissedTimeIsATrouble) {
   EXPECT_NE(troubles(machine).find("covered 60.0 %"), std::string::npos);
 }
 
+TEST(Diagnosis, PyPyIsRecordedByItsOwnSamplerWhateverTheKernelHas) {
+  // GIVEN PyPy, with which no test recording is made, on a machine without perf events
+  Machine machine = good();
+  machine.python = "PyPy 3.11.17";
+  machine.engine = "";
+  machine.coverage = 0;
+  machine.perf_error = "perf_event_open (task-clock): Permission denied";
+  // WHEN the findings are told THEN it can be recorded, and how
+  EXPECT_EQ(troubles(machine), "");
+  ASSERT_EQ(diagnose(machine).size(), 2U);
+  EXPECT_NE(diagnose(machine)[1].what.find("PyPy's own sampler: CPU time up to 250 Hz"), std::string::npos);
+  machine.python_error = "plimsoll is not installed for it";
+  EXPECT_NE(troubles(machine).find("missing: PyPy 3.11.17"), std::string::npos);
+}
+
 TEST(Diagnosis, EachMissingFileOfTheKernelIsALimit) {
   Machine machine = good();
   machine.has_schedstat = false;

@@ -222,6 +222,16 @@ def test_what_pypy_cannot_do_is_said(tmp_path: pathlib.Path, program: Write, pyp
     assert done.out == "ran\n" and "this PyPy cannot sample allocations: there is no --alloc" in done.err
 
 
+def test_the_doctor_knows_that_pypy_can_be_recorded(pypy: Any) -> None:
+    # GIVEN PyPy, which has no extension module of ours WHEN the doctor is asked THEN its own sampler records it
+    path = f"{os.path.dirname(harness.binary())}:{os.environ['PATH']}"
+    done = harness.plimsoll_command("doctor", "--python", pypy[0], env=pypy[1]).expect(0)
+    assert "PyPy's own sampler" in done.out and "missing" not in done.out
+    # AND the self-test says in words that it is not for PyPy
+    done = harness.run([pypy[0], "-m", "plimsoll.selftest"], env={**pypy[1], "PATH": path}).expect(1)
+    assert done.err == "plimsoll: PyPy is recorded by its own sampler: there is no self-test of that\n"
+
+
 def test_allocations_are_sampled_where_pypy_can(tmp_path: pathlib.Path) -> None:
     # GIVEN the sampler of a PyPy that samples allocations, with its own function for it
     text = """
