@@ -60,6 +60,7 @@ class Jitlog final : public Command {
     const Result<std::vector<StageKind>> stages = chosen_stages();
     if (!stages.ok()) return stages.error();
     if (!stages_.empty() && !trace_) return Error{ErrorKind::kUsage, "--stage: of one trace, which --trace ID names"};
+    if (limit_ < 0) return Error{ErrorKind::kUsage, fmt::format("--limit: {} is less than 0", limit_)};
     const Result<jitlog::Query> query = jitlog::Query::parse(query_);
     if (!query.ok()) return query.error();
     const Result<std::string> bytes = read_log(console);
@@ -125,15 +126,15 @@ class Jitlog final : public Command {
     });
     if (traces.empty() && !query_.empty()) console.notice("no trace matches " + query_);
     const TraceDetail detail = has_operations_ ? TraceDetail::kOperations : TraceDetail::kNumbers;
-    PLIMSOLL_TRY(
-        console.print(as_json_ ? jitlog_json(forest, traces, detail) : render_traces(forest, traces, limit_, page)));
+    PLIMSOLL_TRY(console.print(as_json_ ? jitlog_json(forest, traces, detail)
+                                        : render_traces(forest, traces, static_cast<std::size_t>(limit_), page)));
     return kFine;
   }
 
   std::string file_, query_, color_ = "auto";
-  std::optional<std::int64_t> trace_;  // signed, because CLI11 takes "-1" for a large unsigned number
+  std::optional<std::int64_t> trace_;  // signed, because CLI11 takes "-1" for a large unsigned number; so is limit_
   std::vector<std::string> stages_;
-  std::size_t limit_ = 30;
+  std::int64_t limit_ = 30;
   bool as_json_ = false, has_operations_ = false, is_raw_ = false;
 };
 

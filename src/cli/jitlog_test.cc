@@ -41,6 +41,12 @@ TEST(Jitlog, ListsTracesByTheirRuns) {
   EXPECT_NE(console.out.find("lib/app.py:3"), std::string::npos) << console.out;
 }
 
+TEST(Jitlog, ANegativeLimitIsNoLimitAtAllButAMistake) {
+  FakeConsole console = with_log();
+  EXPECT_EQ(run(console, {"app.jit", "--limit", "-1"}), kUsage);
+  EXPECT_NE(console.err.find("--limit: -1 is less than 0"), std::string::npos) << console.err;
+}
+
 TEST(Jitlog, ShowsATraceBetweenTheLinesOfTheProgram) {
   FakeConsole console = with_log();
   EXPECT_EQ(run(console, {"app.jit", "--trace", "7", "--stage", "noopt,asm"}), kFine);

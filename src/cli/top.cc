@@ -94,6 +94,7 @@ class Top final : public Command {
 
  private:
   [[nodiscard]] bool is_once() const { return is_once_ || as_json_; }
+  [[nodiscard]] std::size_t limit() const { return static_cast<std::size_t>(limit_); }
 
   Result<int> run_with(const TopSignals& signals, Console& console) {
     const Result<ColorChoice> color = parse_color(words_.color);
@@ -161,6 +162,7 @@ class Top final : public Command {
     if (!(settings_.rate_hz >= 1 && settings_.rate_hz <= 10000))
       return Error{ErrorKind::kUsage,
                    fmt::format("a rate of {} Hz is not possible: choose 1 to 10000", settings_.rate_hz)};
+    if (limit_ < 0) return Error{ErrorKind::kUsage, fmt::format("--limit: {} is less than 0", limit_)};
     const Result<TopSubject> subject = parse_top_subject(words_.view);
     if (!subject.ok()) return subject.error();
     const Result<SortBy> sort = parse_top_sort(words_.sort);
@@ -212,7 +214,7 @@ class Top final : public Command {
   Result<TopEnd> run_show(const TopShow& show, const Page& page, Console& console) {
     if (is_once()) return run_once(show, page, console);
     const Environment environment = console.environment();
-    if (!environment.is_tty || environment.term == "dumb") return run_plain(show, console, state_, page, limit_);
+    if (!environment.is_tty || environment.term == "dumb") return run_plain(show, console, state_, page, limit());
     ends_with_picture_ = true;
     const Result<std::unique_ptr<Screen>> screen = Screen::open(page.paint);
     if (!screen.ok()) return screen.error();
@@ -221,7 +223,7 @@ class Top final : public Command {
 
   Result<TopEnd> run_once(const TopShow& show, const Page& page, Console& console) {
     const TopEnd end = wait_quietly(show, monotonic_ns() + state_.window_ns).value_or(TopEnd::kAsked);
-    PLIMSOLL_TRY(print_picture(show, page, limit_, console));
+    PLIMSOLL_TRY(print_picture(show, page, limit(), console));
     return end;
   }
 
@@ -270,7 +272,7 @@ class Top final : public Command {
   TopState state_;
   ColorChoice color_{};
   std::int64_t interval_ns_ = 0;
-  std::size_t limit_ = 20;
+  std::int64_t limit_ = 20;  // signed, because CLI11 takes "-1" for a large unsigned number
   std::string python_;
   bool is_once_ = false, as_json_ = false, is_apart_ = false, has_tasks_ = false, discards_output_ = false;
   bool is_over_ = false, has_samples_ = false, ends_with_picture_ = false;

@@ -405,6 +405,7 @@ def test_nothing_of_ours_is_in_the_program(program: Program, tmp_path: pathlib.P
     (["1", "--mode", "gil"], "there is no mode"),
     (["1", "-w", "2min"], "--window: choose 100 ms to 60 s"),
     (["1", "-i", "1ms"], "--interval: choose 100 ms or more"),
+    (["1", "--limit", "-1"], "--limit: -1 is less than 0"),
     (["1", "2"], "one argument too many"),
     (["--python", "no-such-python", "x.py"], "no Python interpreter 'no-such-python'"),
 ])
