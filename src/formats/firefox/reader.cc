@@ -56,7 +56,8 @@ class Reader {
       for (const json::value& counter : *counters) read_counter(counter);
     read_sources(member(shared, "sources"), shared_tables);
     constexpr double kNearly = 0.95;
-    if (cpu_ns_ > 0 && cpu_ns_ >= kNearly * running_ns_) out_.profile.set_meta("mode", "cpu");
+    if (cpu_ns_ > 0 && cpu_ns_ >= kNearly * running_ns_)
+      out_.profile.set_meta("mode", out_.profile.has_waits() ? "wall" : "cpu");
     return out_.take();
   }
 

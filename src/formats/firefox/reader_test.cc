@@ -92,6 +92,16 @@ TEST(FirefoxReader, KnowsWhoseCountersTheyAre) {
   EXPECT_EQ(profile.processes.at(profile.counters[1].process.index()).pid, 200);
 }
 
+TEST(FirefoxReader, KnowsThatAllTimeIsNoCpuTime) {
+  // GIVEN samples of CPU time, or of waits, too WHEN they go through the format THEN the mode is that of the recording
+  profile::Profile original = draw_profile("main  1\n main;read  2");
+  EXPECT_EQ(read_whole(write(original)).meta_value("mode"), "cpu");
+  original.samples.activity[1] = Activity::kOther;
+  const profile::Profile profile = read_whole(write(original));
+  EXPECT_TRUE(profile.has_waits());
+  EXPECT_EQ(profile.meta_value("mode"), "wall");
+}
+
 TEST(FirefoxReader, EndsWhenTheSessionDid) {
   // GIVEN a program that slept at its end WHEN its profile goes through the format THEN it lasted as long
   profile::Profile original = draw_profile("main  1");
