@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PERIOD_S = 0.999
 _SHORTEST_PERIOD_S = 1e-6
+_LEAST_ROOM_BYTES = 16 << 20  # some minutes of samples
 _OFTEN_S = 0.01  # how often --mem asks for the memory in use
 _TRAILER = b"\3"
 _LOG = "PYPYLOG"
@@ -50,7 +51,7 @@ _active: Optional[_Active] = None
 def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     """Starts the recording of this process, which is the only one; child processes that are started anew will record
     into path_of_children, with "%d" for their ids, if it is not empty. ValueError for a mode that PyPy does not have;
-    OSError if a file cannot be written."""
+    OSError if a file cannot be written, or the disk is nearly full."""
     global _active
     has_log = "pypylog" in settings and _take_log(path, path_of_children)  # which PyPy writes whatever comes of this
     mode = settings.get("mode", "cpu")
@@ -59,6 +60,7 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     missing = [option for name, (option, unset) in _NOT_HERE.items() if settings.get(name, unset) != unset]
     if missing:
         print(f"plimsoll: on PyPy there is no {', '.join(missing)}", file=sys.stderr)
+    _check_room(os.path.dirname(path) or ".")
     now = _Active(path, settings, has_log)
     _enable(now.profile.descriptor, settings)
     if now.jitlog is not None:
@@ -70,6 +72,14 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     _active = now
     atexit.register(_stop_at_exit)
     os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _check_room(directory: str) -> None:
+    """PyPy's sampler waits for ever, and the program with it, when what it writes finds no room."""
+    disk = os.statvfs(directory)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST_ROOM_BYTES:
+        raise OSError(f"less than {_LEAST_ROOM_BYTES >> 20} MiB are free in {directory}: PyPy's sampler would stop the "
+                      "program for ever where the disk is full")
 
 
 def _enable(profile: int, settings: dict[str, str]) -> None:

@@ -253,6 +253,25 @@ print(calls)
     assert "with --alloc PyPy records CPU time" in done.expect(0).err
 
 
+def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: pathlib.Path) -> None:
+    # GIVEN PyPy's sampler, which hangs when it finds no room for what it writes, and a disk with 1 MiB of it
+    text = """
+import os, sys, types
+sys.modules["_vmprof"] = types.SimpleNamespace(enable=lambda *words: print("enabled"), disable=lambda: None, VMProfError=Exception)
+os.statvfs = lambda place: types.SimpleNamespace(f_blocks=1 << 20, f_bavail=int(sys.argv[2]), f_frsize=4096)
+from plimsoll import _pypy
+try:
+    _pypy.start(sys.argv[1], {}, "")
+except OSError as error:
+    print(error)
+os._exit(0)
+"""
+    # WHEN a recording starts THEN it does not, and says why; and it does if there is room
+    done = harness.run([sys.executable, "-u", "-c", text, tmp_path / "app.plim", "256"]).expect(0)
+    assert done.out.startswith(f"less than 16 MiB are free in {tmp_path}") and list(tmp_path.iterdir()) == []
+    assert harness.run([sys.executable, "-u", "-c", text, tmp_path / "app.plim", "8192"]).expect(0).out == "enabled\n"
+
+
 def test_native_functions_have_names(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
     # GIVEN a program that computes in a library of C, on a machine with the library that unwinds for PyPy
     source = program("import hashlib\ndata = bytes(1000000)\n"
