@@ -41,6 +41,13 @@ TEST(Jitlog, ListsTracesByTheirRuns) {
   EXPECT_NE(console.out.find("lib/app.py:3"), std::string::npos) << console.out;
 }
 
+TEST(Jitlog, TellsOfATraceThatTheLogMayEndWithin) {
+  FakeConsole console = with_log();
+  console.bytes["app.jit"].resize(console.bytes["app.jit"].size() - 3);
+  EXPECT_EQ(run(console, {"app.jit", "--trace", "7"}), kFine);
+  EXPECT_NE(console.out.find("incomplete: the log ends within a record"), std::string::npos) << console.out;
+}
+
 TEST(Jitlog, ANegativeLimitIsNoLimitAtAllButAMistake) {
   FakeConsole console = with_log();
   EXPECT_EQ(run(console, {"app.jit", "--limit", "-1"}), kUsage);

@@ -256,7 +256,7 @@ std::string render_trace(const Forest& forest, const Trace& trace, const std::ve
                        stage.arguments.empty() ? "nothing" : printable(stage.arguments));
     out += render_stage(forest, trace, kind, page);
   }
-  return out;
+  return out + problem_line(forest);
 }
 
 std::string jitlog_json(const Forest& forest, const TraceList& traces, TraceDetail detail) {

@@ -46,6 +46,8 @@ constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kLongestLine = 1000;
 constexpr std::size_t kMostPlaceBytesPerByte = 64;  // some 10 are usual
 constexpr std::size_t kEnoughPlaceBytes = std::size_t{1} << 20U;
+// A byte of machine code may be an instruction, whose text takes 70. Traces of PyPy have some hundred kB at most.
+constexpr std::size_t kMostCodeBytesOfTrace = std::size_t{4} << 20U;
 
 // Little-endian numbers and texts from bytes; after a read past the end, failed() for good.
 class Cursor {
@@ -177,6 +179,7 @@ class Reader {
     forest_.by_id[trace.id] = static_cast<TraceIndex>(forest_.traces.size());
     forest_.traces.push_back(std::move(trace));
     stage_ = nullptr;
+    code_bytes_ = 0;
     return true;
   }
   bool open_stage(StageKind kind) {
@@ -240,6 +243,8 @@ class Reader {
     const std::string_view bytes = in_.text();
     if (in_.failed()) return true;
     if (stage_ == nullptr) return true;
+    code_bytes_ += bytes.size();
+    if (code_bytes_ > kMostCodeBytesOfTrace) return false;
     if (stage_->operations.empty()) {
       forest_.traces.back().entry_offset = offset;
       forest_.traces.back().entry_code = bytes;
@@ -390,6 +395,7 @@ class Reader {
   std::vector<Field> fields_;
   boost::unordered_flat_map<std::uint64_t, std::uint64_t> entries_;  // by trace id
   std::size_t place_bytes_ = 0;
+  std::size_t code_bytes_ = 0;  // of the last trace
 };
 
 }  // namespace

@@ -124,6 +124,18 @@ TEST(JitlogReader, NoTextOfAnUnknownMeaningIsRepeatedWithoutEndEither) {
   EXPECT_NE(forest.problem, "");
 }
 
+TEST(JitlogReader, ATraceHasNoMoreMachineCodeThanCanBeShown) {
+  // GIVEN a trace of usual size, and one with more machine code than any has WHEN they are read THEN that is told
+  testing::LogWriter log(4, false);
+  log.start(7, "loop", 0, "").stage(0x19, 7).operation(1, "?,i2").code(0, std::string(1'000'000, '\x90'));
+  EXPECT_EQ(forest_of(log.bytes()).problem, "");
+  log.start(8, "loop", 0, "").stage(0x19, 8);
+  for (int i = 0; i < 5; ++i) log.operation(1, "?,i2").code(0, std::string(1'000'000, '\x90'));
+  const Forest forest = forest_of(log.bytes());
+  EXPECT_NE(forest.problem.find("make no sense"), std::string::npos) << forest.problem;
+  EXPECT_TRUE(forest.traces[1].stages[2].operations.back().code.empty());
+}
+
 TEST(JitlogReader, RefusesWhatIsNoLog) {
   for (const std::string_view bytes : {"", "\x1e", "\x1e\x04", "hello, world"}) EXPECT_FALSE(read(bytes).ok()) << bytes;
   EXPECT_TRUE(is_jitlog(testing::loop_and_bridge(4, false)));
