@@ -111,18 +111,17 @@ TEST(Firefox, GivesThreadsOfOneKernelIdDifferentIds) {
   EXPECT_EQ(json_at(file, "/threads/2/tid"), R"("101.1")");
 }
 
-TEST(Firefox, TakesTimeInProportionToThreadsAndMarkers) {
-  // GIVEN 20,000 threads of one kernel id, and as many markers of one name, each with a field of its own
+TEST(Firefox, WritesAnyNumberOfThreadsOfOneIdAndOfFieldsOfOneMarker) {
+  // GIVEN 100,000 threads of one kernel id, and as many markers of one name, each with a field of its own
   profile::Profile profile = draw_profile("main  1");
-  for (std::size_t i = 1; i < 20'000; ++i) profile.threads.push_back(profile.threads[0]);
-  for (std::size_t i = 0; i < 20'000; ++i)
+  for (std::size_t i = 1; i < 100'000; ++i) profile.threads.push_back(profile.threads[0]);
+  for (std::size_t i = 0; i < 100'000; ++i)
     profile.markers.push_back({0, 0, ThreadId{}, "note", {{"field" + std::to_string(i), "1"}}});
-  // WHEN they are written THEN it takes no minute, as it did when each was compared with all before it
-  const std::int64_t start_ns = monotonic_ns();
+  // WHEN they are written (which took the better part of an hour when each was compared with all before it)
   const std::string written = write(profile);
-  EXPECT_LT(monotonic_ns() - start_ns, 10'000 * kMillisecond);
-  EXPECT_NE(written.find(".19999\""), std::string::npos);
-  EXPECT_NE(written.find("\"field19999\":1"), std::string::npos);
+  // THEN the last ones are there
+  EXPECT_NE(written.find(".99999\""), std::string::npos);
+  EXPECT_NE(written.find("\"field99999\":1"), std::string::npos);
 }
 
 TEST(Firefox, TellsPythonNativeAndProfilerFramesApart) {
