@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "base/clock.h"
 #include "formats/testing.h"
 #include "profile/testing.h"
 
