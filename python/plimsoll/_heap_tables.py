@@ -52,7 +52,8 @@ class Table(Sequence[Row], Generic[Row]):
         head = "".join(f"<th>{escape(cell)}</th>" for cell in self._head)
         rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>"
                        for row in self._rows[:50])
-        return f"<table><tr>{head}</tr>{rows}</table>"
+        more = f"<p>... and {len(self._rows) - 50} more</p>" if len(self._rows) > 50 else ""
+        return f"<table><tr>{head}</tr>{rows}</table>{more}"
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ class _Table(Sequence[FlatRow]):
         shown = [f"{'self %':>7}  {'self s':>9}  {'total s':>9}  {self._place}"]
         for row in self._rows[:20]:
             share = 100 * row.self_time / self._all_time if self._all_time else 0.0
-            line = row.line or row.function.first_line
-            place = f"{row.function.name}  {row.function.file}:{line}" if row.function.file else row.function.name
+            place = f"{row.function.name}  {_place_of(row)}".rstrip()
             shown.append(f"{share:7.1f}  {row.self_time:9.4f}  {row.total_time:9.4f}  {printable(place)}")
         if len(self._rows) > 20:
             shown.append(f"... and {len(self._rows) - 20} more")
@@ -45,9 +44,16 @@ class _Table(Sequence[FlatRow]):
 
         rows = "".join(
             f"<tr><td>{row.self_time:.4f}</td><td>{row.total_time:.4f}</td><td style='text-align:left'>"
-            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(row.function.file)}:"
-            f"{row.line or row.function.first_line}</td></tr>" for row in self._rows[:50])
-        return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>")
+            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(_place_of(row))}</td></tr>"
+            for row in self._rows[:50])
+        more = f"<p>... and {len(self._rows) - 50} more</p>" if len(self._rows) > 50 else ""
+        return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>"
+                f"{more}")
+
+
+def _place_of(row: FlatRow) -> str:
+    """File and line; empty for what the profiler has made, which is nowhere."""
+    return f"{row.function.file}:{row.line or row.function.first_line}" if row.function.file else ""
 
 
 class Flat(_Table):

@@ -23,6 +23,8 @@ import pytest
 import harness
 import plimsoll
 from plimsoll import _recording
+from plimsoll.rows import FlatRow, Function
+from plimsoll.views import Flat
 
 pytestmark = pytest.mark.any_version
 
@@ -384,6 +386,16 @@ def test_it_prints(profile: plimsoll.Profile) -> None:
     assert "hot" in str(profile.tree()) and "hot" in repr(profile.flat()) and "burn" in str(profile.lines())
     for shown in (profile, profile.tree(), profile.flat(), profile.lines()):
         assert "hot" in shown._repr_html_()
+
+
+def test_a_table_in_a_notebook_says_what_it_leaves_out() -> None:
+    # GIVEN 60 functions, of which one is nowhere
+    functions = [Function(f"f{number}", "" if number == 0 else "a.py", number, "python") for number in range(60)]
+    table = Flat([FlatRow(function, 0, 1.0, 1.0, 1, 1) for function in functions], 60.0)
+    # WHEN they are shown THEN that one has no place, and the rest is counted
+    shown = table._repr_html_()
+    assert "f0</td><td style='text-align:left'></td>" in shown and "a.py:49" in shown and "a.py:50" not in shown
+    assert "... and 10 more" in shown and "... and 40 more" in str(table)
 
 
 def test_names_do_not_drive_the_terminal(tmp_path: pathlib.Path) -> None:
