@@ -121,9 +121,11 @@ _RULES = "plimsoll.heap_rules"
 def _may_have_rules() -> bool:
     """Whether a distribution names our group: importlib.metadata would bring its many modules and 3 MB into the program
     that is looked at, and hardly any has rules."""
-    if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a zip file
+    # (A program may put anything into sys.path, and import leaves out what is no text.)
+    places = [place for place in sys.path if isinstance(place, str) and "\0" not in place]
+    if "importlib.metadata" in sys.modules or any(map(os.path.isfile, places)):  # a zip file
         return True
-    return any(_names_rules(os.path.join(place, name)) for place in sys.path for name in _names_in(place or os.curdir)
+    return any(_names_rules(os.path.join(place, name)) for place in places for name in _names_in(place or os.curdir)
                if name.endswith((".dist-info", ".egg-info")))
 
 
@@ -149,8 +151,12 @@ def _rules_of_libraries() -> "list[Rule]":
         return []
     from importlib import metadata
 
-    points: Any = metadata.entry_points()
-    chosen = points.select(group=_RULES) if hasattr(points, "select") else points.get(_RULES, ())
+    try:
+        points: Any = metadata.entry_points()
+        chosen = list(points.select(group=_RULES) if hasattr(points, "select") else points.get(_RULES, ()))
+    except Exception as error:  # what is in sys.path must not cost the program its snapshot either
+        warnings.warn(f"heap rules of libraries cannot be looked for: {error!r}", RuntimeWarning, stacklevel=5)
+        return []
     rules: "list[Rule]" = []
     for point in chosen:
         if point.value.partition(":")[0].partition(".")[0] not in sys.modules:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import harness
 import plimsoll.heap
 from heap_rules import take
 from plimsoll.heap import Native, Rule
@@ -168,3 +169,20 @@ def test_libraries_bring_rules_through_entry_points(take: Any, tmp_path: pathlib
     # THEN the rule is used, the broken one is told of, and nothing was imported
     assert found.text == "the name of the thing"
     assert "plim_lib_unused" not in sys.modules
+
+
+@pytest.mark.parametrize("has_metadata", [False, True])
+def test_a_path_that_is_none_costs_no_snapshot(has_metadata: bool, tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that has put into sys.path what import leaves out
+    text = f"""
+import sys, warnings
+if {has_metadata}: import importlib.metadata
+import harness
+import plimsoll.heap
+warnings.simplefilter("ignore")
+for odd in (b"/tmp", None, 5, "a\\0b"):
+    sys.path.append(odd)
+    print(plimsoll.heap.snapshot({str(tmp_path / "x.heap")!r}).objects > 0)
+"""
+    # WHEN it takes snapshots THEN it gets them
+    assert harness.python("-c", text).expect().out == "True\n" * 4
