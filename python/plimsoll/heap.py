@@ -477,10 +477,7 @@ class Heap:
 
     def largest(self, limit: int = 20) -> "list[Object]":
         """The objects that hold most memory alive, none of them below another in the tree of dominators."""
-        rows = self._data.tree(top=self._data.root, depth=2, children=limit, least_retained=1)
-        found = [Object(self, number) for number, _, _, _ in rows if number < len(self)]
-        top = [each for each in found if each.dominator not in found]
-        return sorted(top, key=lambda each: -each.retained)[:limit]
+        return [Object(self, number) for number in self._data.largest(max(0, limit))]
 
     def diff(self, later: "Heap") -> Changes:
         """How a later snapshot differs from this one."""

@@ -62,6 +62,20 @@ std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance,
   return rows;
 }
 
+std::vector<Node> largest(const Snapshot& snapshot, const Dominance& dominance, std::size_t most) {
+  std::vector<Node> found;
+  for (Node node = 0; node < snapshot.object_count; ++node) {
+    const Node parent = dominance.tree.parent[node];
+    if (dominance.retained[node] > 0 && !snapshot.is_object(parent)) found.push_back(node);
+  }
+  const auto shown = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), shown, found.end(), [&](Node a, Node b) {
+    return std::pair(dominance.retained[b], a) < std::pair(dominance.retained[a], b);
+  });
+  found.erase(shown, found.end());
+  return found;
+}
+
 std::vector<DominatorRow> dominator_rows(const Dominance& dominance, Node top, const TreeLimits& limits) {
   const Graph children = tree_edges(dominance.tree);
   const auto retains_more = [&](Node a, Node b) {

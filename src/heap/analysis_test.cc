@@ -54,6 +54,28 @@ TEST(HeapTree, ShowsWhatRetainsMostFirstAndCountsTheRest) {
   EXPECT_EQ(rows[1].retained, 1000U);
 }
 
+TEST(HeapLargest, AreObjectsWithNoObjectAboveThemHoweverDeepInRoots) {
+  // GIVEN what a local variable of a thread's frame holds, and what a module does
+  const SnapshotDrawing drawing(R"(
+  local: list 100  inside
+  inside: bytes 5000
+  other: str 60
+  module: module 80  data=data
+  data: bytes 1000
+  threads: [threads] 0  thread
+  thread: [thread] 0  frame
+  frame: [frame] 0  local=local other=other
+  modules: [modules] 0  module=module
+  root: [root] 0  threads=threads modules=modules
+)");
+  const Snapshot snapshot = drawing.snapshot();
+  // WHEN the largest are asked for THEN they are these, and nothing that belongs to one of them
+  EXPECT_EQ(largest(snapshot, dominance(snapshot), 10),
+            (std::vector<Node>{drawing["local"], drawing["module"], drawing["other"]}));
+  EXPECT_EQ(largest(snapshot, dominance(snapshot), 1), (std::vector<Node>{drawing["local"]}));
+  EXPECT_TRUE(largest(snapshot, dominance(snapshot), 0).empty());
+}
+
 TEST(HeapFind, ByAddressByClassAndByText) {
   const SnapshotDrawing drawing(kSessions);
   const Snapshot snapshot = drawing.snapshot();

@@ -176,13 +176,8 @@ std::vector<Node> referrers(HeapData& self, std::int64_t number) {
   return {holders.begin(), holders.end()};
 }
 
-nb::list tree(HeapData& self, std::int64_t top, std::uint32_t depth, std::size_t children,
-              std::uint64_t least_retained) {
-  nb::list rows;
-  for (const heap::DominatorRow& row :
-       heap::dominator_rows(self.dominance(), self.check(top), {depth, children, least_retained}))
-    rows.append(nb::make_tuple(row.node, row.depth, row.retained, row.left_out));
-  return rows;
+std::vector<Node> largest(HeapData& self, std::size_t most) {
+  return heap::largest(self.snapshot(), self.dominance(), most);
 }
 
 // Each path as (holder, how it holds the next).
@@ -341,7 +336,7 @@ void bind_heap(nb::module_& module) {
       .def("referrers", &referrers)
       .def("dominator", &dominator)
       .def("retained_by", &retained_by)
-      .def("tree", &tree, nb::arg("top"), nb::arg("depth"), nb::arg("children"), nb::arg("least_retained"))
+      .def("largest", &largest, nb::arg("most"))
       .def("paths", &paths, nb::arg("node"), nb::arg("most"))
       .def("path_patterns", &path_patterns, nb::arg("node"), nb::arg("most"))
       .def("allocation_stack", &allocation_stack)

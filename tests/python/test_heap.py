@@ -572,6 +572,18 @@ def test_a_table_prints_and_shows_in_a_notebook(take: Any) -> None:
         heap[len(heap)]
 
 
+def test_the_largest_object_may_be_a_local_variable(take: Any) -> None:
+    # GIVEN a list that only this call holds, larger than all else
+    large = [bytes(1000) for _ in range(100_000)]
+    # WHEN
+    heap = take()
+    # THEN it is the largest, and no object of those after it is a part of it
+    assert heap.largest(1) == [heap.find(id(large))]
+    sizes = [each.retained for each in heap.largest()]
+    assert len(sizes) == 20 and sizes == sorted(sizes, reverse=True) and sum(sizes) <= heap.root.retained
+    assert heap.largest(0) == []
+
+
 @pytest.mark.any_version
 def test_the_command_reads_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.heap"
