@@ -113,6 +113,8 @@ class Profiler:
         if native_memory and not has_all and alloc_bytes == 0:
             raise ValueError("native_memory needs alloc_bytes, alloc_exact or alloc_events: how are allocations to be "
                              "recorded?")
+        if callable(path):
+            raise TypeError(f"a path is a text, not {path!r}: a decorator has parentheses, @plimsoll.profile()")
         self._path = None if path is None else os.fsdecode(path)
         if self._path is not None and self._path.endswith(_FOREIGN_ENDINGS):
             raise ValueError(f"a recording is a .plim file, and {self._path} is the name of another format: give no "
@@ -232,6 +234,8 @@ class profile(Profiler):
     def __call__(self, function: F) -> F:
         import inspect
 
+        if not callable(function):
+            raise TypeError(f"a function can be recorded, not {function!r}: @classmethod stands above what records it")
         recorder = self
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)

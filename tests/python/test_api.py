@@ -16,7 +16,7 @@ import signal
 import tempfile
 import threading
 import time
-from typing import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any, AsyncGenerator, AsyncIterator, Iterator
 
 import pytest
 
@@ -132,6 +132,20 @@ def test_a_decorated_function() -> None:
     work(1)
     assert work.profiler.profile is not first  # type: ignore[attr-defined]
     assert seconds(work.profiler.profile, "hot") == pytest.approx(0.12, rel=0.15)  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_decorated_is_told_at_once() -> None:
+    # GIVEN a decorator without parentheses, and decorators above @classmethod
+    def work() -> None: ...
+
+    # WHEN they are used THEN what to write is said there, and not where the function is called
+    with pytest.raises(TypeError, match=r"@plimsoll.profile\(\)"):
+        plimsoll.profile(work)  # type: ignore[arg-type]
+    method: Any = classmethod(work)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="@classmethod stands above"):
+        plimsoll.profile()(method)
+    with pytest.raises(TypeError, match="can be tagged"):
+        plimsoll.tag(a=1)(method)
 
 
 def test_a_decorated_function_that_calls_itself_is_one_recording() -> None:
