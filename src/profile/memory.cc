@@ -231,14 +231,6 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
   return static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
 }
 
-// The n-th of so many moments.
-std::int64_t moment_ns(const Profile& profile, std::size_t number, std::size_t moments, MemoryWindow window = {}) {
-  const std::int64_t end_ns = std::min(window.to_ns, profile.end_ns);
-  const std::int64_t from_ns = std::clamp(window.from_ns, std::int64_t{0}, end_ns);
-  return from_ns + static_cast<std::int64_t>(static_cast<double>(end_ns - from_ns) * static_cast<double>(number + 1) /
-                                             static_cast<double>(moments));
-}
-
 }  // namespace
 
 std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question) {
@@ -293,66 +285,6 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
     found->all.add(row, profile.allocation_distance);
   }
   return rows;
-}
-
-namespace {
-
-// When the last thread that is known of each process ended.
-std::vector<std::int64_t> ends_of_processes(const Profile& profile) {
-  std::vector<std::int64_t> ends(profile.processes.size());
-  for (const Thread& thread : profile.threads)
-    if (!thread.process.is_none()) ends[thread.process.index()] = std::max(ends[thread.process.index()], thread.end_ns);
-  return ends;
-}
-
-// Of all processes that there were then, as each was last measured.
-std::int64_t rss_at(const Profile& profile, const std::vector<std::int64_t>& process_ends, std::int64_t at_ns) {
-  std::int64_t bytes = 0;
-  for (const Counter& counter : profile.counters) {
-    if (counter.name != "rss") continue;
-    const auto after = std::upper_bound(counter.time_ns.begin(), counter.time_ns.end(), at_ns);
-    if (after == counter.time_ns.begin()) continue;  // not yet
-    const bool has_ended = after == counter.time_ns.end() && profile.processes.size() > 1 &&
-                           !counter.process.is_none() && process_ends[counter.process.index()] < at_ns;
-    if (!has_ended) bytes += counter.value[static_cast<std::size_t>(after - counter.time_ns.begin()) - 1];
-  }
-  return bytes;
-}
-
-}  // namespace
-
-std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments, MemoryWindow window) {
-  std::vector<MemoryMoment> result;
-  const std::vector<std::int64_t> process_ends = ends_of_processes(profile);
-  for (std::size_t i = 0; i < moments; ++i) {
-    MemoryMoment now;
-    now.at_ns = moment_ns(profile, i, moments, window);
-    const std::int64_t before_ns = i == 0 ? window.from_ns - 1 : result.back().at_ns;
-    ByFunction functions;
-    for (const AllocationRow& row : profile.allocations) {
-      if (row.time_ns > before_ns && row.time_ns <= now.at_ns) now.allocated.add(row, profile.allocation_distance);
-      if (!is_alive_at(row, now.at_ns)) continue;
-      now.alive.add(row, profile.allocation_distance);
-      if (!is_pythons(row.domain)) now.alive_native.add(row, profile.allocation_distance);
-      functions.add(function_of(profile, row), bytes_of(profile, row));
-    }
-    now.mostly = functions.most();
-    now.mostly_bytes = functions.bytes_of(now.mostly);
-    now.rss_bytes = rss_at(profile, process_ends, now.at_ns);
-    result.push_back(now);
-  }
-  return result;
-}
-
-std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::size_t moments) {
-  std::vector<std::vector<double>> bytes(profile.functions.size(), std::vector<double>(moments));
-  for (const AllocationRow& row : profile.allocations) {
-    const FunctionId function = function_of(profile, row);
-    if (function.is_none()) continue;
-    for (std::size_t i = 0; i < moments; ++i)
-      if (is_alive_at(row, moment_ns(profile, i, moments))) bytes[function.index()][i] += bytes_of(profile, row);
-  }
-  return bytes;
 }
 
 // In units that many samples can be added up in: the variance of a sample is at most the square of the distance.

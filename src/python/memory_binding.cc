@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cmath>
+#include <vector>
 
 #include "profile/memory.h"
 #include "python/bindings.h"
@@ -63,7 +64,10 @@ nb::tuple memory_report(const Profile& profile, const std::string& view, std::in
   question.at_ns = at_ns;
   question.within_ns = within_ns;
   check(profile::check_question(profile, question));
-  const profile::MemoryReport report = profile::memory_report(profile, question);
+  const profile::MemoryReport report = [&] {
+    const nb::gil_scoped_release release;
+    return profile::memory_report(profile, question);
+  }();
   nb::list rows;
   for (const profile::MemoryRow& row : report.flat)
     rows.append(nb::make_tuple(row.function.index(), estimate(row.self), estimate(row.total)));
@@ -74,8 +78,12 @@ nb::tuple memory_report(const Profile& profile, const std::string& view, std::in
 // [(time, bytes of the process, estimate of what is alive, of what was allocated since the last, function, its bytes)]
 nb::list memory_over_time(const Profile& profile, std::size_t moments) {
   check_has_allocations(profile);
+  const std::vector<profile::MemoryMoment> found = [&] {
+    const nb::gil_scoped_release release;
+    return profile::memory_over_time(profile, moments);
+  }();
   nb::list rows;
-  for (const profile::MemoryMoment& row : profile::memory_over_time(profile, moments))
+  for (const profile::MemoryMoment& row : found)
     rows.append(nb::make_tuple(row.at_ns, row.rss_bytes, estimate(row.alive), estimate(row.allocated),
                                function_or_none(row.mostly), row.mostly_bytes));
   return rows;
