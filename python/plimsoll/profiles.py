@@ -289,7 +289,7 @@ class Profile:
         """A copy with what other processes' profiles hold, each at its time; of the same machine, since it was started.
 
         After ``plimsoll run --children``: ``Profile.open("app.plim").joined(*map(Profile.open, glob("app.*.plim")))``.
-        ProfileError if allocations were recorded in different ways.
+        ProfileError if allocations were recorded in different ways, and for a recording that is in there already.
         """
         data = self._data
         for other in others:

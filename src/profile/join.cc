@@ -1,7 +1,11 @@
 #include "profile/join.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "profile/memory.h"
 
@@ -151,12 +155,36 @@ void add_files(Profile& all, const Profile& more) {
     if (std::find(all.modules.begin(), all.modules.end(), module) == all.modules.end()) all.modules.push_back(module);
 }
 
+// A thread among all that ever were on the machine since it was started.
+using Identity = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // its process, itself, when it was first seen
+
+std::vector<Identity> identities(const Profile& profile) {
+  std::vector<Identity> found;
+  if (profile.start_monotonic_ns == 0) return found;  // another tool's, which does not tell
+  for (const Thread& thread : profile.threads)
+    if (!thread.process.is_none())
+      found.emplace_back(profile.processes[thread.process.index()].pid, thread.os_tid,
+                         profile.start_monotonic_ns + thread.start_ns);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Whether a thread of one recording is in both.
+bool overlap(const Profile& all, const Profile& more) {
+  std::vector<Identity> both;
+  const std::vector<Identity> a = identities(all), b = identities(more);
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return !both.empty();
+}
+
 }  // namespace
 
 Status join(Profile& all, Profile more) {
   const bool has_both = all.has_allocations() && more.has_allocations();
   if (has_both && (all.allocation_distance != more.allocation_distance || all.is_exact != more.is_exact))
     return Error{ErrorKind::kBadInput, "its allocations were recorded in another way"};
+  if (overlap(all, more))
+    return Error{ErrorKind::kBadInput, "it is of a recording that is in there already: its time would count twice"};
   const std::int64_t start_ns = std::min(all.start_monotonic_ns, more.start_monotonic_ns);
   move_start(all, start_ns);
   move_start(more, start_ns);

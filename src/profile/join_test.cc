@@ -81,7 +81,7 @@ TEST(Join, AddsUpLossesAndKeepsEachSourceAndModuleOnce) {
   all.drops = {{"ring full", 2, 20}};
   all.sources = {{"app.py", "print()"}};
   all.modules = {{"libc.so.6", "abc"}};
-  Profile more = draw_profile("main 1");
+  Profile more = draw_profile("main@200 | main 1");
   more.drops = {{"ring full", 3, 30}, {"deep stack", 1, 1}};
   more.sources = {{"app.py", "print()"}, {"more.py", "pass"}};
   more.modules = {{"libc.so.6", "abc"}, {"libc.so.6", "def"}};
@@ -93,6 +93,35 @@ TEST(Join, AddsUpLossesAndKeepsEachSourceAndModuleOnce) {
   EXPECT_EQ(all.sources.size(), 2U);
   EXPECT_EQ(all.modules.size(), 2U);
   EXPECT_FALSE(all.complete) << "one of them was cut short";
+}
+
+TEST(Join, RefusesARecordingThatIsInThereAlready) {
+  // GIVEN the profile of a process and its child
+  const char* const drawing = "run@200 | work 2";
+  Profile all = draw_profile("main 1");
+  Profile child = draw_profile(drawing);
+  child.start_monotonic_ns += 5;
+  ASSERT_TRUE(join(all, std::move(child)).ok());
+  // WHEN the child's is put into it once more, or its own
+  Profile again = draw_profile(drawing);
+  again.start_monotonic_ns += 5;
+  const Status refused = join(all, std::move(again));
+  // THEN that is refused, and no time counts twice
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("in there already"), std::string::npos);
+  EXPECT_FALSE(join(all, draw_profile("main 1")).ok());
+  EXPECT_EQ(all.sampled_ns(), 3 * kMillisecond);
+  EXPECT_EQ(all.threads.size(), 2U);
+  // AND another recording of the same process is taken
+  Profile later = draw_profile(drawing);
+  later.start_monotonic_ns += 6;
+  EXPECT_TRUE(join(all, std::move(later)).ok());
+}
+
+TEST(Join, TakesFilesThatDoNotSayOfWhomTheyAre) {
+  Profile all = draw_profile("main 1"), more = draw_profile("main 1");
+  all.start_monotonic_ns = more.start_monotonic_ns = 0;
+  EXPECT_TRUE(join(all, std::move(more)).ok());
 }
 
 // A profile with one sampled block of an object.

@@ -73,6 +73,9 @@ def test_a_forked_child_goes_on_into_its_own_file(tmp_path: pathlib.Path, progra
     assert seconds_in(both, "in_child") == seconds_in(child, "in_child")
     assert both.sampled == pytest.approx(recorded.profile.sampled + child.sampled)
     assert seconds_in(recorded.profile, "in_child") == 0, "joining makes a copy"
+    # AND not what is in it already
+    with pytest.raises(plimsoll.ProfileError, match="in there already"):
+        both.joined(child)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
