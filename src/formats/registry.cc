@@ -72,14 +72,14 @@ Error unknown_name(std::string_view name) {
                                  list_of_writers([](const Writer& writer) { return std::string(writer.name); })};
 }
 
-Error unknown_ending(std::string_view path, std::string_view lower_path) {
+Error unknown_ending(std::string_view path, std::string_view lower_path, const std::string& asked_by) {
   std::string message = "the name \"" + std::string(path) + "\" does not say which format to write";
   if (lower_path.ends_with(".json"))
-    message +=
-        ": speedscope and firefox are both JSON; give -f speedscope or -f firefox, or end the name with "
-        ".speedscope.json or .firefox.json";
+    message += ": speedscope and firefox are both JSON; give " + asked_by + "speedscope or " + asked_by +
+               "firefox, or end the name with .speedscope.json or .firefox.json";
   else
-    message += "; give one with -f, or end the name with " + list_of_writers([](const Writer& writer) {
+    message += "; give one with " + asked_by.substr(0, asked_by.find(' ')) + ", or end the name with " +
+               list_of_writers([](const Writer& writer) {
                  return std::string(writer.extension) + " (" + std::string(writer.name) + ")";
                });
   return {ErrorKind::kUsage, message};
@@ -117,7 +117,7 @@ const std::vector<Writer>& writers() {
   return all;
 }
 
-Result<Writer> find_writer(std::string_view name, std::string_view path) {
+Result<Writer> find_writer(std::string_view name, std::string_view path, std::string_view asked_by) {
   if (!name.empty()) {
     const std::optional<Writer> writer = writer_called(name);
     return writer ? Result<Writer>(*writer) : Result<Writer>(unknown_name(name));
@@ -126,7 +126,7 @@ Result<Writer> find_writer(std::string_view name, std::string_view path) {
   if (lower.ends_with(kGzipEnding)) lower.resize(lower.size() - kGzipEnding.size());
   for (const Ending& ending : kEndings)
     if (lower.ends_with(ending.text)) return *writer_called(ending.writer);
-  return unknown_ending(path, lower);
+  return unknown_ending(path, lower, std::string(asked_by));
 }
 
 std::string_view nothing_to_write(const Writer& writer, const profile::Profile& profile) {

@@ -33,8 +33,8 @@ const std::vector<Writer>& writers();
 //   vmprof      .vmprof
 //   pprof-heap  .heap
 //   collapsed   .collapsed  .folded  also with .txt after it, .collapsedstack.txt
-// each also with ".gz" after it. Errors (kUsage) say what can be asked for.
-Result<Writer> find_writer(std::string_view name, std::string_view path);
+// each also with ".gz" after it. Errors (kUsage) say what can be asked for, and how: `asked_by` stands before a format.
+Result<Writer> find_writer(std::string_view name, std::string_view path, std::string_view asked_by = "-f ");
 
 // Why a file of that format would be empty: "holds no samples", or "holds no allocations"; empty if it would not be.
 std::string_view nothing_to_write(const Writer& writer, const profile::Profile& profile);

@@ -45,6 +45,9 @@ TEST(Registry, DoesNotGuessBetweenTwoJsonFormats) {
   EXPECT_EQ(writer.error().kind, ErrorKind::kUsage);
   EXPECT_NE(writer.error().message.find("-f speedscope or -f firefox"), std::string::npos) << writer.error().message;
   EXPECT_FALSE(find_writer("", "my_profile.json").ok());
+  // (in Python it is asked for otherwise)
+  EXPECT_NE(find_writer("", "out.json", "format=").error().message.find("give format=speedscope or format=firefox"),
+            std::string::npos);
 }
 
 TEST(Registry, ListsTheFormatsWhenNoneFits) {

@@ -174,12 +174,16 @@ std::shared_ptr<Profile> with_changed_stacks(const Profile& self) {
   return copy;
 }
 
+formats::Writer writer_for(const std::string& format, const FilePath& path) {
+  return value_or_raise(formats::find_writer(format, path.bytes, "format="));
+}
+
 std::string nothing_to_write(const Profile& profile, const std::string& format, const FilePath& path) {
-  return std::string(formats::nothing_to_write(value_or_raise(formats::find_writer(format, path.bytes)), profile));
+  return std::string(formats::nothing_to_write(writer_for(format, path), profile));
 }
 
 nb::bytes converted(const std::shared_ptr<Profile>& original, const std::string& format, const FilePath& path) {
-  const formats::Writer writer = value_or_raise(formats::find_writer(format, path.bytes));
+  const formats::Writer writer = writer_for(format, path);
   const std::string bytes = value_or_raise([&] {
     const nb::gil_scoped_release release;
     // Waits are put onto stacks there, and tags into markers, which the original must not see.

@@ -472,6 +472,11 @@ def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathli
     assert re.search(r";hot \([^;]*\);burn \([^;]*\) \d+$", (tmp_path / "collapsed").read_text(), re.MULTILINE)
     with pytest.raises(ValueError, match="nonsense"):
         profile.save(tmp_path / "x", format="nonsense")
+    # (it is told what Python's function takes, not the command line)
+    with pytest.raises(ValueError, match=r"give one with format=, or end the name with \.html"):
+        profile.save(tmp_path / "x.unknown")
+    with pytest.raises(ValueError, match="give format=speedscope or format=firefox, or end"):
+        profile.save(tmp_path / "x.json")
     with pytest.raises(ValueError, match="no samples"):
         profile.filter(function="no such function").save(tmp_path / "x.collapsed")
 
