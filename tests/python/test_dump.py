@@ -82,14 +82,16 @@ def test_the_process_goes_on_as_if_nothing_had_been() -> None:
 def test_shows_source_lines_and_who_holds_the_lock() -> None:
     with known_stacks() as (_, truth):
         # WHEN it is looked at as text
-        text = harness.plimsoll_command("dump", str(truth["pid"])).expect().out
+        texts = (harness.plimsoll_command("dump", str(truth["pid"])).expect().out for _ in range(100))
+        # (between two turns nobody has the lock: then it is looked at once more)
+        text = next((text for text in texts if harness.FREE_THREADED or "holds the GIL" in text), "")
     # THEN the lines of the source stand below their frames, without their indentation
     lines = [line.strip() for line in text.splitlines()]
     assert "never.acquire()" in lines
     assert "for step in steps:" in lines
     # and the lock of the interpreter is with a thread that runs, if there is such a lock
     holders = [line for line in lines if line.endswith("holds the GIL")]
-    assert len(holders) <= (0 if harness.FREE_THREADED else 1)
+    assert len(holders) == (0 if harness.FREE_THREADED else 1)
     assert all(": running" in line for line in holders)
 
 

@@ -495,7 +495,7 @@ def test_a_diff_counts_what_is_new(take: Any) -> None:
     assert row.size_after > row.size_before
 
 
-def test_snapshots_while_threads_make_and_drop_objects(take: Any) -> None:
+def test_snapshots_while_threads_make_and_drop_objects(tmp_path: pathlib.Path) -> None:
     # GIVEN four threads that change dicts, lists and instances
     stop = threading.Event()
 
@@ -509,11 +509,14 @@ def test_snapshots_while_threads_make_and_drop_objects(take: Any) -> None:
     threads = [threading.Thread(target=churn) for _ in range(4)]
     for thread in threads:
         thread.start()
-    # WHEN / THEN each is whole, with nothing lost
+    # WHEN / THEN each is whole, with nothing lost, and has them at their work
+    path = tmp_path / "churn.heap"
     try:
         for _ in range(3):
-            heap = take()
-            assert sum(heap.retained[:]) > 0
+            taken = plimsoll.heap.snapshot(path)
+            heap = plimsoll.heap.open(path)
+            assert heap.complete and taken.lost_references == 0
+            assert counts(heap)[f"{__name__}.Plain"] > 0 and sum(heap.retained[:]) > 0
     finally:
         stop.set()
         for thread in threads:

@@ -56,12 +56,14 @@ TEST(RecordedByVmprof, HasItsFunctionsWhereTheProgramSpentItsTime) {
   // GIVEN the profile of two functions that call each other WHEN it is read THEN both are under the module in all but a
   // few samples, and start and end are those of the file
   const profile::Profile profile = open_recorded("example.prof.gz");
+  std::size_t functions = 0;
   for (const profile::FlatRow& row : flat(profile)) {
     const profile::Function& function = profile.functions[row.function];
-    if (profile.strings[function.file] == "vmprofconvert/test/example.py") {
-      EXPECT_EQ(row.total_samples, 2518U);
-    }
+    if (profile.strings[function.file] != "vmprofconvert/test/example.py") continue;
+    EXPECT_EQ(row.total_samples, 2518U);
+    ++functions;
   }
+  EXPECT_EQ(functions, 3U);
   EXPECT_EQ(profile.start_realtime_ns / 1'000'000, 1'681'890'179'831);
   EXPECT_EQ(profile.end_ns / 1'000'000, 494);
   EXPECT_LE(profile.sampled_ns(), profile.end_ns);
