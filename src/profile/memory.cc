@@ -152,10 +152,8 @@ void set_peak(Profile& profile, std::optional<std::int64_t> peak_ns) {
   profile.peak_ns = peak_ns;
   if (peak_ns)
     profile.set_meta(kPeakFact, std::to_string(*peak_ns));
-  else if (profile.is_exact)
+  else if (profile.is_exact || !profile.meta_value(kPeakFact).empty())  // it was told: rows are missing to find another
     profile.set_meta(kPeakFact, kUnknown);
-  else if (!profile.meta_value(kPeakFact).empty())
-    profile.set_meta(kPeakFact, "");
 }
 
 void restore_peak(Profile& profile) {
@@ -168,7 +166,13 @@ void restore_peak(Profile& profile) {
 }
 
 Status check_question(const Profile& profile, const MemoryQuestion& question) {
-  if (question.view != MemoryView::kPeak || !profile.is_exact || profile.peak_ns) return Ok{};
+  if (question.view != MemoryView::kPeak) return Ok{};
+  if (!profile.is_exact && profile.meta_value(kPeakFact) == kUnknown)
+    return Error{
+        ErrorKind::kUsage,
+        "the peak of a time, or of several processes, is when all that was allocated there was most, and some of "
+        "that has been left out before: ask for the time first, or for all conditions at once"};
+  if (!profile.is_exact || profile.peak_ns) return Ok{};
   return Error{ErrorKind::kUsage,
                "exact recordings keep what was alive at the peak of one process over all its time: look at it without "
                "other processes, and without a beginning or an end (samples, --alloc, have the peak of any part)"};

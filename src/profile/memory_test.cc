@@ -91,9 +91,28 @@ TEST(Memory, ThePeakOfAFunctionIsWhatItHadWhenMostWasAlive) {
   EXPECT_NEAR(memory_report(profile, MemoryView::kPeak).all.bytes, 30'000, 1);
   // AND so it is when it has been in a file
   EXPECT_EQ(peak_time_ns(read_again(profile)), 30);
-  // AND of what it allocated in a stretch of time, the peak of that
-  filter(profile, {.from_ns = 5, .to_ns = 20});
-  EXPECT_EQ(peak_time_ns(profile), 10);
+  // AND when most was alive of a stretch of time is not known any more: the rows of the others are gone
+  filter(profile, {.from_ns = 5, .to_ns = 28});
+  EXPECT_FALSE(check_question(profile, MemoryView::kPeak).ok());
+  EXPECT_FALSE(check_question(read_again(profile), MemoryView::kPeak).ok());
+  filter(profile, {.function = "early"});
+  EXPECT_FALSE(check_question(profile, MemoryView::kPeak).ok());
+}
+
+TEST(Memory, ThePeakOfAFunctionInATimeIsThatOfAllThatWasAllocatedThen) {
+  // GIVEN a function that has most of a time when the others have less
+  const std::vector<DrawnBlock> blocks = {
+      {"main;early", 200'000, 10, 20}, {"main;early", 30'000, 25}, {"main;most", 300'000, 30, 50}};
+  Profile at_once = with_blocks(blocks), one_by_one = with_blocks(blocks);
+  // WHEN both are asked for at once, and the time first THEN it is the same
+  filter(at_once, {.function = "early", .from_ns = 5, .to_ns = 40});
+  filter(one_by_one, {.from_ns = 5, .to_ns = 40});
+  filter(one_by_one, {.function = "early"});
+  for (const Profile* profile : {&at_once, &one_by_one}) {
+    EXPECT_TRUE(check_question(*profile, MemoryView::kPeak).ok());
+    EXPECT_EQ(peak_time_ns(*profile), 30);
+    EXPECT_NEAR(memory_report(*profile, MemoryView::kPeak).all.bytes, 30'000, 1);
+  }
 }
 
 TEST(Memory, WhatIsNotKnownOfAnExactPeakIsNotTold) {
