@@ -43,6 +43,8 @@ def refusals() -> "dict[str, str]":
 def engine(request: pytest.FixtureRequest, refusals: "dict[str, str]") -> str:
     """Each engine in turn, if the machine has it."""
     name = str(request.param)
+    # (timers work everywhere: a refusal would be a defect)
+    assert name not in harness.TIMER_ENGINES or not refusals[name], refusals[name]
     if refusals[name]:
         pytest.skip(f"engine {name} does not work here: {refusals[name]}")
     return name
