@@ -158,6 +158,7 @@ class LineResolver::Impl {
     if (::dwarf_offdie(::dwarf_cu_getdwarf(unit.scopes.cu), function->offset, &die) == nullptr) return {};
     scopes.push_back(die);
     add_inlined(die, at, scopes, 0);
+    if (is_late()) return {};  // some may be missing
     return places(unit, at, scopes);
   }
 
@@ -195,16 +196,21 @@ class LineResolver::Impl {
     return first;
   }
 
+  // Whether there are too many ranges by now, or there is no time for more.
+  bool has_enough_ranges() {
+    constexpr std::size_t kBetweenLooks = 4096;
+    return ranges_seen_ >= limits_.most_ranges || (ranges_seen_ % kBetweenLooks == kBetweenLooks - 1 && is_late());
+  }
+
   // (Of functions that the linker has left out, as another file had them, the debug information is still there, and
   // says that they begin at 0.)
   template <typename Add>
-  void each_range(Dwarf_Die* die, Add add) const {
+  void each_range(Dwarf_Die* die, Add add) {
     Dwarf_Addr base = 0;
     Dwarf_Addr start = 0;
     Dwarf_Addr end = 0;
-    constexpr int kMost = 1'000'000;
     std::ptrdiff_t at = 0;
-    for (int seen = 0; seen < kMost && (at = ::dwarf_ranges(die, at, &base, &start, &end)) > 0; ++seen)
+    for (; !has_enough_ranges() && (at = ::dwarf_ranges(die, at, &base, &start, &end)) > 0; ++ranges_seen_)
       if (start < end && start >= first_code_) add(start, end);
   }
 
@@ -253,7 +259,10 @@ class LineResolver::Impl {
   void add_inlined(Dwarf_Die parent, Dwarf_Addr at, std::vector<Dwarf_Die>& scopes, int depth) {
     Dwarf_Die child;
     if (depth > kDeepest || ::dwarf_child(&parent, &child) != 0) return;
+    // (Each may have a list of ranges that is as long as the file.)
+    constexpr std::size_t kBetweenLooks = 16;
     do {
+      if (++entries_ % kBetweenLooks == 0 && is_late()) return;
       const int tag = ::dwarf_tag(&child);
       if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) || ::dwarf_haspc(&child, at) != 1) continue;
       if (tag == DW_TAG_inlined_subroutine) scopes.push_back(child);
@@ -330,7 +339,7 @@ class LineResolver::Impl {
   Dwarf_Addr distance_ = 0;    // of addresses in the debug information from those in the file
   std::vector<Unit> units_;
   std::vector<Range> ranges_;  // by address
-  std::size_t entries_ = 0;
+  std::size_t entries_ = 0, ranges_seen_ = 0;
   // By the entries that declare them: where these are in memory, as offsets are of one file's debug information each,
   // and that of split units, or what dwz has put together, is in other files.
   std::map<const void*, std::string> names_;

@@ -28,6 +28,7 @@ struct Limits {
   std::int64_t deadline_ns = INT64_MAX;  // of monotonic_ns()
   std::uint64_t largest_file = std::uint64_t{4} << 30U;
   std::size_t most_entries = 20'000'000;  // of one compilation unit
+  std::size_t most_ranges = 10'000'000;   // of code, that units and functions have; several can have the same list
 };
 
 // Of one file. For one thread.

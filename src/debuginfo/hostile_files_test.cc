@@ -1,0 +1,122 @@
+// debuginfo/hostile_files_test.cc: files that are made to take memory or time from whoever looks for lines in them.
+#include <dwarf.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/directory_testing.h"
+#include "debuginfo/hostile_testing.h"
+#include "debuginfo/line_resolver.h"
+
+namespace plimsoll::debuginfo {
+namespace {
+
+constexpr std::uint64_t kCode = 0x1000, kCodeSize = 0x1000, kInstruction = 0x1010;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+class HostileFiles : public testing::DirectoryTest {
+ protected:
+  std::string write(const std::string& name, const NamedSections& sections) {
+    std::ofstream(path(name), std::ios::binary) << elf_with(sections);
+    return path(name);
+  }
+  // The name of the function at the instruction; how long that took must be near to what it may take.
+  static std::string function_in(const std::string& file) {
+    Limits limits;
+    const std::int64_t begin = monotonic_ns();
+    limits.deadline_ns = begin + kSecond / 2;
+    const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", limits);
+    const std::vector<Place> places = opened.ok() ? opened.value()->find(kInstruction) : std::vector<Place>{};
+    EXPECT_LT(monotonic_ns() - begin, 4 * kSecond);
+    return places.empty() ? "" : places[0].function;
+  }
+};
+
+// Abbreviations: a unit, a function with its code, and what else has its code in a list of ranges.
+std::string abbreviations(int tag_of_ranges) {
+  const int all[] = {1,
+                     DW_TAG_compile_unit,
+                     1,
+                     DW_AT_low_pc,
+                     DW_FORM_addr,
+                     DW_AT_high_pc,
+                     DW_FORM_data8,
+                     0,
+                     0,
+                     2,
+                     DW_TAG_subprogram,
+                     1,
+                     DW_AT_name,
+                     DW_FORM_string,
+                     DW_AT_low_pc,
+                     DW_FORM_addr,
+                     DW_AT_high_pc,
+                     DW_FORM_data8,
+                     0,
+                     0,
+                     3,
+                     tag_of_ranges,
+                     0,
+                     DW_AT_ranges,
+                     DW_FORM_sec_offset,
+                     0,
+                     0,
+                     0};
+  DebugBytes bytes;
+  for (const int byte : all) bytes.put(static_cast<std::uint8_t>(byte));
+  return bytes.bytes();
+}
+
+// A function, in it `count` entries that all have the same ranges.
+std::string function_with_ranges(std::size_t count) {
+  DebugBytes unit;
+  unit.put(std::uint16_t{4}).put(std::uint32_t{0}).put(std::uint8_t{8});
+  unit.put(std::uint8_t{1}).put(kCode).put(kCodeSize);
+  unit.put(std::uint8_t{2}).text("work").put(kCode).put(kCodeSize);
+  for (std::size_t i = 0; i < count; ++i) unit.put(std::uint8_t{3}).put(std::uint32_t{0});
+  unit.put(std::uint16_t{0});
+  return DebugBytes().unit(unit).bytes();
+}
+
+std::string many_ranges() {
+  constexpr std::size_t kCount = 1'000'000;
+  DebugBytes ranges;
+  for (std::size_t i = 0; i < kCount; ++i) ranges.put(kCode + 0x100).put(kCode + 0x104);
+  return ranges.put(std::uint64_t{0}).put(std::uint64_t{0}).bytes();
+}
+
+TEST_F(HostileFiles, AreReadNoLongerThanTheDeadlineWhateverTheirFunctionsHaveInCommon) {
+  // GIVEN functions that all have the same million of ranges
+  const std::string file = write("ranges.so", {{".debug_abbrev", abbreviations(DW_TAG_subprogram)},
+                                               {".debug_info", function_with_ranges(300)},
+                                               {".debug_ranges", many_ranges()}});
+  // THEN it is an answer or none, in time
+  (void)function_in(file);
+}
+
+TEST_F(HostileFiles, HaveNoMoreRangesThanMemoryCanTake) {
+  const std::string file = write("ranges.so", {{".debug_abbrev", abbreviations(DW_TAG_subprogram)},
+                                               {".debug_info", function_with_ranges(300)},
+                                               {".debug_ranges", many_ranges()}});
+  // GIVEN a limit of their number, and time without limit
+  Limits limits;
+  limits.most_ranges = 100'000;
+  const std::int64_t begin = monotonic_ns();
+  const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", limits);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  // THEN what came before it is known
+  ASSERT_FALSE(opened.value()->find(kInstruction).empty());
+  EXPECT_EQ(opened.value()->find(kInstruction)[0].function, "work");
+  EXPECT_LT(monotonic_ns() - begin, 2 * kSecond);
+}
+
+TEST_F(HostileFiles, AreReadNoLongerThanTheDeadlineWhateverWasInlined) {
+  const std::string file = write("inlined.so", {{".debug_abbrev", abbreviations(DW_TAG_inlined_subroutine)},
+                                                {".debug_info", function_with_ranges(3000)},
+                                                {".debug_ranges", many_ranges()}});
+  (void)function_in(file);
+}
+
+}  // namespace
+}  // namespace plimsoll::debuginfo
