@@ -1,10 +1,13 @@
 #include "debuginfo/debug_files.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
+#include "base/regular_file.h"
 #include "base/unique_fd.h"
 
 namespace plimsoll::debuginfo {
@@ -32,19 +35,44 @@ std::string digits_of(const unsigned char* bytes, int size) {
   return text;
 }
 
+// Whether libdw would come upon what is no regular file when it looks for what `link` names: a file says so itself, by
+// a section that anybody can write.
+bool leads_to_special_file(const std::string& file, const char* link) {
+  namespace fs = std::filesystem;
+  const fs::path name = link != nullptr ? fs::path(link) : fs::path(file).filename() += ".debug";
+  std::error_code none;
+  for (const fs::path& place : {fs::path(file), fs::canonical(file, none)}) {
+    const fs::path folder = place.parent_path();
+    if (is_special_file((folder / name).string()) || is_special_file((folder / ".debug" / name).string())) return true;
+    // Below it the whole path of the folder, or the end of that.
+    const fs::path apart = "/usr/lib/debug";
+    const std::string whole = folder.relative_path().string();
+    for (std::size_t at = 0; at <= whole.size(); at = std::min(whole.find('/', at), whole.size()) + 1)
+      if (is_special_file((apart / whole.substr(at) / name.relative_path()).string())) return true;
+    if (is_special_file((apart / name.relative_path()).string())) return true;
+  }
+  return false;
+}
+
 int find_debug_file(Dwfl_Module* module, void** data, const char* name, Dwarf_Addr base, const char* file,
                     const char* link, GElf_Word crc, char** found) {
-  const int usual = ::dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
+  const bool is_plain = file == nullptr || !leads_to_special_file(file, link);
+  const int usual = is_plain ? ::dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found)
+                             : ::dwfl_build_id_find_debuginfo(module, data, name, base, file, link, crc, found);
   const unsigned char* id = nullptr;
   GElf_Addr address = 0;
   const int size = usual < 0 ? ::dwfl_module_build_id(module, &id, &address) : 0;
   if (size <= 0) return usual;
-  const std::string path = cache_directory() + "/" + digits_of(id, size) + "/debuginfo";
-  UniqueFd cached(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd cached = open_regular_file(cache_directory() + "/" + digits_of(id, size) + "/debuginfo");
   return cached.is_open() ? cached.release() : usual;  // libdw looks whether its build-id is the same
 }
 
 }  // namespace
+
+bool is_special_file(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
 
 const Dwfl_Callbacks* callbacks() {
   // (libdw wants a pointer to a pointer to the path, or null for its own: ":.debug:/usr/lib/debug".)

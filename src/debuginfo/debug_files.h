@@ -3,10 +3,17 @@
 
 #include <elfutils/libdwfl.h>
 
+#include <string>
+
 namespace plimsoll::debuginfo {
 
 // What dwfl_begin wants. Looked for are: the file itself; /usr/lib/debug, by build-id and by .gnu_debuglink; servers,
-// if DEBUGINFOD_URLS names any; and what debuginfod's client has in its cache, whether or not it does.
+// if DEBUGINFOD_URLS names any; and what debuginfod's client has in its cache, whether or not it does. Only regular
+// files are opened.
 const Dwfl_Callbacks* callbacks();
+
+// Whether there is something of that name that is no regular file: whoever opens a FIFO waits until somebody writes to
+// it, and of a device that may have effects.
+bool is_special_file(const std::string& path);
 
 }  // namespace plimsoll::debuginfo

@@ -1,11 +1,16 @@
 // debuginfo/hostile_files_test.cc: files that are made to take memory or time from whoever looks for lines in them.
 #include <dwarf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/directory_testing.h"
+#include "base/unique_fd.h"
 #include "debuginfo/hostile_testing.h"
 #include "debuginfo/line_resolver.h"
 
@@ -33,39 +38,19 @@ class HostileFiles : public testing::DirectoryTest {
   }
 };
 
-// Abbreviations: a unit, a function with its code, and what else has its code in a list of ranges.
-std::string abbreviations(int tag_of_ranges) {
-  const int all[] = {1,
-                     DW_TAG_compile_unit,
-                     1,
-                     DW_AT_low_pc,
-                     DW_FORM_addr,
-                     DW_AT_high_pc,
-                     DW_FORM_data8,
-                     0,
-                     0,
-                     2,
-                     DW_TAG_subprogram,
-                     1,
-                     DW_AT_name,
-                     DW_FORM_string,
-                     DW_AT_low_pc,
-                     DW_FORM_addr,
-                     DW_AT_high_pc,
-                     DW_FORM_data8,
-                     0,
-                     0,
-                     3,
-                     tag_of_ranges,
-                     0,
-                     DW_AT_ranges,
-                     DW_FORM_sec_offset,
-                     0,
-                     0,
-                     0};
+std::string bytes_of(std::initializer_list<int> all) {
   DebugBytes bytes;
   for (const int byte : all) bytes.put(static_cast<std::uint8_t>(byte));
   return bytes.bytes();
+}
+
+// Abbreviations: a unit, a function with its code, and what else has its code in a list of ranges.
+std::string abbreviations(int tag_of_ranges) {
+  const std::string unit =
+      bytes_of({1, DW_TAG_compile_unit, 1, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data8, 0, 0});
+  const std::string function = bytes_of({2, DW_TAG_subprogram, 1, DW_AT_name, DW_FORM_string, DW_AT_low_pc,
+                                         DW_FORM_addr, DW_AT_high_pc, DW_FORM_data8, 0, 0});
+  return unit + function + bytes_of({3, tag_of_ranges, 0, DW_AT_ranges, DW_FORM_sec_offset, 0, 0, 0});
 }
 
 // A function, in it `count` entries that all have the same ranges.
@@ -116,6 +101,41 @@ TEST_F(HostileFiles, AreReadNoLongerThanTheDeadlineWhateverWasInlined) {
                                                 {".debug_info", function_with_ranges(3000)},
                                                 {".debug_ranges", many_ranges()}});
   (void)function_in(file);
+}
+
+TEST_F(HostileFiles, AreNotWaitedForWhereTheyNameAFifo) {
+  // GIVEN libraries whose debug information is said to be in a file beside them, which is one that nobody writes to
+  ASSERT_EQ(::mkfifo(path("apart").c_str(), 0600), 0);
+  DebugBytes link;
+  const std::string linked =
+      write("linked.so", {{".gnu_debuglink", link.text("apart").put('\0').put('\0').put(7).bytes()}});
+  const std::string upwards = write(
+      "upwards.so",
+      {{".gnu_debuglink", DebugBytes().text("../" + directory_.filename().string() + "/apart").bytes() + "1234567"}});
+  constexpr int kNameAndId[] = {0xb0, 0x42, 0xb1, 0x42};  // DW_AT_GNU_dwo_name, DW_AT_GNU_dwo_id
+  const std::string skeleton = bytes_of({1, DW_TAG_compile_unit, 0, kNameAndId[0], kNameAndId[1], DW_FORM_string,
+                                         kNameAndId[2], kNameAndId[3], DW_FORM_data8, 0, 0, 0});
+  DebugBytes unit;
+  unit.put(std::uint16_t{4}).put(std::uint32_t{0}).put(std::uint8_t{8});
+  unit.put(std::uint8_t{1}).text("apart").put(std::uint64_t{1});
+  const std::string split =
+      write("split.so", {{".debug_abbrev", skeleton}, {".debug_info", DebugBytes().unit(unit).bytes()}});
+  // THEN nobody waits for it
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {  // ends the wait, if there is one
+    for (int i = 0; i < 100 && !is_over; ++i) ::usleep(20'000);
+    while (!is_over) {
+      const UniqueFd fd(::open(path("apart").c_str(), O_WRONLY | O_NONBLOCK));
+      ::usleep(1'000);
+    }
+  });
+  for (const std::string& file : {linked, upwards, split}) {
+    const std::int64_t begin = monotonic_ns();
+    (void)function_in(file);
+    EXPECT_LT(monotonic_ns() - begin, kSecond) << file;
+  }
+  is_over = true;
+  writer.join();
 }
 
 }  // namespace

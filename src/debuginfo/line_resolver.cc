@@ -15,6 +15,7 @@
 #include "base/regular_file.h"
 #include "base/unique_fd.h"
 #include "debuginfo/debug_files.h"
+#include "debuginfo/split_unit.h"
 #include "native/symbols.h"
 
 namespace plimsoll::debuginfo {
@@ -106,6 +107,14 @@ std::uint32_t number_of(Dwarf_Die* die, unsigned kind) {
   return value <= INT32_MAX ? static_cast<std::uint32_t>(value) : 0;
 }
 
+// Where the debug information of a file of that path was found.
+std::string directory_of(Dwfl_Module* module, const std::string& path) {
+  const char* apart = nullptr;
+  ::dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &apart);
+  const std::string file = apart != nullptr ? apart : path;
+  return file.substr(0, file.rfind('/') + 1);
+}
+
 }  // namespace
 
 class LineResolver::Impl {
@@ -140,7 +149,7 @@ class LineResolver::Impl {
     if (dwarf_ == nullptr) return Error{ErrorKind::kBadInput, path + ": has no debug information"};
     distance_ = elf_bias - bias;
     first_code_ = first_code_of(elf) + distance_;
-    index_units();
+    index_units(directory_of(module, path));
     return Ok{};
   }
 
@@ -214,15 +223,15 @@ class LineResolver::Impl {
       if (start < end && start >= first_code_) add(start, end);
   }
 
-  void index_units() {
+  // `directory`: of the file that the units are in.
+  void index_units(const std::string& directory) {
     Dwarf_CU* unit = nullptr;
     Dwarf_Die die;
-    Dwarf_Die part;
     std::uint8_t type = 0;
-    while (::dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, &part) == 0 && !is_late()) {
+    while (::dwarf_get_units(dwarf_, unit, &unit, nullptr, &type, &die, nullptr) == 0 && !is_late()) {
       if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-      const bool is_split = type == DW_UT_skeleton && part.addr != nullptr;
-      units_.push_back({die, is_split ? part : die, {}, false});
+      const Dwarf_Die part = type == DW_UT_skeleton ? split_part_of(unit, die, directory) : Dwarf_Die{};
+      units_.push_back({die, part.addr != nullptr ? part : die, {}, false});
       each_range(&die, [&](Dwarf_Addr start, Dwarf_Addr end) { ranges_.push_back({start, end, units_.size() - 1}); });
     }
     std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
