@@ -1,14 +1,17 @@
 #include "debuginfo/debug_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/regular_file.h"
 #include "base/unique_fd.h"
+#include "debuginfo/unpacked.h"
 
 namespace plimsoll::debuginfo {
 namespace {
@@ -35,6 +38,13 @@ std::string digits_of(const unsigned char* bytes, int size) {
   return text;
 }
 
+// Whether there is something of that name that is no regular file: whoever opens a FIFO waits until somebody writes to
+// it, and of a device that may have effects.
+bool is_special_file(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
+
 // Whether libdw would come upon what is no regular file when it looks for what `link` names: a file says so itself, by
 // a section that anybody can write.
 bool leads_to_special_file(const std::string& file, const char* link) {
@@ -59,19 +69,26 @@ int find_debug_file(Dwfl_Module* module, void** data, const char* name, Dwarf_Ad
   const bool is_plain = file == nullptr || !leads_to_special_file(file, link);
   const int usual = is_plain ? ::dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found)
                              : ::dwfl_build_id_find_debuginfo(module, data, name, base, file, link, crc, found);
+  if (usual >= 0 && unpacked_bytes(usual) > kMostUnpacked) {
+    ::close(usual);
+    std::free(std::exchange(*found, nullptr));
+    return -1;
+  }
   const unsigned char* id = nullptr;
   GElf_Addr address = 0;
   const int size = usual < 0 ? ::dwfl_module_build_id(module, &id, &address) : 0;
   if (size <= 0) return usual;
   UniqueFd cached = open_regular_file(cache_directory() + "/" + digits_of(id, size) + "/debuginfo");
-  return cached.is_open() ? cached.release() : usual;  // libdw looks whether its build-id is the same
+  const bool is_fit = cached.is_open() && unpacked_bytes(cached.get()) <= kMostUnpacked;
+  return is_fit ? cached.release() : usual;  // libdw looks whether its build-id is the same
 }
 
 }  // namespace
 
-bool is_special_file(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+bool may_be_opened(const std::string& path) {
+  if (is_special_file(path)) return false;
+  const UniqueFd file = open_regular_file(path);
+  return !file.is_open() || unpacked_bytes(file.get()) <= kMostUnpacked;
 }
 
 const Dwfl_Callbacks* callbacks() {

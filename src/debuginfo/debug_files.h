@@ -12,8 +12,8 @@ namespace plimsoll::debuginfo {
 // files are opened.
 const Dwfl_Callbacks* callbacks();
 
-// Whether there is something of that name that is no regular file: whoever opens a FIFO waits until somebody writes to
-// it, and of a device that may have effects.
-bool is_special_file(const std::string& path);
+// Whether a file that debug information names can be left to libdw: it is not there, or a regular file that is not too
+// large when it is unpacked.
+bool may_be_opened(const std::string& path);
 
 }  // namespace plimsoll::debuginfo

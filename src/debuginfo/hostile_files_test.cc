@@ -103,6 +103,55 @@ TEST_F(HostileFiles, AreReadNoLongerThanTheDeadlineWhateverWasInlined) {
   (void)function_in(file);
 }
 
+TEST_F(HostileFiles, AreNotUnpackedIfTheySayThatTheyBecomeTooLarge) {
+  // GIVEN debug information that is packed, in either way, and says that it is 1 TiB
+  constexpr std::uint64_t kSize = std::uint64_t{1} << 40U;
+  Elf64_Chdr head{};
+  head.ch_type = ELFCOMPRESS_ZLIB;
+  head.ch_size = kSize;
+  head.ch_addralign = 1;
+  const std::string packed = DebugBytes().put(head).bytes() + "packed";
+  const std::string older = std::string("ZLIB") + bytes_of({0, 0, 1, 0, 0, 0, 0, 0}) + "packed";
+  for (const NamedSection& section :
+       {NamedSection{".debug_info", packed, SHF_COMPRESSED}, NamedSection{".zdebug_info", older}}) {
+    const std::string file = write("packed.so", {section});
+    const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", {});
+    // THEN it is refused, in words
+    ASSERT_FALSE(opened.ok());
+    EXPECT_NE(opened.error().message.find("unpacked it is too large"), std::string::npos) << opened.error().message;
+  }
+}
+
+TEST_F(HostileFiles, HaveNoTablesOfLinesThatAreLargerThanAnyCompilers) {
+  // GIVEN a function in a unit whose table of lines has a line in each of `count` bytes
+  const auto line_of = [&](std::size_t count) {
+    DebugBytes table_head, header, table, unit;
+    header.text(std::string(bytes_of({1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1})));
+    header.text("a.c").put(std::uint32_t{0});
+    table.put(std::uint16_t{4}).put(static_cast<std::uint32_t>(header.bytes().size()));
+    std::string program = table.bytes() + header.bytes() + bytes_of({0, 9, 2}) + DebugBytes().put(kCode).bytes();
+    program += bytes_of({0x30});          // an instruction further, a line further
+    program += std::string(count, 0x13);  // a line further
+    program += bytes_of({2, 0x80, 0x20, 0, 1, 1});
+    const std::string lines = DebugBytes().put(static_cast<std::uint32_t>(program.size())).bytes() + program;
+    std::string abbreviation = abbreviations(DW_TAG_subprogram);
+    abbreviation.insert(7, bytes_of({DW_AT_stmt_list, DW_FORM_sec_offset}));
+    unit.put(std::uint16_t{4}).put(std::uint32_t{0}).put(std::uint8_t{8});
+    unit.put(std::uint8_t{1}).put(kCode).put(kCodeSize).put(std::uint32_t{0});
+    unit.put(std::uint8_t{2}).text("work").put(kCode).put(kCodeSize).put(std::uint16_t{0});
+    const std::string file = write(
+        "lines.so",
+        {{".debug_abbrev", abbreviation}, {".debug_info", DebugBytes().unit(unit).bytes()}, {".debug_line", lines}});
+    const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", {});
+    const std::vector<Place> places = opened.ok() ? opened.value()->find(kInstruction) : std::vector<Place>{};
+    EXPECT_EQ(places.size(), 1U);
+    return places.empty() ? 0U : places[0].line;
+  };
+  // THEN there are lines of one that may be, and none of one that is too large
+  EXPECT_NE(line_of(100), 0U);
+  EXPECT_EQ(line_of(20'000'000), 0U);
+}
+
 TEST_F(HostileFiles, AreNotWaitedForWhereTheyNameAFifo) {
   // GIVEN libraries whose debug information is said to be in a file beside them, which is one that nobody writes to
   ASSERT_EQ(::mkfifo(path("apart").c_str(), 0600), 0);

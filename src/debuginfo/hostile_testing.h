@@ -7,7 +7,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace plimsoll::debuginfo {
@@ -36,9 +35,14 @@ class DebugBytes {
   std::string bytes_;
 };
 
-using NamedSections = std::vector<std::pair<std::string, std::string>>;
+// A section of a file.
+struct NamedSection {
+  std::string name, bytes;
+  std::uint64_t flags = 0;
+};
+using NamedSections = std::vector<NamedSection>;
 
-// A shared library whose code is from 0x1000 to 0x2000, with these sections, which have names and bytes.
+// A shared library whose code is from 0x1000 to 0x2000, with these sections.
 inline std::string elf_with(const NamedSections& sections) {
   Elf64_Ehdr head{};
   std::memcpy(head.e_ident, ELFMAG, SELFMAG);
@@ -55,11 +59,12 @@ inline std::string elf_with(const NamedSections& sections) {
   std::string body(sizeof head + sizeof(Elf64_Phdr), '\0');
   std::string names(1, '\0');
   std::vector<Elf64_Shdr> rows(1);
-  const auto add = [&](const std::string& name, std::string_view bytes, Elf64_Word type) {
+  const auto add = [&](const std::string& name, std::string_view bytes, Elf64_Word type, std::uint64_t flags) {
     Elf64_Shdr row{};
     row.sh_name = static_cast<Elf64_Word>(names.size());
     names.append(name).push_back('\0');
     row.sh_type = type;
+    row.sh_flags = flags;
     row.sh_offset = body.size();
     row.sh_addralign = 1;
     if (name == ".shstrtab") bytes = names;
@@ -67,8 +72,8 @@ inline std::string elf_with(const NamedSections& sections) {
     body += bytes;
     rows.push_back(row);
   };
-  for (const auto& [name, bytes] : sections) add(name, bytes, SHT_PROGBITS);
-  add(".shstrtab", {}, SHT_STRTAB);
+  for (const auto& [name, bytes, flags] : sections) add(name, bytes, SHT_PROGBITS, flags);
+  add(".shstrtab", {}, SHT_STRTAB, 0);
   head.e_shnum = static_cast<Elf64_Half>(rows.size());
   head.e_shstrndx = static_cast<Elf64_Half>(rows.size() - 1);
   body.resize((body.size() + 7) / 8 * 8);

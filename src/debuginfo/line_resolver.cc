@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "debuginfo/debug_files.h"
 #include "debuginfo/split_unit.h"
+#include "debuginfo/unpacked.h"
 #include "native/symbols.h"
 
 namespace plimsoll::debuginfo {
@@ -128,6 +129,8 @@ class LineResolver::Impl {
       return Error{ErrorKind::kBadInput, path + ": is not there any more"};
     if (static_cast<std::uint64_t>(facts.st_size) > limits_.largest_file)
       return Error{ErrorKind::kBadInput, path + ": is too large"};
+    if (unpacked_bytes(file.get()) > kMostUnpacked)
+      return Error{ErrorKind::kBadInput, path + ": unpacked it is too large"};
     dwfl_.reset(::dwfl_begin(callbacks()));
     if (dwfl_ == nullptr) return Error{ErrorKind::kBadInput, "libdw: " + std::string(::dwfl_errmsg(-1))};
     ::dwfl_report_begin(dwfl_.get());
@@ -303,7 +306,9 @@ class LineResolver::Impl {
   std::string numbered_file(Unit& unit, Dwarf_Die& table, Dwarf_Word number) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
-    if (number == 0 || ::dwarf_getsrcfiles(&table, &files, &count) != 0 || number >= count) return {};
+    if (number == 0 || !line_tables_.allow(table) || ::dwarf_getsrcfiles(&table, &files, &count) != 0 ||
+        number >= count)
+      return {};
     return absolute(unit, ::dwarf_filesrc(files, number, nullptr, nullptr));
   }
   // Where the function of an entry is defined. (dwarf_decl_file would say it, but for split units it ends the process:
@@ -318,6 +323,10 @@ class LineResolver::Impl {
     return numbered_file(unit, owner, number);
   }
 
+  Dwarf_Line* line_at(Unit& unit, Dwarf_Addr at) {
+    return line_tables_.allow(unit.lines) ? ::dwarf_getsrc_die(&unit.lines, at) : nullptr;
+  }
+
   std::vector<Place> places(Unit& unit, Dwarf_Addr at, std::vector<Dwarf_Die>& scopes) {
     std::vector<Place> places;
     for (std::size_t i = 0; i < scopes.size(); ++i) {
@@ -329,7 +338,7 @@ class LineResolver::Impl {
       if (i + 1 < scopes.size()) {
         place.line = number_of(&scopes[i + 1], DW_AT_call_line);
         file = numbered_file(unit, unit.scopes, number_of(&scopes[i + 1], DW_AT_call_file));
-      } else if (Dwarf_Line* line = ::dwarf_getsrc_die(&unit.lines, at); line != nullptr) {
+      } else if (Dwarf_Line* line = line_at(unit, at); line != nullptr) {
         int number = 0;
         if (::dwarf_lineno(line, &number) == 0 && number > 0) place.line = static_cast<std::uint32_t>(number);
         file = absolute(unit, ::dwarf_linesrc(line, nullptr, nullptr));
@@ -346,6 +355,7 @@ class LineResolver::Impl {
   Dwarf* dwarf_ = nullptr;
   Dwarf_Addr first_code_ = 0;  // in the debug information: no function of this file begins before it
   Dwarf_Addr distance_ = 0;    // of addresses in the debug information from those in the file
+  LineTables line_tables_;
   std::vector<Unit> units_;
   std::vector<Range> ranges_;  // by address
   std::size_t entries_ = 0, ranges_seen_ = 0;

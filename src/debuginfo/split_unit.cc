@@ -22,7 +22,7 @@ Dwarf_Die split_part_of(Dwarf_CU* unit, Dwarf_Die& skeleton, const std::string& 
   const std::string compiled_in = text_of(skeleton, DW_AT_comp_dir);
   // The places where libdw looks.
   for (const std::string& folder : {directory, compiled_in, directory + "/" + compiled_in})
-    if (is_special_file(name.starts_with('/') ? name : folder + "/" + name)) return part;
+    if (!may_be_opened(name.starts_with('/') ? name : folder + "/" + name)) return part;
   if (::dwarf_cu_info(unit, nullptr, nullptr, nullptr, &part, nullptr, nullptr, nullptr) != 0) part = {};
   return part;
 }
