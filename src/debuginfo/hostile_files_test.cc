@@ -152,6 +152,29 @@ TEST_F(HostileFiles, HaveNoTablesOfLinesThatAreLargerThanAnyCompilers) {
   EXPECT_EQ(line_of(20'000'000), 0U);
 }
 
+TEST_F(HostileFiles, HaveNamesHoweverDeepTheirEntriesAreInEachOther) {
+  // GIVEN a unit of C++ that begins with 100,000 blocks in each other
+  constexpr std::size_t kDepth = 100'000;
+  std::string abbreviation = abbreviations(DW_TAG_subprogram);
+  abbreviation.insert(7, bytes_of({DW_AT_language, DW_FORM_data1}));
+  abbreviation.back() = 4;
+  abbreviation += bytes_of({DW_TAG_lexical_block, 1, 0, 0, 0});
+  DebugBytes unit;
+  unit.put(std::uint16_t{4}).put(std::uint32_t{0}).put(std::uint8_t{8});
+  unit.put(std::uint8_t{1}).put(kCode).put(kCodeSize).put(static_cast<std::uint8_t>(DW_LANG_C_plus_plus));
+  for (std::size_t i = 0; i < kDepth; ++i) unit.put(std::uint8_t{4});
+  for (std::size_t i = 0; i < kDepth; ++i) unit.put(std::uint8_t{0});
+  unit.put(std::uint8_t{2}).text("work").put(kCode).put(kCodeSize).put(std::uint16_t{0});
+  const std::string file =
+      write("deep.so", {{".debug_abbrev", abbreviation}, {".debug_info", DebugBytes().unit(unit).bytes()}});
+  const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", {});
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  const std::vector<Place> places = opened.value()->find(kInstruction);
+  // THEN the one behind them has its name
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_EQ(places[0].function, "work");
+}
+
 TEST_F(HostileFiles, AreNotWaitedForWhereTheyNameAFifo) {
   // GIVEN libraries whose debug information is said to be in a file beside them, which is one that nobody writes to
   ASSERT_EQ(::mkfifo(path("apart").c_str(), 0600), 0);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -71,24 +71,34 @@ Dwarf_Die declaration_of(Dwarf_Die die) {
   return die;
 }
 
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
+// The entry among those directly below `parent` that is at an address, or has it below itself; false if there is none.
+bool child_with(Dwarf_Die& parent, const void* wanted, Dwarf_Die& found) {
+  Dwarf_Die next;
+  if (::dwarf_child(&parent, &next) != 0) return false;
+  const std::less_equal<> is_until;
+  if (!is_until(next.addr, wanted)) return false;
+  do {
+    found = next;
+  } while (::dwarf_siblingof(&found, &next) == 0 && is_until(next.addr, wanted));
+  return true;
+}
 
-// "ship::" for what is in a namespace or a class of that name.
+// "ship::" for what is in a namespace or a class of that name. (dwarf_getscopes_die would find them, but calls itself
+// for each entry in another, and so is at the end of its stack where a file has some hundred thousands of them.)
 std::string scopes_of(Dwarf_Die declaration) {
-  Dwarf_Die* scopes = nullptr;
-  const int count = ::dwarf_getscopes_die(&declaration, &scopes);
-  const std::unique_ptr<Dwarf_Die, Free> owner(count > 0 ? scopes : nullptr);
+  Dwarf_Die scope;
+  Dwarf_Die child;
   std::string text;
-  for (int i = 1; i < count; ++i) {  // innermost first, from the entry itself on
-    const int tag = ::dwarf_tag(&scopes[i]);
+  if (::dwarf_diecu(&declaration, &scope, nullptr, nullptr) == nullptr) return text;
+  for (int depth = 0; depth < kDeepest && child_with(scope, declaration.addr, child); ++depth, scope = child) {
+    if (child.addr == declaration.addr) return text;
+    const int tag = ::dwarf_tag(&child);
     const bool is_named = tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type;
     if (!is_named) continue;
-    const char* name = ::dwarf_diename(&scopes[i]);
-    text.insert(0, std::string(name != nullptr ? name : "(anonymous namespace)") + "::");
+    const char* name = ::dwarf_diename(&child);
+    text += std::string(name != nullptr ? name : "(anonymous namespace)") + "::";
   }
-  return text;
+  return {};
 }
 
 bool is_of_c(Dwarf_Die* unit) {
