@@ -251,8 +251,11 @@ class Run final : public Command {
   [[nodiscard]] Status check_settings() const {
     PLIMSOLL_TRY(check_rate(settings_.rate.value_or(1000)));
     PLIMSOLL_TRY(check_max_overhead(settings_.max_overhead.value_or(1)));
-    if (settings_.duration.value_or(1) <= 0)
-      return Error{ErrorKind::kUsage, "the duration must be more than 0 seconds"};
+    constexpr double kLongest = 1e9;  // some thirty years
+    const double duration = settings_.duration.value_or(1);
+    if (!(duration > 0 && duration <= kLongest))  // (what is no number is neither)
+      return Error{ErrorKind::kUsage,
+                   fmt::format("-d {}: the duration must be more than 0 seconds, and at most {}", duration, kLongest)};
     const Result<capture::Mode> mode = mode_named(settings_.mode.value_or("cpu"));
     if (!mode.ok()) return mode.error();
     const std::string engine = settings_.engine.value_or("auto");

@@ -90,6 +90,15 @@ def test_numbers_that_make_no_sense_are_refused(tmp_path: pathlib.Path, program:
     assert option in told.err and "65536" in told.err
 
 
+@pytest.mark.parametrize("outside", [[], ["--external"]])
+@pytest.mark.parametrize("value", ["nan", "inf", "1e300", "0"])
+def test_a_duration_that_makes_no_sense_is_refused_before_the_program_starts(
+        tmp_path: pathlib.Path, program: Write, value: str, outside: "list[str]") -> None:
+    path = tmp_path / "o.plim"
+    told = harness.plimsoll_run(program("print('started')"), options=[*outside, "-d", value, "-o", path]).expect(2)
+    assert "the duration must be" in told.err and "started" not in told.out and not path.exists()
+
+
 @pytest.mark.parametrize("recorded", [0, 1])
 def test_children_that_did_not_record_are_told_of(tmp_path: pathlib.Path, program: Write, recorded: int) -> None:
     # GIVEN child processes of which one ignores PYTHONPATH
