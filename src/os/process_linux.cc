@@ -81,6 +81,17 @@ bool is_file(const UniqueFd& fd, std::uint64_t inode) {
   return fd.is_open() && ::fstat(fd.get(), &facts) == 0 && facts.st_ino == inode;
 }
 
+// A name as "status" has it: there, a line end is written as \n, and a backslash as two.
+std::string unescaped(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escaped = text[i] == '\\' && i + 1 < text.size();
+    if (is_escaped) ++i;
+    name += is_escaped && text[i] == 'n' ? '\n' : text[i];
+  }
+  return name;
+}
+
 Tid innermost_tid(std::string_view status, Tid tid) {
   // One id for each namespace that the thread is in, ours first.
   std::string_view ids = status_field(status, "NSpid");
@@ -206,7 +217,8 @@ std::vector<Task> tasks_of(Pid pid) {
     task.tid = tid;
     task.inner_tid = innermost_tid(status, task.tid);
     constexpr std::string_view kName = "Name:\t";
-    if (status.starts_with(kName)) task.name = status.substr(kName.size(), status.find('\n') - kName.size());
+    if (status.starts_with(kName))
+      task.name = unescaped(std::string_view(status).substr(kName.size(), status.find('\n') - kName.size()));
     if (const std::string_view state = status_field(status, "State"); !state.empty()) task.state = state[0];
     tasks.push_back(std::move(task));
   });

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -201,6 +202,19 @@ TEST(Process, ShowsItsThreads) {
   ASSERT_NE(self, tasks.end());
   EXPECT_EQ(self->state, 'R');
   EXPECT_EQ(self->name, thread_name(current_tid()));
+}
+
+TEST(Process, ShowsNamesOfThreadsAsTheyAre) {
+  // GIVEN a thread with a name that the kernel writes otherwise in some of its files
+  for (const char* name : {"a\\b", "a\nb", "\\n", "C:\\", ") R (x", ""}) {
+    std::string told;
+    std::thread([&] {
+      ::pthread_setname_np(::pthread_self(), name);
+      for (const Task& task : tasks_of(Pid{::getpid()}))
+        if (task.tid == current_tid()) told = task.name;
+    }).join();
+    EXPECT_EQ(told, name);
+  }
 }
 
 TEST(Process, ThatIsNotThereIsAnErrorThatSaysSo) {
