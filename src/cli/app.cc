@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 #include "cli/exit_code.h"
 #include "cli/program_words.h"
@@ -90,6 +91,16 @@ int report(const Error& error, Console& console) {
   return exit_code(error.kind);
 }
 
+// What a command throws ends here: mostly it is that there is no memory, whatever it was for.
+Result<int> run_guarded(Command& command, Console& console) {
+  try {
+    return command.run(console);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kSystem,
+                 "there is not enough memory for that; a limit may be set (ulimit -v, a container's)"};
+  }
+}
+
 int print(const std::string& text, Console& console) {
   const Status printed = console.print(text);
   return printed.ok() ? kFine : report(printed.error(), console);
@@ -119,7 +130,7 @@ int run_app(const Commands& commands, std::vector<std::string> words, Console& c
 
   for (const std::unique_ptr<Command>& command : commands) {
     if (!app.got_subcommand(std::string(command->name()))) continue;
-    const Result<int> result = command->run(console);
+    const Result<int> result = run_guarded(*command, console);
     return result.ok() ? result.value() : report(result.error(), console);
   }
   console.notice("a command is needed\n\n" + app.help());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <new>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -32,6 +33,16 @@ class Echo final : public Command {
   std::string word_;
 };
 
+// A command that needs more memory than there is.
+class Greedy final : public Command {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "greedy"; }
+  [[nodiscard]] std::string_view summary() const override { return "Take all"; }
+  [[nodiscard]] std::string examples() const override { return "  plimsoll greedy"; }
+  void add_arguments(CLI::App&) override {}
+  Result<int> run(Console&) override { throw std::bad_alloc(); }
+};
+
 int run_all(std::vector<std::string> words, Console& console) {
   Commands commands;
   commands.push_back(make_show());
@@ -44,6 +55,14 @@ TEST(App, ShowsTheVersion) {
   FakeConsole console;
   EXPECT_EQ(run_all({"--version"}, console), kFine);
   EXPECT_EQ(console.out, "plimsoll " PLIMSOLL_VERSION "\n");
+}
+
+TEST(App, SaysThatThereIsNoMemory) {
+  Commands commands;
+  commands.push_back(std::make_unique<Greedy>());
+  FakeConsole console;
+  EXPECT_EQ(run_app(commands, {"greedy"}, console), kFailed);
+  EXPECT_NE(console.err.find("not enough memory"), std::string::npos) << console.err;
 }
 
 TEST(App, ListsItsCommandsInHelp) {
