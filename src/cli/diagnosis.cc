@@ -41,11 +41,12 @@ except ImportError as error:
     facts["error"] = "plimsoll is not installed for it" if error.name == "plimsoll" else str(error)
 except Exception as error:
     facts["error"] = str(error)
+print()
 print(json.dumps(facts))
 )";
 
 void ask_python(Machine& machine) {
-  const std::string answer = output_of({machine.interpreter, "-c", kProbe});
+  const std::string answer = last_line_of({machine.interpreter, "-c", kProbe});
   boost::system::error_code failed;
   const boost::json::value facts = boost::json::parse(answer, failed);
   if (failed || !facts.is_object()) {

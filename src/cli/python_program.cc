@@ -185,6 +185,12 @@ std::string output_of(const std::vector<std::string>& argv) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string{};
 }
 
+std::string last_line_of(const std::vector<std::string>& argv) {
+  std::string output = output_of(argv);
+  while (output.ends_with('\n')) output.pop_back();
+  return output.substr(output.rfind('\n') + 1);
+}
+
 std::string find_on_path(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_executable(name) ? name : std::string{};
   const char* path = std::getenv("PATH");
@@ -233,9 +239,9 @@ Result<std::string> find_boot_directory(const std::string& interpreter) {
   const std::string library = fs::absolute(interpreter, none).parent_path().parent_path().string() + "/lib/python3*";
   const std::vector<std::string> boots = paths_matching(library + "/site-packages/plimsoll/_boot/sitecustomize.py");
   if (boots.size() == 1) return fs::path(boots[0]).parent_path().string();
-  std::string place = output_of({interpreter, "-c",
-                                 "import importlib.util as u; s = u.find_spec('plimsoll'); "
-                                 "print(s.submodule_search_locations[0], end='')"});
+  std::string place = last_line_of({interpreter, "-c",
+                                    "import importlib.util as u; s = u.find_spec('plimsoll'); "
+                                    "print(); print(s.submodule_search_locations[0], end='')"});
   if (place.empty())
     return Error{ErrorKind::kUnsupported, fmt::format("plimsoll is not installed for {0}; install it with: {0} -m pip "
                                                       "install plimsoll",

@@ -24,6 +24,8 @@ Result<std::string> find_boot_directory(const std::string& interpreter);
 
 // What a program prints, its errors aside; empty if it fails.
 std::string output_of(const std::vector<std::string>& argv);
+// The last line of that: an interpreter's own start may print, too (sitecustomize, a wrapper).
+std::string last_line_of(const std::vector<std::string>& argv);
 
 // How a child process ended, as its parent passes it on.
 struct Ending {

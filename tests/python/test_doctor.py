@@ -31,6 +31,19 @@ def test_the_doctor_says_how_to_install_the_package(tmp_path: pathlib.Path) -> N
     assert "missing" in done.out and f"{wrapper} -m pip install plimsoll" in done.out
 
 
+@pytest.mark.parametrize("greeting", ["hello\\n", "hello"])
+def test_an_interpreter_that_prints_when_it_starts_is_no_other(tmp_path: pathlib.Path, greeting: str) -> None:
+    # GIVEN an interpreter that says something before all else
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f"#!/bin/sh\nprintf '{greeting}'\nexec {sys.executable} \"$@\"\n")
+    wrapper.chmod(0o755)
+    # THEN the doctor finds that it can record AND it does
+    assert "with plimsoll" in harness.plimsoll_command("doctor", "--python", wrapper).expect().out
+    path = tmp_path / "app.plim"
+    harness.plimsoll_command("run", "-o", path, "--python", wrapper, "-c", "sum(range(5000000))").expect()
+    assert path.exists()
+
+
 def test_an_interpreter_that_does_not_exist_is_an_error() -> None:
     for verb in ("doctor", "selftest"):
         done = harness.plimsoll_command(verb, "--python", "/no/such/python")
