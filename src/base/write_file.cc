@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "base/signals_blocked.h"
+#include "base/temporary_name.h"
 #include "base/unique_fd.h"
 #include "base/unkept_file.h"
 
@@ -87,7 +88,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
     return cannot_write(path, ELOOP);
   }
   const std::string target = link_target(path);
-  std::string temporary = target + ".XXXXXX";
+  std::string temporary = temporary_name(target);
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd.is_open()) return cannot_write(path, errno);
   UnkeptFile guard(temporary);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <climits>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,15 @@ TEST_F(WriteFile, MakesAFileForItsOwnerOnly) {
   ASSERT_TRUE(write_file(path("a"), "bytes").ok());
   EXPECT_EQ(content(path("a")), "bytes");
   EXPECT_EQ(fs::status(path("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(WriteFile, TakesNamesAsLongAsTheyMayBe) {
+  for (const std::size_t size : {NAME_MAX - 7, NAME_MAX - 6, NAME_MAX}) {
+    const std::string name(size, 'n');
+    const Status written = write_file(path(name), "bytes");
+    EXPECT_TRUE(written.ok()) << (written.ok() ? "" : written.error().message);
+    EXPECT_EQ(content(path(name)), "bytes");
+  }
 }
 
 TEST_F(WriteFile, ReplacesAFileAndLeavesNothingBeside) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/temporary_name.h"
 #include "base/unique_fd.h"
 #include "base/write_file.h"
 #include "cli/children.h"
@@ -51,8 +52,7 @@ Result<std::string> new_file_beside(const std::string& path) {
   std::error_code none;
   const bool is_file = !fs::exists(path, none) || fs::is_regular_file(path, none);
   std::string name = is_file ? path : (fs::temp_directory_path(none) / "plimsoll").string();
-  name += ".XXXXXX";
-  name += kOurs;
+  name = temporary_name(name, kOurs);
   const UniqueFd fd(::mkstemps(name.data(), static_cast<int>(kOurs.size())));  // mode 0600
   if (!fd.is_open()) return system_error("cannot write " + path, errno);
   return name;

@@ -90,6 +90,12 @@ def test_numbers_that_make_no_sense_are_refused(tmp_path: pathlib.Path, program:
     assert option in told.err and "65536" in told.err
 
 
+def test_another_format_has_the_longest_name_that_there_is(tmp_path: pathlib.Path, program: Write) -> None:
+    name = "n" * (255 - len(".speedscope.json")) + ".speedscope.json"
+    harness.plimsoll_run(program(PROGRAM), options=["-o", tmp_path / name]).expect()
+    assert files_in(tmp_path) == sorted([name, *(each for each in files_in(tmp_path) if each.endswith(".py"))])
+
+
 @pytest.mark.parametrize("outside", [[], ["--external"]])
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300", "0"])
 def test_a_duration_that_makes_no_sense_is_refused_before_the_program_starts(
