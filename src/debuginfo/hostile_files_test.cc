@@ -26,14 +26,14 @@ class HostileFiles : public testing::DirectoryTest {
     std::ofstream(path(name), std::ios::binary) << elf_with(sections);
     return path(name);
   }
-  // The name of the function at the instruction; how long that took must be near to what it may take.
+  // The name of the function at the instruction; how much CPU time that took must be near to what it may take.
   static std::string function_in(const std::string& file) {
     Limits limits;
-    const std::int64_t begin = monotonic_ns();
-    limits.deadline_ns = begin + kSecond / 2;
+    const std::int64_t begin = thread_cpu_ns();
+    limits.deadline_ns = monotonic_ns() + kSecond / 2;
     const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", limits);
     const std::vector<Place> places = opened.ok() ? opened.value()->find(kInstruction) : std::vector<Place>{};
-    EXPECT_LT(monotonic_ns() - begin, 4 * kSecond);
+    EXPECT_LT(thread_cpu_ns() - begin, 4 * kSecond);
     return places.empty() ? "" : places[0].function;
   }
 };
@@ -87,13 +87,13 @@ TEST_F(HostileFiles, HaveNoMoreRangesThanMemoryCanTake) {
   // GIVEN a limit of their number, and time without limit
   Limits limits;
   limits.most_ranges = 100'000;
-  const std::int64_t begin = monotonic_ns();
+  const std::int64_t begin = thread_cpu_ns();
   const Result<std::unique_ptr<LineResolver>> opened = LineResolver::open(file, "", limits);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   // THEN what came before it is known
   ASSERT_FALSE(opened.value()->find(kInstruction).empty());
   EXPECT_EQ(opened.value()->find(kInstruction)[0].function, "work");
-  EXPECT_LT(monotonic_ns() - begin, 2 * kSecond);
+  EXPECT_LT(thread_cpu_ns() - begin, 2 * kSecond);
 }
 
 TEST_F(HostileFiles, AreReadNoLongerThanTheDeadlineWhateverWasInlined) {
@@ -192,22 +192,20 @@ TEST_F(HostileFiles, AreNotWaitedForWhereTheyNameAFifo) {
   unit.put(std::uint8_t{1}).text("apart").put(std::uint64_t{1});
   const std::string split =
       write("split.so", {{".debug_abbrev", skeleton}, {".debug_info", DebugBytes().unit(unit).bytes()}});
-  // THEN nobody waits for it
-  std::atomic<bool> is_over{false};
-  std::thread writer([&] {  // ends the wait, if there is one
-    for (int i = 0; i < 100 && !is_over; ++i) ::usleep(20'000);
+  // WHEN names are looked for in them, while somebody tries to write to it, which works if it is open for reading
+  std::atomic<bool> is_over{false}, was_opened{false};
+  std::thread writer([&] {
     while (!is_over) {
       const UniqueFd fd(::open(path("apart").c_str(), O_WRONLY | O_NONBLOCK));
+      if (fd.is_open()) was_opened = true;  // (and whoever waits goes on)
       ::usleep(1'000);
     }
   });
-  for (const std::string& file : {linked, upwards, split}) {
-    const std::int64_t begin = monotonic_ns();
-    (void)function_in(file);
-    EXPECT_LT(monotonic_ns() - begin, kSecond) << file;
-  }
+  for (const std::string& file : {linked, upwards, split}) (void)function_in(file);
   is_over = true;
   writer.join();
+  // THEN nobody waits for it
+  EXPECT_FALSE(was_opened);
 }
 
 }  // namespace

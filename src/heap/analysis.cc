@@ -63,10 +63,17 @@ std::vector<TypeRow> types(const Snapshot& snapshot, const Dominance& dominance,
 }
 
 std::vector<Node> largest(const Snapshot& snapshot, const Dominance& dominance, std::size_t most) {
+  // Up to Python 3.10 what stands for a call that goes on is an object, too.
+  const auto is_frame = [&](Node node) { return snapshot.type_name(node) == "frame"; };
+  NodeSet calls(snapshot.object_count);
+  const auto is_root = [&](Node node) { return !snapshot.is_object(node) || calls.contains(node); };
   std::vector<Node> found;
-  for (Node node = 0; node < snapshot.object_count; ++node) {
-    const Node parent = dominance.tree.parent[node];
-    if (dominance.retained[node] > 0 && !snapshot.is_object(parent)) found.push_back(node);
+  for (const Node node : dominance.tree.order) {
+    if (!snapshot.is_object(node) || !is_root(dominance.tree.parent[node])) continue;
+    if (is_frame(node))
+      calls.insert(node);
+    else if (dominance.retained[node] > 0)
+      found.push_back(node);
   }
   const auto shown = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
   std::partial_sort(found.begin(), shown, found.end(), [&](Node a, Node b) {

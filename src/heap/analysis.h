@@ -53,8 +53,8 @@ struct TreeLimits {
 // The tree below `top`, in the order of display; children that retain most come first.
 std::vector<DominatorRow> dominator_rows(const Dominance& dominance, Node top, const TreeLimits& limits);
 
-// The objects that no other object dominates, whatever of threads, frames and other roots stands above them: those that
-// retain most first, at most so many.
+// The objects that no other object dominates, whatever of threads, frames and other roots stands above them, also
+// frames that are objects: those that retain most first, at most so many.
 std::vector<Node> largest(const Snapshot& snapshot, const Dominance& dominance, std::size_t most);
 
 // The number of one class's objects and their bytes in two snapshots.

@@ -76,6 +76,26 @@ TEST(HeapLargest, AreObjectsWithNoObjectAboveThemHoweverDeepInRoots) {
   EXPECT_TRUE(largest(snapshot, dominance(snapshot), 0).empty());
 }
 
+TEST(HeapLargest, AreBelowFramesThatAreObjects) {
+  // GIVEN calls of Python 3.10, each of which holds the one that called it, and a generator, which holds its own
+  const SnapshotDrawing drawing(R"(
+  inner: frame 400  back=outer kept=kept
+  outer: frame 400  local=local
+  kept: bytes 2000
+  local: list 100  inside
+  inside: bytes 5000
+  waiting: generator 100  own=own
+  own: frame 400  data=data
+  data: bytes 1000
+  thread: [thread] 0  frame=inner
+  root: [root] 0  thread=thread waiting=waiting
+)");
+  const Snapshot snapshot = drawing.snapshot();
+  // THEN the largest are what these hold
+  EXPECT_EQ(largest(snapshot, dominance(snapshot), 10),
+            (std::vector<Node>{drawing["local"], drawing["kept"], drawing["waiting"]}));
+}
+
 TEST(HeapFind, ByAddressByClassAndByText) {
   const SnapshotDrawing drawing(kSessions);
   const Snapshot snapshot = drawing.snapshot();

@@ -241,11 +241,12 @@ ends.set()
 
 
 def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
-    # GIVEN more threads than there may be files open
-    threads, files, seconds = 60, 24, 0.03
+    # GIVEN more threads than there may be files open, all of which live for as long as any of them works
+    threads, files, seconds = 30, 16, 0.12
     code = program("import threading, time\n"
-                   f"all_are_done = threading.Barrier({threads})\n"
+                   f"all_are_there, all_are_done = threading.Barrier({threads}), threading.Barrier({threads})\n"
                    "def work():\n"
+                   "    all_are_there.wait()\n"
                    f"    end = time.thread_time() + {seconds}\n"
                    "    while time.thread_time() < end: sum(range(1000))\n"
                    "    all_are_done.wait()\n"
@@ -253,7 +254,8 @@ def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: C
                    "for worker in workers: worker.start()\n"
                    "for worker in workers: worker.join()\n")
     with waiting(code) as running:
-        attached = Attached(running.process.pid, tmp_path / "attached.plim", [],
+        # (which are opened anew at each look: as many looks as with files kept open take longer)
+        attached = Attached(running.process.pid, tmp_path / "attached.plim", ["--max-overhead", "100"],
                             before=["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"])
         running.say("go")
         running.finish().expect(0)

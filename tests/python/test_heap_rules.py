@@ -177,7 +177,6 @@ def test_a_path_that_is_none_costs_no_snapshot(has_metadata: bool, tmp_path: pat
     text = f"""
 import sys, warnings
 if {has_metadata}: import importlib.metadata
-import harness
 import plimsoll.heap
 warnings.simplefilter("ignore")
 for odd in (b"/tmp", None, 5, "a\\0b"):

@@ -236,6 +236,7 @@ for _ in range(2):
     assert profile.complete and harness.total_seconds(profile)["burn_inside"] == pytest.approx(0.1, rel=0.2)
 
 
+@pytest.mark.skipif(harness.FREE_THREADED, reason="Python refuses modules of one interpreter to others where there is no GIL")
 def test_the_first_interpreter_that_has_it_need_not_be_the_main_one(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN two interpreters after each other that look at columns of a profile and of a heap, and ask in SQL
     script = program(START + LEGACY + f"""
