@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cpython/layout.h"
@@ -77,12 +78,14 @@ inline const os::Task* task_of(std::span<const os::Task> tasks, const ThreadStat
 }
 
 // Whom threads are, as their C library knows it: its own record of a thread, at whose address `pthread` points, has the
-// kernel's id at the same place for all threads. It is the place at which most of them have an id of one of the tasks.
+// kernel's id at the same place for all threads. It is the place at which they have most ids of tasks, each its own:
+// the upper half of a pointer may look like an id, too, but is the same for all (of a place of 8 bytes, it is the
+// second).
 template <memory::Reader M>
 void learn_ids(const M& memory, const std::vector<std::uint32_t>& ids, std::span<ThreadState* const> states) {
   constexpr std::size_t kWords = 512;
-  constexpr std::size_t kEnough = 64;  // threads to learn from
-  std::vector<std::size_t> hits(kWords);
+  constexpr std::size_t kEnough = 64;                      // threads to learn from
+  std::vector<std::pair<std::size_t, std::uint32_t>> met;  // a place, and an id that is there
   std::uint32_t word = 0;
   const auto load = [&](const ThreadState& state, std::size_t place) {
     return memory.load(Address{state.pthread + place * sizeof word}, word);
@@ -90,11 +93,18 @@ void learn_ids(const M& memory, const std::vector<std::uint32_t>& ids, std::span
   const auto is_id = [&] { return word != 0 && std::binary_search(ids.begin(), ids.end(), word); };
   for (const ThreadState* state : states.first(std::min(states.size(), kEnough)))
     for (std::size_t place = 0; place < kWords && load(*state, place); ++place)
-      if (is_id()) ++hits[place];
-  const auto best = std::max_element(hits.begin(), hits.end());
-  if (*best == 0) return;
+      if (is_id()) met.emplace_back(place, word);
+  if (met.empty()) return;
+  std::sort(met.begin(), met.end());
+  met.erase(std::unique(met.begin(), met.end()), met.end());
+  std::vector<std::size_t> different(kWords);
+  for (const auto& [place, id] : met) ++different[place];
+  std::size_t best = 0;
+  const auto worth = [&](std::size_t place) { return std::pair(different[place], place % 2 == 0); };
+  for (std::size_t place = 1; place < kWords; ++place)
+    if (worth(place) > worth(best)) best = place;
   for (ThreadState* state : states)
-    if (load(*state, static_cast<std::size_t>(best - hits.begin())) && is_id()) state->learned_id = word;
+    if (load(*state, best) && is_id()) state->learned_id = word;
 }
 
 // Fills in the ids of threads that the interpreter does not know (up to 3.10), or not any more: where C code has called

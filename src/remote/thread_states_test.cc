@@ -106,6 +106,27 @@ TEST_P(ThreadStates, LearnTheKernelsIdsFromTheCLibrary) {
   for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].tid(), 100 + i);
 }
 
+TEST_P(ThreadStates, LearnNoIdsFromTheUpperHalvesOfPointers) {
+  // GIVEN records of threads with pointers, whose upper half is the number of one of the tasks
+  for (const char* drawn : {"a b c", "a"}) {
+    draw(drawn);
+    std::vector<ThreadState> states = found();
+    const std::vector<os::Task> tasks = {{Tid{500}, Tid{500}, "", 'S'},
+                                         {Tid{501}, Tid{501}, "", 'S'},
+                                         {Tid{502}, Tid{502}, "", 'S'},
+                                         {Tid{0x7fbd}, Tid{0x7fbd}, "", 'S'}};
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      for (std::uint64_t at = 0; at < 2048; at += 8)
+        python.memory.put(Address{states[i].pthread + at}, std::uint64_t{0x7fbd'1234'5678} + at);
+      python.memory.put(Address{states[i].pthread + 720}, std::uint64_t{500 + i});
+    }
+    // WHEN they are learned
+    learn_ids(python.memory, tasks, states);
+    // THEN each has its own
+    for (std::size_t i = 0; i < states.size(); ++i) EXPECT_EQ(states[i].tid(), 500 + i);
+  }
+}
+
 TEST_P(ThreadStates, OfAProcessThatCCodeHasForkedAreOfItsThreads) {
   if (layout.tstate.native_thread_id == cpython::kNoField) GTEST_SKIP() << "the test above is of these";
   // GIVEN a child whose interpreter has its parent's threads: of two, one lives on under another number, which its C
