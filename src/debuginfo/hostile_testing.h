@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/elf_testing.h"
+
 namespace plimsoll::debuginfo {
 
 // Numbers as debug information has them.
@@ -44,17 +46,7 @@ using NamedSections = std::vector<NamedSection>;
 
 // A shared library whose code is from 0x1000 to 0x2000, with these sections.
 inline std::string elf_with(const NamedSections& sections) {
-  Elf64_Ehdr head{};
-  std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-  head.e_ident[EI_CLASS] = ELFCLASS64;
-  head.e_ident[EI_DATA] = ELFDATA2LSB;
-  head.e_ident[EI_VERSION] = EV_CURRENT;
-  head.e_type = ET_DYN;
-  head.e_machine = EM_X86_64;
-  head.e_version = EV_CURRENT;
-  head.e_phoff = head.e_ehsize = sizeof head;
-  head.e_phentsize = sizeof(Elf64_Phdr);
-  head.e_phnum = 1;
+  Elf64_Ehdr head = testing::elf_header(ET_DYN, 1);
   head.e_shentsize = sizeof(Elf64_Shdr);
   std::string body(sizeof head + sizeof(Elf64_Phdr), '\0');
   std::string names(1, '\0');

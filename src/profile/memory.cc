@@ -227,10 +227,6 @@ class ByFunction {
   boost::unordered_flat_map<std::uint32_t, double> bytes_;
 };
 
-FunctionId function_of(const Profile& profile, const AllocationRow& row) {
-  return row.stack.is_none() ? FunctionId{} : profile.leaf_function(row.stack);
-}
-
 double bytes_of(const Profile& profile, const AllocationRow& row) {
   return static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
 }
@@ -254,7 +250,7 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
       functions.emplace_back();
     }
     rows[position->second].all.add(row, profile.allocation_distance);
-    functions[position->second].add(function_of(profile, row), bytes_of(profile, row));
+    functions[position->second].add(profile.leaf_function(row.stack), bytes_of(profile, row));
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].mostly = functions[i].most();

@@ -50,10 +50,6 @@ class Moments {
   const std::size_t count_;
 };
 
-FunctionId maker_of(const Profile& profile, const AllocationRow& row) {
-  return row.stack.is_none() ? FunctionId{} : profile.leaf_function(row.stack);
-}
-
 MemoryEstimate estimate_of(const Profile& profile, const AllocationRow& row) {
   MemoryEstimate one;
   one.add(row, profile.allocation_distance);
@@ -177,7 +173,7 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
     for (; step != steps.end() && step->moment == i; ++step) {
       const AllocationRow& row = profile.allocations[step->row];
       const MemoryEstimate part = estimate_of(profile, row);
-      const FunctionId maker = maker_of(profile, row);
+      const FunctionId maker = profile.leaf_function(row.stack);
       const bool is_native = !is_pythons(row.domain);
       if (step->comes)
         living.comes(part, maker, is_native);
@@ -195,10 +191,11 @@ std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::si
   std::vector<std::vector<double>> bytes(profile.functions.size(), std::vector<double>(moments));
   const Moments at(profile, moments, {});
   for (const AllocationRow& row : profile.allocations) {
-    const FunctionId function = maker_of(profile, row);
+    const FunctionId function = profile.leaf_function(row.stack);
     if (function.is_none()) continue;
     const auto [begin, end] = at.life_of(row);
-    for (std::size_t i = begin; i < end; ++i) bytes[function.index()][i] += estimate_of(profile, row).bytes;
+    const double its_bytes = estimate_of(profile, row).bytes;
+    for (std::size_t i = begin; i < end; ++i) bytes[function.index()][i] += its_bytes;
   }
   return bytes;
 }

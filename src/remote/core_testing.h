@@ -6,15 +6,17 @@
 #include <sys/procfs.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/elf_testing.h"
 #include "base/unique_fd.h"
 
 namespace plimsoll::remote::testing {
+
+using plimsoll::testing::elf_header;
 
 template <typename Struct>
 void append(std::string& out, const Struct& value) {
@@ -28,21 +30,6 @@ inline UniqueFd hidden_file(std::string_view bytes) {
   return file;
 }
 inline std::string path_of(const UniqueFd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
-
-inline Elf64_Ehdr elf_header(std::uint16_t type, std::uint16_t segments) {
-  Elf64_Ehdr head{};
-  std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-  head.e_ident[EI_CLASS] = ELFCLASS64;
-  head.e_ident[EI_DATA] = ELFDATA2LSB;
-  head.e_ident[EI_VERSION] = EV_CURRENT;
-  head.e_type = type;
-  head.e_machine = EM_X86_64;
-  head.e_version = EV_CURRENT;
-  head.e_phoff = head.e_ehsize = sizeof head;
-  head.e_phentsize = sizeof(Elf64_Phdr);
-  head.e_phnum = segments;
-  return head;
-}
 
 inline Elf64_Phdr segment(std::uint32_t type, std::uint64_t offset, std::uint64_t address, std::uint64_t size) {
   Elf64_Phdr made{};
