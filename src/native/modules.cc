@@ -20,7 +20,9 @@ constexpr std::size_t kMostHeaders = 128;
 constexpr std::int64_t kRestless = 500'000'000;       // after something was loaded
 constexpr std::int64_t kBetweenMisses = 100'000'000;  // between looks at the mappings because of unknown code
 constexpr std::int64_t kBetweenLooks = 50'000'000;    // at another process's mappings
-constexpr std::int64_t kLeastShare = 50;              // of the time that a look has taken
+// Of another process: a look takes this part of the time that passes, of which so much can be saved up.
+constexpr std::int64_t kLeastShare = 50;
+constexpr std::int64_t kMostSaved = 500'000'000;
 constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
 
 // The program headers of the ELF file whose first byte is in memory at `start`.
@@ -323,14 +325,18 @@ bool Modules::has_made(std::int64_t now_ns) {
 }
 
 Status Modules::refresh_other(std::int64_t now_ns) {
-  if (!has_missed(now_ns) && now_ns < next_look_ns_) return Ok{};
-  const std::int64_t start_ns = monotonic_ns();
+  const bool is_missed = newest_ != nullptr && now_ns >= paid_until_ns_ && newest_->take_missed();
+  if (!is_missed && now_ns < next_look_ns_) return Ok{};
+  const std::int64_t used_before_ns = thread_cpu_ns();
   Result<std::vector<os::Mapping>> mappings = os::mappings_of(memory_.pid());
   if (!mappings.ok()) return mappings.error();
   const bool is_news = newest_ == nullptr || !have_same_code(mappings.value(), mappings_) || has_replaced();
   mappings_ = mappings.take();
   const bool has_made_code = has_made(now_ns);
-  next_look_ns_ = now_ns + std::max(kBetweenLooks, kLeastShare * (monotonic_ns() - start_ns));
+  // Files are loaded one after the other: who has met code of the first one meets that of the next a moment later.
+  const std::int64_t used_ns = thread_cpu_ns() - used_before_ns;
+  paid_until_ns_ = std::max(paid_until_ns_, now_ns - kMostSaved) + kLeastShare * used_ns;
+  next_look_ns_ = std::max(now_ns + kBetweenLooks, paid_until_ns_);
   if (!is_news && !has_made_code) return Ok{};
   publish(ranges_of(mappings_), now_ns);
   free_retired();

@@ -45,8 +45,8 @@ class Modules {
   // Looks whether files were loaded or unloaded since the last call, by walking the dynamic linker's list of them, and
   // every 50 ms by their marks; or whether code was met that is in no file known. If so, a new map is published. Costs
   // a few microseconds if not. Another process's mappings are read whole instead: every 50 ms and when unknown code was
-  // met, but so that it takes a fiftieth of the time at most. `meanwhile` is called while the tables of a large file
-  // are compiled; what it calls may use current(), but not refresh().
+  // met, but so that it takes a fiftieth of the time at most, of which half a second can be saved up. `meanwhile` is
+  // called while the tables of a large file are compiled; what it calls may use current(), but not refresh().
   Status refresh(std::int64_t now_ns, const Meanwhile& meanwhile = nullptr);
 
   // Whether something was loaded a moment ago, and more may follow: then it is worth while to look again soon, as code
@@ -113,6 +113,7 @@ class Modules {
   MadeCodes made_;
   std::uint64_t linked_ = 0;  // a hash of the dynamic linker's list
   std::int64_t next_miss_ns_ = 0, next_bare_ns_ = 0, next_look_ns_ = 0;
+  std::int64_t paid_until_ns_ = 0;  // looks at another process are, with the time that passes
   std::int64_t restless_until_ns_ = 0;
   std::vector<os::Mapping> mappings_;  // of another process
   OpenFile open_;                      // of one that has ended

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "native/library_testing.h"
 
@@ -93,6 +95,45 @@ TEST_F(ReloadedModule, OfAnotherProcessIsAnotherOneIfTheFileIs) {
     Modules modules{os::Pid{::getpid()}};
     expect_noticed(modules, mark);
   }
+}
+
+// A page of code of no file. Each is somewhere else.
+class CodePage {
+ public:
+  CodePage() : start_(::mmap(nullptr, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  CodePage(const CodePage&) = delete;
+  CodePage& operator=(const CodePage&) = delete;
+  CodePage(CodePage&& from) noexcept : start_(std::exchange(from.start_, MAP_FAILED)) {}
+  CodePage& operator=(CodePage&&) = delete;
+  ~CodePage() {
+    if (start_ != MAP_FAILED) ::munmap(start_, kPage);
+  }
+  // Whether it is found when it is met at a time.
+  [[nodiscard]] bool is_found_by(Modules& modules, std::int64_t time_ns) const {
+    const auto address = reinterpret_cast<std::uint64_t>(start_);
+    (void)modules.current()->step_at(address);
+    EXPECT_TRUE(modules.refresh(time_ns).ok());
+    return modules.current()->find(address) != nullptr;
+  }
+
+ private:
+  void* start_;
+};
+
+TEST(Modules, OfAnotherProcessAreFoundWhenTheyAreMetOneAfterTheOther) {
+  constexpr std::int64_t kNow = 1'000'000'000, kMillisecond = 1'000'000;
+  Modules modules{os::Pid{::getpid()}};
+  ASSERT_TRUE(modules.refresh(kNow).ok());
+  // GIVEN code that is new, and more of it a moment later
+  const CodePage first;
+  EXPECT_TRUE(first.is_found_by(modules, kNow + kMillisecond));
+  const CodePage second;
+  EXPECT_TRUE(second.is_found_by(modules, kNow + 2 * kMillisecond));
+  // WHEN there is ever more in no time THEN it is not looked for without end, but some time later
+  std::vector<CodePage> more;
+  do more.emplace_back();
+  while (more.back().is_found_by(modules, kNow + 3 * kMillisecond));
+  EXPECT_TRUE(more.back().is_found_by(modules, 2 * kNow));
 }
 
 }  // namespace
