@@ -50,7 +50,7 @@ void ask_python(Machine& machine) {
   boost::system::error_code failed;
   const boost::json::value facts = boost::json::parse(answer, failed);
   if (failed || !facts.is_object()) {
-    machine.python_error = "it could not be started, or is older than Python 3.9";
+    machine.python_error = "it could not be started, does not answer, or is older than Python 3.9";
     return;
   }
   const auto text = [&](const char* name) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "cli/exit_code.h"
 
@@ -148,6 +150,17 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   return result;
 }
 
+// Whether there is something to read from a pipe, or its end; false if nothing comes in time.
+bool has_news(const UniqueFd& pipe, std::int64_t end_ns) {
+  pollfd waiting{pipe.get(), POLLIN, 0};
+  int got = -1;
+  do {
+    const timespec left = timespec_of(std::max<std::int64_t>(end_ns - monotonic_ns(), 0));
+    got = ::ppoll(&waiting, 1, &left, nullptr);
+  } while (got < 0 && errno == EINTR);
+  return got > 0;
+}
+
 }  // namespace
 
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
@@ -161,13 +174,14 @@ Ending ending_of(int status) {
   return WIFSIGNALED(status) ? Ending{0, WTERMSIG(status)} : Ending{WEXITSTATUS(status), 0};
 }
 
-std::string output_of(const std::vector<std::string>& argv) {
+std::string output_of(const std::vector<std::string>& argv, std::int64_t patience_ns) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   const UniqueFd reading(ends[0]);
   UniqueFd writing(ends[1]);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
@@ -177,8 +191,10 @@ std::string output_of(const std::vector<std::string>& argv) {
   writing.reset();
   std::string output;
   char buffer[4096];
-  for (ssize_t got = 0; (got = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
+  const std::int64_t end_ns = monotonic_ns() + patience_ns;
+  for (ssize_t got = 0; has_news(reading, end_ns) && (got = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
     output.append(buffer, static_cast<std::size_t>(got));
+  if (monotonic_ns() >= end_ns) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,6 +1,7 @@
 // cli/python_program.h: a Python interpreter and a program for it, started so that it records itself.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,8 +23,11 @@ Result<std::string> find_interpreter(const std::string& asked);
 // package there.
 Result<std::string> find_boot_directory(const std::string& interpreter);
 
-// What a program prints, its errors aside; empty if it fails.
-std::string output_of(const std::vector<std::string>& argv);
+// How long an interpreter may take to answer: from a cold disk it starts in seconds.
+inline constexpr std::int64_t kAnswerPatience = 60'000'000'000;
+// What a program prints that gets no input, its errors aside; empty if it fails. One that prints nothing more, and does
+// not end either, is killed after that time.
+std::string output_of(const std::vector<std::string>& argv, std::int64_t patience_ns = kAnswerPatience);
 // The last line of that: an interpreter's own start may print, too (sitecustomize, a wrapper).
 std::string last_line_of(const std::vector<std::string>& argv);
 
