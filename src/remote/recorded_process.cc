@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <string>
 
+#include "base/clock.h"
+
 namespace plimsoll::remote {
 namespace {
 
@@ -25,10 +27,8 @@ RecordedProcess::RecordedProcess(const Target& target, const SamplerSettings& se
       stack_start_(os::stack_start(target.pid)),
       memory_(open_memory(target.pid)),
       sink_(sink, numbers, {0, static_cast<std::int32_t>(target.pid), os::command_line(target.pid)}),
-      sampler_(target_, settings, holds, sink_) {
-  if (::clock_getcpuclockid(static_cast<pid_t>(target.pid), &clock_) != 0) clock_ = -1;
-  start_cpu_ns_ = last_cpu_ns_ = clock_ns(clock_);
-}
+      cpu_(target.pid),
+      sampler_(target_, settings, holds, cpu_, sink_) {}
 
 bool RecordedProcess::has_memory() {
   char byte = 0;
@@ -52,12 +52,7 @@ void RecordedProcess::update(bool whole) {
   goes_on_ = has_memory();
   if (!goes_on_) return;
   sampler_.update_threads();
-  read_clock();
-}
-
-std::int64_t RecordedProcess::used_ns() {
-  read_clock();
-  return last_cpu_ns_ - start_cpu_ns_;
+  (void)cpu_.used_ns();
 }
 
 }  // namespace plimsoll::remote

@@ -1,13 +1,10 @@
 // remote/recorded_process.h: one process of a recording from outside.
 #pragma once
 
-#include <time.h>
-
-#include <algorithm>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/unique_fd.h"
+#include "remote/process_cpu.h"
 #include "remote/process_sink.h"
 #include "remote/sampler.h"
 #include "remote/target.h"
@@ -28,21 +25,18 @@ class RecordedProcess {
   // False when it has ended, or runs another program now.
   [[nodiscard]] bool goes_on() const { return goes_on_; }
   // CPU time of all its threads since it is recorded.
-  [[nodiscard]] std::int64_t used_ns();
+  [[nodiscard]] std::int64_t used_ns() { return cpu_.used_ns(); }
 
  private:
   // Whether it has the memory that it had: that is gone when it ends or calls exec.
   [[nodiscard]] bool has_memory();
-  void read_clock() { last_cpu_ns_ = std::max(last_cpu_ns_, clock_ns(clock_)); }
 
   const Target target_;
   const std::uint64_t stack_start_;
   UniqueFd memory_;  // stays the program's that it was opened of
   ProcessSink sink_;
+  ProcessCpu cpu_;
   Sampler sampler_;
-  clockid_t clock_{};
-  std::int64_t start_cpu_ns_ = 0;
-  std::int64_t last_cpu_ns_ = 0;  // read often, as a process that has ended has no clock any more
   std::int64_t next_new_ns_ = 0;
   bool goes_on_ = true;
 };

@@ -29,13 +29,15 @@ constexpr int kTries = 3;
 
 }  // namespace
 
-Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, capture::SampleSink& sink)
+Sampler::Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, ProcessCpu& cpu,
+                 capture::SampleSink& sink)
     : target_(target),
       settings_(settings),
       sink_(sink),
       memory_(target.memory()),
       reader_(target_, settings.max_depth, settings.native == NativeFrames::kYes ? Marks::kYes : Marks::kNo),
       probes_(holds.probes),
+      cpu_(cpu),
       shared_cpu_(holds.shared_cpu),
       registry_(target.layout, capture::CodeRegistry::Source::kTaught),
       resolver_(target.layout, registry_, sink, capture::Trust::kValidated),
@@ -71,16 +73,43 @@ void Sampler::look() {
   if (stopping_) (void)stopping_->refresh();  // what is known stays if it cannot be read
   // First, as nobody has been moved from his CPU yet.
   if (settings_.gil_looks == GilLooks::kYes) look_at_gil();
+  look_at_those_from(0);
+  // Last, as it is asked then what the others have used.
+  if (!end_those_gone()) return;
+  // Who has come in their place is to be met at any time of his life as likely as at any other.
+  const std::size_t first_new = next_serial_;
+  update_threads();
+  look_at_those_from(first_new);
+}
+
+void Sampler::look_at_those_from(std::size_t serial) {
   for (const auto& thread : threads_)
-    if (!thread->has_ended) look_at(*thread);
+    if (!thread->has_ended && thread->info.serial.index() >= serial) look_at(*thread);
+}
+
+bool Sampler::end_those_gone() {
+  bool is_any = false;
+  for (const auto& thread : threads_)
+    if (thread->is_gone && !thread->has_ended) {
+      end_thread(*thread);
+      is_any = true;
+    }
+  return is_any;
 }
 
 void Sampler::look_at(Thread& thread) {
   const std::int64_t now_ns = monotonic_ns();
   const std::optional<os::Schedule> schedule = thread.probe.schedule();
-  if (!schedule) return thread.probe.has_ended() ? end_thread(thread) : drop(DropReason::kNotTold);
+  if (!schedule) {
+    thread.is_gone = thread.probe.has_ended();
+    if (!thread.is_gone) drop(DropReason::kNotTold);
+    return;
+  }
   thread.info.end_ns = now_ns;
-  if (!thread.paid) thread.paid = thread.looked = thread.settled = *schedule;
+  if (!thread.paid) {
+    thread.paid = thread.looked = thread.settled = *schedule;
+    thread.known_since_ns = schedule->cpu_ns;
+  }
   if (thread.is_waiting && *schedule == thread.looked) {
     thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
     thread.settled_ns = std::max(thread.settled_ns, now_ns);
@@ -217,7 +246,8 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
     return;
   }
   // A thread that ends may still run for a while when the memory of its process is gone already.
-  if (snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory()) return end_thread(thread);
+  thread.is_gone = snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory();
+  if (thread.is_gone) return;
   drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
 }
 
@@ -264,6 +294,12 @@ bool Sampler::has_run(Thread& thread, const os::Schedule& looked, const os::Sche
 }
 
 void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native) {
+  // Not where it computes, but near; any of them, for a thread that is never met while it computes.
+  if (thread.times_met == 0 && next_random(random_) % ++thread.times_queued == 0) {
+    if (thread.pending.empty()) thread.pending.emplace_back();
+    fill(thread.pending[0], snapshot, settings_.mode != Mode::kGil, has_native);
+    thread.pending[0].stands_for_ns = 1;
+  }
   if (settings_.mode != Mode::kWall || thread.open_ready_ns <= 0) return;
   Pending stack;
   fill(stack, snapshot, true, has_native);
@@ -311,6 +347,7 @@ void Sampler::keep(Thread& thread, const cpython::Snapshot& snapshot, bool is_wa
   thread.pending[place].stands_for_ns =
       thread.looked_ns != 0 ? std::max<std::int64_t>(snapshot.time_ns - thread.looked_ns, 1) : 1;
   thread.was_met = true;
+  ++thread.times_met;
 }
 
 // Looks that come at any time find a burst of computing with a chance that is its length, so each stack found stands
@@ -348,6 +385,7 @@ void Sampler::pay(Thread& thread, const os::Schedule& schedule) {
     thread.info.cpu_ns += share_ns;
     if (stack.is_wanted) put(thread, stack, Activity::kRunning, share_ns);
   }
+  std::swap(thread.pending[0], thread.pending[thread.pending_count - 1]);  // where it was last (end_thread)
   thread.pending_count = thread.pending_seen = 0;
   thread.unmet_ns = 0;
   thread.paid = schedule;
@@ -383,16 +421,6 @@ void Sampler::put_same(Thread& thread, RawSample::Stack stack) {
   raw.activity = thread.activity;
   raw.stack = stack;
   if (!resolver_.resolve(raw, {})) drop(DropReason::kUnknownCode);
-}
-
-void Sampler::end_thread(Thread& thread) {
-  // (Of one that is gone it is known what it had used when it was looked at last.)
-  if (thread.paid) pay(thread, thread.probe.schedule().value_or(thread.looked));
-  for (std::size_t i = 0; i < thread.pending_count; ++i) drop(DropReason::kThreadEnded);
-  thread.pending_count = 0;
-  if (thread.is_waiting && settings_.mode == Mode::kWall) put_same(thread, RawSample::Stack::kSameLast);
-  thread.has_ended = thread.info.has_ended = true;
-  sink_.thread(thread.info);
 }
 
 void Sampler::finish() {

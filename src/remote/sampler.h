@@ -16,6 +16,7 @@
 #include "capture/cpu_sampler.h"
 #include "capture/resolve.h"
 #include "remote/native_reader.h"
+#include "remote/process_cpu.h"
 #include "remote/stack_reader.h"
 #include "remote/thread_states.h"
 
@@ -81,12 +82,13 @@ class Sampler {
  public:
   // All must outlive it. Threads that run are looked at by what `holds` has; with nothing there fast functions can
   // hardly ever be proven.
-  Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, capture::SampleSink& sink);
+  Sampler(const Target& target, const SamplerSettings& settings, const Holds& holds, ProcessCpu& cpu,
+          capture::SampleSink& sink);
 
   // Reads the list of threads: who has come, who has gone. To be called often, as threads are born unseen.
   void update_threads();
   // Whether the newest thread is another one than when the list was read last: cheaper than reading it.
-  [[nodiscard]] bool has_new_threads() const;
+  [[nodiscard]] bool has_new_threads();
   // A look at every thread.
   void look();
   // Everything that has been seen is told of, as far as the clocks have come.
@@ -133,12 +135,16 @@ class Sampler {
     std::int64_t open_ns = 0;  // of that wait, not told of yet
     std::vector<Pending> pending;
     std::size_t pending_count = 0, pending_seen = 0;
-    bool was_met = false;       // by the last look, while it computed
-    bool is_alone = false;      // what is pending: nothing else was used than between it and the next look
-    std::int64_t unmet_ns = 0;  // used since what is pending began, where it was not met at both ends
-    int times_missed = 0;       // so often it was not in the list
-    int times_named = 0;        // so often it was asked what the program calls it
-    bool has_ended = false;
+    bool was_met = false;  // by the last look, while it computed
+    std::uint64_t times_met = 0, times_queued = 0;
+    std::int64_t born_within_ns = 0;  // so long before it was found; 0: it may be older
+    std::int64_t known_since_ns = 0;  // by its clock: what it had used before is not ours to tell
+    bool is_alone = false;            // what is pending: nothing else was used than between it and the next look
+    std::int64_t unmet_ns = 0;        // used since what is pending began, where it was not met at both ends
+    int times_missed = 0;             // so often it was not in the list
+    int times_named = 0;              // so often it was asked what the program calls it
+    bool is_gone = false;             // as the last look has found
+    bool has_ended = false;           // and has been told of
   };
 
   // asyncio may be imported at any time: looked for ever more seldom, as all that is loaded is looked into.
@@ -147,6 +153,8 @@ class Sampler {
   std::vector<ThreadState> sort_states(const std::vector<ThreadState>& states);
   void add_state(const ThreadState& state, const os::Task& task);
   void add_thread(const ThreadState& state, const os::Task& task);
+  // A thread that was not there a moment ago is known from its beginning on.
+  void know_from_birth(Thread& thread, std::int64_t now_ns) const;
   // Gives the threads that have been there for a moment the names that the program has for them.
   void name_threads();
   // Which of a thread's states is that of the interpreter that it runs in. To be asked while it stands still.
@@ -155,6 +163,9 @@ class Sampler {
   // way to another thread, which runs already.
   [[nodiscard]] bool was_its_own(const Thread& thread) const;
   void look_at(Thread& thread);
+  void look_at_those_from(std::size_t serial);
+  // Whether there is any.
+  bool end_those_gone();
   void look_at_gil();
   void found_waiting(Thread& thread, const os::KernelWait& wait, const os::Schedule& schedule, std::int64_t now_ns);
   // `before`: at the last look.
@@ -189,6 +200,10 @@ class Sampler {
   void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
   void put_same(Thread& thread, capture::RawSample::Stack stack);
   void end_thread(Thread& thread);
+  // What a thread that is gone has used since it was seen last, as far as can be told.
+  std::int64_t unseen_end(const Thread& thread);
+  // CPU time of the process that is known to be this or that thread's.
+  [[nodiscard]] std::int64_t known_cpu_ns() const;
   cpython::Snapshot read(Thread& thread, const std::optional<Standing>& standing);
   void learn_codes(std::int64_t time_ns);
   void drop(capture::DropReason reason) { ++drops_[static_cast<std::size_t>(reason)].count; }
@@ -200,6 +215,7 @@ class Sampler {
   std::uint32_t times_asked_ = 0;  // for tasks that were not found
   StackReader reader_;
   ProbeRoom& probes_;
+  ProcessCpu& cpu_;
   SharedCpu* const shared_cpu_;
   std::optional<NativeReader> stopping_;  // with a stopper only
   [[nodiscard]] bool has_native() const { return stopping_ && stopping_->has_native(); }
@@ -209,6 +225,8 @@ class Sampler {
   std::size_t next_serial_ = 0;
   Address interpreter_{}, newest_{};  // the first ones of the lists
   Address main_interpreter_{};
+  std::int64_t listed_ns_ = 0;     // when the threads were known to be those that are known
+  std::int64_t ended_cpu_ns_ = 0;  // of threads that have ended
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -17,19 +17,23 @@ constexpr int kMisses = 2;
 
 }  // namespace
 
-bool Sampler::has_new_threads() const {
+bool Sampler::has_new_threads() {
+  const std::int64_t now_ns = monotonic_ns();
   // The first interpreter, which hardly ever changes, and its newest thread, in one call.
   const cpython::Layout& layout = target_.layout;
   Address found[2] = {};
   const memory::RemoteReader::Range ranges[] = {
       {offset_by(target_.runtime, layout.runtime.interpreters), sizeof found[0]},
       {offset_by(interpreter_, layout.runtime.threads), sizeof found[1]}};
-  if (!memory_.read_all(ranges, reinterpret_cast<std::byte*>(found))) return false;
-  return found[0] != interpreter_ || found[1] != newest_;
+  const bool is_read = memory_.read_all(ranges, reinterpret_cast<std::byte*>(found));
+  if (is_read && (found[0] != interpreter_ || found[1] != newest_)) return true;
+  listed_ns_ = now_ns;
+  return false;
 }
 
 void Sampler::update_threads() {
   const bool is_first = threads_.empty();
+  const std::int64_t now_ns = monotonic_ns();
   memory::PagedReader pages(memory_);
   std::vector<ThreadState> states = thread_states(pages, target_.layout, target_.runtime);
   newest_ = states.empty() ? Address{} : states.front().address;
@@ -44,6 +48,7 @@ void Sampler::update_threads() {
     for (const ThreadState& state : unknown)
       if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
   }
+  listed_ns_ = now_ns;
   // Those that are there at first have their names long since; and the process may end at any time.
   if (is_first) {
     name_threads();
@@ -104,8 +109,67 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   thread->info.start_ns = thread->info.end_ns = thread->looked_ns = thread->settled_ns = monotonic_ns();
   thread->paid = thread->probe.schedule();
   thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
+  thread->known_since_ns = thread->looked.cpu_ns;
+  if (listed_ns_ > 0) know_from_birth(*thread, thread->looked_ns);
   sink_.thread(thread->info);
   threads_.push_back(std::move(thread));
+}
+
+void Sampler::know_from_birth(Thread& thread, std::int64_t now_ns) const {
+  // One that has run for longer has been there before it came to Python.
+  const std::int64_t within_ns = now_ns - listed_ns_;
+  const std::int64_t lived_ns = thread.looked.cpu_ns + thread.looked.ready_ns;
+  if (!thread.paid || lived_ns > within_ns) return;
+  thread.born_within_ns = within_ns;
+  thread.known_since_ns = 0;
+  thread.info.start_ns = thread.settled_ns = now_ns - lived_ns;
+  // A look finds it with the same chance at any time of its life, so the first one stands for as long as the others.
+  thread.looked_ns = listed_ns_;
+  for (os::Schedule* schedule : {&*thread.paid, &thread.looked, &thread.settled})
+    schedule->cpu_ns = schedule->ready_ns = 0;
+}
+
+void Sampler::end_thread(Thread& thread) {
+  const std::int64_t seen_ns = thread.info.end_ns;
+  const std::optional<os::Schedule> left = thread.probe.schedule();
+  os::Schedule last = left.value_or(thread.looked);
+  if (const std::int64_t unseen_ns = left ? 0 : unseen_end(thread); unseen_ns > 0) {
+    last.cpu_ns += unseen_ns;
+    thread.info.end_ns += unseen_ns;
+  }
+  ended_cpu_ns_ += last.cpu_ns - thread.known_since_ns;
+  const bool owes = thread.paid && last.cpu_ns > thread.paid->cpu_ns;
+  // What nothing else stands for it has used where it was last.
+  if (owes && thread.pending_count == 0 && !thread.pending.empty()) thread.pending_count = 1;
+  if (owes) pay(thread, last);
+  for (std::size_t i = 0; i < thread.pending_count; ++i) drop(capture::DropReason::kThreadEnded);
+  thread.pending_count = 0;
+  if (thread.is_waiting && settings_.mode == capture::Mode::kWall)
+    put_same(thread, capture::RawSample::Stack::kSameLast);
+  thread.has_ended = thread.info.has_ended = true;
+  sink_.thread(thread.info);
+  // The next one may be in its place since then.
+  newest_ = Address{};
+  listed_ns_ = std::min(listed_ns_, seen_ns);
+}
+
+// A thread that lives for less than the time between two looks is found with a chance that is its life's part of that
+// time, so it stands for all of that (Horvitz and Thompson); one that lives for longer ends, on average, in the middle
+// between two looks. What the process has used, and no thread is known to have, is the most that there can be.
+std::int64_t Sampler::unseen_end(const Thread& thread) {
+  if (!thread.was_met) return 0;
+  const std::int64_t most_ns = std::max<std::int64_t>(cpu_.used_ns() - known_cpu_ns(), 0);
+  const bool is_short = thread.times_met == 1 && thread.born_within_ns > 0;
+  const std::int64_t expected_ns =
+      is_short ? thread.born_within_ns - thread.looked.cpu_ns : (monotonic_ns() - thread.looked_ns) / 2;
+  return std::clamp<std::int64_t>(expected_ns, 0, most_ns);
+}
+
+std::int64_t Sampler::known_cpu_ns() const {
+  std::int64_t known_ns = ended_cpu_ns_;
+  for (const auto& thread : threads_)
+    if (!thread->has_ended) known_ns += thread->looked.cpu_ns - thread->known_since_ns;
+  return known_ns;
 }
 
 void Sampler::name_threads() {

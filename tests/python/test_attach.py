@@ -267,6 +267,20 @@ def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: C
     assert seen > 0.6 * threads * seconds * 1e9
 
 
+@pytest.mark.parametrize("options", [[], ["-r", "200"], ["--mode", "wall"]], ids=" ".join)
+def test_threads_that_live_for_moments_have_all_their_time(tmp_path: pathlib.Path, options: "list[str]") -> None:
+    # GIVEN threads that live for 8 ms each, at the place in memory of the one before
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "short_threads.py", "0.008", "150", options=options)
+    stacks = [stack for stack in harness.stacks(recorded.profile) if stack.activity == "running"]
+    # THEN their time is in the profile, although nobody sees them begin and end (a fifth to two thirds of it was), and
+    # no more than there is
+    seen = sum(stack.weight_ns for stack in stacks) / 1e9
+    assert 0.7 * recorded.truth["cpu"] < seen < 1.03 * recorded.truth["cpu"]
+    # AND it is divided as theirs
+    times = harness.total_seconds(recorded.profile)
+    assert times["first"] / (times["first"] + times["second"]) == pytest.approx(0.5, abs=0.15)
+
+
 def test_a_thread_that_is_being_made_is_not_taken_for_its_maker(tmp_path: pathlib.Path) -> None:
     # GIVEN a thread that makes others all the time (whose states are said to be of their maker for a moment)
     program = tmp_path / "makes.py"

@@ -1,28 +1,38 @@
-"""Many short threads: short_threads.py COUNT. Tells what they used by their own CPU clocks, from their beginning on."""
+"""Threads of a few milliseconds each, one after the other. Each computes in two functions, for half of its time each."""
 
 import json
-import random
 import sys
 import threading
 import time
 
 
-def body(milliseconds, used):
-    while time.thread_time_ns() < milliseconds * 1e6:
+def first(seconds: float) -> None:
+    burn(seconds)
+
+
+def second(seconds: float) -> None:
+    burn(seconds)
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         sum(range(200))
-    used.append(time.thread_time_ns())
 
 
-def main():
-    order, used = random.Random("plimsoll"), []
-    for _ in range(int(sys.argv[1]) // 4):
-        threads = [threading.Thread(target=body, args=(order.uniform(1, 5), used), name="short") for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    print(json.dumps({"used": sum(used), "threads": len(used)}))
+def work(seconds: float) -> None:
+    first(seconds / 2)
+    second(seconds / 2)
 
 
-if __name__ == "__main__":
-    main()
+def main() -> None:
+    seconds, count = float(sys.argv[1]), int(sys.argv[2])
+    before = time.process_time()
+    for _ in range(count):
+        thread = threading.Thread(target=work, args=(seconds,))
+        thread.start()
+        thread.join()
+    print(json.dumps({"cpu": time.process_time() - before}))
+
+
+main()
