@@ -32,12 +32,12 @@ WORK = ROOT / "build" / "matrix"
 # What tests ask for if it is there, and where it is installed; without it they say that they are skipped.
 EXTRAS = {
     "vmprof": ("cp39", "cp310", "cp311"),  # of later versions it has no wheels
-    "greenlet": ("cp39", "cp312", "cp314"),
-    "numpy": ("cp312", "cp313t"),
+    "greenlet": ("cp39", "cp311", "cp314"),
+    "numpy": ("cp311", "cp314", "cp313t"),
     "mypy": ("cp312",),
 }
 # What most_versions tests show of these, they show of the version before or after.
-BETWEEN = ("cp310", "cp313")
+BETWEEN = ("cp310", "cp312", "cp313")
 HANG_SECONDS = 300  # for one test: it hangs, however slow the machine
 
 

@@ -16,6 +16,8 @@ import harness
 import plimsoll
 from native_programs import EXTENSIONS, built
 
+#: What libraries say of themselves is no matter of Python's.
+pytestmark = pytest.mark.any_version
 Write = Callable[..., pathlib.Path]
 
 #: The functions that were inlined into each other, outermost first.
