@@ -106,13 +106,10 @@ void Sampler::look_at(Thread& thread) {
     return;
   }
   thread.info.end_ns = now_ns;
-  if (!thread.paid) {
-    thread.paid = thread.looked = thread.settled = *schedule;
-    thread.known_since_ns = schedule->cpu_ns;
-  }
+  if (!thread.paid) thread.paid = thread.looked = thread.settled = thread.known = *schedule;
   if (thread.is_waiting && *schedule == thread.looked) {
-    thread.open_ns += now_ns - std::exchange(thread.looked_ns, now_ns);
-    thread.settled_ns = std::max(thread.settled_ns, now_ns);
+    thread.looked_ns = now_ns;
+    if (now_ns > thread.settled_ns) thread.open_ns += now_ns - std::exchange(thread.settled_ns, now_ns);
     if (is_overdue(thread, now_ns)) pay(thread, *schedule);
     if (settings_.mode == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
     return;

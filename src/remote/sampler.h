@@ -138,7 +138,7 @@ class Sampler {
     bool was_met = false;  // by the last look, while it computed
     std::uint64_t times_met = 0, times_queued = 0;
     std::int64_t born_within_ns = 0;  // so long before it was found; 0: it may be older
-    std::int64_t known_since_ns = 0;  // by its clock: what it had used before is not ours to tell
+    os::Schedule known;               // what it had used before that is not ours to tell
     bool is_alone = false;            // what is pending: nothing else was used than between it and the next look
     std::int64_t unmet_ns = 0;        // used since what is pending began, where it was not met at both ends
     int times_missed = 0;             // so often it was not in the list

@@ -108,25 +108,25 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   thread->info.name = task.name;
   thread->info.start_ns = thread->info.end_ns = thread->looked_ns = thread->settled_ns = monotonic_ns();
   thread->paid = thread->probe.schedule();
-  thread->looked = thread->settled = thread->paid.value_or(os::Schedule{});
-  thread->known_since_ns = thread->looked.cpu_ns;
+  thread->looked = thread->settled = thread->known = thread->paid.value_or(os::Schedule{});
   if (listed_ns_ > 0) know_from_birth(*thread, thread->looked_ns);
   sink_.thread(thread->info);
   threads_.push_back(std::move(thread));
 }
 
 void Sampler::know_from_birth(Thread& thread, std::int64_t now_ns) const {
-  // One that has run for longer has been there before it came to Python.
+  // One that has run for longer has been there before it came to Python. One that has waited for longer may have, or
+  // has waited for its first CPU.
   const std::int64_t within_ns = now_ns - listed_ns_;
-  const std::int64_t lived_ns = thread.looked.cpu_ns + thread.looked.ready_ns;
-  if (!thread.paid || lived_ns > within_ns) return;
+  os::Schedule& known = thread.known;
+  if (!thread.paid || known.cpu_ns > within_ns) return;
   thread.born_within_ns = within_ns;
-  thread.known_since_ns = 0;
-  thread.info.start_ns = thread.settled_ns = now_ns - lived_ns;
+  if (known.cpu_ns + known.ready_ns <= within_ns) thread.settled_ns -= std::exchange(known.ready_ns, 0);
+  thread.settled_ns -= std::exchange(known.cpu_ns, 0);
+  thread.info.start_ns = thread.settled_ns;
+  thread.paid = thread.looked = thread.settled = known;
   // A look finds it with the same chance at any time of its life, so the first one stands for as long as the others.
   thread.looked_ns = listed_ns_;
-  for (os::Schedule* schedule : {&*thread.paid, &thread.looked, &thread.settled})
-    schedule->cpu_ns = schedule->ready_ns = 0;
 }
 
 void Sampler::end_thread(Thread& thread) {
@@ -137,7 +137,11 @@ void Sampler::end_thread(Thread& thread) {
     last.cpu_ns += unseen_ns;
     thread.info.end_ns += unseen_ns;
   }
-  ended_cpu_ns_ += last.cpu_ns - thread.known_since_ns;
+  const std::int64_t used_ns = last.cpu_ns - thread.known.cpu_ns;
+  ended_cpu_ns_ += used_ns;
+  // (If it stood in the queue when it was found, it is not known since when.)
+  thread.info.start_ns =
+      std::min(thread.info.start_ns, thread.info.end_ns - used_ns - (last.ready_ns - thread.known.ready_ns));
   const bool owes = thread.paid && last.cpu_ns > thread.paid->cpu_ns;
   // What nothing else stands for it has used where it was last.
   if (owes && thread.pending_count == 0 && !thread.pending.empty()) thread.pending_count = 1;
@@ -168,7 +172,7 @@ std::int64_t Sampler::unseen_end(const Thread& thread) {
 std::int64_t Sampler::known_cpu_ns() const {
   std::int64_t known_ns = ended_cpu_ns_;
   for (const auto& thread : threads_)
-    if (!thread->has_ended) known_ns += thread->looked.cpu_ns - thread->known_since_ns;
+    if (!thread->has_ended) known_ns += thread->looked.cpu_ns - thread->known.cpu_ns;
   return known_ns;
 }
 

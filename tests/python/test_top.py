@@ -96,7 +96,7 @@ def test_shows_what_threads_wait_for() -> None:
 
 def test_prints_one_picture_as_text() -> None:
     with running(SHARES, "1000") as program:
-        done = harness.plimsoll_command("top", str(program.process.pid), "--once", "-w", "1s", "--limit", "3").expect()
+        done = harness.plimsoll_command("top", str(program.process.pid), "--once", "-w", "2s", "--limit", "3").expect()
     lines = done.out.splitlines()
     assert f"process {program.process.pid}" in lines[0]
     assert lines[1].startswith("CPU ")
