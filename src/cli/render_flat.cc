@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/place.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
+#include "profile/stack_totals.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -31,10 +33,14 @@ std::string left_out(const std::vector<profile::FlatRow>& rows, std::size_t show
 
 std::vector<profile::FlatRow> flat_rows(const profile::Profile& profile, SortBy sort) {
   std::vector<profile::FlatRow> rows = profile::flat(profile);
-  if (sort == SortBy::kTotal)
-    std::stable_sort(rows.begin(), rows.end(), [](const profile::FlatRow& a, const profile::FlatRow& b) {
-      return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.self_ns > b.self_ns;
-    });
+  // In a list whose own times are to add up to the whole.
+  if (const profile::StackWeight none = profile::weights_of_stacks(profile).no_stack; none.count > 0)
+    rows.push_back({FunctionId{}, 0, none.weight, none.weight, none.count, none.count});
+  const auto key = [sort](const profile::FlatRow& row) {
+    return sort == SortBy::kTotal ? std::pair(row.total_ns, row.self_ns) : std::pair(row.self_ns, row.total_ns);
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const profile::FlatRow& a, const profile::FlatRow& b) { return key(a) > key(b); });
   return rows;
 }
 

@@ -40,6 +40,20 @@ total %              self ms  total ms  samples  function  where
 )");
 }
 
+TEST(RenderFlat, HasWhatHasNoStack) {
+  // GIVEN samples without a stack THEN the own times add up to the whole, as in the tree
+  const profile::Profile profile = profile::testing::draw_profile(R"(
+    main(app.py:1 def 1)   60
+    -                      30
+    -                      10
+  )");
+  EXPECT_EQ(shown(profile, {}), R"(
+self %              self ms  total ms  samples  function    where
+  60.0  ██████████    60.00     60.00        1  main        app.py:1
+  40.0  ██████▋       40.00     40.00        2  [no stack]
+)");
+}
+
 TEST(RenderFlat, SaysWhatTheLimitCutOff) {
   FlatOptions options;
   options.limit = 1;
