@@ -105,6 +105,7 @@ class _Active:
         self.first = recording  # in the child of a fork that of the process which forked first
         self.process = os.getpid()
         self.undo: list[Callable[[], None]] = []
+        self.standins: dict[int, Any] = {}  # by the id of the function that each stands for
         self.is_registered_at_exit = False
 
 
@@ -262,18 +263,7 @@ def _wrap_exit() -> None:
     """os._exit runs no exit handlers; multiprocessing's forked children end with it."""
     import posix
 
-    exit_now = os._exit
-
-    def _exit(status: int) -> None:
-        try:
-            _stop_at_exit()
-        finally:  # whatever is wrong with the profile, the process ends here
-            exit_now(status)
-
-    _exit.__doc__ = exit_now.__doc__
-    _exit.__module__ = exit_now.__module__
-    _exit.__qualname__ = exit_now.__qualname__  # so that pickle finds it by its name
-    os._exit = posix._exit = _exit  # type: ignore[assignment]
+    os._exit = posix._exit = _core.ExitCaller(os._exit, _stop_at_exit)
 
 
 def _wrap_thread_starts(now: _Active) -> None:
@@ -330,8 +320,12 @@ def _wrap_fault_handlers(now: _Active) -> None:
 
 
 def _wrap(now: _Active, module: Any, name: str, standin: Callable[[Any], Any]) -> None:
+    """What has several names, as posix.execv is os.execv, has one stand-in: pickle looks whether it is the same."""
+    def ours(original: Any) -> Any:
+        return now.standins.setdefault(id(original), standin(original))
+
     if module is not None:
-        now.undo.append(replace(module, name, standin))
+        now.undo.append(replace(module, name, ours))
 
 
 def _mark_collections(now: _Active) -> None:

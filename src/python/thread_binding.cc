@@ -234,6 +234,23 @@ class ExecCaller : public Standin {
   }
 };
 
+// For os._exit, which runs no exit handlers; multiprocessing's forked children end with it. What is to be done before
+// is done, and whatever becomes of that, the process ends here.
+class ExitCaller : public Standin {
+ public:
+  ExitCaller(nb::object original, nb::object before) : Standin(std::move(original)), before_(std::move(before)) {}
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    try {
+      before_();
+    } catch (nb::python_error&) {
+    }
+    return call_original(args, kwargs);
+  }
+
+ private:
+  nb::object before_;
+};
+
 // For faulthandler.enable, which puts its handler over ours. A thread of ours that reads what has gone must not meet
 // it: faulthandler would look at all threads while they run, and may fault itself. At its next look that thread puts
 // our handler in front again.
@@ -286,6 +303,7 @@ void bind_threads(nb::module_& module) {
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
   bind_standin<LimitSetter>(module, "LimitSetter", "Gives addresses back before there is a limit of them.");
   bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
+  bind_standin<ExitCaller, nb::object>(module, "ExitCaller", "Ends the process when what is recorded is written.");
   bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())

@@ -235,6 +235,37 @@ print(json.dumps([os.execve in os.supports_fd, os.execv == posix.execv, repr(os.
     assert recorded.truth == [True, True, "<built-in function execv>", False]
 
 
+@pytest.mark.most_versions
+@pytest.mark.parametrize("options", [[], ["--alloc=exact"]])
+def test_what_stands_for_the_program_s_functions_has_their_attributes_and_is_no_method(
+        tmp_path: pathlib.Path, program: Write, options: "list[str]") -> None:
+    # GIVEN a program that says all that there is to say of functions that a recording replaces, and ends by one of them
+    # that it keeps in a class
+    script = program("""
+import _imp, _signal, _thread, copy, inspect, json, os, pickle, posix, signal, weakref
+class Daemon:
+    leave = os._exit
+    replace = os.execv
+def said(function):
+    for ask in (lambda: [function.__name__, function.__module__, function.__qualname__, function.__doc__],
+                lambda: str(inspect.signature(function)), lambda: inspect.isbuiltin(function),
+                lambda: pickle.loads(pickle.dumps(function)) is function, lambda: copy.deepcopy(function) is function,
+                lambda: weakref.ref(function)() is function):
+        try:
+            yield ask()
+        except (AttributeError, TypeError, ValueError, pickle.PicklingError) as error:
+            yield type(error).__name__
+functions = (os._exit, posix._exit, os.execv, posix.execv, os.execve, _thread.start_new_thread, _signal.signal,
+             signal.pause, signal.sigwaitinfo, _imp.create_dynamic)
+print(json.dumps([list(said(one)) for one in functions]), Daemon().replace is os.execv, flush=True)
+Daemon().leave(7)
+""")
+    plain = harness.python(script).expect(7)
+    # THEN it is as without a recording, to the exit code
+    recorded = harness.plimsoll_run(script, options=[*options, "-o", tmp_path / "out.plim"])
+    assert recorded.expect(7).out == plain.out and recorded.own_err == plain.err
+
+
 @pytest.mark.any_version
 def test_exec_in_a_storm_of_ticks_never_dies_of_the_signal(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program that execs itself many times while it is ticked 20,000 times a second
