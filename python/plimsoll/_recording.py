@@ -378,7 +378,7 @@ def _after_fork_in_child() -> None:
     if now is None or not now.recording.is_active:
         return
     _abandon(now)
-    if now.options.after_fork == "follow":
+    if now.options.after_fork == "follow" and not _is_soon_another_program():
         try:
             base_path = now.options.base_path or now.options.path
             start(now.options.with_values(path=path_with_pid(base_path), base_path=base_path))
@@ -386,6 +386,14 @@ def _after_fork_in_child() -> None:
                 _active.first = now.first
         except Exception as error:
             print(f"plimsoll: child process {os.getpid()}: {error}: it runs unprofiled", file=sys.stderr)
+
+
+def _is_soon_another_program() -> bool:
+    """Whether subprocess has made this child to call a preexec_fn in it: C code calls exec then, past all hooks, and
+    what was recorded until then would be a profile that nobody completes. (Another Python has one of its own.)"""
+    forking = sys._getframe(1).f_back  # whoever does that has called the hook, which has called us
+    return (forking is not None and forking.f_code.co_name == "_execute_child"
+            and forking.f_globals.get("__name__") == "subprocess")
 
 
 def _forget() -> Optional[_Active]:

@@ -279,6 +279,28 @@ print("done")
     assert finished.expect().out == "done\n"
 
 
+def test_a_child_that_soon_is_another_program_leaves_no_profile_of_its_own(tmp_path: pathlib.Path,
+                                                                             program: Write) -> None:
+    # GIVEN children in which subprocess calls a function before they become other programs, one of them a Python
+    script = program(BURN + """
+import subprocess
+def prepare(): os.umask(0o77)
+def fail(): raise ValueError
+for command in (["/bin/true"], [sys.executable, "-c", "sum(range(3000000))"]):
+    subprocess.run(command, preexec_fn=prepare, check=True)
+for command, function in ((["/nonexistent"], prepare), (["/bin/true"], fail)):
+    try: subprocess.run(command, preexec_fn=function)
+    except (OSError, subprocess.SubprocessError): pass
+burn(0.1)
+""")
+    # WHEN they are recorded, too
+    harness.plimsoll_run(script, options=["--children", "-o", tmp_path / "out.plim"]).expect()
+    # THEN the Python alone has a profile, and all that there is is complete
+    files = [plimsoll.Profile.open(path) for path in tmp_path.glob("*.plim")]
+    assert sorted("-c" in profile.meta["argv"] for profile in files) == [False, True]
+    assert all(profile.complete for profile in files)
+
+
 def test_os_exit_completes_the_profile(tmp_path: pathlib.Path, program: Write) -> None:
     recorded = harness.record(tmp_path, program(BURN + "def work(): burn(0.2)\nwork()\nos._exit(4)\n"), code=4)
     assert recorded.profile.complete
