@@ -1,6 +1,7 @@
 // cpython/code_object.h: what a code object says about itself, copied out of the target's memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,8 +25,10 @@ struct CodeInfo {
   [[nodiscard]] bool is_init_cleanup() const { return first_line == 0 && name == "__init__" && file == "__init__"; }
 };
 
-// No name is longer than this many characters, and no line table than this many bytes: more is damage.
+// No text is longer than this many characters, and no line table than this many bytes: more is damage.
 inline constexpr std::uint64_t kLongestText = 1U << 16U;
+// But names of code are what programs like: compile(source, source, "exec").
+inline constexpr std::uint64_t kLongestName = 1U << 30U;
 inline constexpr std::uint64_t kLongestLineTable = 1U << 24U;
 
 // Bytes that one code point takes in UTF-8.
@@ -43,13 +46,15 @@ struct TextPlace {
   bool is_ascii = false;
 };
 
-// False if it is not readable, not compact, or too long.
+// False if it is not readable, not compact, or longer than `longest`; of more than kLongestText it is the beginning.
 template <memory::Reader M>
-bool find_text(const M& memory, const Layout& layout, Address object, TextPlace& out) {
+bool find_text(const M& memory, const Layout& layout, Address object, TextPlace& out,
+               std::uint64_t longest = kLongestText) {
   std::uint32_t state = 0;
   if (is_null(object) || !memory.load(offset_by(object, layout.unicode.length), out.length) ||
-      !memory.load(offset_by(object, layout.unicode.state), state) || out.length > kLongestText)
+      !memory.load(offset_by(object, layout.unicode.state), state) || out.length > longest)
     return false;
+  out.length = std::min(out.length, kLongestText);
   state >>= layout.unicode.kind_shift;
   const bool is_compact = (state & 8U) != 0;
   out.width = state & 7U;
@@ -82,9 +87,10 @@ bool read_text_start(const M& memory, const Layout& layout, Address object, std:
 
 // Reads a str object as UTF-8. False likewise.
 template <memory::Reader M>
-bool read_text(const M& memory, const Layout& layout, Address object, std::string& out) {
+bool read_text(const M& memory, const Layout& layout, Address object, std::string& out,
+               std::uint64_t longest = kLongestText) {
   TextPlace text;
-  if (!find_text(memory, layout, object, text)) return false;
+  if (!find_text(memory, layout, object, text, longest)) return false;
   std::string raw_text(text.length * text.width, '\0');
   if (!memory.read(text.data, raw_text.data(), raw_text.size())) return false;
   if (text.is_ascii) {
@@ -130,7 +136,8 @@ bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& ou
       !memory.load(offset_by(code, layout.code.first_line), first_line))
     return false;
   out.first_line = static_cast<std::int32_t>(first_line);
-  return read_text(memory, layout, name, out.name) && read_text(memory, layout, file, out.file) &&
+  return read_text(memory, layout, name, out.name, kLongestName) &&
+         read_text(memory, layout, file, out.file, kLongestName) &&
          (lines == Lines::kNo || read_bytes(memory, layout, table, out.line_table));
 }
 

@@ -129,6 +129,20 @@ class WholeCodeObjectOf : public CodeObjectOf {
   const Address code = python.code("method");
 };
 
+TEST_P(WholeCodeObjectOf, OfANameThatIsVeryLongTheBeginningIsKnown) {
+  // GIVEN code whose file is called as its source, as by compile(source, source, "exec")
+  put(code, python.layout.code.filename, raw(python.str(std::u32string(kLongestText + 1, U'\u00fc'))));
+  // THEN it is known, with the beginning of that
+  ASSERT_TRUE(read());
+  EXPECT_EQ(read()->file.size(), 2 * kLongestText);
+  EXPECT_EQ(read()->first_line, 42);
+  // AND what is longer than any name is damage
+  const Address damaged = python.str(U"x");
+  put(damaged, python.layout.unicode.length, ~std::uint64_t{0});
+  put(code, python.layout.code.filename, raw(damaged));
+  EXPECT_FALSE(read());
+}
+
 TEST_P(WholeCodeObjectOf, SaysItsNamesItsFirstLineAndItsLineTable) {
   const std::optional<CodeInfo> info = read();
   ASSERT_TRUE(info);
