@@ -340,6 +340,23 @@ TEST_P(CpuSamplerControl, ThreadsHaveTheNamesTheyWereGivenLast) {
   EXPECT_EQ(names.back(), "last");
 }
 
+TEST_P(CpuSamplerControl, AThreadThatRegistersIsToldOfByItsNameAtOnce) {
+  // GIVEN a thread that no poll has met
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  std::string name;
+  std::thread thread([&] {
+    // WHEN it registers, and the profile is written before its end
+    sampling->thread_started("worker");
+    for (const ThreadInfo& info : sampling->take_thread_changes())
+      if (info.tid == os::current_tid()) name = info.name;
+    sampling->thread_ending("worker");
+  });
+  thread.join();
+  // THEN the profile has its name, and not the kernel's, which is the process's
+  EXPECT_EQ(name, "worker");
+}
+
 // ---- threads that block the signal ----
 
 TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnceItDoesNot) {

@@ -48,7 +48,9 @@ void CpuSampler::meet_caller(const std::string& name) {
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
   if (found == by_tid_.end()) return;
   found->second->thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
-  if (!name.empty()) found->second->info.name = name;
+  if (name.empty()) return;
+  found->second->info.name = name;
+  report(*found->second);  // adopt has told of it by the kernel's name
 }
 
 ThreadSerial CpuSampler::serial_of_caller() {

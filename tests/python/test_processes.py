@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -315,8 +316,6 @@ def test_what_kill_9_leaves_is_readable(tmp_path: pathlib.Path, program: Write) 
     with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
         pid = int(running.line())
         # WHEN it is killed THEN `plimsoll run` dies of the same signal after its report
-        import os
-
         os.kill(pid, signal.SIGKILL)
         finished = running.finish()
     assert finished.code == harness.death_by(signal.SIGKILL)
@@ -325,6 +324,23 @@ def test_what_kill_9_leaves_is_readable(tmp_path: pathlib.Path, program: Write) 
     profile = plimsoll.Profile.open(out)
     assert not profile.complete
     assert seconds_in(profile, "work") > 1.5
+
+
+@pytest.mark.any_version
+def test_what_kill_9_leaves_has_the_names_of_threads(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN threads with names, that work for two seconds of the day and more
+    script = program(BURN + "import threading\ndef work():\n burn(60)\n"
+                     "for i in range(5): threading.Thread(target=work, name=f'worker {i}', daemon=True).start()\n"
+                     "time.sleep(2.5)\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    out = tmp_path / "out.plim"
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "-o", str(out), str(script)]) as running:
+        pid = int(running.line())
+        # WHEN the program is killed
+        os.kill(pid, signal.SIGKILL)
+        running.finish()
+    # THEN they are called so in what it leaves, and not after the process, as the kernel has it
+    names = {thread.name for thread in plimsoll.Profile.open(out).threads}
+    assert names == {"MainThread", *(f"worker {i}" for i in range(5))}
 
 
 @pytest.mark.any_version
