@@ -213,7 +213,7 @@ TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
   };
   EXPECT_TRUE(show_view({"alloc"}).starts_with("allocated: 4.00 MB in 2 blocks")) << console.out;
   EXPECT_TRUE(contains(console.out, "↳ load")) << console.out;
-  EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end: 2.00 MB in 1 blocks")) << console.out;
+  EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end: 2.00 MB in 1 block\n")) << console.out;
   EXPECT_TRUE(show_view({"peak", "--flat"}).starts_with("alive at the peak, 100 ns after the start: 4.00 MB"));
   EXPECT_TRUE(contains(show_view({"live", "--json"}), R"("self":{"bytes":2000000,"low":2000000,"high":2003689)"))
       << console.out;
@@ -238,9 +238,9 @@ TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
   EXPECT_TRUE(contains(console.out, "alive over time")) << console.out;
   EXPECT_TRUE(contains(console.out, "▄██████▄▄▄▄▄▄▄▄▄")) << console.out;
   EXPECT_TRUE(show_view({"leaks", "--from", "50ns", "--to", "300ns"})
-                  .starts_with("allocated from 50 ns on and alive at 300 ns: 2.00 MB in 1 blocks"))
+                  .starts_with("allocated from 50 ns on and alive at 300 ns: 2.00 MB in 1 block\n"))
       << console.out;
-  EXPECT_TRUE(show_view({"temporary"}).starts_with("freed within 1.00 ms: 2.00 MB in 1 blocks")) << console.out;
+  EXPECT_TRUE(show_view({"temporary"}).starts_with("freed within 1.00 ms: 2.00 MB in 1 block\n")) << console.out;
   EXPECT_TRUE(contains(console.out, "freed: 50.0 %  within 100 µs · 50.0 %  never")) << console.out;
   EXPECT_TRUE(contains(show_view({"types"}), "100.0  2.00 MB")) << console.out;
   EXPECT_TRUE(contains(console.out, "dict")) << console.out;

@@ -57,8 +57,16 @@ bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::i
   return false;
 }
 
+// A sum that nothing has been added to: what no sample tells of may be there all the same.
+MemoryEstimate nothing_of(const Profile& profile) {
+  MemoryEstimate nothing;
+  nothing.distance = profile.allocation_distance;
+  return nothing;
+}
+
 std::vector<MemoryRow> flat_of(const Profile& profile, std::vector<MemoryEstimate> by_stack) {
-  std::vector<MemoryRow> rows(profile.functions.size());
+  const MemoryEstimate nothing = nothing_of(profile);
+  std::vector<MemoryRow> rows(profile.functions.size(), MemoryRow{{}, nothing, nothing});
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].function = FunctionId{i};
   for (std::size_t i = 0; i < by_stack.size(); ++i)
     rows[profile.leaf_function(StackId{i}).index()].self.add(by_stack[i]);
@@ -194,7 +202,8 @@ std::vector<const AllocationRow*> allocations_of(const Profile& profile, const M
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question) {
   MemoryReport report;
   report.at_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : std::min(question.at_ns, profile.end_ns);
-  report.stack.resize(profile.stacks.size());
+  report.all = report.no_stack = nothing_of(profile);
+  report.stack.resize(profile.stacks.size(), report.all);
   for (const AllocationRow* at : allocations_of(profile, question)) {
     const AllocationRow& row = *at;
     (row.stack.is_none() ? report.no_stack : report.stack[row.stack.index()]).add(row, profile.allocation_distance);
@@ -273,9 +282,9 @@ std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQues
 std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   std::vector<LifetimeRow> rows;
   if (!has_lifetimes(profile)) return rows;
-  for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, {}});
-  rows.push_back({MemoryQuestion::kEnd, {}});
-  rows.push_back({AllocationRow::kAlive, {}});
+  for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, nothing_of(profile)});
+  rows.push_back({MemoryQuestion::kEnd, nothing_of(profile)});
+  rows.push_back({AllocationRow::kAlive, nothing_of(profile)});
   for (const AllocationRow& row : profile.allocations) {
     const std::int64_t lived = row.freed_ns - row.time_ns;
     const auto found =

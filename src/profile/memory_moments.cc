@@ -62,12 +62,16 @@ void take_away(MemoryEstimate& sum, const MemoryEstimate& part) {
   sum.bytes = sum.samples == 0 ? 0 : std::max(sum.bytes - part.bytes, 0.0);
   sum.blocks = sum.samples == 0 ? 0 : std::max(sum.blocks - part.blocks, 0.0);
   sum.variance = sum.samples == 0 ? 0 : std::max(sum.variance - part.variance, 0.0);
-  if (sum.samples == 0) sum.distance = 0;
 }
 
 // What is alive, and the function that made most of it, while rows come and go.
 class Living {
  public:
+  // What no sample tells of may be there all the same; but not where malloc's memory is not recorded at all.
+  explicit Living(const Profile& profile) {
+    all_.distance = profile.allocation_distance;
+    if (!profile.meta_value("native_memory").empty()) native_.distance = profile.allocation_distance;
+  }
   void comes(const MemoryEstimate& part, FunctionId maker, bool is_native) {
     all_.add(part);
     if (is_native) native_.add(part);
@@ -160,6 +164,7 @@ std::int64_t rss_at(const Profile& profile, const std::vector<std::int64_t>& pro
 std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t moments, MemoryWindow window) {
   const Moments at(profile, moments, window);
   std::vector<MemoryMoment> result(moments);
+  for (MemoryMoment& moment : result) moment.allocated.distance = profile.allocation_distance;
   for (const AllocationRow& row : profile.allocations) {
     const std::size_t moment = at.first_from(row.time_ns);
     if (row.time_ns >= window.from_ns && moment < moments)
@@ -167,7 +172,7 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
   }
   const std::vector<Step> steps = steps_of(profile, at);
   const std::vector<std::int64_t> process_ends = ends_of_processes(profile);
-  Living living;
+  Living living(profile);
   auto step = steps.begin();
   for (std::size_t i = 0; i < moments; ++i) {
     for (; step != steps.end() && step->moment == i; ++step) {

@@ -204,6 +204,30 @@ TEST(Memory, TheIntervalHoldsTheTruthWhereOnlyALargeBlockWasSeen) {
   EXPECT_GE(held, kTrials * 93 / 100);
 }
 
+TEST(Memory, WhatNoSampleTellsOfMayBeThereAllTheSame) {
+  // GIVEN a function whose blocks are all of one that it calls
+  Profile profile = with_blocks({{"main;leaf", 1'000'000}});
+  constexpr double kMost = 3.688879 * static_cast<double>(kDistance);  // is passed over once in forty times
+  // THEN blocks of its own may have been passed over, as they may where there is no sample at all
+  const MemoryReport report = memory_report(profile, MemoryView::kAllocated);
+  EXPECT_NEAR(row_of(profile, report, "main")->self.interval().high, kMost, 1);
+  profile.allocations.clear();
+  EXPECT_NEAR(memory_report(profile, MemoryView::kLive).all.interval().high, kMost, 1);
+  for (const LifetimeRow& row : lifetimes(profile)) EXPECT_NEAR(row.all.interval().high, kMost, 1);
+  for (const MemoryMoment& moment : memory_over_time(profile, 2)) {
+    EXPECT_NEAR(moment.alive.interval().high, kMost, 1);
+    EXPECT_NEAR(moment.allocated.interval().high, kMost, 1);
+    // but nothing of what was not recorded
+    EXPECT_EQ(moment.alive_native.interval().high, 0);
+  }
+  profile.set_meta("native_memory", "yes");
+  EXPECT_NEAR(memory_over_time(profile, 1)[0].alive_native.interval().high, kMost, 1);
+  // AND where every block was recorded there is no more than was
+  profile.allocation_distance = 0;
+  EXPECT_EQ(memory_report(profile, MemoryView::kLive).all.interval().high, 0);
+  EXPECT_EQ(memory_over_time(profile, 1)[0].alive.interval().high, 0);
+}
+
 TEST(Memory, LeaksAreOfAStretchOfTimeAndAliveAtItsEnd) {
   // GIVEN blocks from before a stretch of time, in it, freed in it, freed after it, and from after it
   const Profile profile = with_blocks({{"main;before", 10'000, 5},
