@@ -10,6 +10,7 @@
 #include <new>
 
 #include "cli/exit_code.h"
+#include "cli/output_path.h"
 #include "cli/program_words.h"
 #include "cli/suggest.h"
 
@@ -42,8 +43,17 @@ Status check_command(const Commands& commands, const std::vector<std::string>& w
   if (words.empty() || words[0].starts_with('-')) return Ok{};
   if (std::find(names.begin(), names.end(), words[0]) != names.end()) return Ok{};
   if (words[0].ends_with(".plim"))
-    return Error{ErrorKind::kUsage, fmt::format("a command comes first: plimsoll show {}", words[0])};
+    return Error{ErrorKind::kUsage, fmt::format("a command comes first: plimsoll show {}", shell_word(words[0]))};
   return Error{ErrorKind::kUsage, no_such("command", words[0], names)};
+}
+
+// A value that CLI11 did not take, in our words: it says "Could not convert: --limit = x".
+std::string of_value(std::string_view message) {
+  constexpr std::string_view kBefore = "Could not convert: ", kBetween = " = ";
+  const std::size_t between = message.find(kBetween);
+  if (!message.starts_with(kBefore) || between == std::string_view::npos) return std::string(message);
+  return fmt::format("{}: \"{}\" is no number that it takes", message.substr(kBefore.size(), between - kBefore.size()),
+                     message.substr(between + kBetween.size()));
 }
 
 // What CLI11 did not expect, with the option that may have been meant.
@@ -51,8 +61,9 @@ std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extras = app.remaining(true);
   const auto chosen = app.get_subcommands();
   const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  if (!is_extra || extras.empty() || chosen.empty()) return error.what();
+  if (!is_extra || extras.empty()) return of_value(error.what());
   const std::string& word = extras[0];
+  if (chosen.empty()) return fmt::format("there is no option \"{}\"", word);
   if (!word.starts_with('-')) return fmt::format("\"{}\" is one argument too many", word);
   std::vector<std::string> names;
   for (const CLI::Option* option : chosen[0]->get_options())

@@ -109,6 +109,18 @@ TEST(App, RefusesAnArgumentTooMany) {
   EXPECT_EQ(console.err, "\"b.plim\" is one argument too many (plimsoll info --help)\n");
 }
 
+TEST(App, NamesAValueThatIsNoNumber) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"show", "app.plim", "--limit", "x"}, console), kUsage);
+  EXPECT_EQ(console.err, "--limit: \"x\" is no number that it takes (plimsoll show --help)\n");
+}
+
+TEST(App, NamesAnOptionBeforeTheCommand) {
+  FakeConsole console;
+  EXPECT_EQ(run_all({"--foo"}, console), kUsage);
+  EXPECT_EQ(console.err, "there is no option \"--foo\" (plimsoll --help)\n");
+}
+
 TEST(App, NamesAMissingArgument) {
   FakeConsole console;
   EXPECT_EQ(run_all({"show"}, console), kUsage);

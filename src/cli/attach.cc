@@ -159,6 +159,7 @@ class Attach final : public Command {
 
   Status check_settings() {
     PLIMSOLL_TRY(check_inside());
+    PLIMSOLL_TRY(check_recording_path(output_));
     if (!output_.empty() && !output_.ends_with(".plim") && formats::find_writer("", output_).ok())
       return Error{ErrorKind::kUsage,
                    fmt::format("-o {0}: attach writes .plim files; then plimsoll convert -o {0}", output_)};

@@ -24,6 +24,8 @@
 namespace plimsoll::cli {
 namespace {
 
+constexpr std::uint64_t kMostMegabytes = 1'000'000'000;
+
 class Heap final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "heap"; }
@@ -110,7 +112,7 @@ class Heap final : public Command {
                    "Copy at most so much memory of the process (default: what this machine has available, and its "
                    "control group may take)")
         ->type_name("MB")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(std::uint64_t{1}, kMostMegabytes));
   }
   void add_show(CLI::App& app) {
     show_ = &app;

@@ -79,6 +79,7 @@ Result<int> take_of_core(Console& console, const HeapTake& take) {
 }  // namespace
 
 Result<int> take_heap(Console& console, const HeapTake& take) {
+  PLIMSOLL_TRY(check_recording_path(take.output));
   if (!take.core.empty()) return take_of_core(console, take);
   const os::Pid pid{take.pid};
   Result<remote::Target> target = remote::find_target(pid);

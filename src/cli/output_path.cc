@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -43,6 +45,26 @@ Result<std::string> absolute_path(const std::string& path) {
   std::string whole = std::filesystem::absolute(path, error).string();
   if (!error) return whole;
   return system_error(fmt::format("the current directory, where {} is to be", path), error.value());
+}
+
+Status check_recording_path(const std::string& path) {
+  if (path != "-") return Ok{};
+  return Error{
+      ErrorKind::kUsage,
+      "-o -: what is recorded goes into a file, not to standard output; name one (./- if it is to be called so)"};
+}
+
+std::string shell_word(const std::string& path) {
+  constexpr std::string_view kPlain = "@%+=:,./-_";
+  const auto is_plain = [&](char c) {
+    return static_cast<unsigned char>(c) >= 0x80 || std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           kPlain.find(c) != std::string_view::npos;
+  };
+  const std::string word = (path.starts_with('-') ? "./" : "") + path;
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 Status check_not_input(const std::string& output, const std::string& input) {

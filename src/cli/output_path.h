@@ -19,6 +19,13 @@ std::string take_profile_path(const std::string& name, std::string_view ending =
 // A path to write to, for somebody who is in another directory. An error if it is relative and ours has been removed.
 Result<std::string> absolute_path(const std::string& path);
 
+// Where a recording or a snapshot goes by -o. "-" is an error, and no file that would be called so: elsewhere it is
+// standard output, which is the program's, or takes notices' place.
+Status check_recording_path(const std::string& path);
+
+// A path as a word of a command that is to be typed: quoted for the shell where it must be, and never an option.
+std::string shell_word(const std::string& path);
+
 // An error if both are the same file, by whatever names.
 Status check_not_input(const std::string& output, const std::string& input);
 

@@ -37,5 +37,24 @@ TEST_F(OutputPath, IsNotMadeWholeWhereTheDirectoryWasRemoved) {
   EXPECT_EQ(absolute.value(), "/tmp/out.plim");
 }
 
+TEST(ShellWord, IsAWordOfACommandThatIsToBeTyped) {
+  EXPECT_EQ(shell_word("app-2026.plim"), "app-2026.plim");
+  EXPECT_EQ(shell_word("/tmp/größe.plim"), "/tmp/größe.plim");
+  // WHEN the shell would take it apart, or for something else
+  EXPECT_EQ(shell_word("my app.plim"), "'my app.plim'");
+  EXPECT_EQ(shell_word("a'b;c.plim"), "'a'\\''b;c.plim'");
+  EXPECT_EQ(shell_word("~x$y.plim"), "'~x$y.plim'");
+  EXPECT_EQ(shell_word(""), "''");
+  // OR the command would THEN it is quoted, or led by its directory
+  EXPECT_EQ(shell_word("-x.plim"), "./-x.plim");
+  EXPECT_EQ(shell_word("-"), "./-");
+}
+
+TEST(RecordingPath, IsNotStandardOutput) {
+  EXPECT_FALSE(check_recording_path("-").ok());
+  EXPECT_TRUE(check_recording_path("./-").ok());
+  EXPECT_TRUE(check_recording_path("").ok());
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

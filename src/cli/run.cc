@@ -136,6 +136,9 @@ class Run final : public Command {
     if (settings_.native_memory.value_or(false) && !settings_.alloc) settings_.alloc = "512K";
     PLIMSOLL_TRY(check_settings());
     const Result<PythonCommand> command = find_python_command(python_, program_);
+    if (!command.ok() && settings_.alloc && allocation_setting(program_[0]).ok())
+      return Error{ErrorKind::kUsage,
+                   fmt::format("--alloc has its value behind an equals sign: --alloc={}", program_[0])};
     if (!command.ok()) return command.error();
     const Result<Ending> ending = record(command.value(), console);
     return ending.ok() ? Result<int>(pass_on(ending.value())) : ending.error();

@@ -97,6 +97,7 @@ Result<RunOutput> RunOutput::choose(const RunSettings& settings, const std::vect
     path = take_profile_path(name.empty() ? "program" : name, ending);
     return make(path, writer.value(), path);
   }
+  PLIMSOLL_TRY(check_recording_path(path));
   if (!check_not_input(path, program[0]).ok())
     return Error{ErrorKind::kUsage, fmt::format("{} is the program itself; name another file", path)};
   std::error_code none;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/children.h"
+#include "cli/output_path.h"
 #include "cli/session_facts.h"
 #include "cli/summary.h"
 #include "cli/units.h"
@@ -106,7 +107,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
   report_ending(profile, children, console);
   if (shown_as.empty()) return;
   console.notice(fmt::format("wrote {} ({}); next: plimsoll show {}", shown_as,
-                             format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shown_as));
+                             format_bytes(static_cast<std::int64_t>(facts.file_bytes)), shell_word(shown_as)));
 }
 
 void report_children(const std::string& plim, std::int64_t start_realtime_ns, Console& console) {
@@ -120,7 +121,7 @@ void report_children(const std::string& plim, std::int64_t start_realtime_ns, Co
                              children.size() == 1 ? "1 child process has a profile"
                                                   : fmt::format("{} child processes have profiles", children.size()),
                              children.size() == 1 ? "its" : "their", names));
-  console.notice(fmt::format("all in one: plimsoll show {} --children", plim));
+  console.notice(fmt::format("all in one: plimsoll show {} --children", shell_word(plim)));
 }
 
 }  // namespace plimsoll::cli

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/output_path.h"
 #include "cli/suggest.h"
 #include "profile/memory.h"
 
@@ -74,7 +75,8 @@ Status refuse(const OptionViews& option, std::string_view view) {
 
 Status check_view(std::string_view view, const std::string& path) {
   if (is_view(view)) return Ok{};
-  if (is_view(path)) return wrong_word(fmt::format("the file comes first: plimsoll show {} {}", view, path));
+  if (is_view(path))
+    return wrong_word(fmt::format("the file comes first: plimsoll show {} {}", shell_word(std::string(view)), path));
   return wrong_word(no_such("view", view, view_names()));
 }
 

@@ -37,7 +37,9 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
     // What begins like the word is what tab completion would have given.
     const bool begins = word.size() >= 2 && candidate.starts_with(word);
     const std::size_t distance = begins ? 0 : edit_distance(word, candidate);
-    if (distance < best_distance) {
+    // Of several, the shortest: --native, not --native-memory.
+    const bool is_shorter = begins && best_distance == 0 && candidate.size() < best.size();
+    if (distance < best_distance || is_shorter) {
       best = candidate;
       best_distance = distance;
     }

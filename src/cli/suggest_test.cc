@@ -27,5 +27,10 @@ TEST(NoSuch, NamesTheWordTheGuessAndTheChoices) {
   EXPECT_EQ(no_such("view", "heatmap", {"tree", "flat"}), "there is no view \"heatmap\"; there are tree, flat");
 }
 
+TEST(Nearest, OfSeveralThatBeginLikeTheWordTheShortestIsMeant) {
+  EXPECT_EQ(nearest("--nativ", {"--native-memory", "--native", "--no-native"}), "--native");
+  EXPECT_EQ(nearest("--na", {"--native", "--native-memory"}), "--native");
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "cli/output_path.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
 #include "profile/time_kind.h"
@@ -166,7 +167,7 @@ std::string nothing_to_show(const profile::Profile& profile, const Selection& se
       if (drop.count > 0 && is_lost(drop)) message += "; lost: " + in_words(drop);
     if (!profile.complete) message += "; it ends early: the program was killed or is still running";
     if (profile.has_allocations())
-      message += fmt::format("; its allocations: plimsoll show {} alloc, live or peak", file);
+      message += fmt::format("; its allocations: plimsoll show {} alloc, live or peak", shell_word(std::string(file)));
     return message;
   }
   std::string message = fmt::format("no sample of {} matches {}", file, in_words(selection.conditions));

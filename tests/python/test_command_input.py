@@ -108,3 +108,31 @@ def test_options_that_make_no_sense_are_called_so(tmp_path: pathlib.Path) -> Non
     with plimsoll.Profiler(os.fsencode(tmp_path) + b"/o.plim"):  # type: ignore[arg-type]
         pass
     assert (tmp_path / "o.plim").exists()
+
+
+@pytest.mark.parametrize("name", ["my app.plim", "a'b;c.plim", "-x.plim"])
+def test_the_advice_can_be_typed(tmp_path: pathlib.Path, program: Write, name: str) -> None:
+    # GIVEN a recording whose name a shell, or the command, would take for something else
+    told = harness.plimsoll_run(program(PROGRAM, "app.py"), options=["-o" + name], cwd=tmp_path).expect().err
+    # WHEN what is said to be next is typed THEN it is shown
+    advice = told.rpartition("next: plimsoll ")[2].strip()
+    shown = harness.run(["sh", "-c", f"{harness.binary()} {advice} flat"], cwd=tmp_path).expect()
+    assert "work" in shown.out
+
+
+def test_a_recording_does_not_go_to_standard_output(tmp_path: pathlib.Path, program: Write) -> None:
+    # WHEN - is asked for, which elsewhere is standard output THEN that is said before the program starts
+    told = harness.plimsoll_run(program("print('started')", "app.py"), options=["-o", "-"], cwd=tmp_path).expect(2)
+    assert "standard output" in told.err and not told.out
+    for words in (["attach", str(os.getpid())], ["heap", str(os.getpid())]):
+        assert "standard output" in harness.plimsoll_command(*words, "-o", "-", cwd=tmp_path).expect(2).err
+    assert not (tmp_path / "-").exists()
+
+
+def test_how_the_distance_of_samples_is_written_is_told(tmp_path: pathlib.Path) -> None:
+    told = harness.plimsoll_run("64K", "app.py", options=["--alloc"], cwd=tmp_path).expect(2)
+    assert "--alloc=64K" in told.err
+    # and what is wrong with a number, and which option of several is meant
+    assert '--limit: "x"' in harness.plimsoll_command("show", "app.plim", "--limit", "x").expect(2).err
+    assert '"--native"?' in harness.plimsoll_run("app.py", options=["--nativ"]).expect(2).err
+    assert "1 to 1000000000" in harness.plimsoll_command("heap", "1", "-o", "h", "--max-copy", "0").expect(2).err
