@@ -35,6 +35,7 @@ class ProcessSink final : public capture::SampleSink {
   void thread(const capture::ThreadInfo& info) override;
   void sample(const capture::Sample& sample) override {
     ++numbers_.samples;
+    if (sample.activity == Activity::kRunning) sampled_cpu_ns_ += sample.weight_ns;
     all_.sample(ours(sample));
   }
   void gil(const capture::GilLook& look) override;
@@ -50,6 +51,9 @@ class ProcessSink final : public capture::SampleSink {
   [[nodiscard]] std::uint32_t code_epoch() const override { return all_.code_epoch(); }
   Status flush(const Totals& totals, Ending ending) override { return all_.flush(totals, ending); }
 
+  // CPU time that the samples of this process stand for.
+  [[nodiscard]] std::int64_t sampled_cpu_ns() const { return sampled_cpu_ns_; }
+
  private:
   // Valid until the next call.
   capture::Sample ours(const capture::Sample& sample);
@@ -60,6 +64,7 @@ class ProcessSink final : public capture::SampleSink {
   SharedNumbers& numbers_;
   capture::ProcessInfo process_;
   bool is_told_;
+  std::int64_t sampled_cpu_ns_ = 0;
   IdTable<capture::CodeId, capture::CodeId> codes_;  // known: told of
   std::vector<capture::ThreadSerial> threads_;
   std::vector<capture::SampleFrame> frames_;

@@ -49,6 +49,24 @@ TEST(ProcessSink, KeepsProcessesApartWhoseNumbersAreTheSame) {
                                                "sample play:2", "forget 1"}));
 }
 
+TEST(ProcessSink, AddsUpTheCpuTimeOfItsOwnSamples) {
+  capture::testing::LoggingSink all;
+  SharedNumbers numbers;
+  ProcessSink parent(all, numbers, {0, 10, "parent"});
+  ProcessSink child(all, numbers, {0, 12, "child"});
+  Sample sample;
+  sample.thread = ThreadSerial{0};
+  for (const auto& [weight_ns, activity] :
+       {std::pair{5, Activity::kRunning}, {70, Activity::kIo}, {8, Activity::kRunning}}) {
+    sample.weight_ns = weight_ns;
+    sample.activity = activity;
+    parent.sample(sample);
+  }
+  // THEN waits are no CPU time, nor are samples of others
+  EXPECT_EQ(parent.sampled_cpu_ns(), 13);
+  EXPECT_EQ(child.sampled_cpu_ns(), 0);
+}
+
 TEST(ProcessSink, KeepsTheirNativeFunctionsApart) {
   capture::testing::LoggingSink all;
   SharedNumbers numbers;

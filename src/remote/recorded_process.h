@@ -1,6 +1,7 @@
 // remote/recorded_process.h: one process of a recording from outside.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/unique_fd.h"
@@ -25,7 +26,8 @@ class RecordedProcess {
   // False when it has ended, or runs another program now.
   [[nodiscard]] bool goes_on() const { return goes_on_; }
   // CPU time of all its threads since it is recorded.
-  [[nodiscard]] std::int64_t used_ns() { return cpu_.used_ns(); }
+  // (One that was killed has been looked at since its clock was read last, or its threads' clocks have.)
+  [[nodiscard]] std::int64_t used_ns() { return std::max(cpu_.used_ns(), sink_.sampled_cpu_ns()); }
 
  private:
   // Whether it has the memory that it had: that is gone when it ends or calls exec.

@@ -337,6 +337,23 @@ def test_ends_well_when_the_process_is_killed(tmp_path: pathlib.Path) -> None:
         assert attached.profile(AT_ITS_END).complete
 
 
+def test_samples_of_a_killed_process_are_no_more_than_it_used(tmp_path: pathlib.Path) -> None:
+    for attempt in range(3):
+        with waiting(harness.TARGETS / "shares.py", "1000") as running:
+            path = tmp_path / f"killed{attempt}.plim"
+            attached = Attached(running.process.pid, path, [])
+            running.say("go")
+            # WHEN a process that computes dies a while after its clock was read last
+            time.sleep(0.33 + 0.02 * attempt)
+            running.process.kill()
+            running.process.wait()
+            profile = attached.profile(AT_ITS_END)
+        # THEN what it used is not less than what the samples stand for
+        assert profile.sampled_cpu <= profile.process_cpu
+        covered = json.loads(harness.plimsoll_command("info", path, "--json").expect().out)["covered_percent"]
+        assert 0 < covered <= 100
+
+
 def test_ends_well_when_the_process_becomes_another_program(tmp_path: pathlib.Path) -> None:
     program = tmp_path / "becomes.py"
     program.write_text("import os, sys\nos.execvp('cat', ['cat'])\n")
