@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import sysconfig
+
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from typing import Callable, NoReturn
 
 
 def find() -> str:
@@ -23,3 +28,13 @@ def find_or_exit() -> str:
         return find()
     except FileNotFoundError as error:
         sys.exit(f"plimsoll: {error}")
+
+
+def end_with(main: Callable[[], int]) -> NoReturn:
+    """Ends this process as `main` does, or, at Ctrl-C, as that ends any program: it is no failure to be explained."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        sys.exit(128 + signal.SIGINT)  # it is blocked

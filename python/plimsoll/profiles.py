@@ -327,13 +327,23 @@ class Profile:
                 raise ValueError(f"the profile {nothing}: there is nothing to write")
             _core.write_file(target, self._data.convert(format=format, path=target))
 
+    def _is_cpu_time(self) -> bool:
+        """Whether what was sampled of running threads is known to be CPU time; see src/profile/time_kind.h."""
+        if self.sampled > self.sampled_cpu:
+            return True
+        mode = self.meta.get("mode", "")
+        return mode in ("cpu", "gil") if self.meta.get("format") else mode != "wall"
+
     def __repr__(self) -> str:
+        def counted(count: int, word: str) -> str:
+            return f"{count} {word}{'s' if count != 1 else ''}"
+
         waited = self.sampled - self.sampled_cpu
         waits = f" and {waited:.3f} s of waits" if waited > 0 else ""
-        count = len(self.threads)
-        threads = f"{count} thread{'s' if count != 1 else ''}"
-        return (f"<plimsoll.Profile: {len(self.samples)} samples, {self.sampled_cpu:.3f} s of CPU time{waits} in "
-                f"{self.duration:.3f} s, {threads}{'' if self.complete else ', incomplete'}>")
+        cpu = "of CPU time" if self._is_cpu_time() else "of time"
+        return (f"<plimsoll.Profile: {counted(len(self.samples), 'sample')}, {self.sampled_cpu:.3f} s {cpu}{waits} in "
+                f"{self.duration:.3f} s, {counted(len(self.threads), 'thread')}"
+                f"{'' if self.complete else ', incomplete'}>")
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -22,6 +22,7 @@ if sys.implementation.name == "pypy":  # which has nothing of what comes now
     sys.exit("plimsoll: PyPy is recorded by its own sampler: there is no self-test of that")
 
 import plimsoll
+from plimsoll import _program
 from plimsoll.profiles import ACTIVITIES, Profile
 
 
@@ -225,4 +226,4 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _program.end_with(main)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "cli/exit_code.h"
 
 extern char** environ;
 
@@ -286,6 +286,15 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
   return wait_for(child);
 }
 
+int pass_on(const Ending& ending) {
+  if (ending.signal == 0) return ending.exit_code;
+  const rlimit no_core{};  // the program has left its own core file, if any
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(ending.signal, SIG_DFL);
+  ::raise(ending.signal);
+  return 128 + ending.signal;
+}
+
 Result<int> run_module(const std::string& python, const std::string& module,
                        const std::vector<std::string>& arguments) {
   const Result<std::string> interpreter = find_interpreter(python);
@@ -296,7 +305,7 @@ Result<int> run_module(const std::string& python, const std::string& module,
   words.insert(words.end(), arguments.begin(), arguments.end());
   const Result<Ending> ending = run_and_wait(words, {});
   if (!ending.ok()) return ending.error();
-  return ending.value().signal == 0 ? ending.value().exit_code : kFailed;
+  return pass_on(ending.value());
 }
 
 }  // namespace plimsoll::cli

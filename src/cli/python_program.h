@@ -52,8 +52,11 @@ Result<Ending> run_and_wait(const std::vector<std::string>& argv,
                             const std::vector<std::pair<std::string, std::string>>& variables,
                             const std::function<void(std::int32_t pid)>& meanwhile = {});
 
+// Ends this process as the program ended, so that callers see no difference: by its signal, or the exit code is told.
+int pass_on(const Ending& ending);
+
 // Runs a module of the package, `python -m MODULE arguments...`, with the interpreter that find_interpreter finds; its
-// exit code. An error says if the package is not installed there.
+// exit code, passed on. An error says if the package is not installed there.
 Result<int> run_module(const std::string& python, const std::string& module, const std::vector<std::string>& arguments);
 
 }  // namespace plimsoll::cli

@@ -71,7 +71,7 @@ class InfoRenderer {
   void add_sampling() {
     add("mode", printable(profile_.meta_value("mode")));
     add("engine", printable(profile_.meta_value("engine")));
-    const std::string asked = printable(profile_.meta_value("rate_hz"));
+    const std::string asked = asked_hz(profile_);
     const std::string delivered = facts_.delivered_hz > 0 ? format_rate(facts_.delivered_hz) : "nothing";
     add("rate", asked.empty() ? fmt::format("{} delivered", delivered)
                               : fmt::format("{} Hz asked, {} delivered (per second of {})", asked, delivered,

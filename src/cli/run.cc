@@ -2,7 +2,6 @@
 #include "cli/commands.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -334,16 +333,6 @@ class Run final : public Command {
     if (profile.value().samples.size() == 0) return console.notice("no samples were taken; there is nothing to open");
     if (const Status shown = show_in_firefox(profile.take(), plim, {}, console); !shown.ok())
       console.notice(shown.error().message);
-  }
-
-  // Ends this process as the program ended, so that callers see no difference.
-  static int pass_on(const Ending& ending) {
-    if (ending.signal == 0) return ending.exit_code;
-    const rlimit no_core{};  // the program has left its own core file, if any
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    ::signal(ending.signal, SIG_DFL);
-    ::raise(ending.signal);
-    return 128 + ending.signal;
   }
 
   RunSettings settings_;

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -28,10 +30,22 @@ std::string samples_in_words(std::uint64_t count) {
   return fmt::format("{} sample{}", format_count(count), count == 1 ? "" : "s");
 }
 
+}  // namespace
+
+std::string asked_hz(const profile::Profile& profile) {
+  const std::string text = printable(profile.meta_value("rate_hz"));
+  char* end = nullptr;
+  const double hertz = std::strtod(text.c_str(), &end);
+  const bool is_number = !text.empty() && *end == '\0' && hertz >= 10 && hertz < 1e9;
+  return is_number ? fmt::format("{:.10g}", std::round(hertz * 10) / 10) : text;
+}
+
+namespace {
+
 // "asked 1000 Hz, got 998 Hz": two rates, because the second is the one that the numbers rest on.
 std::string rates(const profile::Profile& profile, const Selection& selection) {
   const double delivered = delivered_hz(selection.running_samples, selection.session_cpu_ns);
-  const std::string asked = printable(profile.meta_value("rate_hz"));
+  const std::string asked = asked_hz(profile);
   if (asked.empty()) return delivered > 0 ? format_rate(delivered) : "";
   return delivered > 0 ? fmt::format("asked {} Hz, got {}", asked, format_rate(delivered))
                        : fmt::format("asked {} Hz", asked);

@@ -35,6 +35,17 @@ TEST(Heading, TellsWhatTheNumbersAre) {
             "\n");
 }
 
+TEST(AskedHz, IsRoundedAsPeopleReadIt) {
+  profile::Profile profile = sample();
+  const std::pair<const char*, const char*> texts[] = {{"1000", "1000"},     {"1010.1010101", "1010.1"},
+                                                       {"100000", "100000"}, {"0.25", "0.25"},
+                                                       {"often", "often"},   {"", ""}};
+  for (const auto& [told, shown] : texts) {
+    profile.set_meta("rate_hz", told);
+    EXPECT_EQ(asked_hz(profile), shown);
+  }
+}
+
 TEST(Heading, CallsWallClockTimeNotOneOfACpu) {
   // GIVEN a recording of all time, by a tool that does not tell who waited WHEN it is shown THEN it is just time
   profile::Profile profile = sample();

@@ -398,7 +398,16 @@ def test_a_profile_goes_to_other_processes(profile: plimsoll.Profile) -> None:
             assert copied.samples.time_ns == one.samples.time_ns and str(copied.tree()) == str(one.tree())
 
 
+def test_time_of_another_tool_is_not_called_cpu_time(tmp_path: pathlib.Path) -> None:
+    # GIVEN a profile that does not say which time it has
+    (tmp_path / "stacks.txt").write_text("main;work 5\n")
+    # THEN nobody says that it is CPU time, and one sample is no samples
+    shown = repr(plimsoll.Profile.open(tmp_path / "stacks.txt"))
+    assert " 1 sample, " in shown and "s of time in" in shown and "CPU" not in shown
+
+
 def test_it_prints(profile: plimsoll.Profile) -> None:
+    assert "of CPU time in" in repr(profile)
     assert "samples" in repr(profile) and "2 threads" in repr(profile)
     assert "hot" in str(profile.tree()) and "hot" in repr(profile.flat()) and "burn" in str(profile.lines())
     for shown in (profile, profile.tree(), profile.flat(), profile.lines()):

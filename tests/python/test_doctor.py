@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -57,3 +59,13 @@ def test_the_selftest_passes_here() -> None:
     assert len(scores) >= 12
     assert [score for score in scores if not score["is_good"]] == []
     assert done.code == 0
+
+
+def test_ctrl_c_ends_the_selftest_as_it_ends_any_program() -> None:
+    with harness.Running([harness.binary(), "selftest", "--python", sys.executable]) as running:
+        running.line()  # the first score
+        # WHEN Ctrl-C is pressed THEN it ends by that, which is no limit that was missed, and explains nothing
+        os.killpg(running.process.pid, signal.SIGINT)
+        done = running.finish()
+    assert done.code == harness.death_by(signal.SIGINT)
+    assert not done.err
