@@ -89,6 +89,18 @@ std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::i
 
 bool ReaderThread::look_at_all() {
   const std::lock_guard looking(look_mutex_);
+  return look(running_ ? &*running_ : nullptr);
+}
+
+void ReaderThread::look_at_waits() {
+  // Longer than a look takes; but who holds the reader across a fork may need the caller's GIL.
+  constexpr std::chrono::milliseconds kPatience{50};
+  if (!waits_) return;
+  const std::unique_lock looking(look_mutex_, kPatience);
+  if (looking.owns_lock()) look(nullptr);
+}
+
+bool ReaderThread::look(RunReader* running) {
   if (sampler_.is_paused()) {
     if (waits_) waits_->pause();
     return false;
@@ -100,7 +112,7 @@ bool ReaderThread::look_at_all() {
   try {
     sampler_.for_each_thread([&](ThreadSlot& slot) {
       const bool may_run = !waits_ || waits_->look_at(slot);
-      if (may_run && running_) is_busy = running_->look_at(slot) || is_busy;
+      if (may_run && running != nullptr) is_busy = running->look_at(slot) || is_busy;
     });
     if (waits_) waits_->end_round();
   } catch (const std::bad_alloc&) {

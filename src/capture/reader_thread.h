@@ -33,6 +33,9 @@ class ReaderThread {
 
   // Ends the thread, after a last look. The sampler must still know its threads. Idempotent.
   void stop();
+  // By whoever pauses or resumes the sampler, before and after: what threads wait in is told to that moment, and counts
+  // again from that moment on. The reader's own look may be eight periods away.
+  void look_at_waits();
   // Around fork, in the parent: while held, no look is under way.
   void hold() { look_mutex_.lock(); }
   void release() { look_mutex_.unlock(); }
@@ -47,6 +50,8 @@ class ReaderThread {
   void run();
   // False if the next look has time: nothing waits, and nothing that a reader can sample runs.
   bool look_at_all();
+  // Likewise, for who has look_mutex_; at what runs only if `running` is not null.
+  bool look(RunReader* running);
   // When to look next, given when the last look was due, when it began and when it ended.
   std::int64_t next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns, std::int64_t ended_ns);
 
@@ -57,8 +62,8 @@ class ReaderThread {
 
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
-  std::mutex look_mutex_;  // guards waits_ and running_; held while looking
-  std::mutex mutex_;       // guards stop_requested_
+  std::timed_mutex look_mutex_;  // guards waits_ and running_; held while looking
+  std::mutex mutex_;             // guards stop_requested_
   std::condition_variable wake_;
   bool stop_requested_ = false;
   bool is_started_ = false;

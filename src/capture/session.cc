@@ -222,6 +222,17 @@ void Session::learn_modules(std::uint64_t loads) {
   gate_.done.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
 }
 
+void Session::pause() {
+  if (reader_ != nullptr) reader_->look_at_waits();
+  sampler_->pause();
+  if (reader_ != nullptr) reader_->look_at_waits();
+}
+
+void Session::resume() {
+  sampler_->resume();
+  if (reader_ != nullptr) reader_->look_at_waits();
+}
+
 SessionStats Session::stop() {
   const SignalsBlocked blocked = os::termination_blocked();  // the drain thread answers no more
   {

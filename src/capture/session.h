@@ -84,6 +84,10 @@ class Session {
   void hold_for_fork();
   void release_after_fork();
 
+  // Sampling pauses until it is resumed as often.
+  void pause();
+  void resume();
+
   // Whether a thread of ours reads what others keep in memory; while this is held it does not.
   [[nodiscard]] bool has_reader() const { return reader_ != nullptr; }
   void hold_reader() {  // not with the GIL, likewise
@@ -107,7 +111,7 @@ class Session {
   [[nodiscard]] SessionStats stats() const;
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
-  // CPU engine: pause, resume, set_rate, threads.
+  // CPU engine: set_rate, threads.
   CpuSampler& sampler() { return *sampler_; }
   CodeRegistry& registry() { return registry_; }
   AllocationRecorder& allocations() { return *allocations_; }

@@ -26,8 +26,7 @@ WaitReader::WaitReader(const Interpreter& interpreter, CpuSampler& sampler, Samp
 
 void WaitReader::pause() {
   if (std::exchange(was_paused_, true)) return;
-  finish();
-  watched_.clear();
+  finish();  // (What no look has met goes to the next wait of the thread that is met, after the pause.)
 }
 
 void WaitReader::finish() {
@@ -47,6 +46,11 @@ WaitReader::Watched& WaitReader::watched(const ThreadSlot& slot) {
       made->looked.cpu_ns = slot.start_cpu_ns;
     }
     known = watched_.emplace(slot.serial.index(), std::move(made)).first;
+  } else if (was_paused_) {
+    Watched& of = *known->second;
+    of.looked = clocks_of(slot, of);
+    of.activity = Activity::kRunning;
+    of.ready_told_ns = 0;
   }
   known->second->seen_in_round = round_;
   return *known->second;

@@ -239,5 +239,31 @@ TEST_F(WaitReaderTest, APauseIsNotAccountedFor) {
   expect_wait(Activity::kSleep, 100 * kMillisecond);
 }
 
+TEST_F(WaitReaderTest, ManyShortPausesTakeNothingFromTheWaitsBetweenThem) {
+  // GIVEN a thread that sleeps, and pauses and resumes for less than the reader's next look
+  std::int64_t slept_ns = 0;
+  run_registered(sampling, "thread", [&] {
+    const RunsPython python(&wait_frame_);
+    sampling->thread_started("thread");
+    reader_->look_at_waits();
+    for (int i = 0; i < 20; ++i) {
+      const std::int64_t began_ns = monotonic_ns();
+      nap(4 * kMillisecond);
+      slept_ns += monotonic_ns() - began_ns;
+      reader_->look_at_waits();
+      sampling->pause();
+      reader_->look_at_waits();
+      nap(4 * kMillisecond);
+      sampling->resume();
+      reader_->look_at_waits();
+    }
+  });
+  stop();
+  // THEN it has all of its sleep outside of the pauses, and nothing of them
+  const std::int64_t waited_ns = waited(Activity::kSleep) + waited(Activity::kReady);
+  EXPECT_GE(waited_ns, slept_ns - slept_ns / 5);
+  EXPECT_LE(waited_ns, slept_ns + slept_ns / 5);
+}
+
 }  // namespace
 }  // namespace plimsoll::capture

@@ -243,12 +243,12 @@ void bind_session(nb::module_& module) {
       .def("stats", [](Recording& self) { return stats_dict(self.stats()); })
       .def("pause",
            [](Recording& self) {
-             self.session().sampler().pause();
+             self.session().pause();
              pause_allocations();
            })
       .def("resume",
            [](Recording& self) {
-             self.session().sampler().resume();
+             self.session().resume();
              resume_allocations();
            })
       .def("set_rate", [](Recording& self, double rate_hz) { check(self.session().sampler().set_rate(rate_hz)); })

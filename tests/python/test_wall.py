@@ -151,6 +151,37 @@ print([slept, around])
     assert times["MainThread"]["sleep"] <= slept + around
 
 
+@pytest.mark.parametrize("rate, names", [(20, ["waits"]), (1000, ["waits", "MainThread"])])
+def test_short_pauses_neither_take_nor_give_time(tmp_path: pathlib.Path, program: Write, rate: int,
+                                                 names: "list[str]") -> None:
+    # GIVEN a thread that waits while another one pauses and resumes again and again, also between two looks
+    out = tmp_path / "own.plim"
+    script = program(f"""
+import plimsoll, threading, time
+done = threading.Event()
+thread = threading.Thread(target=done.wait, name="waits")
+thread.start()
+plimsoll.start({str(out)!r}, mode="wall", rate_hz={rate})
+recorded = 0
+resumed = time.monotonic_ns()
+for _ in range(20):
+    time.sleep(0.02)
+    recorded += time.monotonic_ns() - resumed
+    plimsoll.pause()
+    time.sleep(0.02)
+    resumed = time.monotonic_ns()
+    plimsoll.resume()
+plimsoll.stop()
+done.set()
+print(recorded)
+""")
+    recorded = harness.python(script).expect().truth
+    # THEN they have the time outside of the pauses
+    times = time_by_activity(plimsoll.Profile.open(out))
+    for name in names:
+        assert sum(times[name].values()) == pytest.approx(recorded, rel=0.1)
+
+
 def test_time_with_the_gil(tmp_path: pathlib.Path, program: Write) -> None:
     if harness.FREE_THREADED:
         pytest.skip("this build has no GIL to hold")
