@@ -57,6 +57,16 @@ def test_short_threads_get_their_time(tmp_path: pathlib.Path, engine: str, rate:
     assert measured == pytest.approx(recorded.truth["used"], abs=chance)
 
 
+def test_names_that_are_no_c_strings_are_kept(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN threads with a NUL and with a lone surrogate in their names, which end before the recording does
+    script = program(WORK + "for name in ('\\0nul', 'a\\ud800b'):\n"
+                     "    thread = threading.Thread(target=work, args=(20,), name=name)\n"
+                     "    thread.start()\n    thread.join()\n")
+    names = {thread.name for thread in harness.record(tmp_path, script).profile.threads}
+    # THEN they are called so, and not after the process
+    assert names == {"MainThread", "\0nul", "a?b"}
+
+
 def test_a_thousand_threads_at_once(tmp_path: pathlib.Path) -> None:
     # GIVEN a thousand threads that live at the same time; WHEN they are recorded
     recorded = harness.record(tmp_path, harness.TARGETS / "many_threads.py", "1000", "1.0")
