@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -66,13 +67,34 @@ void ReaderThread::run() {
     const std::int64_t ended_ns = monotonic_ns();
     due_ns = next_look(is_busy ? sampler_.rate_hz() : sampler_.rate_hz() / kIdle, due_ns, began_ns, ended_ns);
     lock.lock();
-    if (due_ns > ended_ns)
-      wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - ended_ns), [this] { return stop_requested_; });
+    due_ns = wait_until(due_ns, lock);
   }
   lock.unlock();
   look_at_all();
   if (waits_) waits_->finish();
   cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+}
+
+void ReaderThread::go_on() {
+  {
+    const std::lock_guard guard(mutex_);
+    has_resumed_ = true;
+  }
+  wake_.notify_all();
+}
+
+std::int64_t ReaderThread::wait_until(std::int64_t due_ns, std::unique_lock<std::mutex>& lock) {
+  for (std::int64_t now_ns = monotonic_ns(); !stop_requested_ && now_ns < due_ns; now_ns = monotonic_ns()) {
+    wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns), [this] { return stop_requested_ || has_resumed_; });
+    // At any moment of a period, as if there had been no pause.
+    if (std::exchange(has_resumed_, false))
+      due_ns = std::min(due_ns, monotonic_ns() + within(1e9 / sampler_.rate_hz()));
+  }
+  return due_ns;
+}
+
+std::int64_t ReaderThread::within(double period_ns) {
+  return static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period_ns));
 }
 
 std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns,
@@ -82,8 +104,7 @@ std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::i
   // than a quarter of this thread's time.
   constexpr std::int64_t kMostLate = 4;  // periods
   const auto period = static_cast<std::int64_t>(1e9 / rate_hz);
-  const auto random = static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period));
-  const std::int64_t next = std::max(due_ns + period / 2 + random, ended_ns - kMostLate * period);
+  const std::int64_t next = std::max(due_ns + period / 2 + within(1e9 / rate_hz), ended_ns - kMostLate * period);
   return std::max(next, ended_ns + 3 * (ended_ns - began_ns));
 }
 

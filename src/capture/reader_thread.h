@@ -36,6 +36,9 @@ class ReaderThread {
   // By whoever pauses or resumes the sampler, before and after: what threads wait in is told to that moment, and counts
   // again from that moment on. The reader's own look may be eight periods away.
   void look_at_waits();
+  // By whoever resumes the sampler, after it: the next look comes within a period, and not as far away as they are
+  // while there is nothing to see.
+  void go_on();
   // Around fork, in the parent: while held, no look is under way.
   void hold() { look_mutex_.lock(); }
   void release() { look_mutex_.unlock(); }
@@ -52,6 +55,10 @@ class ReaderThread {
   bool look_at_all();
   // Likewise, for who has look_mutex_; at what runs only if `running` is not null.
   bool look(RunReader* running);
+  // Until then or the end; when that was, as it comes sooner where the sampler is resumed meanwhile.
+  std::int64_t wait_until(std::int64_t due_ns, std::unique_lock<std::mutex>& lock);
+  // A random part of a period, in nanoseconds.
+  std::int64_t within(double period_ns);
   // When to look next, given when the last look was due, when it began and when it ended.
   std::int64_t next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns, std::int64_t ended_ns);
 
@@ -63,9 +70,10 @@ class ReaderThread {
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
   std::timed_mutex look_mutex_;  // guards waits_ and running_; held while looking
-  std::mutex mutex_;             // guards stop_requested_
+  std::mutex mutex_;             // guards stop_requested_ and has_resumed_
   std::condition_variable wake_;
   bool stop_requested_ = false;
+  bool has_resumed_ = false;  // since it was asked last
   bool is_started_ = false;
   pthread_t thread_{};
 };

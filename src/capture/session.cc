@@ -230,7 +230,9 @@ void Session::pause() {
 
 void Session::resume() {
   sampler_->resume();
-  if (reader_ != nullptr) reader_->look_at_waits();
+  if (reader_ == nullptr) return;
+  reader_->look_at_waits();
+  reader_->go_on();
 }
 
 SessionStats Session::stop() {

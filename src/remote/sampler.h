@@ -152,6 +152,8 @@ class Sampler {
   // Gives each thread what it has of the list; the others that are there.
   std::vector<ThreadState> sort_states(const std::vector<ThreadState>& states);
   void add_state(const ThreadState& state, const os::Task& task);
+  // So many states are of no thread, yet: the list is read again soon.
+  void expect_strangers(std::size_t count, std::int64_t now_ns);
   void add_thread(const ThreadState& state, const os::Task& task);
   // A thread that was not there a moment ago is known from its beginning on.
   void know_from_birth(Thread& thread, std::int64_t now_ns) const;
@@ -225,8 +227,9 @@ class Sampler {
   std::size_t next_serial_ = 0;
   Address interpreter_{}, newest_{};  // the first ones of the lists
   Address main_interpreter_{};
-  std::int64_t listed_ns_ = 0;     // when the threads were known to be those that are known
-  std::int64_t ended_cpu_ns_ = 0;  // of threads that have ended
+  std::int64_t strangers_since_ns_ = 0;  // there were states of no thread in the list; 0: there are none
+  std::int64_t listed_ns_ = 0;           // when the threads were known to be those that are known
+  std::int64_t ended_cpu_ns_ = 0;        // of threads that have ended
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -40,14 +40,20 @@ void Sampler::update_threads() {
   interpreter_ = states.empty() ? Address{} : states.front().interpreter;
   if (!states.empty()) main_interpreter_ = states.back().interpreter;  // the oldest, which ends last
   std::vector<ThreadState> unknown = sort_states(states);
+  std::size_t strangers = unknown.size();
   if (!unknown.empty()) {
     const std::vector<os::Task> tasks = os::tasks_of(target_.pid);
     learn_ids(pages, tasks, unknown);
     // The oldest first: the lists begin with the newest.
     std::reverse(unknown.begin(), unknown.end());
     for (const ThreadState& state : unknown)
-      if (const os::Task* task = task_of(tasks, state); task != nullptr) add_state(state, *task);
+      if (const os::Task* task = task_of(tasks, state); task != nullptr) {
+        add_state(state, *task);
+        strangers_since_ns_ = 0;
+        --strangers;
+      }
   }
+  expect_strangers(strangers, now_ns);
   listed_ns_ = now_ns;
   // Those that are there at first have their names long since; and the process may end at any time.
   if (is_first) {
@@ -57,6 +63,14 @@ void Sampler::update_threads() {
   for (const auto& thread : threads_)
     if (thread->times_missed >= kMisses && !thread->has_ended) end_thread(*thread);
   std::erase_if(threads_, [](const auto& thread) { return thread->has_ended; });
+}
+
+void Sampler::expect_strangers(std::size_t count, std::int64_t now_ns) {
+  // A thread's state is there before the thread runs and says that it is its own: on a busy machine long before.
+  constexpr std::int64_t kPatience = 100'000'000;
+  if (count == 0) strangers_since_ns_ = 0;
+  if (count > 0 && strangers_since_ns_ == 0) strangers_since_ns_ = now_ns;
+  if (count > 0 && now_ns - strangers_since_ns_ < kPatience) newest_ = Address{};
 }
 
 std::vector<ThreadState> Sampler::sort_states(const std::vector<ThreadState>& states) {

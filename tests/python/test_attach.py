@@ -270,7 +270,7 @@ def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: C
 @pytest.mark.parametrize("options", [[], ["-r", "200"]], ids=" ".join)
 def test_threads_that_live_for_moments_have_all_their_time(tmp_path: pathlib.Path, options: "list[str]") -> None:
     # GIVEN threads that live for 8 ms each, at the place in memory of the one before
-    recorded = record_from_outside(tmp_path, harness.TARGETS / "short_threads.py", "0.008", "150", options=options)
+    recorded = record_from_outside(tmp_path, harness.TARGETS / "brief_threads.py", "0.008", "150", options=options)
     # THEN their time is in the profile, although nobody sees them begin and end (a tenth to a half of it was), and no
     # more than there is
     seen = sum(recorded.profile.samples.weight_ns) / 1e9
@@ -284,7 +284,7 @@ def test_threads_that_live_for_moments_have_all_their_time(tmp_path: pathlib.Pat
 def test_nobody_has_more_time_than_passes_where_others_want_the_cpus(tmp_path: pathlib.Path) -> None:
     # GIVEN a thread that waits again and again for another one, on a machine where all wait for CPUs, and so do we
     with busy_machine():
-        recorded = record_from_outside(tmp_path, harness.TARGETS / "short_threads.py", "0.008", "60",
+        recorded = record_from_outside(tmp_path, harness.TARGETS / "brief_threads.py", "0.008", "60",
                                        options=["--mode", "wall", "-r", "200"])
     profile = recorded.profile
     main = next(index for index, thread in enumerate(profile.threads) if thread.is_main)

@@ -151,16 +151,19 @@ print([slept, around])
     assert times["MainThread"]["sleep"] <= slept + around
 
 
-@pytest.mark.parametrize("rate, names", [(20, ["waits"]), (1000, ["waits", "MainThread"])])
+@pytest.mark.parametrize("rate, names", [(20, ["waits", "naps"]), (1000, ["waits", "naps", "MainThread"])])
 def test_short_pauses_neither_take_nor_give_time(tmp_path: pathlib.Path, program: Write, rate: int,
                                                  names: "list[str]") -> None:
-    # GIVEN a thread that waits while another one pauses and resumes again and again, also between two looks
+    # GIVEN a thread that waits, and one that waits for moments, while another one pauses and resumes again and again,
+    # also between two looks
     out = tmp_path / "own.plim"
     script = program(f"""
 import plimsoll, threading, time
 done = threading.Event()
-thread = threading.Thread(target=done.wait, name="waits")
-thread.start()
+def nap():
+    while not done.wait(0.001): pass
+threading.Thread(target=done.wait, name="waits").start()
+threading.Thread(target=nap, name="naps").start()
 plimsoll.start({str(out)!r}, mode="wall", rate_hz={rate})
 recorded = 0
 resumed = time.monotonic_ns()
