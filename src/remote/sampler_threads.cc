@@ -143,6 +143,16 @@ void Sampler::know_from_birth(Thread& thread, std::int64_t now_ns) const {
   thread.looked_ns = listed_ns_;
 }
 
+bool Sampler::end_those_gone() {
+  bool is_any = false;
+  for (const auto& thread : threads_)
+    if (thread->is_gone && !thread->has_ended) {
+      end_thread(*thread);
+      is_any = true;
+    }
+  return is_any;
+}
+
 void Sampler::end_thread(Thread& thread) {
   const std::int64_t seen_ns = thread.info.end_ns;
   const std::optional<os::Schedule> left = thread.probe.schedule();
@@ -169,25 +179,6 @@ void Sampler::end_thread(Thread& thread) {
   // The next one may be in its place since then.
   newest_ = Address{};
   listed_ns_ = std::min(listed_ns_, seen_ns);
-}
-
-// A thread that lives for less than the time between two looks is found with a chance that is its life's part of that
-// time, so it stands for all of that (Horvitz and Thompson); one that lives for longer ends, on average, in the middle
-// between two looks. What the process has used, and no thread is known to have, is the most that there can be.
-std::int64_t Sampler::unseen_end(const Thread& thread) {
-  if (!thread.was_met) return 0;
-  const std::int64_t most_ns = std::max<std::int64_t>(cpu_.used_ns() - known_cpu_ns(), 0);
-  const bool is_short = thread.times_met == 1 && thread.born_within_ns > 0;
-  const std::int64_t expected_ns =
-      is_short ? thread.born_within_ns - thread.looked.cpu_ns : (monotonic_ns() - thread.looked_ns) / 2;
-  return std::clamp<std::int64_t>(expected_ns, 0, most_ns);
-}
-
-std::int64_t Sampler::known_cpu_ns() const {
-  std::int64_t known_ns = ended_cpu_ns_;
-  for (const auto& thread : threads_)
-    if (!thread->has_ended) known_ns += thread->looked.cpu_ns - thread->known.cpu_ns;
-  return known_ns;
 }
 
 void Sampler::name_threads() {
