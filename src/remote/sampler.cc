@@ -19,6 +19,8 @@ using capture::RawSample;
 constexpr std::int64_t kTellAfter = 500'000'000;
 // A thread that we stand beside may be sent to another CPU: it is followed so often.
 constexpr int kTries = 3;
+// The code of a stack that has been paid for is known for at least so long.
+constexpr std::int64_t kLastStackIsKept = 1'000'000'000;
 
 }  // namespace
 
@@ -306,13 +308,15 @@ void Sampler::finish() {
 void Sampler::report() {
   find_tasks();
   name_threads();
-  std::int64_t oldest_ns = monotonic_ns();
+  // (What a thread that ends was met with last is told of once more: end_thread.)
+  std::int64_t oldest_ns = monotonic_ns() - kLastStackIsKept;
   for (const auto& thread : threads_) {
     if (thread->has_ended) continue;
     sink_.thread(thread->info);
     if (thread->pending_count > 0) oldest_ns = std::min(oldest_ns, thread->pending[0].time_ns);
   }
   resolver_.forget_deaths_before(oldest_ns);
+  forgotten_before_ns_ = oldest_ns;
 }
 
 }  // namespace plimsoll::remote

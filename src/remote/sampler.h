@@ -227,9 +227,10 @@ class Sampler {
   std::size_t next_serial_ = 0;
   Address interpreter_{}, newest_{};  // the first ones of the lists
   Address main_interpreter_{};
-  std::int64_t strangers_since_ns_ = 0;  // there were states of no thread in the list; 0: there are none
-  std::int64_t listed_ns_ = 0;           // when the threads were known to be those that are known
-  std::int64_t ended_cpu_ns_ = 0;        // of threads that have ended
+  std::int64_t strangers_since_ns_ = 0;   // there were states of no thread in the list; 0: there are none
+  std::int64_t listed_ns_ = 0;            // when the threads were known to be those that are known
+  std::int64_t forgotten_before_ns_ = 0;  // code that died before that may be another's address now
+  std::int64_t ended_cpu_ns_ = 0;         // of threads that have ended
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -25,8 +25,8 @@ bool Sampler::has_new_threads() {
   const memory::RemoteReader::Range ranges[] = {
       {offset_by(target_.runtime, layout.runtime.interpreters), sizeof found[0]},
       {offset_by(interpreter_, layout.runtime.threads), sizeof found[1]}};
-  const bool is_read = memory_.read_all(ranges, reinterpret_cast<std::byte*>(found));
-  if (is_read && (found[0] != interpreter_ || found[1] != newest_)) return true;
+  if (!memory_.read_all(ranges, reinterpret_cast<std::byte*>(found))) return false;
+  if (found[0] != interpreter_ || found[1] != newest_) return true;
   listed_ns_ = now_ns;
   return false;
 }
@@ -167,8 +167,9 @@ void Sampler::end_thread(Thread& thread) {
   thread.info.start_ns =
       std::min(thread.info.start_ns, thread.info.end_ns - used_ns - (last.ready_ns - thread.known.ready_ns));
   const bool owes = thread.paid && last.cpu_ns > thread.paid->cpu_ns;
-  // What nothing else stands for it has used where it was last.
-  if (owes && thread.pending_count == 0 && !thread.pending.empty()) thread.pending_count = 1;
+  // What nothing else stands for it has used where it was last, if what it ran there is known still.
+  const bool has_last = !thread.pending.empty() && thread.pending[0].time_ns >= forgotten_before_ns_;
+  if (owes && thread.pending_count == 0 && has_last) thread.pending_count = 1;
   if (owes) pay(thread, last);
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(capture::DropReason::kThreadEnded);
   thread.pending_count = 0;
