@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kIdle = 8;  // times less often where there is nothing to see
 
+std::int64_t period_of(double rate_hz) { return static_cast<std::int64_t>(1e9 / rate_hz); }
+
 }  // namespace
 
 ReaderThread::ReaderThread(CpuSampler& sampler) : sampler_(sampler), random_(os::random_seed()) {}
@@ -88,12 +90,12 @@ std::int64_t ReaderThread::wait_until(std::int64_t due_ns, std::unique_lock<std:
     wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns), [this] { return stop_requested_ || has_resumed_; });
     // At any moment of a period, as if there had been no pause.
     if (std::exchange(has_resumed_, false))
-      due_ns = std::min(due_ns, monotonic_ns() + within(1e9 / sampler_.rate_hz()));
+      due_ns = std::min(due_ns, monotonic_ns() + within(period_of(sampler_.rate_hz())));
   }
   return due_ns;
 }
 
-std::int64_t ReaderThread::within(double period_ns) {
+std::int64_t ReaderThread::within(std::int64_t period_ns) {
   return static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(period_ns));
 }
 
@@ -103,8 +105,8 @@ std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::i
   // that came late does not delay those after it, but more than a few are not made up for; and looks never take more
   // than a quarter of this thread's time.
   constexpr std::int64_t kMostLate = 4;  // periods
-  const auto period = static_cast<std::int64_t>(1e9 / rate_hz);
-  const std::int64_t next = std::max(due_ns + period / 2 + within(1e9 / rate_hz), ended_ns - kMostLate * period);
+  const std::int64_t period = period_of(rate_hz);
+  const std::int64_t next = std::max(due_ns + period / 2 + within(period), ended_ns - kMostLate * period);
   return std::max(next, ended_ns + 3 * (ended_ns - began_ns));
 }
 

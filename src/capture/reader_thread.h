@@ -58,7 +58,7 @@ class ReaderThread {
   // Until then or the end; when that was, as it comes sooner where the sampler is resumed meanwhile.
   std::int64_t wait_until(std::int64_t due_ns, std::unique_lock<std::mutex>& lock);
   // A random part of a period, in nanoseconds.
-  std::int64_t within(double period_ns);
+  std::int64_t within(std::int64_t period_ns);
   // When to look next, given when the last look was due, when it began and when it ended.
   std::int64_t next_look(double rate_hz, std::int64_t due_ns, std::int64_t began_ns, std::int64_t ended_ns);
 

@@ -19,6 +19,7 @@
 #include "memory/local.h"
 #include "profile/plim_format.h"
 #include "python/bindings.h"
+#include "python/text.h"
 
 namespace nb = nanobind;
 
@@ -144,16 +145,7 @@ std::shared_ptr<const Tags> merged(const Tags& outer, const Tags& inner) {
 // The text as UTF-8, at most kLongestText bytes of it. False with an exception set.
 bool tag_text(PyObject* object, std::string& out) {
   const nb::object text = PyUnicode_CheckExact(object) ? nb::borrow(object) : nb::steal(PyObject_Str(object));
-  if (!text.is_valid()) return false;
-  Py_ssize_t length = 0;
-  if (const char* plain = PyUnicode_AsUTF8AndSize(text.ptr(), &length); plain != nullptr) {
-    out.assign(plain, static_cast<std::size_t>(length));
-  } else {  // it holds what is no character, such as a byte of a file name
-    PyErr_Clear();
-    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-    if (!bytes.is_valid()) return false;
-    out.assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
-  }
+  if (!text.is_valid() || !utf8_of(text.ptr(), "backslashreplace", out)) return false;
   if (out.size() <= kLongestText) return true;
   std::size_t end = kLongestText;
   while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) --end;

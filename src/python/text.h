@@ -15,6 +15,21 @@ inline nanobind::str text(std::string_view bytes) {
   return nanobind::steal<nanobind::str>(decoded);
 }
 
+// A str as UTF-8; what is no character, such as a byte of a file's name, becomes what `errors` says, by a name of
+// Python's ("replace"). False with an exception set.
+inline bool utf8_of(PyObject* text, const char* errors, std::string& out) {
+  Py_ssize_t size = 0;
+  if (const char* plain = PyUnicode_AsUTF8AndSize(text, &size); plain != nullptr) {
+    out.assign(plain, static_cast<std::size_t>(size));
+    return true;
+  }
+  PyErr_Clear();
+  const auto bytes = nanobind::steal<nanobind::object>(PyUnicode_AsEncodedString(text, "utf-8", errors));
+  if (!bytes.is_valid()) return false;
+  out.assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  return true;
+}
+
 // The bytes of a file's name, as os.fsencode gives them, of a str, bytes or os.PathLike: those that are no UTF-8 are
 // lone surrogates in a str.
 struct FilePath {

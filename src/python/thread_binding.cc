@@ -24,6 +24,7 @@
 #include "python/interpreter_guard.h"
 #include "python/recording.h"
 #include "python/standin.h"
+#include "python/text.h"
 
 namespace nb = nanobind;
 
@@ -48,16 +49,6 @@ struct ThreadBody {
   PyObject_HEAD PyObject* body;
 };
 
-// A str as it stands in a profile; lone surrogates, which stand for bytes that are no UTF-8, are replaced.
-std::string in_utf8(PyObject* text) {
-  Py_ssize_t size = 0;
-  if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size)) return {bytes, static_cast<std::size_t>(size)};
-  PyErr_Clear();
-  const nb::object replaced = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "replace"));
-  if (!replaced.is_valid()) return {};
-  return {PyBytes_AS_STRING(replaced.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(replaced.ptr()))};
-}
-
 // The name of the threading.Thread whose bound method the body is; empty for any other callable. The attribute is
 // read without running code of the program: a subclass may have overridden the property `name`.
 std::string name_of(PyObject* body) {
@@ -66,7 +57,9 @@ std::string name_of(PyObject* body) {
   const nb::object dict = thread.is_valid() ? nb::steal(PyObject_GetAttrString(thread.ptr(), "__dict__")) : thread;
   const bool has_dict = dict.is_valid() && PyDict_Check(dict.ptr());
   PyObject* text = has_dict ? PyDict_GetItemString(dict.ptr(), "_name") : nullptr;
-  return text != nullptr && PyUnicode_Check(text) ? in_utf8(text) : std::string{};
+  std::string name;
+  if (text != nullptr && PyUnicode_Check(text)) (void)utf8_of(text, "replace", name);
+  return name;
 }
 
 // Those who call these are C: nothing may be thrown. (A thread without a name of its own, for want of memory, has the
