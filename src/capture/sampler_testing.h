@@ -152,6 +152,13 @@ class Sampling {
     EXPECT_NEAR(static_cast<double>(sampled_cpu_ns() + dropped_cpu_ns()), static_cast<double>(threads_cpu_ns()),
                 static_cast<double>(periods * period_ns()));
   }
+  // The same by clocks that the test itself has read, give or take two periods. `most_ns` has what the thread has used
+  // that started and stopped the recording: the kernel's first perf event can take it milliseconds.
+  void expect_told_of_between(std::int64_t least_ns, std::int64_t most_ns) {
+    const std::int64_t told_ns = sampled_cpu_ns() + dropped_cpu_ns();
+    EXPECT_GE(told_ns, least_ns - 2 * period_ns());
+    EXPECT_LE(told_ns, most_ns + 2 * period_ns());
+  }
 
  private:
   SampleRing ring_;
