@@ -40,7 +40,8 @@ demo: packages .venv/bin/python
 test: packages
 	CXX=c++ cmake --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 	cmake --build --preset release --parallel $(JOBS)
-	ctest --test-dir build/release --output-on-failure --progress --parallel $(JOBS)
+	ctest --test-dir build/release --output-on-failure --progress --parallel $(JOBS) --output-junit tests.xml || \
+	  { $(PYTHON) tools/show_failures.py build/release/tests.xml; exit 1; }
 	$(PYTHON) tools/test_matrix.py
 
 test-all:
