@@ -48,6 +48,12 @@ class Rule:
     #: int is how many bytes more it has, somewhere; None is nothing.
     ask: "Optional[Callable[[Any], Union[str, int, None]]]" = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.classes, (str, type)):
+            raise TypeError(f"a rule is for a class, its full name or a pattern of names, not for {self.classes!r}")
+        if isinstance(self.parts, str):  # else each of its letters would be an attribute
+            object.__setattr__(self, "parts", (self.parts,))
+
     def _classes(self) -> str:
         if not isinstance(self.classes, type):
             return self.classes

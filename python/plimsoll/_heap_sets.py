@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
 from plimsoll._heap_tables import TypeRow, Types, bytes_text
+from plimsoll._texts import html_of
 
 if TYPE_CHECKING:
     from plimsoll.heap import Heap, Object
@@ -93,6 +94,4 @@ class ObjectSet:
         return f"<plimsoll.heap.ObjectSet: {count:,} object{'' if count == 1 else 's'}, {bytes_text(self.size)}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p><b>{escape(repr(self))}</b></p>{self.types()._repr_html_()}"
+        return f"<p><b>{html_of(repr(self))}</b></p>{self.types()._repr_html_()}"

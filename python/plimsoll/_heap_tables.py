@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, Sequence, TypeVar
 
-from plimsoll._texts import printable
+from plimsoll._texts import html_of, printable
 
 Row = TypeVar("Row")
 
@@ -47,10 +47,8 @@ class Table(Sequence[Row], Generic[Row]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in self._head)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>"
+        head = "".join(f"<th>{html_of(cell)}</th>" for cell in self._head)
+        rows = "".join("<tr>" + "".join(f"<td>{html_of(cell)}</td>" for cell in self._cells(row)) + "</tr>"
                        for row in self._rows[:50])
         more = f"<p>... and {len(self._rows) - 50} more</p>" if len(self._rows) > 50 else ""
         return f"<table><tr>{head}</tr>{rows}</table>{more}"

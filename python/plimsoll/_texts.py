@@ -1,5 +1,5 @@
-"""Texts of profiles and snapshots on their way to a terminal, as ``src/cli/utf8.h`` has them: names come from the
-profiled program, or from a file that somebody sent, and may hold what would drive the terminal."""
+"""Texts of profiles and snapshots on their way to a terminal or a notebook, as ``src/cli/utf8.h`` has them: names come
+from the profiled program, or from a file that somebody sent, and may hold what would drive the terminal."""
 
 from __future__ import annotations
 
@@ -13,3 +13,10 @@ _PICTURES = {**_CONTROLS, 0x7F: 0x2421, **_LATE_CONTROLS, **_DIRECTIONS, ord("\t
 def printable(text: str) -> str:
     """One line that is safe to show: control characters as their pictures, direction overrides as U+FFFD."""
     return text if text.isascii() and text.isprintable() else text.translate(_PICTURES)
+
+
+def html_of(text: str) -> str:
+    """Lines as HTML, each as :func:`printable` has it."""
+    from html import escape  # which is looked at in notebooks only
+
+    return escape("\n".join(map(printable, text.split("\n"))))

@@ -33,7 +33,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Sequence, Union
 
 from plimsoll import _core
-from plimsoll._texts import printable
+from plimsoll._texts import html_of, printable
 from plimsoll._heap_rules import Native, Rule
 from plimsoll._heap_sets import ObjectSet
 from plimsoll._heap_tables import Answer, Change, Changes, Group, Groups, TypeRow, Types, bytes_text
@@ -543,9 +543,7 @@ class Heap:
                 f"{'' if self.complete else ', incomplete'}>")
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p><b>{escape(repr(self))}</b></p>{self.types()._repr_html_()}"
+        return f"<p><b>{html_of(repr(self))}</b></p>{self.types()._repr_html_()}"
 
 
 def open(path: "PathLike") -> Heap:

@@ -7,6 +7,7 @@ import os
 from functools import cached_property
 
 from plimsoll import _core
+from plimsoll._texts import html_of
 
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
@@ -346,9 +347,7 @@ class Profile:
                 f"{'' if self.complete else ', incomplete'}>")
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p><b>{escape(repr(self))}</b></p>{self.flat()._repr_html_()}"
+        return f"<p><b>{html_of(repr(self))}</b></p>{self.flat()._repr_html_()}"
 
 
 def formats() -> "list[tuple[str, str, str]]":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plimsoll._texts import printable
+from plimsoll._texts import html_of, printable
 from plimsoll.rows import FlatRow, Function
 
 TYPE_CHECKING = False  # typing's own would have to import typing
@@ -40,11 +40,9 @@ class _Table(Sequence[FlatRow]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         rows = "".join(
             f"<tr><td>{row.self_time:.4f}</td><td>{row.total_time:.4f}</td><td style='text-align:left'>"
-            f"{escape(row.function.name)}</td><td style='text-align:left'>{escape(_place_of(row))}</td></tr>"
+            f"{html_of(row.function.name)}</td><td style='text-align:left'>{html_of(_place_of(row))}</td></tr>"
             for row in self._rows[:50])
         more = f"<p>... and {len(self._rows) - 50} more</p>" if len(self._rows) > 50 else ""
         return (f"<table><tr><th>self s</th><th>total s</th><th>{self._place}</th><th>where</th></tr>{rows}</table>"
@@ -155,6 +153,4 @@ class Tree:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"<pre>{html_of(str(self))}</pre>"

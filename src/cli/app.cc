@@ -56,17 +56,24 @@ std::string of_value(std::string_view message) {
                      message.substr(between + kBetween.size()));
 }
 
+// The verbs that were given, each of which is one of those that the one before it has: `heap`, `show`.
+std::vector<const CLI::App*> verbs_in(const CLI::App& app) {
+  std::vector<const CLI::App*> verbs;
+  for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = verbs.back()->get_subcommands())
+    verbs.push_back(chosen[0]);
+  return verbs;
+}
+
 // What CLI11 did not expect, with the option that may have been meant.
-std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
+std::string unexpected(const CLI::App& app, const std::vector<const CLI::App*>& verbs, const CLI::ParseError& error) {
   const std::vector<std::string> extras = app.remaining(true);
-  const auto chosen = app.get_subcommands();
   const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   if (!is_extra || extras.empty()) return of_value(error.what());
   const std::string& word = extras[0];
-  if (chosen.empty()) return fmt::format("there is no option \"{}\"", word);
+  if (verbs.empty()) return fmt::format("there is no option \"{}\"", word);
   if (!word.starts_with('-')) return fmt::format("\"{}\" is one argument too many", word);
   std::vector<std::string> names;
-  for (const CLI::Option* option : chosen[0]->get_options())
+  for (const CLI::Option* option : verbs.back()->get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   return fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {names.begin(), names.end()}));
 }
@@ -134,9 +141,12 @@ int run_app(const Commands& commands, std::vector<std::string> words, Console& c
   } catch (const CLI::CallForVersion& version) {
     return print(fmt::format("{}\n", version.what()), console);
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    const std::string verb = chosen.empty() ? "" : chosen[0]->get_name() + " ";
-    return report({ErrorKind::kUsage, fmt::format("{} (plimsoll {}--help)", unexpected(app, error), verb)}, console);
+    const std::vector<const CLI::App*> verbs = verbs_in(app);
+    std::string words_of_verbs;
+    for (const CLI::App* verb : verbs) words_of_verbs += verb->get_name() + " ";
+    return report(
+        {ErrorKind::kUsage, fmt::format("{} (plimsoll {}--help)", unexpected(app, verbs, error), words_of_verbs)},
+        console);
   }
 
   for (const std::unique_ptr<Command>& command : commands) {

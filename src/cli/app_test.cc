@@ -103,6 +103,20 @@ TEST(App, SuggestsAnOptionForASlip) {
             "there is no option \"--min-precent\"; did you mean \"--min-percent\"? (plimsoll show --help)\n");
 }
 
+TEST(App, NamesTheHelpOfAVerbOfAVerb) {
+  const auto run_heap = [](std::vector<std::string> words, Console& console) {
+    Commands commands;
+    commands.push_back(make_heap());
+    return run_app(commands, std::move(words), console);
+  };
+  FakeConsole console;
+  EXPECT_EQ(run_heap({"heap", "show", "app.heap", "--dept", "3"}, console), kUsage);
+  EXPECT_EQ(console.err, "there is no option \"--dept\"; did you mean \"--depth\"? (plimsoll heap show --help)\n");
+  console.err.clear();
+  EXPECT_EQ(run_heap({"heap", "diff", "a.heap"}, console), kUsage);
+  EXPECT_EQ(console.err, "AFTER is required (plimsoll heap diff --help)\n");
+}
+
 TEST(App, RefusesAnArgumentTooMany) {
   FakeConsole console;
   EXPECT_EQ(run_all({"info", "a.plim", "b.plim"}, console), kUsage);

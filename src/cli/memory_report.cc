@@ -32,10 +32,6 @@ std::string blocks_text(const MemoryEstimate& estimate) {
   return format_count(static_cast<std::uint64_t>(std::llround(estimate.blocks)));
 }
 
-std::string counted(std::uint64_t count, std::string_view word) {
-  return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
-}
-
 std::string interval_text(const MemoryEstimate& estimate) {
   const Interval interval = estimate.interval();
   return fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high));
@@ -92,13 +88,13 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
   std::string out =
       page.paint(Style::kStrong,
                  fmt::format("{}: {} in {}", what_it_is(question, report, profile), bytes_text(report.all.bytes),
-                             counted(static_cast<std::uint64_t>(std::llround(report.all.blocks)), "block"))) +
+                             plural(static_cast<std::uint64_t>(std::llround(report.all.blocks)), "block"))) +
       "\n";
   if (const std::string lacks = what_exact_lacks(profile); profile.is_exact)
     out += lacks.empty() ? "exact: every allocation was recorded\n" : lacks;
   else
     out += fmt::format("95 % sure: {}; {}, one in {} on average\n", interval_text(report.all),
-                       counted(report.all.samples, "sample"), distance);
+                       plural(report.all.samples, "sample"), distance);
   if (const std::int64_t bytes = counted_bytes(profile, options); question.view == MemoryView::kAllocated && bytes > 0)
     out += fmt::format("counted: {} in blocks of Python's object and memory allocators, which round sizes up\n",
                        format_bytes(bytes));

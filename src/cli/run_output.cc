@@ -81,7 +81,8 @@ std::optional<FileBefore::Facts> FileBefore::facts_of(const std::string& path) {
 bool FileBefore::was_written() const {
   const std::optional<Facts> now = facts_of(path_);
   std::error_code none;
-  return now && (!facts_ || *now != *facts_ || !fs::is_regular_file(path_, none));
+  if (!now || fs::is_directory(path_, none)) return false;
+  return !facts_ || *now != *facts_ || !fs::is_regular_file(path_, none);
 }
 
 Result<RunOutput> RunOutput::choose(const RunSettings& settings, const std::vector<std::string>& program) {
@@ -136,7 +137,8 @@ Result<std::string> RunOutput::absolute_plim() const { return absolute_path(plim
 
 std::string RunOutput::nothing_recorded() const {
   std::error_code none;
-  if (!is_plim() || !taken_.empty() || !fs::exists(plim_, none)) return "nothing was recorded";
+  if (!is_plim() || !taken_.empty() || !fs::exists(plim_, none) || fs::is_directory(plim_, none))
+    return "nothing was recorded";
   return fmt::format("nothing was recorded; {} is of an earlier recording", path_);
 }
 

@@ -70,7 +70,7 @@ std::string format_count(std::uint64_t count) {
 }
 
 std::string plural(std::size_t count, std::string_view word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
 }
 
 std::string format_percent(double percent) {

@@ -17,7 +17,7 @@ std::string format_time(std::int64_t ns);
 std::string format_bytes(std::int64_t bytes);
 // Digits in groups of three: "12,340".
 std::string format_count(std::uint64_t count);
-// "1 thread", "3 threads".
+// "1 thread", "3,000 threads".
 std::string plural(std::size_t count, std::string_view word);
 // One decimal: "60.1"; "<0.1" for a little that is not nothing.
 std::string format_percent(double percent);

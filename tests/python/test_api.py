@@ -434,6 +434,8 @@ def test_names_do_not_drive_the_terminal(tmp_path: pathlib.Path) -> None:
     evil = plimsoll.Profile.open(tmp_path / "evil.json")
     for shown in (evil.tree(), evil.flat(), evil.functions[1]):
         assert "\u241b[2Jevil\ufffd" in str(shown) and "\x1b" not in str(shown)
+    for table in (evil.tree(), evil.flat(), evil):
+        assert "\u241b[2Jevil\ufffd" in table._repr_html_() and "\x1b" not in table._repr_html_()
 
 
 def test_a_deep_tree_is_shown_to_a_depth(tmp_path: pathlib.Path) -> None:

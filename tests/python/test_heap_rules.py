@@ -90,6 +90,13 @@ def test_a_rule_cannot_make_us_read_outside_an_object(take: Any) -> None:
         plimsoll.heap.snapshot("never", rules=[Rule("x", native=Native(-8, 0))])
 
 
+def test_a_rule_says_at_once_what_it_is_for() -> None:
+    with pytest.raises(TypeError, match="a rule is for a class, its full name or a pattern of names, not for 5"):
+        Rule(5)  # type: ignore[arg-type]
+    # AND one attribute is one, not one for each of its letters
+    assert str(Rule("app.Cache", parts="entries")) == "# app.Cache: entries"
+
+
 def test_a_rule_is_a_text_too(take: Any) -> None:
     # GIVEN rules, and the same as people write them
     user, number = Session("ann"), ctypes.c_int(5)

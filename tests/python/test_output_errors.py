@@ -39,7 +39,8 @@ def test_a_file_that_cannot_be_created(tmp_path: pathlib.Path, program: Write, p
     (tmp_path / "file").write_text("")
     (tmp_path / "directory").mkdir()
     finished = harness.plimsoll_run(program(PROGRAM), options=["-o", tmp_path / place])
-    assert_ran_unprofiled(finished, "cannot write", place, "runs unprofiled")
+    assert_ran_unprofiled(finished, "cannot write", place, "runs unprofiled", "nothing was recorded")
+    assert len(finished.notices) == 3, "what was not written is not read"
 
 
 def test_a_read_only_directory(tmp_path: pathlib.Path, program: Write) -> None:
