@@ -13,6 +13,7 @@
 #include "heap/image_edges.h"
 #include "heap/open_objects.h"
 #include "heap/pools.h"
+#include "heap/sure_references.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -42,6 +43,7 @@ class Finder {
   void guess(Address held) {
     if (!is_null(held) && !found_.contains(held) && types_.of_guess(held) != nullptr) add(held);
   }
+  void borrow(Address held) { add(held); }
   template <typename Name>
   void named(Address held, Name) {
     add(held);
@@ -160,10 +162,12 @@ class ObjectText {
 class Recorder {
  public:
   Recorder(const ImageView& view, ImageTypes& types, const KeptDicts& kept, const AddressSet& found,
-           const ObjectText& text, const Generations& generations, const BlockCount& blocks, SnapshotWriter& writer)
+           SureReferences& sure, const ObjectText& text, const Generations& generations, const BlockCount& blocks,
+           SnapshotWriter& writer)
       : view_(view),
         types_(types),
         found_(found),
+        sure_(sure),
         text_(text),
         generations_(generations),
         blocks_(blocks),
@@ -207,8 +211,10 @@ class Recorder {
       writer_.edge(kind, target);
   }
   void guess(Address held) {
-    if (const Node target = found_.rank(held); target != kNoNode) writer_.edge(EdgeKind::kReference, target);
+    const Node target = found_.rank(held);
+    if (target != kNoNode && sure_.take_room(held, target)) writer_.edge(EdgeKind::kReference, target);
   }
+  void borrow(Address held) { edge(EdgeKind::kReference, held); }
   void named(Address held, const char* word) {
     if (const Node target = found_.rank(held); target != kNoNode)
       writer_.named_edge(target, number(words_, std::string(word), [&] { return std::string(word); }));
@@ -269,6 +275,7 @@ class Recorder {
   const ImageView& view_;
   ImageTypes& types_;
   const AddressSet& found_;
+  SureReferences& sure_;
   const ObjectText& text_;
   const Generations& generations_;
   BlockCount blocks_;
@@ -281,7 +288,7 @@ class Recorder {
   boost::unordered_flat_map<std::string, std::uint32_t> words_;
 };
 
-// Both passes over the heap.
+// All passes over the heap.
 class ImageCapture {
  public:
   ImageCapture(const ImageView& view, const ImageRuntime& runtime, ImageValues values, const ImageFacts& facts)
@@ -300,7 +307,10 @@ class ImageCapture {
     if (roots.empty() || found_.size() == 0)
       return Error{ErrorKind::kBadInput, "there is no object: the interpreter has not started, or has ended"};
     view_.refill();
-    write(roots, writer);
+    SureReferences sure(view_, types_, kept_, found_);
+    if (view_.is_spent()) return damaged();
+    view_.refill();
+    write(roots, sure, writer);
     if (view_.is_spent()) return damaged();
     writer.add_meta("guessed", std::to_string(statistics_.guessed));
     PLIMSOLL_TRY(writer.finish());
@@ -328,7 +338,7 @@ class ImageCapture {
     statistics_.objects = found_.size();
   }
 
-  void write(std::vector<ImageRoot>& roots, SnapshotWriter& writer) {
+  void write(std::vector<ImageRoot>& roots, SureReferences& sure, SnapshotWriter& writer) {
     const ObjectText text(view_, types_, kept_, values_);
     std::vector<TypeRule> rules = built_in_rules();
     rules.insert(rules.end(), facts_.rules.begin(), facts_.rules.end());
@@ -344,7 +354,8 @@ class ImageCapture {
       if (!type.is(flag::kHeapType)) roots[1].edges.push_back({type.address, {}, "types"});
     }
     const GrowingArray<Pool> pools = find_pools(view_.image(), facts_.regions, view_.layout().version);
-    Recorder recorder(view_, types_, kept_, found_, text, generations_, BlockCount(pools, facts_.regions), writer);
+    Recorder recorder(view_, types_, kept_, found_, sure, text, generations_, BlockCount(pools, facts_.regions),
+                      writer);
     found_.for_each([&](Address address) { recorder.object(address); });
     writer.end_objects();
     const Node first_root = writer.node_count();

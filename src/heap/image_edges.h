@@ -1,9 +1,9 @@
 // heap/image_edges.h: all that an object holds, read from a copy of a process's memory. The edges, and their names, are
 // those of python/object_edges.h, as far as they can be known without asking the object.
 //
-// A Sink takes the edges: edge(kind, object), guess(object) for a field that may be no reference, named(object, name)
-// with the address of a str or a word, type(class), weak(object); name_space(dict) says that a dict's keys are names;
-// has_names(dict) tells it again.
+// A Sink takes the edges: edge(kind, object), guess(object) for a field that may be no reference, borrow(object) for
+// one that is not counted, named(object, name) with the address of a str or a word, type(class), weak(object);
+// name_space(dict) says that a dict's keys are names; has_names(dict) tells it again.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class ImageEdges {
       case ImageShape::kDeque: deque_items(object); break;
       case ImageShape::kSimpleQueue: queue_items(object); break;
       case ImageShape::kModule: module(object); break;
-      case ImageShape::kWeakref: referent(object); break;
+      case ImageShape::kWeakref: referent(object, type); break;
       case ImageShape::kGenerator: generator(object, type); break;
       case ImageShape::kFrame: frame_object(object); break;
       case ImageShape::kWords: words_behind(object, type); break;
@@ -64,8 +64,13 @@ class ImageEdges {
     edge(view_.pointer(frame, fields.locals));
     edge(view_.pointer(frame, fields.object));
     view_.each_row<1>(offset_by(frame, fields.variables), variables_in_use(frame), [&](const auto& row) {
-      const bool is_number = view_.fields().has_tagged_frames && (row[0] & kTag) == kTag;
-      if (!is_number) edge(Address{row[0] & ~kTag});
+      const std::uint64_t tag = view_.fields().has_tagged_frames ? row[0] & kTag : 0;
+      const Address held{row[0] & ~kTag};
+      if (tag == kTag || is_null(held)) return;  // a number
+      if (tag == 0)
+        edge(held);
+      else
+        sink_.borrow(held);
     });
   }
 
@@ -144,10 +149,11 @@ class ImageEdges {
       edge(view_.pointer(node, 0));
   }
 
-  void referent(Address reference) {
-    const Address held = view_.pointer_in(reference, cpython::container_field::kWeakReferent);
+  void referent(Address reference, const ImageType& type) {
+    namespace field = cpython::container_field;
+    const Address held = view_.pointer_in(reference, field::kWeakReferent);
     if (!is_null(held)) sink_.weak(held);
-    edge(view_.pointer_in(reference, cpython::container_field::kWeakCallback));
+    if (!is_member(type, field::kWeakCallback)) edge(view_.pointer_in(reference, field::kWeakCallback));
   }
 
   void module(Address module) {
