@@ -299,7 +299,7 @@ class ImageEdges {
     for (const std::uint32_t offset : type.words) sink_.guess(view_.pointer(object, offset));
     const HiddenElements hidden = hidden_elements(type.own_memory, view_, object, view_.head_shift());
     elements(hidden.first, hidden.count, EdgeKind::kElement);
-    if (type.is(cpython::type_flag::kHeapType) && type.is(cpython::type_flag::kCollected)) sink_.type(type.address);
+    if (type.is(cpython::type_flag::kHeapType)) sink_.type(type.address);
   }
 
   void attributes(Address object, const ImageType& type) {

@@ -127,6 +127,14 @@ bool ImageTypes::is_immortal(std::uint32_t count) const {
   return minor > 11 && count >= kLeast;
 }
 
+// Where a program lies low in memory, its static structures do, too: a pointer to one of those that stands before a
+// pointer to a class, as in a table of a module's classes, looks like a count.
+bool ImageTypes::is_low_address(std::uint32_t count) const {
+  constexpr std::uint32_t kLowest = 1U << 16U;  // of what is mapped
+  std::uint64_t word = 0;
+  return count >= kLowest && (count & 7U) == 0 && view_.image().read(Address{count}, &word, sizeof word);
+}
+
 // The first word of a freed block is a link to the next; that is where an object has its count, or its link to the next
 // one on the collector's list, whose link back then leads elsewhere.
 bool ImageTypes::is_likely(Address object, const ImageType& type) const {
@@ -135,6 +143,7 @@ bool ImageTypes::is_likely(Address object, const ImageType& type) const {
   if (view_.head_shift() != 0) return true;  // whose counts are not where that link is
   const auto count = view_.number<std::uint32_t>(object, 0);
   if (count >= kMany && !is_immortal(count)) return false;
+  if (is_low_address(count)) return false;
   if (!type.is(flag::kCollected)) return true;
   const bool is_class = type.is(flag::kType);
   if (is_class && (view_.word_in(object, field::kFlags) & flag::kHeapType) == 0) return true;  // which has no links

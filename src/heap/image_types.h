@@ -113,6 +113,7 @@ class ImageTypes {
   const ImageType* of_divided(Address object);
   [[nodiscard]] bool is_count(std::uint64_t word, std::uint64_t shared) const;
   [[nodiscard]] bool is_immortal(std::uint32_t count) const;
+  [[nodiscard]] bool is_low_address(std::uint32_t count) const;
   [[nodiscard]] bool is_likely(Address object, const ImageType& type) const;
   const ImageType* add(Address type);
   // Bytes of PyObject_HEAD.
