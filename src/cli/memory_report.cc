@@ -186,7 +186,7 @@ std::string flat_text(const Profile& profile, const MemoryQuestion& question, co
 
 std::string type_name(const Profile& profile, const profile::TypeRow& row) {
   if (!row.type.is_none()) return printable(profile.strings[row.type]);
-  if (row.is_object) return "[type not known]";
+  if (row.is_object) return "[type not known, or no object]";
   constexpr std::uint8_t kMemory = 1;
   return row.domain == kMemory ? "[memory that objects own]" : fmt::format("[{}]", profile::domain_name(row.domain));
 }

@@ -48,6 +48,16 @@ std::size_t bytes_before(unsigned long flags) {
   return managed + ((flags & Py_TPFLAGS_HAVE_GC) != 0 ? kCollectorBytes : 0);
 }
 
+// Bytes that an object of this type has at least, without what lies before it.
+std::size_t least_bytes(const PyTypeObject* type) {
+  // That of a str is one whose characters lie elsewhere, which hardly any is.
+  if (type == &PyUnicode_Type) return sizeof(PyASCIIObject) + 1;
+  const auto size = static_cast<std::size_t>(type->tp_basicsize);
+  // A datetime and a time leave out their last field if there is no time zone.
+  const bool may_be_cut = (type->tp_flags & Py_TPFLAGS_HAVE_GC) == 0 && size > sizeof(PyObject) + sizeof(PyObject*);
+  return may_be_cut ? size - sizeof(PyObject*) : size;
+}
+
 // The type, if what is there has all marks of one.
 const PyTypeObject* checked_type(std::uint64_t address) {
   // A type's own type is `type`, or a metaclass, whose type is `type` in nearly all programs. No other data leads
@@ -76,7 +86,7 @@ std::optional<std::string_view> type_of_object_in(const void* block, std::size_t
     const PyTypeObject* type = checked_type(address);
     if (type == nullptr || bytes_before(type->tp_flags) != before) continue;
     const bool fits = type->tp_basicsize >= static_cast<Py_ssize_t>(sizeof(PyObject)) &&
-                      before + static_cast<std::size_t>(type->tp_basicsize) <= size;
+                      before + least_bytes(type) <= size;
     // An object of variable length may be shorter than its type's basic size says (int, for one).
     if (!fits && type->tp_itemsize == 0) continue;
     if (type->tp_name == nullptr) continue;

@@ -56,11 +56,13 @@ def test_lines_and_threads(tmp_path: pathlib.Path) -> None:
 def test_types(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN objects of many types, some kept, some freed
     path = program("""
+from datetime import datetime, time
 class Plain: pass
 class Slotted: __slots__ = ("a", "b")
 class Frozen(tuple): pass
 def keep():
-    return [[Plain(), Slotted(), Frozen((1, 2)), {i: i}, {i}, [i] * 5, (i, i), "x" * (i % 50 + 60), i * 1.5, 2 ** 70 + i]
+    return [[Plain(), Slotted(), Frozen((1, 2)), {i: i}, {i}, [i] * 5, (i, i), "x" * (i % 50 + 60), i * 1.5, 2 ** 70 + i,
+             datetime(2000 + i % 1000, 1, 1), time(i % 24)]
             for i in range(8000)]
 def churn():
     for i in range(8000):
@@ -76,13 +78,14 @@ churn()
             key = (allocation.type, allocation.freed_ns is None)
             kinds[key] = kinds.get(key, 0) + 1
     # THEN each is known by its type
-    for name in ("Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float", "int"):
+    for name in ("Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float", "int",
+                 "datetime.datetime", "datetime.time"):
         assert kinds.get((name, True), 0) > 5, (name, kinds)
     for name in ("Slotted", "str"):
         assert kinds.get((name, False), 0) > 5, (name, kinds)
     # and there are no others but what comprehensions and calls make on the way
     others = {name for name, _ in kinds} - {"Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float",
-                                           "int", "", "range", "range_iterator", "frame", "function", "cell", "builtin_function_or_method"}
+                                           "int", "datetime.datetime", "datetime.time", "", "range", "range_iterator", "frame", "function", "cell", "builtin_function_or_method"}
     assert not others, kinds
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import datetime
+import decimal
 import gc
 import json
 import pathlib
@@ -88,6 +90,30 @@ def test_a_row_of_several_blocks_has_the_size_of_one(recorded: Recorded) -> None
     assert sum(row.blocks for row in rows) == 1000
     assert {row.size for row in rows} == {3000 + BYTES_HEAD}
     assert all(row.bytes == row.size * row.blocks for row in rows)
+    del kept
+
+
+class Plain:
+    pass
+
+
+def test_what_lives_is_known_by_its_type(recorded: Recorded) -> None:
+    # GIVEN a thousand objects of each of some classes, of which Python keeps few for reuse
+    def work() -> "list[Any]":
+        return [(str(100 + i), f"{i}\u20ac", b"x" * (1 + i % 50), 2 ** 70 + i, Plain(), bytearray(9), {i, -i}, frozenset((i, -i)),
+                 datetime.datetime(1 + i, 1, 1), datetime.datetime(1 + i, 1, 1, tzinfo=datetime.timezone.utc),
+                 datetime.time(i % 24), datetime.date(1 + i, 1, 1), datetime.timedelta(i), decimal.Decimal(i) / 7,
+                 collections.deque((i,)), collections.OrderedDict()) for i in range(1, 1001)]
+
+    profile, kept = recorded(work)
+    # WHEN the living are counted by type
+    blocks = {row.name: row.all.blocks for row in profile.memory("live").types if row.is_object}
+    # THEN all are there, however short they are
+    expected = {"str": 2000, "datetime.datetime": 2000,
+                **dict.fromkeys(("bytes", "int", "Plain", "bytearray", "set", "frozenset", "datetime.time", "datetime.date",
+                                 "datetime.timedelta", "decimal.Decimal", "collections.deque",
+                                 "collections.OrderedDict"), 1000)}
+    assert {name: blocks.get(name) for name, count in expected.items() if blocks.get(name, 0) < 0.9 * count} == {}
     del kept
 
 
