@@ -85,8 +85,8 @@ std::optional<std::string_view> type_of_object_in(const void* block, std::size_t
     if (address == 0 || !has_plausible_count(start + before, state)) continue;
     const PyTypeObject* type = checked_type(address);
     if (type == nullptr || bytes_before(type->tp_flags) != before) continue;
-    const bool fits = type->tp_basicsize >= static_cast<Py_ssize_t>(sizeof(PyObject)) &&
-                      before + least_bytes(type) <= size;
+    const bool fits =
+        type->tp_basicsize >= static_cast<Py_ssize_t>(sizeof(PyObject)) && before + least_bytes(type) <= size;
     // An object of variable length may be shorter than its type's basic size says (int, for one).
     if (!fits && type->tp_itemsize == 0) continue;
     if (type->tp_name == nullptr) continue;
