@@ -4,9 +4,10 @@
 
     %plimsoll train(model)                 one statement
     %%plimsoll -m wall -o fetch.plim       a cell: waits, too, and kept in a file
+    %%plimsoll --flame                     a cell: shown as a flame graph
     %plimsoll?                             this help
 
-The result is a :class:`plimsoll.Profile`, shown as a table; ``_`` has it for more.
+The result is a :class:`plimsoll.Profile`, shown as a table; ``_`` has it for more: ``_.flamegraph()``, ``_.tree()``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import ast
 import inspect
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 if TYPE_CHECKING:
     from plimsoll.profiles import Profile
+    from plimsoll.views import FlameGraph
 
 
 class _UsageError(Exception):
@@ -36,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-r", "--rate", type=float, default=1000.0, help="samples per second")
     parser.add_argument("-m", "--mode", default="cpu", choices=("cpu", "wall", "gil"), help="which time")
     parser.add_argument("-o", "--output", default=None, help="keep the profile in this file")
+    parser.add_argument("--flame", action="store_true", help="show a flame graph, which is the result then")
     return parser
 
 
@@ -57,6 +60,8 @@ def _split(line: str) -> "tuple[list[str], str]":
 
 def _wants_value(word: str) -> bool:
     """Whether an option's value is a word of its own: not so in ``--rate=500`` and ``-r500``."""
+    if word == "--flame":
+        return False
     return "=" not in word if word.startswith("--") else len(word) == 2 and word.startswith("-")
 
 
@@ -73,7 +78,7 @@ def _compiled(shell: Any, text: str) -> Any:
     return compile(tree, name, "exec", flags, dont_inherit=True)
 
 
-def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profile]":
+def record(shell: Any, line: str, cell: Optional[str] = None) -> "Union[Profile, FlameGraph, None]":
     """Runs what the magic was given in the user's namespace; the profile, or None after a wrong option."""
     import plimsoll
 
@@ -93,13 +98,14 @@ def record(shell: Any, line: str, cell: Optional[str] = None) -> "Optional[Profi
         return None
     with plimsoll.Profiler(options.output, rate_hz=options.rate, mode=options.mode) as profiler:
         exec(code, shell.user_ns)
-    return profiler.profile
+    found = profiler.profile
+    return found.flamegraph() if options.flame and len(found.samples) > 0 else found
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by ``%load_ext plimsoll``."""
 
-    def plimsoll(line: str, cell: Optional[str] = None) -> "Optional[Profile]":
+    def plimsoll(line: str, cell: Optional[str] = None) -> "Union[Profile, FlameGraph, None]":
         return record(shell, line, cell)
 
     plimsoll.__doc__ = __doc__

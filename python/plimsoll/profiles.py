@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plimsoll.memory import Allocation, Memory, Moment
     from plimsoll.rows import (Counter as Counter, Drop as Drop, FlatRow as FlatRow, Frame as Frame,
                                Function as Function, Marker as Marker, Thread as Thread)
-    from plimsoll.views import Flat as Flat, Lines as Lines, Node as Node, Tree as Tree
+    from plimsoll.views import FlameGraph as FlameGraph, Flat as Flat, Lines as Lines, Node as Node, Tree as Tree
 
     PathLike = Union[str, "os.PathLike[str]"]
 
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
     if name in ("Counter", "Drop", "FlatRow", "Frame", "Function", "Marker", "Thread"):
         from plimsoll import rows
         return getattr(rows, name)
-    if name in ("Flat", "Lines", "Node", "Tree"):
+    if name in ("FlameGraph", "Flat", "Lines", "Node", "Tree"):
         from plimsoll import views
         return getattr(views, name)
     raise AttributeError(f"module 'plimsoll.profiles' has no attribute {name!r}")
@@ -312,6 +312,21 @@ class Profile:
         Python itself works is left out. The recording must have been made with ``native=True``."""
         return Profile(self._data.with_folded_native(), self._path)
 
+    def flamegraph(self, height: int = 600) -> "FlameGraph":
+        """A flame graph of time and of allocations, which a notebook shows in so many pixels: the page that
+        ``save("app.html")`` writes. ValueError where there is nothing to show."""
+        from plimsoll.views import FlameGraph
+
+        return FlameGraph(self._written("flamegraph", "").decode(), height)
+
+    def _written(self, format: str, path: str) -> bytes:
+        """The profile in a format of another tool."""
+        nothing = self._data.nothing_to_write(format=format, path=path)
+        if nothing:
+            raise ValueError(f"the profile {nothing}: there is nothing to write")
+        written: bytes = self._data.convert(format=format, path=path)
+        return written
+
     def save(self, path: "PathLike", format: str = "") -> None:
         """Writes the profile: as .plim, or in a format of another tool, by name or by the path's ending.
 
@@ -323,10 +338,7 @@ class Profile:
         if format == "plim" or (not format and target.endswith(".plim")):
             self._data.save(target)
         else:
-            nothing = self._data.nothing_to_write(format=format, path=target)
-            if nothing:
-                raise ValueError(f"the profile {nothing}: there is nothing to write")
-            _core.write_file(target, self._data.convert(format=format, path=target))
+            _core.write_file(target, self._written(format, target))
 
     def _is_cpu_time(self) -> bool:
         """Whether what was sampled of running threads is known to be CPU time; see src/profile/time_kind.h."""

@@ -154,3 +154,22 @@ class Tree:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html_of(str(self))}</pre>"
+
+
+class FlameGraph:
+    """A flame graph as a page of its own, without a network: callers above callees, to be searched and looked into.
+    The page can do nothing to the notebook that shows it."""
+
+    def __init__(self, page: str, height: int) -> None:
+        #: HTML.
+        self.page = page
+        self._height = int(height)
+
+    def __repr__(self) -> str:
+        return f"<plimsoll.FlameGraph: {len(self.page) / 1000:.0f} kB of HTML, which a notebook shows>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return (f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="flame graph" '
+                f'style="width: 100%; height: {self._height}px; border: 0"></iframe>')

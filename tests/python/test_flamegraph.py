@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import pathlib
 import re
@@ -114,3 +115,17 @@ def test_the_script_knows_trees(tmp_path: pathlib.Path, program: Write) -> None:
         (0, 0, 70), (1, 0, 70), (2, 0, 40), (3, 0, 10)]
     assert told["units"] == ["999 ns", "1.50 s", "123 kB", "0 B"]
     assert told["half"] == "50.0 %" and told["none"] == "0.0 %"
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a profile
+    profile = harness.record(tmp_path, program(PROGRAM)).profile
+    # WHEN a notebook shows its flame graph
+    shown = profile.flamegraph(height=321)._repr_html_()
+    # THEN that is the page, in a frame that can do nothing to the notebook
+    frame, = re.findall(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts" [^<>]*321px[^<>]*></iframe>', shown)
+    profile.save(tmp_path / "app.html")
+    assert html.unescape(frame) == (tmp_path / "app.html").read_text() == profile.flamegraph().page
+    # AND of nothing there is none
+    with pytest.raises(ValueError, match="nothing to write"):
+        profile.filter(function="no such function").flamegraph()
