@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -243,11 +244,22 @@ TEST(ObjectHeap, MemoryOfEmptyPagesIsGivenBack) {
   EXPECT_GE(resident_bytes(blocks), 8'300'000U);
 }
 
+// As long as it lives, the kernel makes no huge page of what has memory in part: its khugepaged does, every ten
+// seconds, and what was given back has memory again.
+class NoNewHugePages {
+ public:
+  NoNewHugePages() { ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+  NoNewHugePages(const NoNewHugePages&) = delete;
+  NoNewHugePages& operator=(const NoNewHugePages&) = delete;
+  ~NoNewHugePages() { ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
+};
+
 TEST(ObjectHeap, MemoryIsGivenBackAroundBlocksThatLive) {
   // GIVEN blocks of 64 MB, of which one in 300,000 lives on
   ObjectHeap heap(kRegion, 1);
   std::vector<void*> blocks;
   for (int i = 0; i < 1'000'000; ++i) blocks.push_back(allocate(heap, 64));
+  const NoNewHugePages as_they_are;
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (i % 300'000 != 0) heap.free(blocks[i]);
   // THEN their pages have memory, and what is kept

@@ -69,8 +69,8 @@ class ReaderThread {
 
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
-  std::timed_mutex look_mutex_;  // guards waits_ and running_; held while looking
-  std::mutex mutex_;             // guards stop_requested_ and has_resumed_
+  std::mutex look_mutex_;  // guards waits_ and running_; held while looking
+  std::mutex mutex_;       // guards stop_requested_ and has_resumed_
   std::condition_variable wake_;
   bool stop_requested_ = false;
   bool has_resumed_ = false;  // since it was asked last
