@@ -23,7 +23,7 @@ import plimsoll
 from call_rules import CallRules, cut
 
 ENGINES = ("perf", "timer", "reader", "attach")
-SCENARIOS = 10  # of the program
+SCENARIOS = 11  # of the program
 SAMPLES_OF_A_RUN = 100_000
 
 

@@ -106,6 +106,7 @@ Layout layout_3_12() {
   layout.tstate.native_thread_id = 144;
   layout.runtime = {.interpreters = 40, .next_interpreter = 0, .threads = 72};
   layout.tstate.root_entry = 272;
+  layout.tstate.chunk = 232;
   layout.gil.in_interpreter = 384;
   layout.cframe = {.current_frame = 0, .previous = 8};
   layout.frame = {.executable = 0,
@@ -113,7 +114,9 @@ Layout layout_3_12() {
                   .position = 56,
                   .owner = 70,
                   .tlbc_index = kNoField,
-                  .entry_mark = 70};  // owner: FRAME_OWNED_BY_CSTACK
+                  .entry_mark = 70,  // owner: FRAME_OWNED_BY_CSTACK
+                  .return_offset = 68,
+                  .function = 16};
   layout.generator = {.frame = 72, .state = kNoField, .values = 72, .words = 76};
   layout.first_entry_mark = 3;
   layout.code = {.filename = 112,

@@ -63,6 +63,7 @@ struct Layout {
     std::uint32_t current_frame;          // frame, cframe or current_frame, by FrameStyle
     std::uint32_t thread_id;              // pthread_self() of its thread
     std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
+    std::uint32_t chunk = kNoField;       // datastack_chunk, where its newest frames are; with frame.return_offset
     std::uint32_t previous = 0, next = 8, interpreter = 16;  // its place in the interpreter's list of thread states
     std::uint32_t context = kNoField;                        // the contextvars.Context that the thread is in, or null
     std::uint32_t native_thread_id = kNoField;               // the kernel's id of its thread, 8 bytes; 3.11+
@@ -77,6 +78,9 @@ struct Layout {
     std::uint32_t owner;                  // enum _frameowner, one byte; kNoField up to 3.10
     std::uint32_t tlbc_index;             // which copy of the bytecode; kNoField but for free-threaded 3.14+
     std::uint32_t entry_mark = kNoField;  // kCFrame: one byte, at least first_entry_mark in the outermost of an entry
+    // 3.12, for frames that may have no caller yet (see calls_it in walk.h): how far behind what it calls a frame goes
+    // on, 2 bytes, and the function that it is a call of.
+    std::uint32_t return_offset = kNoField, function = kNoField;
   } frame{};
   struct {
     std::uint32_t filename, name;

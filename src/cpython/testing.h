@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <ostream>
@@ -129,11 +130,16 @@ class DrawnInterpreter {
     const Address executable = code(name);
     memory.put(offset_by(at, layout.frame.previous), previous);
     memory.put(offset_by(at, layout.frame.executable), executable);
+    if (layout.frame.return_offset != kNoField) put_return_offset(at, 0);
     if (layout.frame.entry_mark != kNoField) memory.put(offset_by(at, layout.frame.entry_mark), std::uint8_t{0});
     if (layout.frame.owner != kNoField) memory.put(offset_by(at, layout.frame.owner), owner);
     if (layout.frame.tlbc_index != kNoField) memory.put(offset_by(at, layout.frame.tlbc_index), std::uint32_t{1});
     put_position(at, name, offset);
     return at;
+  }
+  // How far behind what it has called the frame goes on, in 3.12.
+  void put_return_offset(Address frame, std::uint8_t units) {
+    memory.put(offset_by(frame, layout.frame.return_offset), std::array<std::uint8_t, 2>{units, 0});
   }
   void put_position(Address frame, const std::string& name, std::int32_t offset) {
     const Address at = offset_by(frame, layout.frame.position);

@@ -4,7 +4,7 @@
 // frame. Which comes first is the compiler's choice, and where GCC has compiled CPython 3.12 it is the innermost frame
 // for some instructions while it has no caller. A tick that falls there, one of 150 in a program that does little but
 // resume generators, sees a chain of one frame (WalkStop::kUnlinked). But the caller is then in a register, as it is to
-// be written to one of these places next.
+// be written to one of these places next. So it is for a function's frame that has not begun (calls_it in walk.h).
 #pragma once
 
 #include <algorithm>
@@ -54,21 +54,27 @@ bool holds(const M& memory, const Layout& layout, Address frame, Address code, A
 
 }  // namespace internal
 
-// Which of `registers`, of a thread that was interrupted, is the frame that called the generator of the frame `callee`:
-// the only one that has that generator among its values. (It is on top of its stack, but how high that is may not be
-// written yet.) Null if none is. Async-signal-safe if `memory` is.
+// Which of `registers`, of a thread that was interrupted, is the frame that called the generator, or else the function,
+// of the frame `callee`: the only one that has it among its values. (It is on top of its stack, but how high that is
+// may not be written yet; a function was there before it was called.) Null if none is. Async-signal-safe if `memory`
+// is.
 template <memory::Reader M>
 Address find_caller(const M& memory, const Layout& layout, Address code_type, Address callee,
                     std::span<const std::uint64_t> registers) {
   if (layout.generator.words == kNoField) return {};
-  const Address generator{raw(callee) - layout.generator.frame};
+  constexpr std::uint8_t kGenerator = 1;
+  std::uint8_t owner = 0;
+  Address called{raw(callee) - layout.generator.frame};
+  if (!memory.load(offset_by(callee, layout.frame.owner), owner) ||
+      (owner != kGenerator && !memory::load_address(memory, offset_by(callee, layout.frame.function), called)))
+    return {};
   Address caller{};
   for (const std::uint64_t value : registers) {
     const Address frame{value};
     PyFrame found;
     if (is_null(frame) || frame == callee || frame == caller ||
         !internal::look_at_frame(memory, layout, code_type, frame, found).found ||
-        !internal::holds(memory, layout, frame, found.code, generator))
+        !internal::holds(memory, layout, frame, found.code, called))
       continue;
     if (!is_null(caller)) return {};
     caller = frame;

@@ -22,6 +22,8 @@ struct PyFrame {
 };
 static_assert(sizeof(PyFrame) == 16);
 inline constexpr std::int32_t kNoPosition = INT32_MIN;
+// Of a frame that has run no instruction yet.
+inline constexpr std::int32_t kBeforeFirst = -2;
 // No frame, but where C code entered Python, after the frames that it entered: `code` is the address of what the entry
 // left on the C stack. Only where entries are asked for.
 inline constexpr std::int32_t kEntryMark = INT32_MIN + 1;
@@ -123,7 +125,7 @@ std::int32_t position_of(const M& memory, const Layout& layout, Address frame, A
   std::uint32_t lasti = 0;
   if (!memory.load(at, lasti)) return kNoPosition;
   const auto offset = static_cast<std::int32_t>(lasti);
-  if (offset < 0) return -2;
+  if (offset < 0) return kBeforeFirst;
   if (layout.position_style == PositionStyle::kLastiBytes) return offset;
   return offset < INT32_MAX / 2 ? offset * 2 : kNoPosition;
 }
@@ -331,13 +333,47 @@ Walk walk_to_end(const M& memory, const Layout& layout, Address code_type, Addre
   return walk;
 }
 
+// What is known of a new frame's caller.
+enum class Caller : std::uint8_t { kIsIt, kMayBeAnother, kIsAnother };
+
+// Whether the first frame that a thread can have is at `frame`.
+template <memory::Reader M>
+bool is_lowest(const M& memory, const Layout& layout, Address tstate, Address frame) {
+  constexpr std::uint64_t kFirst = 32;  // behind a chunk's head and a word that keeps it from being given back
+  Address chunk{};
+  Address below{};
+  return memory::load_address(memory, offset_by(tstate, layout.tstate.chunk), chunk) &&
+         frame == offset_by(chunk, kFirst) && memory::load_address(memory, chunk, below) && is_null(below);
+}
+
+// Whether the frame `callee`, which has run no instruction yet, was called by its `previous`. GCC has CPython 3.12 make
+// it the innermost frame some instructions before that is written, where a call has keywords, or is not specialised.
+// Until then the caller of another frame that was at that place is there: the frame below, or what C code has left. But
+// the frame below would not have called this one if it has resumed a generator, which did: it would go on elsewhere.
+template <memory::Reader M>
+Caller calls_it(const M& memory, const Layout& layout, Address tstate, Address callee) {
+  Address caller{};
+  std::uint8_t owner = 0;
+  std::uint8_t goes_on[2] = {};
+  if (layout.frame.return_offset == kNoField) return Caller::kIsIt;
+  if (!memory::load_address(memory, offset_by(callee, layout.frame.previous), caller) || is_null(caller) ||
+      !memory.load(offset_by(caller, layout.frame.owner), owner))
+    return Caller::kIsAnother;
+  if (owner >= layout.first_shim_owner)
+    return is_lowest(memory, layout, tstate, callee) ? Caller::kIsIt : Caller::kMayBeAnother;
+  const Address at = offset_by(caller, layout.frame.return_offset);
+  const bool is_read = memory.load(at, goes_on[0]) && memory.load(offset_by(at, 1), goes_on[1]);
+  return is_read && goes_on[0] == 0 && goes_on[1] == 0 ? Caller::kIsIt : Caller::kIsAnother;
+}
+
 }  // namespace internal
 
 // Walks all frames of a thread state. As walk_frames, but for one case of 3.11 and 3.12: C code that enters Python
 // links a new _PyCFrame before it fills it in. Until then it holds whatever lay on the C stack, often an earlier entry
 // with frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
-// called from is the innermost one, if it proves to be one. And the outermost frame must be one that a thread's stack
-// can end at: what ends elsewhere is cut (kUnlinked).
+// called from is the innermost one, if it proves to be one. So it is if a frame that has not begun may have been
+// entered elsewhere (see calls_it). And the outermost frame must be one that a thread's stack can end at: what ends
+// elsewhere is cut (kUnlinked).
 template <memory::Reader M, typename Entries = NoEntries>
 Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out,
                  [[maybe_unused]] Entries entries = {}) {
@@ -366,7 +402,16 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
       walk.leaf_skipped = walk.leaf_skipped || tried > 0;
       // Else it was made here, but is left over from an earlier call, and its frames have been overwritten since.
       const bool is_empty = tried > 0 && walk.count == 0;  // it is entered for the first time, or there is a fault
-      if (is_proven(walk.stop) && !is_empty) return walk;
+      if (is_proven(walk.stop) && !is_empty) {
+        const bool is_new = !walk.leaf_skipped && walk.count > 0 && out[0].position == kBeforeFirst;
+        const internal::Caller caller =
+            is_new ? internal::calls_it(memory, layout, tstate, found.frame) : internal::Caller::kIsIt;
+        if (caller == internal::Caller::kIsIt) return walk;
+        if (caller == internal::Caller::kIsAnother || found.outer == root) {
+          walk.stop = WalkStop::kUnlinked;
+          return walk;
+        }
+      }
     }
     entry = found.outer;
   }

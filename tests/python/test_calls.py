@@ -12,7 +12,7 @@ import harness
 from call_rules import CallRules, cut
 
 SCENARIOS = ["alternating", "generators", "generators_thrown_into", "coroutines", "event_loop", "exceptions",
-             "callbacks", "entries", "constructs", "recursion"]
+             "callbacks", "entries", "constructs", "keywords", "recursion"]
 
 
 def record_calls(directory: pathlib.Path, engine: str, rate: int, seconds: float) -> harness.Recorded:

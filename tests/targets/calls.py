@@ -368,6 +368,25 @@ def constructs():
     (lambda: leaf())()
 
 
+# ---- calls with keywords, by a generator and by who resumes it, whose frames are at the same place ----
+
+
+def keyword_leaf(n=0, by=1):
+    return n
+
+
+def keyword_numbers(n):
+    for i in range(n):
+        keyword_leaf(by=i)
+        yield i
+
+
+def keywords():
+    for i in keyword_numbers(20):
+        keyword_leaf(by=i)
+        keyword_leaf(by=1)
+
+
 # ---- recursion ----
 
 
@@ -385,7 +404,7 @@ def recursion():
 
 
 SCENARIOS = [alternating, generators, generators_thrown_into, coroutines, event_loop, exceptions, callbacks, entries,
-             constructs, recursion]
+             constructs, keywords, recursion]
 
 if __name__ == "__main__":
     oracle.run_scenarios(SCENARIOS, float(sys.argv[1]) if sys.argv[1:] else 0.3,
