@@ -299,17 +299,17 @@ bool is_table_of_interned(const ObjectView<M>& view, Address dict) {
   return is_table && is_uncounted;
 }
 
-// Whether there is a class at an address. `type_type` is that of PyType_Type, which is the class of all classes without
-// another.
+// Whether there is a class at an address. `type_type` is that of PyType_Type: what is derived from that is a class of
+// classes. (Not by the classes of classes, which may go round: h11 has some that are their own.)
 template <memory::Reader M>
 bool is_class(const ObjectView<M>& view, Address type_type, Address type) {
   constexpr std::int64_t kHead = 16, kLargestObject = std::int64_t{1} << 20U;
-  constexpr int kDeepest = 8;
+  constexpr int kLongestChain = 64;
   Address meta = view.type_of(type);
-  for (int depth = 0; meta != type_type; ++depth) {
-    if (depth == kDeepest || (raw(meta) & 7U) != 0 || (view.word_in(meta, type_field::kFlags) & type_flag::kType) == 0)
-      return false;
-    meta = view.type_of(meta);
+  for (int length = 0; meta != type_type; ++length) {
+    const bool may_be_class = length < kLongestChain && !is_null(meta) && (raw(meta) & 7U) == 0;
+    if (!may_be_class || (view.word_in(meta, type_field::kFlags) & type_flag::kType) == 0) return false;
+    meta = view.pointer_in(meta, type_field::kBase);
   }
   const auto basic = view.template number_in<std::int64_t>(type, type_field::kBasicSize);
   const auto item = view.template number_in<std::int64_t>(type, type_field::kItemSize);

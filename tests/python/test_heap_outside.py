@@ -291,6 +291,43 @@ def test_arrays_of_numpy_hold_the_objects_in_them(tmp_path: pathlib.Path) -> Non
         assert retained[truth["part"]] > retained[truth["table"]] > 600 * retained[truth["cell"]]
 
 
+# Classes whose class is the class itself, as those that h11 has for its events.
+OWN_CLASSES = """
+import json, sys, time, plimsoll.heap
+
+class Sentinel(type):
+    def __new__(cls, *words):
+        made = super().__new__(cls, *words)
+        made.__class__ = made
+        return made
+class Closed(Sentinel, metaclass=Sentinel): pass
+class After: pass
+assert type(Closed) is Closed
+later = [After() for _ in range(100)]
+cycle = [After()]
+cycle.append(cycle)
+del cycle  # which the collector's lists alone lead to
+plimsoll.heap.snapshot(sys.argv[1])
+print(json.dumps({"closed": id(Closed)}), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.any_version
+def test_a_class_may_be_its_own_class(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program with such a class, and objects that were made after it
+    truth, paths = both(OWN_CLASSES, tmp_path)
+    # THEN a snapshot from outside has the class, and all that stands behind it on the collector's lists
+    for path in paths:
+        assert ask(path, f"select count(*) from objects where address = {truth['closed']}") == [[1]], path
+        assert ask(path, "select count(*) from objects where type like '%After'") == [[101]], path
+    # AND nothing is said to be missing
+    with harness.Running([sys.executable, "-c", OWN_CLASSES, paths[0]]) as running:
+        running.line()
+        told = take(running.process.pid, paths[1])
+    assert "could not be" not in told.err, told.err
+
+
 def test_the_program_goes_on(tmp_path: pathlib.Path) -> None:
     # GIVEN a program that waits in a system call
     with known_heap() as (running, truth):
