@@ -101,13 +101,14 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
   const auto spared = static_cast<std::int64_t>(result.spared);
   if (const double percent = percent_of(spared, spared + looks); percent >= 1)
     console.notice(
-        fmt::format("{} % of the looks were left out, so that they take at most {:g} % of a CPU: with many "
-                    "threads each takes long; --max-overhead allows more",
+        fmt::format("{} % of the looks were left out, so that they take at most {:g} % of a CPU: each "
+                    "takes long with many threads, or on a busy machine; --max-overhead allows more",
                     format_percent(percent), 100 * recording.session.most_share));
   if (const double percent = percent_of(late, late + looks); percent >= 1)
-    console.notice(
-        fmt::format("{} % of the looks could not be taken in time: this machine has not enough time for {} a second",
-                    format_percent(percent), recording.session.rate_hz));
+    console.notice(fmt::format(
+        "{} % of the looks could not be taken in time, as the profile was being written, or this machine has "
+        "not enough time for {} a second",
+        format_percent(percent), recording.session.rate_hz));
   report_recording(recording.output, recording.output,
                    recording.session.follows_children ? Children::kRecorded : Children::kLeftAlone, console);
   constexpr std::int64_t kLeast = 20'000'000, kLeastShare = 20;

@@ -89,13 +89,14 @@ class Session {
       }
       if (!wait_until_(next_ns)) break;
       const std::int64_t used_before_ns = thread_cpu_ns();
-      PLIMSOLL_TRY(housekeeping(monotonic_ns()));
+      housekeeping(monotonic_ns());
       if (result_.ending == Ending::kProcessEnded) break;
       if (shared_cpu_) shared_cpu_->begin_look();
       if (stopper_) stopper_->let_late_ones_go();
       for (const auto& process : processes_) process->sampler().look();
       ++result_.looks;
       rest_ns = rest_after(thread_cpu_ns() - used_before_ns);
+      PLIMSOLL_TRY(flush_if_due());
     }
     settle();
     PLIMSOLL_TRY(flush(SampleSink::Ending::kComplete));
@@ -126,13 +127,13 @@ class Session {
     processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler, holds, sink_, numbers_));
   }
 
-  Status housekeeping(std::int64_t now_ns) {
+  void housekeeping(std::int64_t now_ns) {
     const bool is_time = now_ns >= next_threads_ns_;
     if (is_time) next_threads_ns_ = now_ns + kThreadsInterval;
     for (const auto& process : processes_) process->update(is_time);
     if (!processes_[0]->goes_on()) {
       result_.ending = Ending::kProcessEnded;
-      return Ok{};
+      return;
     }
     for (const auto& process : processes_)
       if (!process->goes_on()) retire(*process);
@@ -140,6 +141,11 @@ class Session {
     if (is_time)
       children_ns_ = std::max(children_ns_, os::ended_children_cpu_ns(processes_[0]->pid()) - children_before_ns_);
     if (is_time && settings_.follows_children) follow(now_ns);
+  }
+
+  // No part of a look: what is written, texts of sources above all, takes nothing from the program.
+  Status flush_if_due() {
+    const std::int64_t now_ns = monotonic_ns();
     if (now_ns < next_flush_ns_ && !sink_.wants_flush()) return Ok{};
     next_flush_ns_ = now_ns + kFlushInterval;
     return flush(SampleSink::Ending::kOpen);

@@ -47,8 +47,8 @@ struct SessionResult {
   std::int64_t used_ns = 0;             // CPU time of what was recorded
   std::int64_t unseen_children_ns = 0;  // CPU time of child processes that have ended and are not recorded
   std::int64_t median_stop_ns = 0, longest_stop_ns = 0;  // of threads that were held; 0 if none was
-  std::uint64_t late = 0;                                // looks that did not take place because we got no CPU
-  std::uint64_t spared = 0;                              // likewise because the looks before them had taken their share
+  std::uint64_t late = 0;    // looks that did not take place because we got no CPU, or wrote
+  std::uint64_t spared = 0;  // likewise because the looks before them had taken their share
 };
 
 // Waits until a CLOCK_MONOTONIC time; false to stop.
