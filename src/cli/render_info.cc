@@ -14,7 +14,8 @@ namespace plimsoll::cli {
 namespace {
 
 // Meta entries that have a line of their own.
-constexpr std::array<std::string_view, 6> kShownMeta = {"argv", "python", "plimsoll", "mode", "engine", "rate_hz"};
+constexpr std::array<std::string_view, 8> kShownMeta = {"argv",   "python",  "plimsoll",     "mode",
+                                                        "engine", "rate_hz", "child_cpu_ns", "clock_cpu_ns"};
 
 std::string with_unit(std::int64_t value, std::string_view unit) {
   if (unit == "bytes") return format_bytes(value);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "cli/children.h"
 #include "cli/output_path.h"
@@ -19,15 +20,23 @@ namespace {
 // Of those that recorded.
 struct RecordedChildren {
   std::int64_t count = 0;
-  std::int64_t cpu_ns = 0;
+  std::int64_t cpu_ns = 0;     // as the system counts it: with what they used before, and what recording took
+  std::int64_t unsure_ns = 0;  // as much may be missing in that
 };
 RecordedChildren recorded_children(const std::string& plim, std::int64_t start_realtime_ns) {
+  constexpr std::int64_t kEnd = 200'000'000;         // for Python to take itself down, behind the recording
+  constexpr std::int64_t kLast = 1'000'000'000;      // of one that was killed
+  std::map<std::int64_t, std::int64_t> used_by_pid;  // what calls exec goes on in another file, with the same clock
   RecordedChildren all;
   for (const std::string& child : profiles_of_children_since(plim, start_realtime_ns))
-    if (const Result<profile::Profile> profile = profile::read_plim_file(child); profile.ok()) {
+    if (const Result<profile::Profile> result = profile::read_plim_file(child); result.ok()) {
+      const profile::Profile& profile = result.value();
+      std::int64_t& used_ns = used_by_pid[pid_of_child(child)];
+      used_ns = std::max({used_ns, profile.process_cpu_ns, session_facts(profile, 0).clock_cpu_ns});
       ++all.count;
-      all.cpu_ns += profile.value().process_cpu_ns;
+      all.unsure_ns += profile.complete ? kEnd : kLast;
     }
+  for (const auto& [pid, used_ns] : used_by_pid) all.cpu_ns += used_ns;
   return all;
 }
 
@@ -35,8 +44,7 @@ RecordedChildren recorded_children(const std::string& plim, std::int64_t start_r
 void report_unrecorded_children(const std::string& plim, const profile::Profile& profile, std::int64_t cpu_ns,
                                 Children children, Console& console) {
   constexpr std::int64_t kLeast = 20'000'000;
-  constexpr std::int64_t kLeastShare = 20;      // of the program's own
-  constexpr std::int64_t kStart = 100'000'000;  // the most that Python takes until it records
+  constexpr std::int64_t kLeastShare = 20;  // of the program's own
   const auto is_little = [&](std::int64_t ns) { return ns < kLeast || ns < profile.process_cpu_ns / kLeastShare; };
   if (is_little(cpu_ns)) return;
   if (children == Children::kLeftAlone)
@@ -44,11 +52,15 @@ void report_unrecorded_children(const std::string& plim, const profile::Profile&
         "not in it: child processes, {} of CPU time; plimsoll run --children records them, too", format_time(cpu_ns)));
   const RecordedChildren recorded = recorded_children(plim, profile.start_realtime_ns);
   const std::int64_t rest_ns = cpu_ns - recorded.cpu_ns;
-  if (is_little(rest_ns - recorded.count * kStart)) return;
+  if (is_little(rest_ns - recorded.unsure_ns)) return;
+  const std::string rest =
+      recorded.count == 0
+          ? fmt::format("some {} of CPU time", format_time(rest_ns))
+          : fmt::format("{} of CPU time at most (with the end of Python in those that did)", format_time(rest_ns));
   console.notice(
-      fmt::format("not in it: child processes that did not record, some {} of CPU time: no programs of "
-                  "Python, or started with -I, -E or -S, or killed as they started",
-                  format_time(rest_ns)));
+      fmt::format("not in it: child processes that did not record, {}: no programs of Python, or started with -I, -E "
+                  "or -S, or killed as they started",
+                  rest));
 }
 
 // What is left between a thread's last tick and its end; not so where ticks have stopped long before.

@@ -33,6 +33,14 @@ std::vector<CounterSum> sum_counters(const profile::Profile& profile) {
   return sums;
 }
 
+// 0 if the profile does not tell it.
+std::int64_t meta_number(const profile::Profile& profile, std::string_view name) {
+  const std::string_view digits = profile.meta_value(name);
+  std::int64_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
 }  // namespace
 
 SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_bytes) {
@@ -41,8 +49,8 @@ SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_b
   facts.sampled_cpu_ns = profile.sampled_cpu_ns();
   facts.waited_ns = profile.sampled_ns() - facts.sampled_cpu_ns;
   facts.covered_percent = percent_of(facts.sampled_cpu_ns, profile.process_cpu_ns);
-  const std::string_view child_cpu = profile.meta_value("child_cpu_ns");
-  std::from_chars(child_cpu.data(), child_cpu.data() + child_cpu.size(), facts.child_cpu_ns);
+  facts.child_cpu_ns = meta_number(profile, "child_cpu_ns");
+  facts.clock_cpu_ns = meta_number(profile, "clock_cpu_ns");
   facts.delivered_hz = delivered_hz(profile.running_samples(), facts.sampled_cpu_ns);
   for (const profile::Drop& drop : profile.drops) {
     if (is_lost(drop)) facts.dropped += drop.count;

@@ -36,6 +36,7 @@ struct SessionFacts {
   std::int64_t waited_ns = 0;     // of samples of threads that were not running
   double covered_percent = 0;     // of the CPU time of the process, by samples; 0 if that time is unknown
   std::int64_t child_cpu_ns = 0;  // CPU time of child processes that ended meanwhile, recorded or not
+  std::int64_t clock_cpu_ns = 0;  // CPU time of the process from its beginning on, recorded or not; 0: not told
   double delivered_hz = 0;        // samples per second of CPU time
   std::uint64_t dropped = 0;      // samples that were lost, for all reasons
   std::int64_t dropped_cpu_ns = 0;

@@ -116,3 +116,13 @@ def test_children_that_did_not_record_are_told_of(tmp_path: pathlib.Path, progra
     (told,) = [line for line in notices if "not in it: child processes" in line]
     assert "did not record" in told and "--children" not in told
     assert any("has a profile of its own" in line for line in notices) == bool(recorded)
+
+
+def test_what_a_child_used_beside_its_recording_is_no_other_child_s(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a child process that records, and of which much is not in the profile, as what the recorder takes is not
+    child = str(program(WORK + "import plimsoll\nplimsoll.pause()\nwork(0.6)\nplimsoll.resume()\n", "child.py"))
+    script = program(WORK + f"subprocess.run([sys.executable, {child!r}])\n")
+    # WHEN children are recorded THEN nobody is said not to have recorded
+    notices = harness.plimsoll_run(script, options=["--children", "-o", tmp_path / "o.plim"]).expect().notices
+    assert any("has a profile of its own" in line for line in notices)
+    assert not any("did not record" in line for line in notices), notices
