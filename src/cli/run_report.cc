@@ -71,6 +71,19 @@ bool is_usual_end(const profile::Drop& drop, std::int64_t process_cpu_ns) {
   return drop.cpu_ns / kMost < static_cast<std::int64_t>(drop.count) + 1 || drop.cpu_ns < process_cpu_ns / kMostShare;
 }
 
+// From outside only threads that Python knows are looked at, and what others have used is in no sample.
+void report_unseen_threads(const profile::Profile& profile, const SessionFacts& facts, Console& console) {
+  constexpr std::int64_t kLeast = 20'000'000;
+  constexpr std::int64_t kLeastShare = 20;
+  if (profile.meta_value("engine") != "attached" || profile.meta_value("mode") == "gil") return;
+  const std::int64_t rest_ns = profile.process_cpu_ns - facts.sampled_cpu_ns - facts.dropped_cpu_ns;
+  if (rest_ns < std::max(kLeast, profile.process_cpu_ns / kLeastShare)) return;
+  console.notice(
+      fmt::format("not in it: {} of CPU time of threads that Python does not know, as those of libraries, or that had "
+                  "ended before they were looked at; plimsoll run has them, but for --external",
+                  format_time(rest_ns)));
+}
+
 // What is missing at the end, if anything is.
 void report_ending(const profile::Profile& profile, Children children, Console& console) {
   if (!profile.complete)
@@ -115,6 +128,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
   for (const profile::Drop& drop : profile.drops)
     if (!is_usual_end(drop, profile.process_cpu_ns))
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
+  report_unseen_threads(profile, facts, console);
   report_unrecorded_children(plim, profile, facts.child_cpu_ns, children, console);
   report_ending(profile, children, console);
   if (shown_as.empty()) return;

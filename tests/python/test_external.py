@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import shutil
+import subprocess
 from typing import Callable
 
 import pytest
@@ -124,6 +126,21 @@ for _ in range(15):
     for options, why in (([], "--children records them, too"), (["--children"], "they ended within 50 ms or so")):
         finished = harness.plimsoll_run(script, options=["--external", "-o", tmp_path / f"{len(options)}.plim", *options])
         assert re.search(rf"not in it: child processes, [1-4]\d\d ms of CPU time; {why}", finished.expect(0).err)
+
+
+def test_threads_that_python_does_not_know_are_told_of(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program of which a thread of a library does most of the work
+    library = tmp_path / "busy.so"
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler `cc` here")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-pthread", "-o", library, harness.TARGETS / "busy_thread.c"],
+                   check=True)
+    script = program(f"import ctypes\nbusy = ctypes.CDLL({str(library)!r})\nbusy.busy_start(400)\nbusy.busy_join()\n")
+    # WHEN it is recorded from outside THEN what is not in the profile is said, and why
+    done, profile = record(tmp_path, script)
+    told = re.search(r"not in it: (\d+) ms of CPU time of threads that Python does not know", done.expect(0).err)
+    assert told and 380 < int(told[1]) < 480, done.err
+    assert profile.process_cpu - profile.sampled_cpu > 0.38
 
 
 def test_a_program_that_becomes_another_one_is_told_of(tmp_path: pathlib.Path, program: Write) -> None:
