@@ -66,7 +66,7 @@ class InfoRenderer {
     if (profile_.complete)
       add("complete", "yes");
     else
-      add("complete", "no: the program was killed or is still running", Style::kWarning);
+      add("complete", "no: " + early_end(profile_), Style::kWarning);
   }
 
   void add_sampling() {

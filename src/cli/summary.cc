@@ -161,6 +161,11 @@ std::string heading(const profile::Profile& profile, const Selection& selection,
   return out + "\n";
 }
 
+std::string early_end(const profile::Profile& profile) {
+  return profile.processes.size() > 1 ? "one of the processes at least was killed or is still running"
+                                      : "the program was killed or is still running";
+}
+
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page) {
   std::string out;
   const auto add = [&](const std::string& line) {
@@ -169,8 +174,7 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   for (const profile::Drop& drop : profile.drops)
     if (drop.count > 0) add((is_lost(drop) ? "lost: " : "not whole: ") + in_words(drop));
   add(coverage_note(profile, selection));
-  if (!profile.complete)
-    add("incomplete: the program was killed or is still running; this is what was recorded by then");
+  if (!profile.complete) add("incomplete: " + early_end(profile) + "; this is what was recorded by then");
   return out;
 }
 

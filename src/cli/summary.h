@@ -44,6 +44,8 @@ bool is_lost(const profile::Drop& drop);
 
 // Two or three lines: session, program, and the selection if there is one.
 std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page);
+// Why a profile is not complete; of several processes it is not known which one.
+std::string early_end(const profile::Profile& profile);
 // A line for each thing that the numbers above do not show: drops, CPU time without samples, a file that ends early.
 // Empty for a perfect profile.
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page);

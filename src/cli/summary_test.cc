@@ -102,6 +102,17 @@ TEST(Caveats, NameLossesGapsAndAnEarlyEnd) {
             "incomplete: the program was killed or is still running; this is what was recorded by then\n");
 }
 
+TEST(Caveats, OfSeveralProcessesDoNotSayThatTheProgramWasKilled) {
+  // GIVEN the profiles of a server and its workers, one of which was killed
+  profile::Profile profile = sample();
+  profile.processes = {{1, 0, "server"}, {2, 1, "server"}};
+  profile.complete = false;
+  // THEN it is one of them
+  EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
+            "incomplete: one of the processes at least was killed or is still running; this is what was recorded by "
+            "then\n");
+}
+
 TEST(PythonOf, PutsAWordBeforeABareVersion) {
   profile::Profile profile = profile::testing::draw_profile("");
   EXPECT_EQ(python_of(profile), "");
