@@ -182,8 +182,8 @@ def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixtu
     # AND an option may have its value with it
     for line, rate in (("--rate=300 --mode cpu y = 3", "300"), ("-r400 y = 4", "400")):
         assert magic(line).meta["rate_hz"] == rate and shell.user_ns["y"] == int(rate) // 100
-    # AND it may be shown as a flame graph
-    assert "<iframe" in magic("--flame", WORK)._repr_html_() and magic("--flame pass").sampled_cpu < 0.1
+    # AND it may be shown as a flame graph, or, where a cell was too short for one, without
+    assert "<iframe" in magic("--flame", WORK)._repr_html_() and magic("-r 1 --flame pass")._repr_html_()
     # AND what goes wrong is said, or raised
     assert magic("-m sideways x = 1") is None and "sideways" in capsys.readouterr().err
     assert magic("x = 1", "pass") is None and "options only" in capsys.readouterr().err
