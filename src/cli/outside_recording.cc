@@ -111,8 +111,7 @@ void report_outside(const remote::SessionResult& result, const OutsideRecording&
         format_percent(percent), recording.session.rate_hz));
   report_recording(recording.output, recording.output,
                    recording.session.follows_children ? Children::kRecorded : Children::kLeftAlone, console);
-  constexpr std::int64_t kLeast = 20'000'000, kLeastShare = 20;
-  if (result.unseen_children_ns >= std::max(kLeast, result.used_ns / kLeastShare))
+  if (!is_little(result.unseen_children_ns, result.used_ns))
     console.notice(fmt::format("not in it: child processes, {} of CPU time; {}", format_time(result.unseen_children_ns),
                                recording.session.follows_children
                                    ? "they ended within 50 ms or so, or are no Python, or their parents had ended"

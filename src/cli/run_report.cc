@@ -32,7 +32,7 @@ RecordedChildren recorded_children(const std::string& plim, std::int64_t start_r
     if (const Result<profile::Profile> result = profile::read_plim_file(child); result.ok()) {
       const profile::Profile& profile = result.value();
       std::int64_t& used_ns = used_by_pid[pid_of_child(child)];
-      used_ns = std::max({used_ns, profile.process_cpu_ns, session_facts(profile, 0).clock_cpu_ns});
+      used_ns = std::max({used_ns, profile.process_cpu_ns, meta_number(profile, "clock_cpu_ns")});
       ++all.count;
       all.unsure_ns += profile.complete ? kEnd : kLast;
     }
@@ -43,16 +43,13 @@ RecordedChildren recorded_children(const std::string& plim, std::int64_t start_r
 // CPU time of child processes that have no profiles, unless it is next to nothing.
 void report_unrecorded_children(const std::string& plim, const profile::Profile& profile, std::int64_t cpu_ns,
                                 Children children, Console& console) {
-  constexpr std::int64_t kLeast = 20'000'000;
-  constexpr std::int64_t kLeastShare = 20;  // of the program's own
-  const auto is_little = [&](std::int64_t ns) { return ns < kLeast || ns < profile.process_cpu_ns / kLeastShare; };
-  if (is_little(cpu_ns)) return;
+  if (is_little(cpu_ns, profile.process_cpu_ns)) return;
   if (children == Children::kLeftAlone)
     return console.notice(fmt::format(
         "not in it: child processes, {} of CPU time; plimsoll run --children records them, too", format_time(cpu_ns)));
   const RecordedChildren recorded = recorded_children(plim, profile.start_realtime_ns);
   const std::int64_t rest_ns = cpu_ns - recorded.cpu_ns;
-  if (is_little(rest_ns - recorded.unsure_ns)) return;
+  if (is_little(rest_ns - recorded.unsure_ns, profile.process_cpu_ns)) return;
   const std::string rest =
       recorded.count == 0
           ? fmt::format("some {} of CPU time", format_time(rest_ns))
@@ -73,11 +70,9 @@ bool is_usual_end(const profile::Drop& drop, std::int64_t process_cpu_ns) {
 
 // From outside only threads that Python knows are looked at, and what others have used is in no sample.
 void report_unseen_threads(const profile::Profile& profile, const SessionFacts& facts, Console& console) {
-  constexpr std::int64_t kLeast = 20'000'000;
-  constexpr std::int64_t kLeastShare = 20;
   if (profile.meta_value("engine") != "attached" || profile.meta_value("mode") == "gil") return;
   const std::int64_t rest_ns = profile.process_cpu_ns - facts.sampled_cpu_ns - facts.dropped_cpu_ns;
-  if (rest_ns < std::max(kLeast, profile.process_cpu_ns / kLeastShare)) return;
+  if (is_little(rest_ns, profile.process_cpu_ns)) return;
   console.notice(
       fmt::format("not in it: {} of CPU time of threads that Python does not know, as those of libraries, or that had "
                   "ended before they were looked at; plimsoll run has them, but for --external",
@@ -96,6 +91,11 @@ void report_ending(const profile::Profile& profile, Children children, Console& 
 }
 
 }  // namespace
+
+bool is_little(std::int64_t cpu_ns, std::int64_t all_cpu_ns) {
+  constexpr std::int64_t kLeast = 20'000'000, kLeastShare = 20;
+  return cpu_ns < kLeast || cpu_ns < all_cpu_ns / kLeastShare;
+}
 
 void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console) {
   std::error_code error;

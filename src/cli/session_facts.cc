@@ -33,15 +33,14 @@ std::vector<CounterSum> sum_counters(const profile::Profile& profile) {
   return sums;
 }
 
-// 0 if the profile does not tell it.
+}  // namespace
+
 std::int64_t meta_number(const profile::Profile& profile, std::string_view name) {
   const std::string_view digits = profile.meta_value(name);
   std::int64_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return value;
 }
-
-}  // namespace
 
 SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_bytes) {
   SessionFacts facts;
@@ -50,7 +49,6 @@ SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_b
   facts.waited_ns = profile.sampled_ns() - facts.sampled_cpu_ns;
   facts.covered_percent = percent_of(facts.sampled_cpu_ns, profile.process_cpu_ns);
   facts.child_cpu_ns = meta_number(profile, "child_cpu_ns");
-  facts.clock_cpu_ns = meta_number(profile, "clock_cpu_ns");
   facts.delivered_hz = delivered_hz(profile.running_samples(), facts.sampled_cpu_ns);
   for (const profile::Drop& drop : profile.drops) {
     if (is_lost(drop)) facts.dropped += drop.count;

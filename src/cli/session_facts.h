@@ -36,7 +36,6 @@ struct SessionFacts {
   std::int64_t waited_ns = 0;     // of samples of threads that were not running
   double covered_percent = 0;     // of the CPU time of the process, by samples; 0 if that time is unknown
   std::int64_t child_cpu_ns = 0;  // CPU time of child processes that ended meanwhile, recorded or not
-  std::int64_t clock_cpu_ns = 0;  // CPU time of the process from its beginning on, recorded or not; 0: not told
   double delivered_hz = 0;        // samples per second of CPU time
   std::uint64_t dropped = 0;      // samples that were lost, for all reasons
   std::int64_t dropped_cpu_ns = 0;
@@ -47,6 +46,8 @@ struct SessionFacts {
 };
 
 SessionFacts session_facts(const profile::Profile& profile, std::uint64_t file_bytes);
+// A fact of the recording that is a number, in the unit of its name; 0 if the profile does not tell it.
+std::int64_t meta_number(const profile::Profile& profile, std::string_view name);
 
 // A line per fact, grouped.
 std::string render_info(const profile::Profile& profile, const SessionFacts& facts, std::string_view path,
