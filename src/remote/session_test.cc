@@ -14,15 +14,14 @@ namespace {
 
 // Whose first text takes long to write.
 struct SlowSink : capture::testing::LoggingSink {
-  [[nodiscard]] bool wants_flush() const override { return !has_flushed; }
+  [[nodiscard]] bool wants_flush() const override { return written_ns == 0; }
   Status flush(const Totals&, capture::SampleSink::Ending) override {
     constexpr std::int64_t kLong = 100'000'000;
     const std::int64_t start_ns = thread_cpu_ns();
-    while (!has_flushed && thread_cpu_ns() - start_ns < kLong) continue;
-    has_flushed = true;
+    while (written_ns < kLong) written_ns = thread_cpu_ns() - start_ns;
     return Ok{};
   }
-  bool has_flushed = false;
+  std::int64_t written_ns = 0;  // CPU time
 };
 
 TEST(Session, WhatItTakesToWriteIsNotTakenForLooks) {
@@ -38,21 +37,28 @@ TEST(Session, WhatItTakesToWriteIsNotTakenForLooks) {
   target.pid = os::Pid{pid};
   target.layout = cpython::layout_from_table({3, 12, 1}).value();
   target.runtime = Address{reinterpret_cast<std::uint64_t>(runtime.data())};
-  // WHEN it is recorded for half a second, a fifth of which it takes to write
+  // WHEN it is recorded until the second look, and to write what the first one saw takes long
   SessionSettings settings;
-  settings.duration_ns = 500'000'000;
+  constexpr std::int64_t kPeriod = 1'000'000;  // at 1000 Hz
   SlowSink sink;
-  const WaitUntil sleep = [](std::int64_t time_ns) {
+  std::int64_t look_began_ns = 0, look_ns = 0, rest_ns = 0;
+  const WaitUntil first_look_only = [&](std::int64_t time_ns) {
+    if (sink.written_ns > 0) {
+      look_ns = thread_cpu_ns() - look_began_ns - sink.written_ns;
+      rest_ns = time_ns - monotonic_ns();
+      return false;
+    }
     os::sleep_until(time_ns);
+    look_began_ns = thread_cpu_ns();
     return true;
   };
-  const Result<SessionResult> result = record(target, settings, sink, sleep);
+  const Result<SessionResult> result = record(target, settings, sink, first_look_only);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
-  // THEN it has been looked at behind that, not only after four times as long
+  // THEN the rest before the second one is four times as long as the first look, not as the writing
   ASSERT_TRUE(result.ok()) << result.error().message;
-  EXPECT_TRUE(sink.has_flushed);
-  EXPECT_LT(result.value().spared, 200U);
+  EXPECT_EQ(result.value().looks, 1U);
+  EXPECT_LE(rest_ns, 4 * look_ns + 2 * kPeriod);
 }
 
 TEST(SessionSettings, HaveNoModeGilWhereNoThreadHoldsIt) {
