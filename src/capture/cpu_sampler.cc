@@ -38,10 +38,11 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
     return *settings.clock;
   }
   if (try_clock(os::TickClock::kPerf, signals).ok()) return os::TickClock::kPerf;
-  // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread; above that rate only a
-  // monotonic timer ticks often enough.
+  // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread. Above that rate a
+  // monotonic timer ticks often enough, but in sleeps, too, which it ends: so a thread of ours sends the ticks to those
+  // that it sees running.
   const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
-  const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kMonotonic;
+  const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kDirected;
   PLIMSOLL_TRY(try_clock(clock, signals));
   return clock;
 }
@@ -183,8 +184,8 @@ Status CpuSampler::set_rate(double rate_hz) {
 std::int64_t CpuSampler::measure_empty_tick() {
   constexpr std::int64_t kPeriod = 100'000, kUnknown = 1'500;
   const int signal = clock_ == os::TickClock::kPerf ? signals_.perf : signals_.timer;
-  // (Of the scheduler's own ticks there are too few; they come anyway.)
-  if (clock_ == os::TickClock::kThreadCpu) return kUnknown;
+  // (Of the scheduler's own ticks there are too few; they come anyway. And nobody sends any before it has begun.)
+  if (clock_ == os::TickClock::kThreadCpu || clock_ == os::TickClock::kDirected) return kUnknown;
   const Result<os::ThreadTick> tick =
       os::ThreadTick::create(clock_, {os::current_tid(), signal, ThreadSlots::kUnheard, kPeriod, kPeriod});
   if (!tick.ok()) return kUnknown;
@@ -227,7 +228,10 @@ void CpuSampler::restart_tick(ThreadSlot& slot) { restart_tick(slot, slot.period
 bool CpuSampler::restart_tick(ThreadSlot& slot, std::int64_t first_ns) {
   slot.clock.restart(first_ns);
   slot.pace.restart();
-  return slot.tick.restart(first_ns, slot.period_ns.load(std::memory_order_relaxed));
+  const std::int64_t period = slot.period_ns.load(std::memory_order_relaxed);
+  if (slot.tick.clock() == os::TickClock::kDirected)
+    return slot.rest_tick.restart(kUnsentPeriods * period, kUnsentPeriods * period);
+  return slot.tick.restart(first_ns, period);
 }
 
 void CpuSampler::take_by_ticks(ThreadSlot& slot, bool by_ticks) {

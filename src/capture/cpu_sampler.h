@@ -122,6 +122,9 @@ class CpuSampler {
   // on, at the rate that was asked for, or by the reader.
   void take_by_ticks(ThreadSlot& slot, bool by_ticks);
 
+  // Whether ticks come only if a TickSender sends them.
+  [[nodiscard]] bool needs_sender() const { return clock_ == os::TickClock::kDirected; }
+
   // No tick of the calling thread is pending or comes in the next second, or until the silence is ended.
   void silence_caller();
   void end_silence_of_caller();
@@ -167,6 +170,9 @@ class CpuSampler {
 
   // 100 kHz: beyond that a signal costs more than the period, in nanoseconds.
   static constexpr std::int64_t kShortestPeriod = 10'000;
+  // With TickClock::kDirected, so many periods of CPU time without a tick are what chance does not do: of a thread that
+  // is looked at at random instants it leaves them out once in three thousand samples.
+  static constexpr std::int64_t kUnsentPeriods = 8;
 
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
   // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
@@ -189,6 +195,8 @@ class CpuSampler {
                           const ucontext_t& context) noexcept;
   bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
+  // With TickClock::kDirected: whether the thread has not been sent any for as long as a timer is to step in.
+  static bool lacks_ticks(const ThreadSlot& slot) noexcept;
   static void vary_period(ThreadSlot& slot) noexcept;  // perf: of the next ticks
 
   // With mutex_ held.

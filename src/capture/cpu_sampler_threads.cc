@@ -183,6 +183,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
   slot->is_restless = true;
   slot->restlessness = kRestlessAtFirst;
   slot->cpu_at_look_ns = 0;
+  slot->sending = {.last_look = {now, cpu_ns}, .cpu_at_tick_ns = cpu_ns};
   slot->clock.read(now, cpu_ns);
   slot->cpu_at_tick_ns = cpu_ns;
   slot->due_cpu_ns = cpu_ns + first_ns;
@@ -226,7 +227,7 @@ bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
     ++perf_ticks_;
     slots_.bind_descriptor(slot.tick.descriptor(), slot.number);
   }
-  if (slot.tick.clock() == os::TickClock::kMonotonic) {
+  if (slot.tick.clock() == os::TickClock::kMonotonic || slot.tick.clock() == os::TickClock::kDirected) {
     Result<os::ThreadTick> rest = os::ThreadTick::create(os::TickClock::kThreadCpu, settings);
     if (rest.ok()) slot.rest_tick = rest.take();
   }
@@ -356,6 +357,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * slot.period_ns.load(std::memory_order_relaxed);
   if (is_suspect && os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.tick.pause();
+    slot.rest_tick.pause();
     slot.is_blocked = true;
     // (It may have let the signal in meanwhile, and have a sample of that time.)
     count_drop(DropReason::kSignalBlocked, slot.account_until(cpu_ns));

@@ -70,11 +70,17 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   if (slot == nullptr) return count_foreign(info);
   const ReentryGuard guard(slot->busy);
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
+  if (info.si_code == SI_TIMER && slot->tick.clock() == os::TickClock::kDirected && !lacks_ticks(*slot)) return;
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began_ns = monotonic_ns();
   take_sample(*slot, began_ns, context);
   if (measures_itself_) tick_costs_.add(monotonic_ns() - began_ns);
   if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) vary_period(*slot);
+}
+
+bool CpuSampler::lacks_ticks(const ThreadSlot& slot) noexcept {
+  const std::int64_t since = thread_cpu_ns() - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  return since >= kUnsentPeriods * slot.period_ns.load(std::memory_order_relaxed);
 }
 
 void CpuSampler::vary_period(ThreadSlot& slot) noexcept {

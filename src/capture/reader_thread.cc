@@ -40,6 +40,7 @@ Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, c
   std::unique_ptr<ReaderThread> reader(new ReaderThread(sampler));
   if (duties.waits) reader->waits_.emplace(interpreter, sampler, ring, seen, max_depth);
   if (duties.running) reader->running_.emplace(interpreter, sampler, ring, seen, max_depth);
+  if (duties.ticks) reader->ticks_.emplace();
   const int failed = os::start_own_thread(
       reader->thread_, "plimsoll-reader",
       [](void* self) -> void* {
@@ -125,7 +126,7 @@ std::int64_t ReaderThread::next_look(double rate_hz, std::int64_t due_ns, std::i
 
 bool ReaderThread::look_at_all() {
   const std::lock_guard looking(look_mutex_);
-  return look(running_ ? &*running_ : nullptr);
+  return look(Look::kAtAll);
 }
 
 void ReaderThread::look_at_waits() {
@@ -133,10 +134,10 @@ void ReaderThread::look_at_waits() {
   constexpr std::int64_t kPatience = 50'000'000;
   if (!waits_) return;
   const std::unique_lock<std::mutex> looking = lock_within(look_mutex_, kPatience);
-  if (looking.owns_lock()) look(nullptr);
+  if (looking.owns_lock()) look(Look::kAtWaits);
 }
 
-bool ReaderThread::look(RunReader* running) {
+bool ReaderThread::look(Look look) {
   if (sampler_.is_paused()) {
     if (waits_) waits_->pause();
     return false;
@@ -145,10 +146,13 @@ bool ReaderThread::look(RunReader* running) {
   // since the last look, faulthandler's for example, must not be met: two system calls of this thread's own time.
   if (!memory::FaultGuard::ensure_installed().ok()) return false;
   bool is_busy = waits_.has_value();
+  const bool is_at_all = look == Look::kAtAll;
+  if (ticks_ && is_at_all) ticks_->begin_round();
   try {
     sampler_.for_each_thread([&](ThreadSlot& slot) {
       const bool may_run = !waits_ || waits_->look_at(slot);
-      if (may_run && running != nullptr) is_busy = running->look_at(slot) || is_busy;
+      if (may_run && running_ && is_at_all) is_busy = running_->look_at(slot) || is_busy;
+      if (ticks_ && is_at_all) is_busy = ticks_->look_at(slot) || is_busy;
     });
     if (waits_) waits_->end_round();
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,6 @@
 // capture/reader_thread.h: the reader engine: a thread of ours that looks, at the sampling rate, at all threads of the
-// program: at those that wait, at those that run, or at both.
+// program: at those that wait, at those that run, or at both; and sends those that run their ticks, where nothing else
+// does.
 #pragma once
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "capture/run_reader.h"
+#include "capture/tick_sender.h"
 #include "capture/wait_reader.h"
 
 namespace plimsoll::capture {
@@ -18,6 +20,7 @@ namespace plimsoll::capture {
 struct ReaderDuties {
   bool waits = false;
   bool running = false;
+  bool ticks = false;  // sends them; see CpuSampler::needs_sender
 };
 
 // One per session at most. Thread-safe.
@@ -53,8 +56,9 @@ class ReaderThread {
   void run();
   // False if the next look has time: nothing waits, and nothing that a reader can sample runs.
   bool look_at_all();
-  // Likewise, for who has look_mutex_; at what runs only if `running` is not null.
-  bool look(RunReader* running);
+  // Likewise, for who has look_mutex_.
+  enum class Look : std::uint8_t { kAtWaits, kAtAll };
+  bool look(Look look);
   // Until then or the end; when that was, as it comes sooner where the sampler is resumed meanwhile.
   std::int64_t wait_until(std::int64_t due_ns, std::unique_lock<std::mutex>& lock);
   // A random part of a period, in nanoseconds.
@@ -65,11 +69,12 @@ class ReaderThread {
   CpuSampler& sampler_;
   std::optional<WaitReader> waits_;
   std::optional<RunReader> running_;
+  std::optional<TickSender> ticks_;
   std::uint64_t random_;
 
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
-  std::mutex look_mutex_;  // guards waits_ and running_; held while looking
+  std::mutex look_mutex_;  // guards the three; held while looking
   std::mutex mutex_;       // guards stop_requested_ and has_resumed_
   std::condition_variable wake_;
   bool stop_requested_ = false;

@@ -196,7 +196,7 @@ class Session {
   std::unique_ptr<CpuSampler> sampler_;
   std::unique_ptr<AllocationRecorder> allocations_;
   std::unique_ptr<ExactRecorder> exact_;
-  std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples
+  std::unique_ptr<ReaderThread> reader_;  // for Mode::kWall, or if it takes the samples, or sends the ticks
   std::int64_t start_ns_ = 0;
   std::int64_t start_cpu_ns_ = 0, start_child_cpu_ns_ = 0;
   std::int64_t next_poll_ns_ = 0;

@@ -25,6 +25,7 @@ enum class TickClock : std::uint8_t {
   kPerf,       // perf_event task-clock: fires every N ns of the thread's own CPU time, in user and kernel mode
   kMonotonic,  // timer on CLOCK_MONOTONIC; fires while the thread sleeps, too
   kThreadCpu,  // timer on the thread's CPU clock; fires on scheduler ticks only (CONFIG_HZ), never in a sleep
+  kDirected,   // a signal that another thread of ours sends, when it sees that the thread runs
 };
 
 // For example "perf task-clock"; as shown in a profile's "engine".
@@ -239,6 +240,9 @@ class ThreadTick {
   bool set_period(std::int64_t period_ns) const;
   // Stops ticking without giving the tick up. Async-signal-safe.
   bool pause() const;
+  // One tick now, with kDirected, which has no others. False if the thread has ended, or so many signals are pending
+  // that it cannot be sent.
+  bool send() const;
   // Drops the handle without a system call on a timer: in the child of a fork the timer does not exist, and its id may
   // come to name another one. The descriptor is closed.
   void forget();
@@ -247,11 +251,12 @@ class ThreadTick {
 
  private:
   // What is behind the tick.
-  enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer };
+  enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer, kSent };
   Kind kind_ = Kind::kNone;
   TickClock clock_{};
   UniqueFd fd_;
   timer_t timer_{};
+  Settings sent_;
 };
 
 // Which tick a signal came from.

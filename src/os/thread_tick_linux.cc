@@ -27,6 +27,10 @@ namespace {
 // In the upper half of what our traps bring along, above the slot.
 constexpr std::uint64_t kTrapMark = std::uint64_t{0x506c696dU} << 32U;
 
+// The si_code of signals that send() sends. The kernel lets a process choose any for itself; a negative one is of
+// nobody but programs, and comes with a value.
+constexpr int kSentCode = -0x506c;
+
 // si_perf_data, which glibc does not name yet: it follows the address of a fault.
 std::uint64_t trap_data(const siginfo_t& info) {
   constexpr std::size_t kOffset = 24;
@@ -84,6 +88,7 @@ const char* text(TickClock clock) {
     case TickClock::kPerf: return "perf task-clock";
     case TickClock::kMonotonic: return "monotonic timer";
     case TickClock::kThreadCpu: return "thread CPU timer";
+    case TickClock::kDirected: return "directed signals";
   }
   return "?";
 }
@@ -92,7 +97,8 @@ ThreadTick::ThreadTick(ThreadTick&& other) noexcept
     : kind_(std::exchange(other.kind_, Kind::kNone)),
       clock_(other.clock_),
       fd_(std::move(other.fd_)),
-      timer_(other.timer_) {}
+      timer_(other.timer_),
+      sent_(other.sent_) {}
 
 ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
   if (this != &other) {
@@ -101,6 +107,7 @@ ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
     clock_ = other.clock_;
     fd_ = std::move(other.fd_);
     timer_ = other.timer_;
+    sent_ = other.sent_;
   }
   return *this;
 }
@@ -116,6 +123,11 @@ Result<ThreadTick> ThreadTick::create(TickClock clock, const Settings& settings)
     tick.fd_ = fd.take();
     tick.kind_ = Kind::kPerfEvent;
     return tick;  // started by restart(), once the caller can be found by its descriptor
+  }
+  if (clock == TickClock::kDirected) {
+    tick.sent_ = settings;
+    tick.kind_ = Kind::kSent;
+    return tick;
   }
   Result<timer_t> timer =
       create_timer(clock == TickClock::kMonotonic ? CLOCK_MONOTONIC : thread_cpu_clock(settings.tid), settings);
@@ -134,7 +146,7 @@ bool ThreadTick::restart(std::int64_t first_ns, std::int64_t period_ns) const {
     const itimerspec when{timespec_of(period_ns), timespec_of(first_ns)};
     return ::timer_settime(timer_, 0, &when, nullptr) == 0;
   }
-  return false;
+  return kind_ == Kind::kSent;
 }
 
 bool ThreadTick::set_period(std::int64_t period_ns) const {
@@ -151,7 +163,16 @@ bool ThreadTick::pause() const {
     const itimerspec never{};
     return ::timer_settime(timer_, 0, &never, nullptr) == 0;
   }
-  return false;
+  return kind_ == Kind::kSent;
+}
+
+bool ThreadTick::send() const {
+  if (kind_ != Kind::kSent) return false;
+  siginfo_t info{};
+  info.si_signo = sent_.signal;
+  info.si_code = kSentCode;
+  info.si_value.sival_int = static_cast<int>(sent_.slot);
+  return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(sent_.tid), sent_.signal, &info) == 0;
 }
 
 void ThreadTick::disarm() {
@@ -186,7 +207,8 @@ UniqueFd open_idle_counter() {
 
 bool is_sent_by_ticks(int signal, int code) {
   constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
-  return signal == SIGTRAP ? code == kTrapPerf : code == SI_TIMER || code == POLL_IN || code == POLL_HUP;
+  return signal == SIGTRAP ? code == kTrapPerf
+                           : code == SI_TIMER || code == kSentCode || code == POLL_IN || code == POLL_HUP;
 }
 
 TickOrigin origin_of(const siginfo_t& info) {
@@ -196,7 +218,8 @@ TickOrigin origin_of(const siginfo_t& info) {
     if ((data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
     return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data)};
   }
-  if (info.si_code == SI_TIMER) return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
+  if (info.si_code == SI_TIMER || info.si_code == kSentCode)
+    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
   return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
 }
 

@@ -1,0 +1,69 @@
+#include "capture/tick_sender.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace plimsoll::capture {
+namespace {
+
+// A thread that so many looks in a row have found still is asked at each kSeldom-th look only, at which others are not:
+// hundreds of threads that wait cost little.
+constexpr std::uint32_t kStill = 64;
+constexpr std::uint32_t kSeldom = 8;
+
+// Whether it runs or stands in the queue of a CPU.
+bool is_ready(const os::ThreadProbe& probe) { return probe.wait().kind == os::KernelWait::Kind::kRunnable; }
+
+// Whether it was put aside a moment ago, by the clock of its CPU: for us, who have come to that CPU then.
+bool was_put_aside(const os::ThreadProbe& probe) {
+  constexpr std::int64_t kMoment = 50'000;
+  const std::optional<std::int64_t> its = probe.counted_ns();
+  const std::optional<std::int64_t> ours =
+      os::ThreadProbe(os::current_tid(), os::ThreadProbe::Keep::kClosed).counted_ns();
+  return its && ours && *ours - *its < kMoment;
+}
+
+}  // namespace
+
+bool TickSender::look_at(ThreadSlot& slot) const {
+  Sending& sending = slot.sending;
+  const bool is_due = sending.still_looks < kStill || (round_ + slot.number) % kSeldom == 0;
+  if (slot.tick.clock() != os::TickClock::kDirected || !is_due) return false;
+  const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
+  const Look last = std::exchange(sending.last_look, {monotonic_ns(), cpu_ns});
+  if (cpu_ns <= last.cpu_ns) {
+    ++sending.still_looks;
+    return false;
+  }
+  sending.still_looks = 0;
+  if (slot.is_blocked || slot.silent_until_ns != 0 || is_too_soon(slot, cpu_ns)) return true;
+  if (!is_running(slot.tid, last, sending.last_look)) return true;
+  sending.ticks = slot.ticks.load(std::memory_order_relaxed);
+  sending.cpu_at_tick_ns = cpu_ns;
+  sending.is_awaited = slot.tick.send();
+  return true;
+}
+
+bool TickSender::is_running(Tid tid, const Look& last, const Look& now) {
+  // A clock that moves is of a thread that has a CPU at this instant.
+  if (os::thread_cpu_ns(tid) != now.cpu_ns) return true;
+  const os::ThreadProbe probe(tid, os::ThreadProbe::Keep::kClosed);
+  if (!is_ready(probe)) return false;
+  const bool computes = now.cpu_ns - last.cpu_ns >= (now.time_ns - last.time_ns) / 8 * 7;
+  return computes || was_put_aside(probe);
+}
+
+bool TickSender::is_too_soon(ThreadSlot& slot, std::int64_t cpu_ns) {
+  // A thread that blocks the signal has a queue of them, which must not grow, until CpuSampler::poll finds that out.
+  // But a tick may also come to nothing, in a pause for example.
+  constexpr std::int64_t kPatience = 32;  // periods of the thread's CPU time
+  Sending& sending = slot.sending;
+  const std::int64_t since_ns = cpu_ns - sending.cpu_at_tick_ns;
+  if (sending.is_awaited && slot.ticks.load(std::memory_order_relaxed) != sending.ticks) sending.is_awaited = false;
+  if (sending.is_awaited) return since_ns < kPatience * slot.period_ns.load(std::memory_order_relaxed);
+  return !slot.is_restless && since_ns < slot.period_ns.load(std::memory_order_relaxed);
+}
+
+}  // namespace plimsoll::capture

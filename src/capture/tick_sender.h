@@ -1,0 +1,43 @@
+// capture/tick_sender.h: ticks without perf events, at any rate, that let threads sleep: a thread of ours looks at the
+// others at the sampling rate, at random instants, and sends a signal to each that runs.
+//
+// A timer on a thread's CPU clock ticks only when the scheduler does, and a monotonic one in sleeps, too, of which it
+// ends every one that is longer than its period, where C code may not expect EINTR. A signal to a thread that runs ends
+// a call only if that begins to wait within the microsecond or two that the signal needs.
+//
+// Random instants are fair: each moment of a thread's CPU time is as likely to be met as any other, however long it
+// runs at a time; and the sample stands for the CPU time since the last one, by the thread's own clock.
+//
+// A thread that stands in the queue of a CPU would run if we did not: where we have taken its own. But it may as well
+// have been woken up a moment ago, and a signal ends its wait with EINTR all the same, since the kernel looks at
+// signals before it looks at what has happened. So it is sent a tick only if it was put aside as we came: if it has
+// used all of the time since the last look, or was put aside a moment ago. What has no ticks by all that, as where
+// other programs want all CPUs, has those of a timer on its CPU clock: rarer ones, which end no wait.
+#pragma once
+
+#include <cstdint>
+
+#include "capture/thread_slots.h"
+
+namespace plimsoll::capture {
+
+// For a CpuSampler that needs_sender(). Used by one thread at a time.
+class TickSender {
+ public:
+  // Before the looks at all threads.
+  void begin_round() { ++round_; }
+  // A look at one thread, which must not end meanwhile: sends it a tick if it runs. False if it has not run since the
+  // last look, as far as is known.
+  bool look_at(ThreadSlot& slot) const;
+
+ private:
+  using Look = Sending::Look;
+  // Whether it runs at this instant, or would if we did not.
+  [[nodiscard]] static bool is_running(Tid tid, const Look& last, const Look& now);
+  // Whether there would be a second tick at once, or one that a reader makes unnecessary.
+  [[nodiscard]] static bool is_too_soon(ThreadSlot& slot, std::int64_t cpu_ns);
+
+  std::uint32_t round_ = 0;
+};
+
+}  // namespace plimsoll::capture
