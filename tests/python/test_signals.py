@@ -101,6 +101,25 @@ print(json.dumps(helped))
 
 
 @pytest.mark.any_version
+@pytest.mark.parametrize("engine", ["directed", "cpu-timer"], indirect=True)
+def test_waits_of_c_code_are_not_ended_without_perf_events(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
+    # GIVEN a program whose C code waits for longer than what is between two ticks, after work for longer than that
+    script = program(BURN + """
+import ctypes
+poll = ctypes.CDLL(None).poll
+ended = 0
+for _ in range(100):
+    burn(0.002)
+    ended += poll(None, 0, 10) != 0
+print(json.dumps(ended))
+""")
+    # WHEN it is recorded by signals to threads that run THEN one may meet the beginning of a wait, seldom, and none a wait
+    recorded = harness.record(tmp_path, script, options=["--engine", engine])
+    assert recorded.truth <= 20
+    assert len(recorded.profile.samples) > 0
+
+
+@pytest.mark.any_version
 @pytest.mark.parametrize("engine", ["perf", "timer"], indirect=True)
 def test_interval_timers_of_the_program_are_undisturbed(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program with a timer of its own on each clock, and its own handlers
