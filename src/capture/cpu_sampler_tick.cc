@@ -70,7 +70,8 @@ void CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   if (slot == nullptr) return count_foreign(info);
   const ReentryGuard guard(slot->busy);
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0);
-  if (info.si_code == SI_TIMER && slot->tick.clock() == os::TickClock::kDirected && !lacks_ticks(*slot)) return;
+  const bool may_be_spare = slot->tick.clock() == os::TickClock::kDirected;
+  if (may_be_spare && !os::is_sent_one(info) && !lacks_ticks(*slot)) return;
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began_ns = monotonic_ns();
   take_sample(*slot, began_ns, context);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -138,6 +139,29 @@ TEST_F(TickSenderTest, AThreadThatBlocksTheSignalHasNoQueueOfThem) {
   // THEN no more than some few wait for it
   EXPECT_GE(pending, 1);
   EXPECT_LE(pending, 2 + used_ns / (32 * kMillisecond));
+}
+
+TEST(SentTick, IsGoneWhenTheProgramBecomesAnother) {
+  // GIVEN a process whose thread has a tick pending
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    os::ThreadTick tick =
+        os::ThreadTick::create(os::TickClock::kDirected, {.tid = os::current_tid(), .signal = SIGRTMAX, .slot = 7})
+            .take();
+    sigset_t pending;
+    const bool is_pending = tick.send() && ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGRTMAX) == 1;
+    // WHEN it becomes another program, which such a signal would end
+    if (is_pending) ::execl("/bin/grep", "grep", "-q", "^SigPnd:[[:space:]]*0*$", "/proc/thread-self/status", nullptr);
+    ::_exit(9);
+  }
+  // THEN that has none
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(TickSenderTest, NobodyIsSampledInAPause) {

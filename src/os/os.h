@@ -268,6 +268,8 @@ struct TickOrigin {
 
 // Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.
 TickOrigin origin_of(const siginfo_t& info);
+// Whether a tick is one that ThreadTick::send has sent. Async-signal-safe.
+bool is_sent_one(const siginfo_t& info);
 // As far as the signal and its si_code tell: whether nobody but a tick sends it so.
 bool is_sent_by_ticks(int signal, int code);
 

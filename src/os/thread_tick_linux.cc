@@ -27,9 +27,12 @@ namespace {
 // In the upper half of what our traps bring along, above the slot.
 constexpr std::uint64_t kTrapMark = std::uint64_t{0x506c696dU} << 32U;
 
-// The si_code of signals that send() sends. The kernel lets a process choose any for itself; a negative one is of
-// nobody but programs, and comes with a value.
-constexpr int kSentCode = -0x506c;
+// Above the slot in what send() sends, which says of itself that a timer did: the kernel lets a process say that to
+// itself, and drops what timers have sent when the process becomes another program. Any other signal that is pending
+// then would end that program.
+constexpr std::uint64_t kSentMark = std::uint64_t{1} << 32U;
+
+std::uint64_t value_of(const siginfo_t& info) { return reinterpret_cast<std::uint64_t>(info.si_value.sival_ptr); }
 
 // si_perf_data, which glibc does not name yet: it follows the address of a fault.
 std::uint64_t trap_data(const siginfo_t& info) {
@@ -170,8 +173,9 @@ bool ThreadTick::send() const {
   if (kind_ != Kind::kSent) return false;
   siginfo_t info{};
   info.si_signo = sent_.signal;
-  info.si_code = kSentCode;
-  info.si_value.sival_int = static_cast<int>(sent_.slot);
+  info.si_code = SI_TIMER;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number all along, for which the structure has no other member
+  info.si_value.sival_ptr = reinterpret_cast<void*>(kSentMark | sent_.slot);
   return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(sent_.tid), sent_.signal, &info) == 0;
 }
 
@@ -207,9 +211,10 @@ UniqueFd open_idle_counter() {
 
 bool is_sent_by_ticks(int signal, int code) {
   constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
-  return signal == SIGTRAP ? code == kTrapPerf
-                           : code == SI_TIMER || code == kSentCode || code == POLL_IN || code == POLL_HUP;
+  return signal == SIGTRAP ? code == kTrapPerf : code == SI_TIMER || code == POLL_IN || code == POLL_HUP;
 }
+
+bool is_sent_one(const siginfo_t& info) { return info.si_code == SI_TIMER && (value_of(info) & kSentMark) != 0; }
 
 TickOrigin origin_of(const siginfo_t& info) {
   if (!is_sent_by_ticks(info.si_signo, info.si_code)) return {};
@@ -218,8 +223,7 @@ TickOrigin origin_of(const siginfo_t& info) {
     if ((data & ~std::uint64_t{0xffffffffU}) != kTrapMark) return {};
     return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(data)};
   }
-  if (info.si_code == SI_TIMER || info.si_code == kSentCode)
-    return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
+  if (info.si_code == SI_TIMER) return {TickOrigin::Kind::kSlot, static_cast<std::uint32_t>(info.si_value.sival_int)};
   return {TickOrigin::Kind::kDescriptor, static_cast<std::uint32_t>(info.si_fd)};
 }
 
