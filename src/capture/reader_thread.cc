@@ -14,7 +14,10 @@
 namespace plimsoll::capture {
 namespace {
 
-constexpr double kIdle = 8;  // times less often where there is nothing to see
+// Where there was nothing to see for so many looks in a row, they come so many times less often. (Not sooner: a thread
+// that waits for a CPU of a crowded machine stands still between its turns, and these would begin unseen.)
+constexpr int kEmptyLooks = 64;
+constexpr double kIdle = 8;
 
 std::int64_t period_of(double rate_hz) { return static_cast<std::int64_t>(1e9 / rate_hz); }
 
@@ -74,14 +77,15 @@ void ReaderThread::run() {
   tid_.store(static_cast<std::int32_t>(os::current_tid()));
   tid_.notify_all();
   std::int64_t due_ns = monotonic_ns();
+  int empty_looks = 0;
   std::unique_lock lock(mutex_);
   while (!stop_requested_) {
     lock.unlock();
     const std::int64_t began_ns = monotonic_ns();
-    const bool is_busy = look_at_all();
+    empty_looks = look_at_all() ? 0 : std::min(empty_looks + 1, kEmptyLooks);
     cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     const std::int64_t ended_ns = monotonic_ns();
-    due_ns = next_look(is_busy ? sampler_.rate_hz() : sampler_.rate_hz() / kIdle, due_ns, began_ns, ended_ns);
+    due_ns = next_look(sampler_.rate_hz() / (empty_looks < kEmptyLooks ? 1 : kIdle), due_ns, began_ns, ended_ns);
     lock.lock();
     due_ns = wait_until(due_ns, lock);
   }
