@@ -48,9 +48,15 @@ class ObjectSet:
         return int(self._data.size)
 
     def retained(self) -> "ObjectSet":
-        """What would be freed with all of them, themselves included: ``.retained().size`` bytes. It can be more than
-        what each of them retains, as what two of them hold together, and nobody else, is freed with both."""
+        """What would be freed with all of them, themselves included. It can be more than what each of them retains, as
+        what two of them hold together, and nobody else, is freed with both."""
         return ObjectSet(self._heap, self._data.retained())
+
+    @property
+    def retained_size(self) -> int:
+        """Bytes that would be freed with all of them: ``.retained().size``, and in a view of memory the buffers, which
+        are no objects there."""
+        return int(self._data.retained_size)
 
     def held(self) -> "ObjectSet":
         """What one of them holds."""

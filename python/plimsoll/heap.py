@@ -472,7 +472,7 @@ class Heap:
 
     def types(self) -> Types:
         """Count, size and retained size of each class: what its objects retain, each by itself. What several of them
-        hold together is freed with all of them, too: ``select("app.Session").retained().size``."""
+        hold together is freed with all of them, too: ``select("app.Session").retained_size``."""
         return Types([TypeRow(*row) for row in self._data.types()])
 
     def largest(self, limit: int = 20) -> "list[Object]":

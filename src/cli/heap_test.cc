@@ -111,6 +111,22 @@ TEST_F(HeapCommand, WritesJson) {
   EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
 }
 
+TEST_F(HeapCommand, BuffersThatAreNoObjectsAreFreedWithThemToo) {
+  put("mapped.heap", SnapshotDrawing("one: app.Map 48  buffer=buffer\n  buffer: [buffer] 1000\n"
+                                     "  modules: [modules] 0  one")
+                         .file());
+  EXPECT_EQ(run({"show", "mapped.heap", "retained", "--of", "app.Map"}), kFine);
+  EXPECT_TRUE(
+      console.out.starts_with("app.Map: 1 object, 48 B; with all of them 1 object, 1.05 kB would be freed\n\n"
+                              "count     size     %  retained      %  class\n"
+                              "    1  1.00 kB  95.4   1.00 kB   95.4  [buffer]\n"))
+      << console.out;
+  console.out.clear();
+  EXPECT_EQ(run({"show", "mapped.heap", "retained", "--of", "app.Map", "--json"}), kFine);
+  EXPECT_NE(console.out.find(R"("count":1,"bytes":48,"retained_count":1,"retained_bytes":1048)"), std::string::npos)
+      << console.out;
+}
+
 TEST_F(HeapCommand, TellsWhatWouldBeFreedWithAllOfAClass) {
   // GIVEN two connections that share a buffer, which nobody else holds
   put("shared.heap", SnapshotDrawing("one: app.Conn 48  buffer=buffer\n  two: app.Conn 48  buffer=buffer\n"

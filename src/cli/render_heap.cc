@@ -121,6 +121,17 @@ std::string types_table(const HeapView& view, std::vector<heap::TypeRow> rows, c
   return table.render(page) + more_text(more, page);
 }
 
+// With what is no object: in a view of memory that is the buffers, which have a row of their own.
+heap::NodeSet freed_with(const HeapView& view, const heap::NodeSet& chosen) {
+  return heap::retained_by(view.snapshot, heap::among_all_nodes(view.snapshot, chosen));
+}
+
+std::size_t object_count(const Snapshot& snapshot, const heap::NodeSet& set) {
+  std::size_t count = 0;
+  set.for_each([&](Node node) { count += snapshot.is_object(node) ? 1 : 0; });
+  return count;
+}
+
 void put_types(JsonWriter& json, const HeapView& view, const std::vector<heap::TypeRow>& rows) {
   json.column("types", rows, [&](const heap::TypeRow& row) {
     json.begin_object();
@@ -141,11 +152,11 @@ std::string render_heap_types(const HeapView& view, const HeapOptions& options, 
 std::string render_heap_retained(const HeapView& view, const heap::NodeSet& chosen, std::string_view name,
                                  const HeapOptions& options, const Page& page) {
   const auto words = [&](const heap::NodeSet& set) {
-    const std::size_t count = set.count();
+    const std::size_t count = object_count(view.snapshot, set);
     return fmt::format("{} object{}, {}", format_count(count), count == 1 ? "" : "s",
                        bytes_text(heap::size_of(view.snapshot, set)));
   };
-  const heap::NodeSet freed = heap::retained_by(view.snapshot, chosen);
+  const heap::NodeSet freed = freed_with(view, chosen);
   return fmt::format("{}: {}; with all of them {} would be freed\n\n", printable(name), words(chosen), words(freed)) +
          types_table(view, heap::types(view.snapshot, view.dominance, freed), options, page);
 }
@@ -288,13 +299,13 @@ std::string heap_types_json(const HeapView& view, const HeapOptions& options) {
 std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name) {
   std::string out;
   JsonWriter json(out);
-  const heap::NodeSet freed = heap::retained_by(view.snapshot, chosen);
+  const heap::NodeSet freed = freed_with(view, chosen);
   begin(json, "retained");
   put_heap(json, view.snapshot);
   json.member("of", name);
   json.member("count", static_cast<std::int64_t>(chosen.count()));
   json.member("bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, chosen)));
-  json.member("retained_count", static_cast<std::int64_t>(freed.count()));
+  json.member("retained_count", static_cast<std::int64_t>(object_count(view.snapshot, freed)));
   json.member("retained_bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, freed)));
   put_types(json, view, heap::types(view.snapshot, view.dominance, freed));
   return finish(out, json);

@@ -82,12 +82,21 @@ NodeSet retained_by(const Snapshot& snapshot, const NodeSet& set) {
   // (Nodes that are no objects, roots and threads, come after the objects, and are marked, too.)
   NodeSet marked(snapshot.graph.size());
   set.for_each([&](Node node) { marked.insert(node); });
-  marked.insert(snapshot.root());
-  follow(snapshot.graph, {snapshot.root()}, marked);
+  if (marked.insert(snapshot.root())) follow(snapshot.graph, {snapshot.root()}, marked);
   NodeSet retained = set;
-  for (Node node = 0; node < snapshot.object_count; ++node)
+  for (Node node = 0; node < retained.universe(); ++node)
     if (!marked.contains(node)) retained.insert(node);
   return retained;
+}
+
+NodeSet among_all_nodes(const Snapshot& snapshot, const NodeSet& set) {
+  NodeSet result(snapshot.graph.size());
+  set.for_each([&](Node node) { result.insert(node); });
+  return result;
+}
+
+std::uint64_t retained_size(const Snapshot& snapshot, const NodeSet& set) {
+  return size_of(snapshot, retained_by(snapshot, among_all_nodes(snapshot, set)));
 }
 
 NodeSet held_by(const Snapshot& snapshot, const NodeSet& set) {

@@ -11,12 +11,13 @@
 
 namespace plimsoll::heap {
 
-// Some of the objects 0 to `universe` - 1: a bit for each. What is combined is of one snapshot.
+// Some of the nodes 0 to `universe` - 1, which mostly are the objects: a bit for each. What is combined is of one
+// snapshot.
 class NodeSet {
  public:
   explicit NodeSet(std::size_t universe) : universe_(universe), words_((universe + kBits - 1) / kBits) {}
 
-  // False if it is there already, or is no object.
+  // False if it is there already, or is none of these.
   bool insert(Node node) {
     if (node >= universe_ || contains(node)) return false;
     words_[node / kBits] |= std::uint64_t{1} << (node % kBits);
@@ -56,8 +57,13 @@ NodeSet objects_of(const Snapshot& snapshot, const std::string& class_pattern);
 std::uint64_t size_of(const Snapshot& snapshot, const NodeSet& set);
 // What would be freed with all of them, themselves included: what nothing leads to from the root but by way of them.
 // It can be more than what each of them retains alone: what two of them hold together, and nobody else, is of it.
-// A walk over all that is left.
+// A walk over all that is left. Of a set of objects it is those; of one of all nodes what is no object, too: buffers,
+// in a view of memory.
 NodeSet retained_by(const Snapshot& snapshot, const NodeSet& set);
+// The same, of all nodes.
+NodeSet among_all_nodes(const Snapshot& snapshot, const NodeSet& set);
+// Bytes that would be freed with all of them: of whatever node has them.
+std::uint64_t retained_size(const Snapshot& snapshot, const NodeSet& set);
 // What one of them holds; what holds one of them; and what can be reached from them, themselves included.
 NodeSet held_by(const Snapshot& snapshot, const NodeSet& set);
 NodeSet holders_of(const Snapshot& snapshot, const NodeSet& set);

@@ -85,6 +85,32 @@ TEST_F(NodeSets, TellWhatHoldsThemAndWhatTheyHold) {
   EXPECT_EQ(reached_from(snapshot_, of({"pool"})), of({"pool", "one", "two", "three", "shared", "own"}));
 }
 
+// Buffers, in a view of memory, and roots.
+TEST_F(NodeSets, WhatIsNoObjectIsFreedWithThoseThatHoldItAlone) {
+  // GIVEN two objects that own a buffer together, and a call that holds one of them
+  const SnapshotDrawing drawing(R"(
+    one: app.Map 48  buffer
+    two: app.Map 48  buffer
+    buffer: [buffer] 4096
+    frame: [frame] 0  one
+    modules: [modules] 0  two frame
+  )");
+  const Snapshot snapshot = drawing.snapshot();
+  const NodeSet one = set_of(drawing, snapshot, {"one"});
+  const NodeSet both = set_of(drawing, snapshot, {"one", "two"});
+  // WHEN / THEN
+  EXPECT_EQ(retained_size(snapshot, one), 48U);
+  EXPECT_EQ(retained_size(snapshot, both), 48U + 48U + 4096U);
+  EXPECT_EQ(retained_by(snapshot, both), both) << "of a set of objects, objects";
+  EXPECT_TRUE(retained_by(snapshot, among_all_nodes(snapshot, both)).contains(drawing["buffer"]));
+  // AND of all nodes a root may be one
+  NodeSet frame(snapshot.graph.size());
+  frame.insert(drawing["frame"]);
+  EXPECT_EQ(retained_size(snapshot, frame), 48U);
+  frame.insert(snapshot.root());
+  EXPECT_EQ(retained_size(snapshot, frame), 48U + 48U + 4096U);
+}
+
 // Of one object it is what the tree of dominators says.
 TEST(NodeSetsOfAnyHeap, OneObjectRetainsWhatItDominates) {
   std::mt19937 random(7);

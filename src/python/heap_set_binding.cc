@@ -102,6 +102,12 @@ void bind_heap_sets(nb::module_& module) {
              return self.set().is_within(other.set());
            })
       .def_prop_ro("size", [](const HeapSet& self) { return heap::size_of(self.heap().snapshot(), self.set()); })
+      .def_prop_ro("retained_size",
+                   [](const HeapSet& self) {
+                     const heap::Snapshot& snapshot = self.heap().snapshot();
+                     const nb::gil_scoped_release release;
+                     return heap::retained_size(snapshot, self.set());
+                   })
       .def("retained", [](const HeapSet& self) { return self.found(heap::retained_by); })
       .def("held", [](const HeapSet& self) { return self.found(heap::held_by); })
       .def("holders", [](const HeapSet& self) { return self.found(heap::holders_of); })

@@ -118,7 +118,7 @@ struct RetainedTogether {
       const heap::Snapshot& snapshot = snapshot_of(out);
       auto** set = static_cast<heap::NodeSet**>(sqlite3_aggregate_context(out, sizeof(heap::NodeSet*)));
       if (set == nullptr) return sqlite3_result_error_nomem(out);
-      if (*set == nullptr) *set = new heap::NodeSet(snapshot.object_count);
+      if (*set == nullptr) *set = new heap::NodeSet(snapshot.graph.size());
       if (const auto node = node_argument(snapshot, arguments[0])) (*set)->insert(*node);
     } catch (const std::bad_alloc&) {
       sqlite3_result_error_nomem(out);
@@ -129,8 +129,7 @@ struct RetainedTogether {
     auto** made = static_cast<heap::NodeSet**>(sqlite3_aggregate_context(out, 0));
     const std::unique_ptr<heap::NodeSet> set(made == nullptr ? nullptr : *made);
     try {
-      const std::uint64_t bytes =
-          set == nullptr ? 0 : heap::size_of(snapshot_of(out), heap::retained_by(snapshot_of(out), *set));
+      const std::uint64_t bytes = set == nullptr ? 0 : heap::retained_size(snapshot_of(out), *set);
       sqlite3_result_int64(out, static_cast<sqlite3_int64>(bytes));
     } catch (const std::bad_alloc&) {
       sqlite3_result_error_nomem(out);

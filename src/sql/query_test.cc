@@ -136,6 +136,10 @@ TEST_F(HeapQuery, AddsUpWhatWouldBeFreedWithAllOfAGroup) {
   EXPECT_EQ(ask("select retained_together(id) = retained from objects where address is not null group by id, retained "
                 "having retained_together(id) <> retained"),
             "");
+  // AND each root, too, retains what the tree of dominators says
+  EXPECT_EQ(ask("select count(*) from (select retained, retained_together(id) as together from objects group by id, "
+                "retained) where together <> retained"),
+            "0\n");
   EXPECT_EQ(ask("select retained_together(id) from objects where type = 'nobody'"), "0\n");
   EXPECT_EQ(ask("select retained_together(-1), retained_together('x'), retained_together(null)"), "0,0,0\n");
 }

@@ -270,6 +270,8 @@ def test_all_memory_has_nodes_in_the_view_of_memory(tmp_path: pathlib.Path) -> N
     buffer, = [each for _, each in mapped.referents() if each.type == "[buffer]"]
     assert buffer.size == 20_000_000
     assert mapped.size < 1000 and mapped.retained >= 20_000_000
+    # AND is freed with it
+    assert heap.select(objects=[mapped]).retained_size == mapped.retained
     # AND so is what a large object has in a block beside it
     filled = heap.find(told["filled"])
     block, = [each for _, each in filled.referents() if each.type == "[buffer]"]
