@@ -379,14 +379,26 @@ class Reader {
 
 }  // namespace
 
+namespace {
+
+// Whether a field of a file is of the type that it has in profile.proto; those of later versions may be of any.
+bool has_its_type(const pbf_message<ProfileField>& file) {
+  constexpr std::string_view kTypes = ".bbbbbbnnnnbnenb";  // by number: bytes, number, either
+  const auto number = static_cast<std::size_t>(file.tag());
+  const char type = number < kTypes.size() ? kTypes[number] : 'e';
+  return type == 'e' || file.wire_type() == (type == 'n' ? protozero::pbf_wire_type::varint
+                                                         : protozero::pbf_wire_type::length_delimited);
+}
+
+}  // namespace
+
 bool is_pprof(std::string_view bytes) {
-  // Fields 1 to 6 hold messages and texts: their first byte says so. A text file does not pass the walk over the
-  // fields.
-  if (bytes.empty() || (bytes[0] & 7) != 2) return false;
+  // Fields come in any order (Go's own files begin with the time). A text does not pass the walk over them.
   try {
     pbf_message<ProfileField> file(bytes.data(), bytes.size());
     bool has_type = false;
     while (file.next()) {
+      if (!has_its_type(file)) return false;
       if (file.tag() == ProfileField::kSampleType) has_type = true;
       file.skip();
     }

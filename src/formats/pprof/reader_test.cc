@@ -138,6 +138,24 @@ TEST(PprofReader, KnowsHowManySamplesAStackHas) {
   EXPECT_EQ(read.value().samples.time_ns, (std::vector<std::int64_t>{1'666'667, 3'333'334, 5'000'001, 10'000'001}));
 }
 
+TEST(PprofReader, KnowsFilesWhoseFieldsAreInAnotherOrder) {
+  // GIVEN a file as Go's own runtime writes it, which begins with the time, and one that begins with drop_frames
+  const profile::Profile original = profile::testing::draw_profile("main  1\n main;work  5");
+  const std::string written = unpacked(write(original)).take().bytes;
+  const std::string_view time("\x48\x80\x80\x80\x80\x80\x80\x80\xd9\x15", 10);
+  for (const std::string& bytes : {std::string(time) + written, "8" + std::string(1, '\0') + written}) {
+    // WHEN / THEN
+    EXPECT_TRUE(is_pprof(bytes));
+    const Result<profile::Profile> read = read_profile(bytes);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read.value().meta_value("format"), "pprof");
+  }
+  // AND texts are none, whatever they begin with
+  for (const char* text :
+       {"java;main 3\n", "\"a\":{}", "python 1 1.0: 1 cycles:\n\t1 f (x)\n\n", "2;3 4\n", "\n\n", ""})
+    EXPECT_FALSE(is_pprof(text)) << text;
+}
+
 TEST(PprofReader, TellsTheRateByThePeriod) {
   profile::Profile profile = profile::testing::draw_profile("main  10");
   const auto rate = [&] { return std::string(read_profile(write(profile)).value().meta_value("rate_hz")); };
