@@ -16,7 +16,7 @@ struct SampleLine {
   std::int64_t tid = 0;
   std::int64_t cpu = -1;  // the CPU that it ran on; -1 where that is not told
   std::optional<std::int64_t> time_ns;
-  std::int64_t period = 1;
+  std::optional<std::int64_t> period;
   std::string_view event;  // without modifiers: "cycles", "cpu-clock"
   std::string_view frame;  // where samples have one frame, it is on the same line; else empty
 };

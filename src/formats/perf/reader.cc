@@ -86,14 +86,18 @@ class Reader {
     row_ = {out_.thread(key, line.comm, line.tid, line.pid),
             {},
             line.time_ns,
-            std::max<std::int64_t>(line.period, 0),
+            std::max<std::int64_t>(line.period.value_or(1), 0),
             event_index(line.event),
             line.cpu};
+    if (line.period) has_periods_[row_.event] = true;
     is_open_ = true;
   }
   std::size_t event_index(std::string_view name) {
     const auto [position, is_new] = event_indices_.try_emplace(std::string(name), events_.size());
-    if (is_new) events_.emplace_back(name);
+    if (is_new) {
+      events_.emplace_back(name);
+      has_periods_.push_back(false);
+    }
     return position->second;
   }
 
@@ -118,9 +122,10 @@ class Reader {
 
   // What one of the event's periods stands for. The time between two samples of a thread is at least what its cycles
   // took, and more where it has slept: the least of it tells their rate, but for one in twenty, as rates vary. (Of
-  // another CPU the cycles may have begun before the thread came to it.)
+  // another CPU the cycles may have begun before the thread came to it.) Where no periods are told, all are taken to be
+  // of one length, the lower quarter of the gaps.
   [[nodiscard]] double ns_of_period() const {
-    if (rank_of(events_[event_]) == Rank::kClock) return 1;
+    if (rank_of(events_[event_]) == Rank::kClock && has_periods_[event_]) return 1;
     boost::unordered_flat_map<std::pair<std::uint32_t, std::int64_t>, std::int64_t,
                               boost::hash<std::pair<std::uint32_t, std::int64_t>>>
         last;
@@ -133,9 +138,11 @@ class Reader {
       if (!is_first && gap > 0) ratios.push_back(gap / static_cast<double>(row.period));
     }
     if (ratios.empty()) return 0;
-    const auto low = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 20);
+    // (A clock's ticks come late or early, and are late as often.)
+    const std::size_t one_in = has_periods_[event_] ? 20 : 4;
+    const auto low = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / one_in);
     std::nth_element(ratios.begin(), low, ratios.end());
-    return std::min(*low, kSlowestCycleNs);
+    return has_periods_[event_] ? std::min(*low, kSlowestCycleNs) : *low;
   }
 
   void add_rows() {
@@ -159,8 +166,9 @@ class Reader {
   }
 
   [[nodiscard]] std::string_view meaning_of_weights() const {
-    if (rank_of(events_[event_]) == Rank::kClock) return "as in the file";
     if (ns_of_period_ == 0) return "assumed: a sample is a millisecond";
+    if (!has_periods_[event_]) return "assumed: the time between two samples of a busy thread";
+    if (rank_of(events_[event_]) == Rank::kClock) return "as in the file";
     return ns_of_period_ < kSlowestCycleNs ? "assumed: cycles at the rate of the busiest times"
                                            : "assumed: a cycle is a nanosecond, which is too much";
   }
@@ -178,6 +186,7 @@ class Reader {
   ForeignProfile out_{"perf script"};
   std::vector<Row> rows_;
   std::vector<std::string> events_;
+  std::vector<bool> has_periods_;  // by event: whether its samples say how long they are
   boost::unordered_flat_map<std::string, std::size_t> event_indices_;
   Row row_;
   std::vector<FrameId> frames_;

@@ -54,6 +54,24 @@ TEST(PerfScript, NamesPythonFunctionsAmongNativeOnes) {
   EXPECT_TRUE(profile.complete);
 }
 
+// perf script -F comm,pid,tid,time,event,ip,sym,dso
+TEST(PerfScript, TakesSamplesWithoutPeriodsForAsLongAsTheyAreApart) {
+  for (const std::string event : {"cpu-clock", "cycles"}) {
+    // GIVEN samples of a thread each 2 ms, but for a pause, whose periods are not in the text
+    std::string text;
+    for (const char* time : {"1.000", "1.002", "1.004", "1.504", "1.506"})
+      text += "a 1/2 " + std::string(time) + "000: " + event + ": \n\t1 f (x)\n\n";
+    // WHEN it is read THEN each weighs 2 ms, and it is told that this is assumed
+    const profile::Profile profile = read_text(text);
+    EXPECT_EQ(profile.samples.weight_ns, std::vector<std::int64_t>(5, 2'000'000)) << event;
+    EXPECT_EQ(profile.meta_value("weights"), "assumed: the time between two samples of a busy thread");
+  }
+  // AND of one sample nothing can be told
+  const profile::Profile one = read_text("a 1/2 1.000000: cpu-clock: \n\t1 f (x)\n\n");
+  EXPECT_EQ(one.samples.weight_ns, std::vector<std::int64_t>{1'000'000});
+  EXPECT_EQ(one.meta_value("weights"), "assumed: a sample is a millisecond");
+}
+
 TEST(PerfScript, MakesTimeOfCyclesByTheirRateWhenBusy) {
   // GIVEN cycles at 2 per nanosecond, and a pause WHEN they are read THEN each weighs by its period
   const profile::Profile profile = read_text(
