@@ -122,6 +122,19 @@ TEST(ChromeTrace, HasTheSamplesOfV8) {
   EXPECT_EQ(profile.counters[0].value, (Numbers{4096}));
 }
 
+// rspack's traces: Node's profile, put whole into one chunk.
+TEST(ChromeTrace, AWholeProfileInAChunkHasAClockOfItsOwn) {
+  // GIVEN a profile that the trace starts at 0, and whose own times are days later
+  const profile::Profile profile = read_whole(R"json({"traceEvents":[
+    {"ph":"P","pid":7,"tid":1,"ts":10,"id":1,"name":"Profile","args":{"data":{"startTime":0}}},
+    {"ph":"P","pid":7,"tid":1,"ts":20,"id":1,"name":"ProfileChunk","args":{"data":{"cpuProfile":{
+       "nodes":[{"id":2,"callFrame":{"functionName":"main"}}],"startTime":470029996751,"endTime":470029996851,
+       "samples":[2,2]},"timeDeltas":[10,30]}}}]})json");
+  // WHEN it is read THEN the last sample lasts until the end of the profile, by the same clock
+  EXPECT_EQ(profile.samples.weight_ns, (Numbers{30'000, 60'000}));
+  EXPECT_EQ(profile.samples.time_ns, (Numbers{40'000, 100'000}));
+}
+
 TEST(ChromeTrace, HasSamplesThatNameAFrameOfItsTable) {
   // GIVEN frames with parents, and samples as events and as rows WHEN they are read THEN they have the stacks
   const profile::Profile profile = read_whole(R"({"stackFrames":{"5":{"name":"main"},"7":{"parent":"5","name":"work"},

@@ -29,13 +29,13 @@ void ThreadSamples::write(ForeignProfile& out, ThreadId thread, double zero_us) 
 }
 
 SampledProfiles::Sampled& SampledProfiles::at(const std::string& key, ThreadId thread, double start_us) {
-  return profiles_.try_emplace(key, Sampled{thread, CallTree(out_), start_us, {}}).first->second;
+  return profiles_.try_emplace(key, Sampled{thread, CallTree(out_), start_us, start_us, {}}).first->second;
 }
 
 void SampledProfiles::begin(const std::string& key, ThreadId thread, double start_us) {
   Sampled& sampled = at(key, thread, start_us);
   sampled.thread = thread;
-  sampled.at_us = start_us;
+  sampled.start_us = sampled.at_us = start_us;
 }
 
 void SampledProfiles::chunk(const std::string& key, ThreadId thread, const json::value* data, double at_us) {
@@ -50,8 +50,11 @@ void SampledProfiles::chunk(const std::string& key, ThreadId thread, const json:
       sampled.at_us += number_of(element(deltas, row)).value_or(0);
       sampled.samples.add(sampled.at_us, sampled.tree.stack_of(integer_of(&(*samples)[row])));
     }
+  // A whole profile that stands in one chunk has a clock of its own, by which it starts, too.
+  const double other_clock_us = number_member(profile, "startTime").value_or(sampled.start_us) - sampled.start_us;
   for (const json::value* place : {data, profile})
-    if (const std::optional<double> end = number_member(place, "endTime")) sampled.samples.end_at(*end);
+    if (const std::optional<double> end = number_member(place, "endTime"))
+      sampled.samples.end_at(*end - other_clock_us);
 }
 
 void SampledProfiles::write(double zero_us) {

@@ -45,6 +45,7 @@ class SampledProfiles {
   struct Sampled {
     ThreadId thread;
     cpuprofile::CallTree tree;
+    double start_us;
     double at_us;
     ThreadSamples samples;
   };
