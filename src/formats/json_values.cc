@@ -2,13 +2,47 @@
 #include "formats/json_values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string>
 
 namespace plimsoll::formats {
 
 namespace json = boost::json;
 
-Result<json::value> parse_json(std::string_view text, json::storage_ptr storage) {
+namespace {
+
+constexpr std::size_t kEscapeSize = 6;  // "\ud83d"
+
+// The number that an escape at the beginning of a text stands for; none if there is no such escape.
+std::optional<std::uint32_t> escaped(std::string_view text) {
+  std::uint32_t number = 0;
+  if (text.size() < kEscapeSize || !text.starts_with("\\u")) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + kEscapeSize, number, 16);
+  return error == std::errc{} && end == text.data() + kEscapeSize ? std::optional(number) : std::nullopt;
+}
+bool is_first_half(std::optional<std::uint32_t> number) { return number >= 0xd800U && number < 0xdc00U; }
+bool is_second_half(std::optional<std::uint32_t> number) { return number >= 0xdc00U && number < 0xe000U; }
+
+// Python writes a name that is no text, as one of a file with any bytes may be, with halves of characters, which
+// Boost.JSON takes for no JSON. They become U+FFFD; none if there are none.
+std::optional<std::string> without_half_characters(std::string_view text) {
+  std::string whole;
+  std::size_t copied = 0;
+  for (std::size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
+    const std::optional<std::uint32_t> number = escaped(text.substr(at));
+    const bool is_pair = is_first_half(number) && is_second_half(escaped(text.substr(at + kEscapeSize)));
+    const std::size_t size = is_pair ? 2 * kEscapeSize : number ? kEscapeSize : 2;
+    if (!is_pair && (is_first_half(number) || is_second_half(number))) {
+      whole.append(text.substr(copied, at - copied)).append("\\ufffd");
+      copied = at + size;
+    }
+    at += size;
+  }
+  return copied == 0 ? std::nullopt : std::optional(whole.append(text.substr(copied)));
+}
+
+Result<json::value> parse_strictly(std::string_view text, json::storage_ptr storage) {
   json::error_code error;
   json::stream_parser parser(std::move(storage));
   const std::size_t read = parser.write(text.data(), text.size(), error);
@@ -16,6 +50,15 @@ Result<json::value> parse_json(std::string_view text, json::storage_ptr storage)
   if (error)
     return Error{ErrorKind::kBadInput, "not whole JSON: " + error.message() + " after byte " + std::to_string(read)};
   return parser.release();
+}
+
+}  // namespace
+
+Result<json::value> parse_json(std::string_view text, json::storage_ptr storage) {
+  Result<json::value> value = parse_strictly(text, storage);
+  if (value.ok()) return value;
+  const std::optional<std::string> whole = without_half_characters(text);
+  return whole ? parse_strictly(*whole, std::move(storage)) : std::move(value);
 }
 
 const json::value* member(const json::value* object, std::string_view name) {

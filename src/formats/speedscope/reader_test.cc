@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/input.h"
+#include "profile/testing.h"
+
 namespace plimsoll::formats::speedscope {
 namespace {
 
@@ -48,6 +51,26 @@ TEST(SpeedscopeReader, KeepsTheTimesOfEvents) {
   EXPECT_EQ(read_back.value().samples.time_ns, (std::vector<std::int64_t>{2 * kSecond, 8 * kSecond, 8 * kSecond}));
   EXPECT_EQ(read_back.value().samples.weight_ns, (std::vector<std::int64_t>{kSecond, kSecond, 8 * kSecond}));
   EXPECT_EQ(read_back.value().meta_value("times"), "");
+}
+
+// json.dumps of Python writes what is no text, as a file's name may be, so.
+TEST(SpeedscopeReader, ReplacesHalvesOfCharacters) {
+  // GIVEN names with a half of a character at the end, two second halves, a half before an escape, and a whole
+  // character
+  const std::string frames =
+      R"([{"name":"a\udc00\udcff"},{"name":"b\uDCff\udc00","file":"\ud800\n.py"},{"name":"\ud83d\ude00"},{"name":"\\\ud800"}])";
+  std::string text = R"({"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":)" + frames +
+                     R"(},"profiles":[{"type":"sampled","unit":"seconds","samples":[[0,1,2,3]],"weights":[1]}]})";
+  // WHEN they are read THEN each half is U+FFFD, and all else is as it was
+  const Result<profile::Profile> read = read_profile(text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(profile::testing::stacks_of(read.value()),
+            std::vector<std::string>{"a\uFFFD\uFFFD;b\uFFFD\uFFFD;\U0001F600;\\\uFFFD"});
+  // AND what is no JSON for another reason is told by the byte that it is at
+  text.pop_back();
+  EXPECT_NE(read_profile(text).error().message.find("incomplete JSON after byte " + std::to_string(text.size())),
+            std::string::npos)
+      << read_profile(text).error().message;
 }
 
 }  // namespace
