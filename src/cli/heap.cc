@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 
@@ -89,7 +90,8 @@ class Heap final : public Command {
 
  private:
   void add_common(CLI::App& app) {
-    app.add_option("--limit", limit_, "At most N rows (30) or paths (5; 30 with --all); 0 = all")->type_name("N");
+    app.add_option("--limit", limit_, "At most N rows (30; as JSON all) or paths (5; 30 with --all); 0 = all")
+        ->type_name("N");
     app.add_flag("--json", as_json_, "As JSON (docs/json.md)");
     app.add_option("--color", color_, "auto (default), always or never")->type_name("WHEN");
   }
@@ -134,7 +136,8 @@ class Heap final : public Command {
     app.add_flag("--raw", is_raw_, "The same as --view raw");
     app.add_flag("--all", is_all_,
                  "paths: all that differ in the classes or attributes that they pass, with how many objects do");
-    app.add_option("--sort", sort_, "types: by size (default), retained or count")->type_name("size|retained|count");
+    app.add_option("--sort", sort_, "types, groups: by size (default), retained or count")
+        ->type_name("size|retained|count");
     app.add_option("--depth", depth_, "tree: at most N levels (8)")->type_name("N");
     add_common(app);
   }
@@ -182,10 +185,12 @@ class Heap final : public Command {
     if (!heap::group_by(by_)) return Error{ErrorKind::kUsage, no_such("--by", by_, heap::group_names())};
     if (sort_ != "size" && sort_ != "retained" && sort_ != "count")
       return Error{ErrorKind::kUsage, no_such("--sort order", sort_, {"size", "retained", "count"})};
-    const std::int64_t limit = limit_.value_or(view_ == "paths" && !is_all_ ? 5 : 30);
+    // Who reads JSON has all rows, but for paths, which may be as many as there are references.
+    const std::int64_t limit = limit_.value_or(view_ != "paths" ? (as_json_ ? 0 : 30) : is_all_ ? 30 : 5);
     if (limit < 0) return Error{ErrorKind::kUsage, fmt::format("--limit: {} is less than 0", limit)};
     if (depth_ < 0) return Error{ErrorKind::kUsage, fmt::format("--depth: {} is less than 0", depth_)};
     if (is_all_ && view_ != "paths") return Error{ErrorKind::kUsage, "--all is of paths: heap show FILE paths --all"};
+    PLIMSOLL_TRY(check_options_of_views());
     if (view_ == "paths" && object_.empty())
       return Error{ErrorKind::kUsage, "paths to what? Add --of with a class or the address of an object"};
     if (view_ == "retained" && object_.empty())
@@ -193,6 +198,19 @@ class Heap final : public Command {
     options_.limit = static_cast<std::size_t>(limit);
     options_.tree.depth = static_cast<std::uint32_t>(depth_);
     options_.sort = sort_ == "retained" ? HeapSort::kRetained : sort_ == "count" ? HeapSort::kCount : HeapSort::kSize;
+    return Ok{};
+  }
+
+  // What another view would leave unsaid.
+  [[nodiscard]] Status check_options_of_views() const {
+    constexpr std::array<std::pair<const char*, std::string_view>, 4> kViewsOf{
+        {{"--of", "tree, paths, retained, groups"},
+         {"--by", "groups"},
+         {"--sort", "types, groups"},
+         {"--depth", "tree"}}};
+    for (const auto& [option, views] : kViewsOf)
+      if (show_->count(option) > 0 && views.find(view_) == std::string_view::npos)
+        return Error{ErrorKind::kUsage, fmt::format("{}: not for the view {}, but for {}", option, view_, views)};
     return Ok{};
   }
 
@@ -260,9 +278,10 @@ class Heap final : public Command {
     if (chosen.count() == 0) return Error{ErrorKind::kUsage, no_object()};
     if (view_ == "groups") {
       const heap::GroupBy by = *heap::group_by(by_);
-      return as_json_ ? heap_groups_json(view, by, chosen) : render_heap_groups(view, by, chosen, options_, page);
+      return as_json_ ? heap_groups_json(view, by, chosen, options_)
+                      : render_heap_groups(view, by, chosen, options_, page);
     }
-    return as_json_ ? heap_retained_json(view, chosen, object_)
+    return as_json_ ? heap_retained_json(view, chosen, object_, options_)
                     : render_heap_retained(view, chosen, object_, options_, page);
   }
   // The tree below a node, or the paths to it.
@@ -283,7 +302,7 @@ class Heap final : public Command {
 
   Result<int> show_memory(Console& console, const heap::Snapshot& snapshot, const Page& page) {
     if (as_json_) {
-      const Result<std::string> text = heap_table_json(snapshot, view_, view_, limit_ ? options_.limit : 0);
+      const Result<std::string> text = heap_table_json(snapshot, view_, view_, options_.limit);
       if (!text.ok()) return text.error();
       PLIMSOLL_TRY(console.print(text.value()));
       return kFine;
@@ -317,7 +336,7 @@ class Heap final : public Command {
     notice_if_incomplete(console, before.value(), file_);
     notice_if_incomplete(console, after.value(), after_);
     if (!third_.empty()) return run_survivors(console, page, before.value(), after.value());
-    PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value())
+    PLIMSOLL_TRY(console.print(as_json_ ? heap_changes_json(before.value(), after.value(), options_)
                                         : render_heap_changes(before.value(), after.value(), options_, page)));
     return kFine;
   }
@@ -334,8 +353,8 @@ class Heap final : public Command {
     const heap::Dominance dominance = heap::dominance(third.value());
     const HeapView view{third.value(), dominance};
     const auto rows = heap::types(third.value(), dominance, heap::survivors(first, second, third.value()));
-    PLIMSOLL_TRY(
-        console.print(as_json_ ? heap_survivors_json(view, rows) : render_heap_survivors(view, rows, options_, page)));
+    PLIMSOLL_TRY(console.print(as_json_ ? heap_survivors_json(view, rows, options_)
+                                        : render_heap_survivors(view, rows, options_, page)));
     return kFine;
   }
 

@@ -111,6 +111,67 @@ TEST_F(HeapCommand, WritesJson) {
   EXPECT_NE(console.out.find(R"("type":"list","count_before":1,"count_after":2)"), std::string::npos) << console.out;
 }
 
+// A drawing of an object for each of so many classes.
+std::string objects_of_classes(int count) {
+  std::string objects, modules = "modules: [modules] 0 ";
+  for (int i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    objects += "o" + number + ": app.Class" + number + " " + std::to_string(100 + i) + "\n";
+    modules += " o" + number;
+  }
+  return objects + modules;
+}
+
+TEST_F(HeapCommand, WritesAsManyRowsOfJsonAsAreAskedFor) {
+  // GIVEN a snapshot with more classes and objects than the page shows
+  put("many.heap", SnapshotDrawing(objects_of_classes(40)).file());
+  put("none.heap", SnapshotDrawing("only: app.Other 8\n modules: [modules] 0  only").file());
+  const auto rows = [&](std::vector<std::string> words, std::string_view member) {
+    console.out.clear();
+    words.emplace_back("--json");
+    EXPECT_EQ(run(words), kFine);
+    std::size_t count = 0;
+    for (std::size_t at = console.out.find(member); at != std::string::npos; at = console.out.find(member, at + 1))
+      ++count;
+    return count;
+  };
+  const auto says_more = [&] { return console.out.find(R"("more":true)") != std::string::npos; };
+  // WHEN it is asked for in all ways THEN all rows are there, or as many as the limit says
+  const std::vector<std::pair<std::vector<std::string>, std::string>> ways{
+      {{"show", "many.heap"}, "\"count\":"},
+      {{"show", "many.heap", "tree", "--raw"}, "\"depth\":"},
+      {{"show", "many.heap", "groups", "--by", "module", "--of", "app.Class3"}, "\"retained_bytes\":"},
+      {{"show", "many.heap", "groups", "--by", "place"}, "\"retained_bytes\":"},
+      {{"diff", "none.heap", "many.heap"}, "\"count_before\":0"},
+      {{"diff", "none.heap", "many.heap", "many.heap"}, "\"count\":"},
+      {{"query", "many.heap", "select 'row' from types"}, "\"row\""}};
+  for (const auto& [words, member] : ways) {
+    const std::size_t whole = rows(words, member);
+    EXPECT_FALSE(says_more()) << console.out;
+    std::vector<std::string> limited = words;
+    limited.insert(limited.end(), {"--limit", "3"});
+    EXPECT_EQ(rows(limited, member), std::min<std::size_t>(whole, 3)) << console.out;
+    EXPECT_EQ(says_more(), whole > 3) << console.out;
+  }
+  EXPECT_EQ(rows(ways[0].first, ways[0].second), 40U);
+  // AND they are in the order that is asked for
+  (void)rows({"show", "many.heap", "groups", "--by", "size", "--sort", "count", "--limit", "1"}, "");
+  EXPECT_NE(console.out.find("\"count\":28"), std::string::npos) << console.out;
+}
+
+TEST_F(HeapCommand, RefusesOptionsThatAViewDoesNotHave) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"types", "--of", "list"},
+                                                                                     {"suspects", "--of", "list"},
+                                                                                     {"tree", "--by", "size"},
+                                                                                     {"tree", "--sort", "count"},
+                                                                                     {"types", "--depth", "2"}}) {
+    std::vector<std::string> all{"show", "before.heap"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_EQ(run(all), kUsage) << words[0] << words[1];
+    EXPECT_NE(console.err.find(words[1] + ": not for the view " + words[0]), std::string::npos) << console.err;
+  }
+}
+
 TEST_F(HeapCommand, BuffersThatAreNoObjectsAreFreedWithThemToo) {
   put("mapped.heap", SnapshotDrawing("one: app.Map 48  buffer=buffer\n  buffer: [buffer] 1000\n"
                                      "  modules: [modules] 0  one")

@@ -101,6 +101,12 @@ void put_node(JsonWriter& json, const HeapView& view, Node node) {
   json.member("retained_bytes", static_cast<std::int64_t>(view.dominance.retained[node]));
 }
 
+// Whether --limit left some out.
+void put_more(JsonWriter& json, std::size_t count) {
+  json.key("more");
+  json.boolean(count > 0);
+}
+
 std::string finish(std::string& out, JsonWriter& json) {
   json.end_object();
   return out + "\n";
@@ -132,7 +138,8 @@ std::size_t object_count(const Snapshot& snapshot, const heap::NodeSet& set) {
   return count;
 }
 
-void put_types(JsonWriter& json, const HeapView& view, const std::vector<heap::TypeRow>& rows) {
+void put_types(JsonWriter& json, const HeapView& view, std::vector<heap::TypeRow> rows, const HeapOptions& options) {
+  const std::size_t more = cut(rows, options.limit);
   json.column("types", rows, [&](const heap::TypeRow& row) {
     json.begin_object();
     json.member("type", view.snapshot.types[row.type].name);
@@ -141,6 +148,7 @@ void put_types(JsonWriter& json, const HeapView& view, const std::vector<heap::T
     json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
     json.end_object();
   });
+  put_more(json, more);
 }
 
 }  // namespace
@@ -292,11 +300,12 @@ std::string heap_types_json(const HeapView& view, const HeapOptions& options) {
   JsonWriter json(out);
   begin(json, "types");
   put_heap(json, view.snapshot);
-  put_types(json, view, sorted_types(view, options));
+  put_types(json, view, sorted_types(view, options), options);
   return finish(out, json);
 }
 
-std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name) {
+std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name,
+                               const HeapOptions& options) {
   std::string out;
   JsonWriter json(out);
   const heap::NodeSet freed = freed_with(view, chosen);
@@ -307,16 +316,17 @@ std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen
   json.member("bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, chosen)));
   json.member("retained_count", static_cast<std::int64_t>(object_count(view.snapshot, freed)));
   json.member("retained_bytes", static_cast<std::int64_t>(heap::size_of(view.snapshot, freed)));
-  put_types(json, view, heap::types(view.snapshot, view.dominance, freed));
+  put_types(json, view, heap::types(view.snapshot, view.dominance, freed), options);
   return finish(out, json);
 }
 
-std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows) {
+std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows,
+                                const HeapOptions& options) {
   std::string out;
   JsonWriter json(out);
   begin(json, "survivors");
   put_heap(json, view.snapshot);
-  put_types(json, view, rows);
+  put_types(json, view, rows, options);
   return finish(out, json);
 }
 
@@ -325,13 +335,16 @@ std::string heap_tree_json(const HeapView& view, Node top, const HeapOptions& op
   JsonWriter json(out);
   begin(json, "tree");
   put_heap(json, view.snapshot);
-  json.column("tree", heap::dominator_rows(view.dominance, top, options.tree), [&](const heap::DominatorRow& row) {
+  std::vector<heap::DominatorRow> rows = heap::dominator_rows(view.dominance, top, options.tree);
+  const std::size_t more = cut(rows, options.limit);
+  json.column("tree", rows, [&](const heap::DominatorRow& row) {
     json.begin_object();
     json.member("depth", std::int64_t{row.depth});
     put_node(json, view, row.node);
     json.member("left_out", static_cast<std::int64_t>(row.left_out));
     json.end_object();
   });
+  put_more(json, more);
   return finish(out, json);
 }
 
@@ -394,13 +407,15 @@ std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Sus
   return finish(out, json);
 }
 
-std::string heap_changes_json(const Snapshot& before, const Snapshot& after) {
+std::string heap_changes_json(const Snapshot& before, const Snapshot& after, const HeapOptions& options) {
   std::string out;
   JsonWriter json(out);
   begin(json, "diff");
   json.key("one_process");
   json.boolean(heap::are_of_one_process(before, after));
-  json.column("types", heap::changes(before, after), [&](const heap::TypeChange& row) {
+  std::vector<heap::TypeChange> rows = heap::changes(before, after);
+  const std::size_t more = cut(rows, options.limit);
+  json.column("types", rows, [&](const heap::TypeChange& row) {
     json.begin_object();
     json.member("type", row.type);
     json.member("count_before", row.count_before);
@@ -410,6 +425,7 @@ std::string heap_changes_json(const Snapshot& before, const Snapshot& after) {
     json.member("new", static_cast<std::int64_t>(row.born));
     json.end_object();
   });
+  put_more(json, more);
   return finish(out, json);
 }
 

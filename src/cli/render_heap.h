@@ -12,7 +12,7 @@
 
 namespace plimsoll::cli {
 
-// The order of `heap show types`.
+// The order of `heap show types` and `groups`.
 enum class HeapSort { kSize, kRetained, kCount };
 
 // What is shown of a snapshot's views.
@@ -46,8 +46,10 @@ std::string heap_types_json(const HeapView& view, const HeapOptions& options);
 std::string heap_tree_json(const HeapView& view, heap::Node top, const HeapOptions& options);
 std::string heap_paths_json(const HeapView& view, heap::Node node, const HeapOptions& options);
 std::string heap_suspects_json(const HeapView& view, const std::vector<heap::Suspect>& suspects);
-std::string heap_changes_json(const heap::Snapshot& before, const heap::Snapshot& after);
-std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name);
-std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows);
+std::string heap_changes_json(const heap::Snapshot& before, const heap::Snapshot& after, const HeapOptions& options);
+std::string heap_retained_json(const HeapView& view, const heap::NodeSet& chosen, std::string_view name,
+                               const HeapOptions& options);
+std::string heap_survivors_json(const HeapView& view, const std::vector<heap::TypeRow>& rows,
+                                const HeapOptions& options);
 
 }  // namespace plimsoll::cli

@@ -38,6 +38,16 @@ std::uint64_t total_waste(const Rows& rows) {
 
 constexpr double kNearlyEmpty = 0.25;
 
+std::vector<heap::GroupRow> sorted_groups(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
+                                          HeapSort sort) {
+  std::vector<heap::GroupRow> rows = heap::groups(view.snapshot, view.dominance, by, chosen);
+  if (sort != HeapSort::kSize)
+    std::stable_sort(rows.begin(), rows.end(), [&](const heap::GroupRow& a, const heap::GroupRow& b) {
+      return sort == HeapSort::kCount ? a.count > b.count : a.retained > b.retained;
+    });
+  return rows;
+}
+
 }  // namespace
 
 std::string render_heap_duplicates(const Snapshot& snapshot, const HeapOptions& options, const Page& page) {
@@ -140,11 +150,7 @@ std::string render_heap_rss(const Snapshot& snapshot, const Page& page) {
 
 std::string render_heap_groups(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
                                const HeapOptions& options, const Page& page) {
-  std::vector<heap::GroupRow> rows = heap::groups(view.snapshot, view.dominance, by, chosen);
-  if (options.sort != HeapSort::kSize)
-    std::stable_sort(rows.begin(), rows.end(), [&](const heap::GroupRow& a, const heap::GroupRow& b) {
-      return options.sort == HeapSort::kCount ? a.count > b.count : a.retained > b.retained;
-    });
+  const std::vector<heap::GroupRow> rows = sorted_groups(view, by, chosen, options.sort);
   Table table({{"count"}, {"size"}, {"retained"}, {"", Fit::kCutRight}});
   for (std::size_t i = 0; i < shown(rows.size(), options.limit); ++i)
     table.add_row({{{format_count(rows[i].count)}},
@@ -184,12 +190,15 @@ Result<std::string> heap_table_json(const Snapshot& snapshot, std::string_view v
   return out + "\n";
 }
 
-std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen) {
+std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
+                             const HeapOptions& options) {
   std::string out;
   JsonWriter json(out);
   begin_document(json);
   json.member("view", "groups");
-  const auto rows = heap::groups(view.snapshot, view.dominance, by, chosen);
+  std::vector<heap::GroupRow> rows = sorted_groups(view, by, chosen, options.sort);
+  const bool has_more = shown(rows.size(), options.limit) < rows.size();
+  rows.resize(shown(rows.size(), options.limit));
   json.column("groups", rows, [&](const heap::GroupRow& row) {
     json.begin_object();
     json.member("name", row.name);
@@ -198,6 +207,8 @@ std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap:
     json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
     json.end_object();
   });
+  json.key("more");
+  json.boolean(has_more);
   json.end_object();
   return out + "\n";
 }

@@ -21,6 +21,7 @@ std::string render_heap_groups(const HeapView& view, heap::GroupBy by, const hea
 // The same as JSON (docs/json.md): rows of the table of that name (docs/heap.md), at most `limit` of them (0: all).
 Result<std::string> heap_table_json(const heap::Snapshot& snapshot, std::string_view view, std::string_view table,
                                     std::size_t limit);
-std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen);
+std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap::NodeSet& chosen,
+                             const HeapOptions& options);
 
 }  // namespace plimsoll::cli

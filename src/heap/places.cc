@@ -128,7 +128,8 @@ Places places(const Snapshot& snapshot) { return PlaceFinder(snapshot).run(); }
 Places referrer_classes(const Snapshot& snapshot, const Graph& holders) {
   constexpr std::size_t kMostNamed = 4;
   Places result;
-  boost::unordered_flat_map<std::string, std::uint32_t> known;  // by the numbers of the classes, as bytes
+  boost::unordered_flat_map<std::string, std::uint32_t> known;    // by the numbers of the classes, as bytes
+  boost::unordered_flat_map<std::string, std::uint32_t> by_name;  // as of many classes only some are named
   std::vector<std::uint32_t> classes;
   for (Node node = 0; node < snapshot.type.size(); ++node) {
     classes.clear();
@@ -141,7 +142,7 @@ Places referrer_classes(const Snapshot& snapshot, const Graph& holders) {
     std::sort(classes.begin(), classes.end());
     classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
     const std::string key(reinterpret_cast<const char*>(classes.data()), classes.size() * sizeof classes[0]);
-    const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(result.names.size()));
+    const auto [found, is_new] = known.try_emplace(key, 0);
     if (is_new) {
       std::vector<std::string> words;
       for (const std::uint32_t type : classes) words.push_back(snapshot.types[type].name);
@@ -149,7 +150,10 @@ Places referrer_classes(const Snapshot& snapshot, const Graph& holders) {
       std::string name;
       for (std::size_t i = 0; i < std::min(words.size(), kMostNamed); ++i) name += (i == 0 ? "" : ", ") + words[i];
       if (words.size() > kMostNamed) name += " and " + std::to_string(words.size() - kMostNamed) + " more";
-      result.names.push_back(name.empty() ? "nothing" : name);
+      if (name.empty()) name = "nothing";
+      const auto named = by_name.try_emplace(name, static_cast<std::uint32_t>(result.names.size()));
+      if (named.second) result.names.push_back(std::move(name));
+      found->second = named.first->second;
     }
     result.of.push_back(found->second);
   }

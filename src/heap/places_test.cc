@@ -111,5 +111,19 @@ TEST(Duplicates, AreEqualHashesOfOneClass) {
   EXPECT_EQ(found[0].held_there, 2U);
 }
 
+TEST(Places, ClassesOfReferrersHaveANameOnce) {
+  // GIVEN objects that objects of five classes hold, four of them the same
+  std::string drawing = "x: int 32\n y: int 32\n";
+  for (const char* type : {"a", "b", "c", "d"}) drawing += std::string("o") + type + ": " + type + " 8  x y\n";
+  drawing += "e: e 8  x\n f: f 8  y\n modules: [modules] 0  oa ob oc od e f\n";
+  const testing::SnapshotDrawing drawn(drawing);
+  const Snapshot snapshot = drawn.snapshot();
+  // WHEN
+  const Places found = referrer_classes(snapshot, reversed(snapshot.graph));
+  // THEN what is called the same is one
+  EXPECT_EQ(found.names[found.of[drawn["x"]]], "a, b, c, d and 1 more");
+  EXPECT_EQ(found.of[drawn["x"]], found.of[drawn["y"]]);
+}
+
 }  // namespace
 }  // namespace plimsoll::heap
