@@ -53,9 +53,12 @@ std::string point_text(const MemoryQuestion& question) {
   return is_at_end(question) ? "the end" : format_time(question.at_ns);
 }
 
+// memray's --aggregate keeps nothing else.
+bool has_sums_only(const Profile& profile) { return !profile.meta_value("aggregated").empty(); }
+
 std::string what_it_is(const MemoryQuestion& question, const MemoryReport& report, const Profile& profile) {
   switch (question.view) {
-    case MemoryView::kAllocated: return "allocated";
+    case MemoryView::kAllocated: return has_sums_only(profile) ? "alive at the end" : "allocated";
     case MemoryView::kLive:
       return is_at_end(question) ? "alive at the end"
                                  : fmt::format("alive {} after the start", format_time(question.at_ns));
@@ -101,15 +104,21 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
   return out + domains_text(profile, question) + "\n";
 }
 
+// Whose allocations were recorded.
+std::string recorded_allocators(const Profile& profile) {
+  if (const std::string_view told = profile.meta_value("allocators"); !told.empty())
+    return fmt::format("of {}, whoever calls them{}, as {} records them", told,
+                       told.find("Python") == std::string_view::npos ? ": Python's small objects by their arenas" : "",
+                       profile.meta_value("engine"));
+  return profile.meta_value("native_memory").empty()
+             ? "of Python's allocators; not of C libraries that call malloc (SQLite; NumPy before 2.5: plimsoll run\n"
+               "--native-memory), nor of objects that Python keeps for reuse"
+             : "of Python's allocators, and of malloc as other libraries call it; not of objects that Python keeps for "
+               "reuse";
+}
+
 std::string notes(const Profile& profile, const Page& page) {
-  const bool has_native = !profile.meta_value("native_memory").empty();
-  std::string out =
-      page.paint(Style::kDim, has_native ? "of Python's allocators, and of malloc as other libraries call it; not "
-                                           "of objects that Python keeps for reuse"
-                                         : "of Python's allocators; not of C libraries that call malloc (SQLite; NumPy "
-                                           "before 2.5: plimsoll run\n--native-memory), nor of objects that "
-                                           "Python keeps for reuse") +
-      "\n";
+  std::string out = page.paint(Style::kDim, recorded_allocators(profile)) + "\n";
   if (const std::uint64_t lost = profile::lost_allocations(profile); lost > 0)
     out += page.paint(Style::kWarning, fmt::format("lost: {} allocations or samples of them: all is more than it says",
                                                    format_count(lost))) +
@@ -324,6 +333,8 @@ std::optional<MemoryView> memory_view_named(std::string_view name) {
 
 std::string what_exact_lacks(const Profile& profile) {
   if (!profile.is_exact) return {};
+  if (has_sums_only(profile))
+    return "exact, but only of what was alive at the peak and at the end: memray kept no more\n";
   if (!profile.complete) return "exact, but for its last moments: the recording was cut short, or goes on\n";
   const std::uint64_t lost = profile::lost_allocations(profile);
   return lost == 0 ? "" : fmt::format("exact, but for {} allocations that were lost\n", format_count(lost));

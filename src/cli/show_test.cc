@@ -219,6 +219,35 @@ TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
       << console.out;
 }
 
+TEST(Show, SaysOfMemrayWhatItRecords) {
+  // GIVEN exact profiles of memray's, one of which has only sums
+  FakeConsole console;
+  const auto show_with = [&](std::vector<std::pair<std::string, std::string>> facts) {
+    console.files["app.bin"] = [facts] {
+      profile::Profile profile = profile_with_blocks();
+      profile.is_exact = true;
+      for (const auto& [name, value] : facts) profile.set_meta(name, value);
+      return profile;
+    };
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), {"show", "app.bin", "alloc"}, console), kFine) << console.err;
+    return console.out;
+  };
+  // WHEN / THEN
+  EXPECT_TRUE(contains(show_with({{"engine", "memray"}, {"allocators", "malloc and mmap"}}),
+                       "of malloc and mmap, whoever calls them: Python's small objects by their arenas, as memray"))
+      << console.out;
+  EXPECT_FALSE(contains(console.out, "--native-memory")) << console.out;
+  EXPECT_TRUE(contains(console.out, "allocated: 4.00 MB in 2 blocks\nexact: every allocation was recorded"))
+      << console.out;
+  EXPECT_TRUE(contains(show_with({{"engine", "memray"}, {"allocators", "malloc, mmap and Python's"}}),
+                       "of malloc, mmap and Python's, whoever calls them, as memray records them"))
+      << console.out;
+  EXPECT_TRUE(show_with({{"aggregated", "only what was alive at the peak and at the end"}})
+                  .starts_with("alive at the end: 4.00 MB in 2 blocks\nexact, but only of what was alive"))
+      << console.out;
+}
+
 TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
   FakeConsole console;
   console.files["app.plim"] = [] {

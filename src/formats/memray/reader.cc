@@ -122,6 +122,7 @@ class Reader {
     if (!header.command_line.empty()) profile.set_meta("argv", header.command_line);
     if (header.is_aggregated) profile.set_meta("aggregated", "only what was alive at the peak and at the end");
     if (header.has_native) profile.set_meta("native frames", "left out");
+    profile.set_meta("allocators", header.traces_python ? "malloc, mmap and Python's" : "malloc and mmap");
     profile.start_realtime_ns = nanoseconds(header.start_ms);
     rss_.name = "rss";
     rss_.unit = "bytes";

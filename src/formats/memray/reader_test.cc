@@ -123,9 +123,19 @@ TEST(Memray, BlocksHaveTheirStacksAndTimes) {
   EXPECT_TRUE(profile.complete && profile.is_exact);
   EXPECT_EQ(profile.meta_value("python"), "3.11");
   EXPECT_EQ(profile.meta_value("argv"), "app.py --fast");
+  EXPECT_EQ(profile.meta_value("allocators"), "malloc and mmap");
   EXPECT_EQ(profile.end_ns, 500'000'000);
   ASSERT_EQ(profile.counters.size(), 1U);
   EXPECT_EQ(profile.counters[0].value, (std::vector<std::int64_t>{5000, 6000}));
+}
+
+TEST(Memray, TellsWhoseAllocationsItHas) {
+  // GIVEN a file of --trace-python-allocators
+  std::string bytes = Drawing().end();
+  // (Behind it are the flag of lives, the texts of version 13 and the end.)
+  ++bytes[bytes.find(std::string_view("/lib\0/site", 10)) - 2];
+  // WHEN / THEN
+  EXPECT_EQ(read_whole(bytes).meta_value("allocators"), "malloc, mmap and Python's");
 }
 
 TEST(Memray, ItsOwnFramesAreNotShown) {

@@ -71,7 +71,9 @@ Status Records::read_header() {
   header_.pid = static_cast<std::int32_t>(fixed(4));
   header_.main_thread = fixed(8);
   header_.skipped_frames = fixed(8);
-  fixed(3);  // what allocator Python has, whether it was traced, whether the lives of objects were
+  fixed(1);  // what allocator Python has
+  header_.traces_python = fixed(1) != 0;
+  fixed(1);  // whether the lives of objects were traced
   if (version >= 13) {
     in_.zero_terminated();  // where the standard library is, site-packages, sys.path
     for (int list = 0; list < 2; ++list)

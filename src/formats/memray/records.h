@@ -42,6 +42,7 @@ struct Header {
   std::uint32_t python = 0;  // as PY_VERSION_HEX
   bool has_native = false;
   bool is_aggregated = false;  // no events: what was alive at the peak and at the end
+  bool traces_python = false;  // Python's allocators, too, and not only whom they call
   std::int64_t start_ms = 0;
   std::int64_t end_ms = 0;
   std::string_view command_line;
