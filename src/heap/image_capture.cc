@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <map>
 #include <vector>
 
 #include "cpython/int_object.h"
+#include "cpython/literals.h"
 #include "heap/address_set.h"
 #include "heap/content_hash.h"
 #include "heap/generations.h"
@@ -135,13 +135,10 @@ class ObjectText {
     if (is_built_in && type.c_name == "bytes") {
       std::string bytes(std::min(view_.item_count(object), kLongestValue), '\0');
       const bool is_read = view_.image().read(offset_by(object, view_.layout().bytes.data), bytes.data(), bytes.size());
-      return is_read ? "b'" + bytes + "'" : std::string{};
+      return is_read ? cpython::bytes_literal(bytes) : std::string{};
     }
-    if (is_built_in && type.c_name == "float") {
-      std::array<char, 32> out;
-      const auto number = std::bit_cast<double>(view_.word_in(object, 16));
-      return {out.data(), std::to_chars(out.data(), out.data() + out.size(), number).ptr};
-    }
+    if (is_built_in && type.c_name == "float")
+      return cpython::float_literal(std::bit_cast<double>(view_.word_in(object, 16)));
     return digits(object, type);
   }
 

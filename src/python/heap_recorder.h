@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "cpython/literals.h"
 #include "heap/address_set.h"
 #include "heap/content_hash.h"
 #include "heap/pools.h"
@@ -126,14 +127,12 @@ class Recorder {
   }
 
   static std::string value_of(PyObject* object) {
-    char digits[32];
     if (PyUnicode_CheckExact(object)) return "'" + text_of(object, kLongestValue) + "'";
     if (PyBytes_CheckExact(object)) {
       const auto size = static_cast<std::size_t>(std::min<Py_ssize_t>(PyBytes_GET_SIZE(object), kLongestValue));
-      return "b'" + std::string(PyBytes_AS_STRING(object), size) + "'";
+      return cpython::bytes_literal({PyBytes_AS_STRING(object), size});
     }
-    if (PyFloat_CheckExact(object))
-      return {digits, std::to_chars(digits, digits + sizeof digits, PyFloat_AS_DOUBLE(object)).ptr};
+    if (PyFloat_CheckExact(object)) return cpython::float_literal(PyFloat_AS_DOUBLE(object));
     return number_text(object);
   }
 

@@ -317,6 +317,15 @@ def test_values_are_redacted_unless_asked_for(take: Any, tmp_path: pathlib.Path)
     assert len(keep) == 3
 
 
+def test_bytes_and_numbers_are_written_as_python_writes_them(take: Any) -> None:
+    # GIVEN bytes that are no text, and numbers
+    keep = [b"it's\xff\xfe\x00" + os.urandom(4), b'"', float(os.getpid()), 1e22, -os.getpid()]
+    # WHEN
+    heap = take(values=True)
+    # THEN each can be told from others that look like it
+    assert [heap.find(id(each)).text for each in keep] == [repr(each) for each in keep]
+
+
 def test_the_file_is_for_its_owner_only(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "mine.heap"
     path.touch(0o644)

@@ -349,9 +349,9 @@ def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) 
         take(truth["pid"], tmp_path / "with.heap", "--values")
     # THEN the secret is in the latter only
     texts = "select o.text from objects o join edges e on e.held = o.id where e.holder = (select id from objects where address = {})"
-    assert ask(tmp_path / "without.heap", texts.format(truth["secret"])) == [[None], [None]]
+    assert ask(tmp_path / "without.heap", texts.format(truth["secret"])) == [[None]] * 4
     assert ask(tmp_path / "with.heap", texts.format(truth["secret"])) == [
-        ["'it is a secret that nobody records'"], ["8675309"]]
+        ["'it is a secret that nobody records'"], ["8675309"], [repr(b"it's\xff\x00")], [repr(100000.0)]]
 
 
 @pytest.mark.any_version

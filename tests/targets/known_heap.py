@@ -116,7 +116,7 @@ def main():
         raise ValueError(local)
     except ValueError as error:
         keep["error"] = error
-    secret = ["it is a secret that nobody records", 8675309]
+    secret = ["it is a secret that nobody records", 8675309, b"it's\xff\x00", 100000.0]
     gc.collect()
     if len(sys.argv) > 1:
         import plimsoll.heap
