@@ -158,7 +158,7 @@ std::optional<SampleLine> parse_sample(std::string_view text) {
 std::optional<ForeignFrame> parse_frame(std::string_view line) {
   if (line.size() > kLongestLine) return std::nullopt;
   std::string_view text = without_blanks(line);
-  const std::string_view address = text.substr(0, text.find(' '));
+  const std::string_view address = text.substr(0, text.find_first_of(" \t"));  // (a tab: Android's simpleperf)
   if (!is_hexadecimal(address)) return std::nullopt;
   text = without_blanks(text.substr(address.size()));
   std::string_view file = take_file(text);

@@ -72,6 +72,17 @@ TEST(PerfScript, TakesSamplesWithoutPeriodsForAsLongAsTheyAreApart) {
   EXPECT_EQ(one.meta_value("weights"), "assumed: a sample is a millisecond");
 }
 
+// simpleperf's report_sample.py of Android.
+TEST(PerfScript, HasTabsInThePlaceOfBlanks) {
+  const profile::Profile profile = read_text(
+      "Gecko\t25122 [007] 115539.936601:\t\t1000000 task-clock:u:\n"
+      "        b3cea6c4\tLock::unlock() (/system/lib/libc.so)\n"
+      "        b3cea535\tshould_trace() (/system/lib/libc.so)\n"
+      "\n");
+  EXPECT_EQ(stacks_of(profile), std::vector<std::string>{"should_trace();Lock::unlock()"});
+  EXPECT_EQ(file_of_leaf(profile, 0), "/system/lib/libc.so");
+}
+
 TEST(PerfScript, MakesTimeOfCyclesByTheirRateWhenBusy) {
   // GIVEN cycles at 2 per nanosecond, and a pause WHEN they are read THEN each weighs by its period
   const profile::Profile profile = read_text(
