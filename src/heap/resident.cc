@@ -7,6 +7,7 @@
 
 #include "heap/arenas.h"
 #include "heap/buffers.h"
+#include "heap/pools.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -50,6 +51,32 @@ std::uint64_t number_of(std::string_view text) {
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
+
+// Blocks of objects that lie beside pools: the system puts what is mapped for large blocks next to arenas, and then
+// both are one mapping. Asked about objects in the order of their addresses.
+class BlocksBesidePools {
+ public:
+  explicit BlocksBesidePools(const Snapshot& snapshot) : snapshot_(snapshot), buffers_(snapshot.buffers) {
+    std::sort(buffers_.begin(), buffers_.end(), [](const Buffer& a, const Buffer& b) { return a.owner < b.owner; });
+  }
+
+  // Bytes of the object's own block; 0 if it lies in a pool.
+  std::uint64_t of(Node node) {
+    const std::uint64_t address = snapshot_.address[node];
+    const std::vector<Pool>& pools = snapshot_.pools;
+    while (pool_ < pools.size() && pools[pool_].address + bytes_of(pools[pool_]) <= address) ++pool_;
+    if (pool_ < pools.size() && pools[pool_].address <= address) return 0;
+    std::uint64_t elsewhere = 0;
+    for (; buffer_ < buffers_.size() && buffers_[buffer_].owner <= node; ++buffer_)
+      if (buffers_[buffer_].owner == node) elsewhere += buffers_[buffer_].size;
+    return less(snapshot_.size[node], elsewhere);
+  }
+
+ private:
+  const Snapshot& snapshot_;
+  std::vector<Buffer> buffers_;
+  std::size_t pool_ = 0, buffer_ = 0;
+};
 
 // What objects own that is not in memory for the system's allocator: in mappings of files (mmap), beside pools that
 // share a mapping with large blocks, or never written to.
@@ -96,6 +123,7 @@ std::vector<RegionFacts> region_facts(const Snapshot& snapshot) {
   const std::vector<std::uint64_t> threads = thread_addresses(snapshot);
   const std::vector<Arena> all_arenas = arenas(snapshot);
   std::vector<RegionFacts> found;
+  BlocksBesidePools blocks(snapshot);
   auto arena = all_arenas.begin();
   for (const Region& region : snapshot.regions) {
     RegionFacts facts;
@@ -106,9 +134,13 @@ std::vector<RegionFacts> region_facts(const Snapshot& snapshot) {
     }
     const auto [first, last] = objects_between(snapshot, region.start, region.start + region.size);
     facts.objects = last - first;
-    for (Node node = first; node < last; ++node) facts.object_bytes += snapshot.size[node];
+    for (Node node = first; node < last; ++node) {
+      facts.object_bytes += snapshot.size[node];
+      if (facts.pool_bytes != 0) facts.blocks_beside_pools += blocks.of(node);
+    }
     facts.use = use_of(region, facts.pool_bytes != 0, threads);
-    const std::uint64_t inner = facts.pool_bytes != 0 ? facts.pool_bytes : facts.object_bytes;
+    const bool has_pools = facts.pool_bytes != 0;
+    const std::uint64_t inner = has_pools ? facts.pool_bytes + facts.blocks_beside_pools : facts.object_bytes;
     facts.own = less(region.resident, inner);
     found.push_back(facts);
   }
@@ -123,8 +155,10 @@ std::uint64_t room_for_buffers(const Region& region, const RegionFacts& facts) {
 Resident resident(const Snapshot& snapshot) {
   Resident result;
   std::array<std::uint64_t, kUses> by_use{};
+  std::uint64_t blocks_beside_pools = 0;
   const std::vector<RegionFacts> facts = region_facts(snapshot);
   for (std::size_t i = 0; i < facts.size(); ++i) {
+    blocks_beside_pools += facts[i].blocks_beside_pools;
     by_use[static_cast<std::size_t>(facts[i].use)] += snapshot.regions[i].resident;
     result.total += snapshot.regions[i].resident;
   }
@@ -148,13 +182,16 @@ Resident resident(const Snapshot& snapshot) {
   add("objects, in small blocks", result.small_explained);
   add("other small blocks in use", used - result.small_explained);
   add("free in pools", free);
-  add("beside pools in their mappings", less(beside_buffers(RegionUse::kPools), used + free));
+  const std::uint64_t beside_pools = less(beside_buffers(RegionUse::kPools), used + free);
+  const std::uint64_t large_beside_pools = std::min(beside_pools, blocks_beside_pools);
+  add("beside pools in their mappings", beside_pools - large_beside_pools);
   const std::uint64_t heap = in_use(RegionUse::kHeap);
   const std::uint64_t large_blocks = number_of(snapshot.meta_value("large_block_bytes"));
-  const std::uint64_t large = std::min(heap, less(large_blocks, buffers.not_in_heap));
+  const std::uint64_t large = std::min(heap, less(large_blocks, buffers.not_in_heap + blocks_beside_pools));
   result.small_free = free;
   result.native = heap - large;
-  add("objects, in large blocks and buffers", std::accumulate(buffers.resident.begin(), buffers.resident.end(), large));
+  add("objects, in large blocks and buffers",
+      std::accumulate(buffers.resident.begin(), buffers.resident.end(), large + large_beside_pools));
   add("other memory of native code", result.native);
   add("program, libraries and mapped files", beside_buffers(RegionUse::kFile));
   add("thread stacks", beside_buffers(RegionUse::kStack));

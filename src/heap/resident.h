@@ -24,11 +24,12 @@ std::string_view use_name(RegionUse use);
 // nor an object that begins in it takes.
 struct RegionFacts {
   RegionUse use{};
-  std::uint64_t pool_bytes = 0;    // of pools in it
-  std::uint64_t pool_used = 0;     // of these, in blocks that are given out
-  std::uint64_t objects = 0;       // that begin in it
-  std::uint64_t object_bytes = 0;  // of these, with what they own elsewhere
-  std::uint64_t own = 0;           // resident bytes beside pools and objects
+  std::uint64_t pool_bytes = 0;           // of pools in it
+  std::uint64_t pool_used = 0;            // of these, in blocks that are given out
+  std::uint64_t objects = 0;              // that begin in it
+  std::uint64_t object_bytes = 0;         // of these, with what they own elsewhere
+  std::uint64_t blocks_beside_pools = 0;  // where there are pools: of objects that do not begin in one
+  std::uint64_t own = 0;                  // resident bytes beside pools and objects
 };
 // By region of the snapshot.
 std::vector<RegionFacts> region_facts(const Snapshot& snapshot);

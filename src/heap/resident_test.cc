@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
 #include "heap/arenas.h"
@@ -89,6 +90,37 @@ TEST(Resident, IsExplainedPartByPart) {
   EXPECT_EQ(bytes("other memory of native code"), 0x8000U - 4096);
   EXPECT_EQ(bytes("program, libraries and mapped files"), 4096U);
   EXPECT_EQ(bytes("thread stacks"), 4096U);
+}
+
+TEST(Resident, LargeBlocksMayLieBesidePoolsInOneMapping) {
+  // GIVEN a mapping of a pool, of a large object, and of a list in the pool whose items are a block of their own
+  SnapshotWriter writer;
+  const auto list = writer.add_type("list"), bytes = writer.add_type("bytes");
+  writer.begin_node(list, 64 + 0x20000, 1, Address{kArena + 48});
+  writer.buffer(kArena + 0x80000, 0x20000);
+  writer.edge(EdgeKind::kElement, 1);
+  writer.end_node();
+  writer.begin_node(bytes, 0x40000, 1, Address{kArena + 16384 + 16});
+  writer.end_node();
+  writer.end_objects();
+  writer.add_pools(std::vector<Pool>{{kArena, 64, 255, 255, 3}});
+  writer.add_regions(std::vector<Region>{{0x600000, 0x10000, 0x8000, true, false, "[heap]"},
+                                         {kArena, 0x200000, 16384 + 0x20000 + 0x40000 + 0x1000, true, false, ""}});
+  writer.add_meta("small_block_bytes", "64");
+  writer.add_meta("large_block_bytes", std::to_string(0x20000 + 0x40000 + 0x1000));
+  ASSERT_TRUE(writer.finish().ok());
+  const Snapshot snapshot = read_snapshot(writer.bytes()).take();
+  // WHEN
+  const Resident found = resident(snapshot);
+  // THEN they are objects, and the heap has those only that are left
+  std::map<std::string, std::uint64_t> parts;
+  std::uint64_t sum = 0;
+  for (const ResidentPart& part : found.parts) sum += parts[part.what] = part.bytes;
+  EXPECT_EQ(parts["beside pools in their mappings"], 0x1000U);
+  EXPECT_EQ(parts["objects, in large blocks and buffers"], 0x20000U + 0x40000 + 0x1000);
+  EXPECT_EQ(sum, found.total);
+  EXPECT_EQ(found.native, 0x7000U);
+  EXPECT_EQ(region_facts(snapshot)[1].own, 0x20000U + 0x1000) << "with buffers, whose places are told one by one";
 }
 
 TEST(Resident, IsNothingWhereItIsNotKnown) {

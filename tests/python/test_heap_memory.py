@@ -241,6 +241,35 @@ def test_objects_that_a_recording_has_given_memory_are_small_ones(tmp_path: path
     assert total == pytest.approx(sum(parts.values()), rel=0.03)
 
 
+LARGE_BESIDE_SMALL = """
+import sys
+import plimsoll.heap
+class Node:
+    pass
+def node():
+    made = Node()
+    made.itself = made
+    return made
+kept = [([node() for _ in range(5000)], b"x" * 1_000_000) for _ in range(60)]
+plimsoll.heap.snapshot(sys.argv[1])
+print("null")
+"""
+
+
+@with_pools
+def test_large_objects_are_told_of_wherever_the_system_put_them(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program whose large objects and arenas came in turn, so that the system made one mapping of many of them
+    run(LARGE_BESIDE_SMALL, str(tmp_path / "x.heap"))
+    # WHEN
+    heap = plimsoll.heap.open(tmp_path / "x.heap")
+    parts = {row["part"]: row["bytes"] for row in heap.rss().dicts()}
+    # THEN they are objects, once
+    assert parts["objects, in large blocks and buffers"] > 60_000_000
+    assert parts["beside pools in their mappings"] < 5_000_000
+    total, = (row["total"] for row in heap.view("memory").query("select sum(size) as total from objects").dicts())
+    assert total == pytest.approx(sum(parts.values()), rel=0.03)
+
+
 MAPPED = """
 import array, json, mmap, os, sys
 import plimsoll.heap
