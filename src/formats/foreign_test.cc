@@ -8,6 +8,7 @@
 #include "formats/input.h"
 #include "formats/registry.h"
 #include "profile/testing.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -91,6 +92,24 @@ TEST(ForeignFormats, TellOfWhichTimeTheyAreIfTheyDo) {
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(read.value().meta_value("mode"), mode) << format;
   }
+}
+
+TEST(ForeignFormats, DoNotMakeCpuTimeOfOtherTime) {
+  // GIVEN profiles of other tools, of all time and of time that they do not tell of WHEN they go through a format
+  using Case = std::pair<std::string_view, std::string_view>;
+  for (const std::string_view mode : {"wall", ""})
+    for (const auto& [format, known] : {Case{"firefox", ""}, Case{"pprof", mode}, Case{"speedscope", ""}}) {
+      profile::Profile drawn = profile::testing::draw_profile("main(app.py:3 def 1)  5");
+      drawn.set_meta("format", "mojo 3");
+      if (!mode.empty()) drawn.set_meta("mode", mode);
+      const Result<profile::Profile> read =
+          read_profile(write_as(find_writer(format, "").value(), drawn, "out").value());
+      ASSERT_TRUE(read.ok()) << read.error().message;
+      // THEN nobody takes it for CPU time
+      EXPECT_FALSE(profile::is_cpu_time(read.value())) << format << mode;
+      EXPECT_EQ(read.value().meta_value("mode"), known) << format;
+      EXPECT_EQ(read.value().samples.weight_ns, drawn.samples.weight_ns);
+    }
 }
 
 }  // namespace

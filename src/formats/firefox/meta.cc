@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "profile/time_kind.h"
+
 namespace plimsoll::formats::firefox {
 namespace {
 
@@ -178,7 +180,8 @@ void write_extra(JsonWriter& json, const profile::Profile& profile) {
   {
     Section coverage(json, "Coverage");
     coverage.number("samples", "integer", static_cast<std::int64_t>(profile.samples.size()));
-    coverage.duration("CPU time in samples", profile.sampled_cpu_ns());
+    coverage.duration(profile::is_cpu_time(profile) ? "CPU time in samples" : "time in samples",
+                      profile.sampled_cpu_ns());
     coverage.duration("CPU time of the process", profile.process_cpu_ns);
   }
   if (!profile.drops.empty()) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/firefox/allocations.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::formats::firefox {
 namespace {
@@ -85,9 +86,11 @@ void write_samples(JsonWriter& json, const FileLayout& layout, ThreadId thread) 
   });
   column("weight", write_zero, [&](std::uint32_t row) { json.milliseconds(samples.weight_ns[row]); });
   json.member("weightType", "tracing-ms");
-  column("threadCPUDelta", write_zero, [&](std::uint32_t row) {
-    json.integer(samples.activity[row] == Activity::kRunning ? samples.weight_ns[row] : 0);
-  });
+  // (What is not known to be CPU time would be shown as a thread that computes all the time.)
+  if (profile::is_cpu_time(layout.profile))
+    column("threadCPUDelta", write_zero, [&](std::uint32_t row) {
+      json.integer(samples.activity[row] == Activity::kRunning ? samples.weight_ns[row] : 0);
+    });
   json.member("length", static_cast<std::int64_t>(rows.size() + (rows.empty() ? 0 : 1)));
   json.end_object();
 }

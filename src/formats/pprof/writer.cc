@@ -17,6 +17,7 @@
 #include "formats/labels.h"
 #include "formats/pprof/fields.h"
 #include "profile/memory.h"
+#include "profile/time_kind.h"
 
 namespace plimsoll::formats::pprof {
 namespace {
@@ -109,7 +110,7 @@ class FileWriter {
     write_locations();
     write_samples();
     const std::int64_t period = period_ns();
-    write_session(period, "cpu", "nanoseconds");
+    write_session(period, running_type(), "nanoseconds");
     return take();
   }
 
@@ -144,11 +145,16 @@ class FileWriter {
     message.add_int64(ValueTypeField::kType, text(type));
     message.add_int64(ValueTypeField::kUnit, text(unit));
   }
+  // What running threads were measured by: other tools may have taken all time, or do not say.
+  [[nodiscard]] std::string_view running_type() const {
+    if (profile::is_cpu_time(profile_)) return "cpu";
+    return profile_.meta_value("mode") == "wall" ? "wall" : "time";
+  }
   void write_value_types() {
     write_value_type(ProfileField::kSampleType, "samples", "count");
-    write_value_type(ProfileField::kSampleType, "cpu", "nanoseconds");
+    write_value_type(ProfileField::kSampleType, running_type(), "nanoseconds");
     if (has_waits_) write_value_type(ProfileField::kSampleType, "wall", "nanoseconds");
-    file_.add_int64(ProfileField::kDefaultSampleType, text(has_waits_ ? "wall" : "cpu"));
+    file_.add_int64(ProfileField::kDefaultSampleType, text(has_waits_ ? "wall" : running_type()));
   }
 
   // The command's first word: of a whole command line, pprof would show what follows the last slash.
