@@ -71,6 +71,9 @@ class Convert final : public Command {
                                  writer.value().has_time ? "" : ". Record them with plimsoll run --alloc"));
       return kNoSamples;
     }
+    // Few formats can say so, and nobody reads it there.
+    if (const profile::Profile& profile = input.value().profile; !profile.complete)
+      console.notice(fmt::format("{} ends early: {}", input_.path(), early_end(profile)));
     const bool is_without_time = input.value().profile.samples.size() == 0;
     change_stacks(input.value().profile, console);
     const Selection selection = select(input.value().profile, conditions());

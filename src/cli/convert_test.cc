@@ -47,6 +47,18 @@ TEST(Convert, WritesToStandardOutput) {
   EXPECT_EQ(console.err, "");
 }
 
+TEST(Convert, SaysThatAProfileEndsEarly) {
+  FakeConsole console;
+  console.files["cut.plim"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("main;work 10");
+    profile.complete = false;
+    return profile;
+  };
+  EXPECT_EQ(testing::run_words(make_convert(), {"convert", "cut.plim", "-f", "collapsed", "-o", "-"}, console), kFine);
+  EXPECT_EQ(console.err, "cut.plim ends early: the program was killed or is still running\n");
+  EXPECT_NE(console.out.find("main;work"), std::string::npos) << console.out;
+}
+
 TEST(Convert, LeavesOutNativeFunctionsOrFoldsThem) {
   FakeConsole console;
   console.files["app.plim"] = [] {
