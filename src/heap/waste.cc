@@ -130,10 +130,20 @@ std::uint64_t least_dict_table(std::uint64_t entries, bool has_text_keys_only, u
 }
 
 std::uint64_t least_set_table(std::uint64_t entries) {
-  // Eight places are in the set itself; three fifths of them, less one, may be taken.
-  std::uint64_t slots = 8;
-  while (entries * 5 >= (slots - 1) * 3 && slots < (std::uint64_t{1} << 40U)) slots *= 2;
-  return slots == 8 ? 0 : slots * 16;
+  // A set has places in itself until three fifths of them, less one, are taken. Then it takes the least power of two
+  // above a multiple of what it has: two if it is made of another set at once, four if what comes fills it one by one.
+  constexpr std::uint64_t kOwnSlots = 8, kLarge = 50'000, kMost = std::uint64_t{1} << 40U;
+  const auto power_above = [](std::uint64_t number) {
+    std::uint64_t slots = kOwnSlots;
+    while (slots <= number) slots *= 2;
+    return slots;
+  };
+  const auto full_at = [](std::uint64_t slots) { return ((slots - 1) * 3 + 4) / 5; };
+  if (entries < full_at(kOwnSlots)) return 0;
+  entries = std::min(entries, kMost);
+  std::uint64_t filled = kOwnSlots;
+  while (entries >= full_at(filled)) filled = power_above(full_at(filled) * (full_at(filled) > kLarge ? 2 : 4));
+  return std::min(filled, power_above(2 * entries)) * 16;
 }
 
 std::vector<Waste> waste(const Snapshot& snapshot, const Places& places) { return WasteFinder(snapshot, places).run(); }

@@ -85,7 +85,13 @@ TEST(Waste, KnowsTablesOfDictsAndSets) {
   EXPECT_EQ(least_dict_table(5, false, 13), 32U + 8 + 5 * 24);
   EXPECT_EQ(least_dict_table(100, true, 9), 40U + 256 * 2 + 170 * 24);
   EXPECT_EQ(least_set_table(4), 0U);
-  EXPECT_EQ(least_set_table(5), 16U * 16);
+  EXPECT_EQ(least_set_table(5), 16U * 16) << "of a copy; one that grows has 32 places";
+  EXPECT_EQ(least_set_table(8), 32U * 16);
+  EXPECT_EQ(least_set_table(17), 32U * 16) << "of one that grows; a copy has 64";
+  EXPECT_EQ(least_set_table(33), 128U * 16);
+  EXPECT_EQ(least_set_table(100), 256U * 16);
+  EXPECT_EQ(least_set_table(20'000), 65'536U * 16);
+  EXPECT_EQ(least_set_table(200'000), 524'288U * 16);
 }
 
 }  // namespace

@@ -241,6 +241,20 @@ def test_objects_that_a_recording_has_given_memory_are_small_ones(tmp_path: path
     assert total == pytest.approx(sum(parts.values()), rel=0.03)
 
 
+SETS: "list[set[int]]" = []
+
+
+def test_no_set_is_too_large_that_cannot_be_made_smaller(take: Any) -> None:
+    # GIVEN sets of many sizes, each as small as Python makes it
+    for count in [*range(1, 200), 1000, 5461, 5462, 60_000]:
+        grown = set(range(count))
+        SETS.append(min(grown, grown.copy(), key=sys.getsizeof))
+    # WHEN / THEN they have no room that could be saved
+    rows = [row for row in take().waste().dicts() if row["type"] == "set" and row["place"].endswith("SETS[]")]
+    SETS.clear()
+    assert not rows
+
+
 LARGE_BESIDE_SMALL = """
 import sys
 import plimsoll.heap
