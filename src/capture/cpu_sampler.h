@@ -111,11 +111,16 @@ class CpuSampler {
   void set_thread_state(Tid tid, Address thread_state);
   // The calling thread, which is sampled from now on if it was not; none if it cannot be.
   ThreadSerial serial_of_caller();
-  // Calls visit(ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
-  template <typename Visit>
-  void for_each_thread(Visit visit) {
+  // Calls visit(ThreadSlot&) for each sampled thread, and then after(). No thread is added or retired meanwhile.
+  template <typename Visit, typename After>
+  void for_each_thread(Visit visit, After after) {
     const std::lock_guard guard(mutex_);
     slots_.for_each(visit);
+    after();
+  }
+  template <typename Visit>
+  void for_each_thread(Visit visit) {
+    for_each_thread(visit, [] {});
   }
 
   // With settings.by_reader, for for_each_thread's visitor: the thread's samples are taken by its own ticks from now

@@ -151,12 +151,15 @@ bool ReaderThread::look(Look look) {
   if (!memory::FaultGuard::ensure_installed().ok()) return false;
   bool is_busy = waits_.has_value();
   const bool is_at_all = look == Look::kAtAll;
-  if (ticks_ && is_at_all) ticks_->begin_round();
+  const auto look_at = [&](ThreadSlot& slot) {
+    const bool may_run = !waits_ || waits_->look_at(slot);
+    if (may_run && running_ && is_at_all) is_busy = running_->look_at(slot) || is_busy;
+    if (ticks_ && is_at_all) is_busy = ticks_->look_at(slot) || is_busy;
+  };
+  if (ticks_) ticks_->begin_round();
   try {
-    sampler_.for_each_thread([&](ThreadSlot& slot) {
-      const bool may_run = !waits_ || waits_->look_at(slot);
-      if (may_run && running_ && is_at_all) is_busy = running_->look_at(slot) || is_busy;
-      if (ticks_ && is_at_all) is_busy = ticks_->look_at(slot) || is_busy;
+    sampler_.for_each_thread(look_at, [&] {
+      if (ticks_) ticks_->end_round();
     });
     if (waits_) waits_->end_round();
   } catch (const std::bad_alloc&) {

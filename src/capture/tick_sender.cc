@@ -1,5 +1,6 @@
 #include "capture/tick_sender.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -25,9 +26,29 @@ bool was_put_aside(const os::ThreadProbe& probe) {
   return its && ours && *ours - *its < kMoment;
 }
 
+// Whether it would run if we did not, given its last two looks.
+bool is_displaced(Tid tid, const Sending::Look& last, const Sending::Look& now) {
+  const os::ThreadProbe probe(tid, os::ThreadProbe::Keep::kClosed);
+  if (!is_ready(probe)) return false;
+  const bool computes = now.cpu_ns - last.cpu_ns >= (now.time_ns - last.time_ns) / 8 * 7;
+  return computes || was_put_aside(probe);
+}
+
+void send_tick(ThreadSlot& slot) {
+  Sending& sending = slot.sending;
+  sending.ticks = slot.ticks.load(std::memory_order_relaxed);
+  sending.cpu_at_tick_ns = sending.last_look.cpu_ns;
+  sending.is_awaited = slot.tick.send();
+}
+
 }  // namespace
 
-bool TickSender::look_at(ThreadSlot& slot) const {
+void TickSender::begin_round() {
+  ++round_;
+  paused_count_ = 0;
+}
+
+bool TickSender::look_at(ThreadSlot& slot) {
   Sending& sending = slot.sending;
   const bool is_due = sending.still_looks < kStill || (round_ + slot.number) % kSeldom == 0;
   if (slot.tick.clock() != os::TickClock::kDirected || !is_due) return false;
@@ -39,20 +60,29 @@ bool TickSender::look_at(ThreadSlot& slot) const {
   }
   sending.still_looks = 0;
   if (slot.is_blocked || slot.silent_until_ns != 0 || is_too_soon(slot, cpu_ns)) return true;
-  if (!is_running(slot.tid, last, sending.last_look)) return true;
-  sending.ticks = slot.ticks.load(std::memory_order_relaxed);
-  sending.cpu_at_tick_ns = cpu_ns;
-  sending.is_awaited = slot.tick.send();
+  // A clock that moves is of a thread that has a CPU at this instant.
+  if (os::thread_cpu_ns(slot.tid) != cpu_ns)
+    send_tick(slot);
+  else
+    keep({&slot, last});
   return true;
 }
 
-bool TickSender::is_running(Tid tid, const Look& last, const Look& now) {
-  // A clock that moves is of a thread that has a CPU at this instant.
-  if (os::thread_cpu_ns(tid) != now.cpu_ns) return true;
-  const os::ThreadProbe probe(tid, os::ThreadProbe::Keep::kClosed);
-  if (!is_ready(probe)) return false;
-  const bool computes = now.cpu_ns - last.cpu_ns >= (now.time_ns - last.time_ns) / 8 * 7;
-  return computes || was_put_aside(probe);
+void TickSender::keep(const Paused& paused) {
+  if (paused_count_ < kMostAsked) {
+    paused_[paused_count_++] = paused;
+    return;
+  }
+  const auto least = std::min_element(paused_.begin(), paused_.end(),
+                                      [](const Paused& a, const Paused& b) { return a.used_ns() < b.used_ns(); });
+  if (least->used_ns() < paused.used_ns()) *least = paused;
+}
+
+void TickSender::end_round() const {
+  for (std::size_t i = 0; i < paused_count_; ++i) {
+    ThreadSlot& slot = *paused_[i].slot;
+    if (is_displaced(slot.tid, paused_[i].last, slot.sending.last_look)) send_tick(slot);
+  }
 }
 
 bool TickSender::is_too_soon(ThreadSlot& slot, std::int64_t cpu_ns) {

@@ -15,29 +15,43 @@
 // other programs want all CPUs, has those of a timer on its CPU clock: rarer ones, which end no wait.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "capture/thread_slots.h"
 
 namespace plimsoll::capture {
 
-// For a CpuSampler that needs_sender(). Used by one thread at a time.
+// For a CpuSampler that needs_sender(). Used by one thread at a time. No thread may end between the beginning of a
+// round of looks and its end.
 class TickSender {
  public:
-  // Before the looks at all threads.
-  void begin_round() { ++round_; }
-  // A look at one thread, which must not end meanwhile: sends it a tick if it runs. False if it has not run since the
-  // last look, as far as is known.
-  bool look_at(ThreadSlot& slot) const;
+  void begin_round();
+  // A look at one thread: sends it a tick if it has a CPU. False if it has not run since the last look, as far as is
+  // known.
+  bool look_at(ThreadSlot& slot);
+  // Sends ticks to those that would have one if we had not taken it.
+  void end_round() const;
 
  private:
   using Look = Sending::Look;
-  // Whether it runs at this instant, or would if we did not.
-  [[nodiscard]] static bool is_running(Tid tid, const Look& last, const Look& now);
+  // One that has run since the last look, and has no CPU now.
+  struct Paused {
+    ThreadSlot* slot;
+    Look last;
+    [[nodiscard]] std::int64_t used_ns() const { return slot->sending.last_look.cpu_ns - last.cpu_ns; }
+  };
+  // To ask the kernel about each takes longer than all the rest, and only one can have been put aside for us: most
+  // likely of those that have used most of the time.
+  static constexpr std::size_t kMostAsked = 4;
+  void keep(const Paused& paused);
   // Whether there would be a second tick at once, or one that a reader makes unnecessary.
   [[nodiscard]] static bool is_too_soon(ThreadSlot& slot, std::int64_t cpu_ns);
 
   std::uint32_t round_ = 0;
+  std::array<Paused, kMostAsked> paused_{};
+  std::size_t paused_count_ = 0;
 };
 
 }  // namespace plimsoll::capture

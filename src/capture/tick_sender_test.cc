@@ -34,7 +34,8 @@ class TickSenderTest : public ::testing::Test {
   bool look() {
     bool has_run = false;
     sender_.begin_round();
-    sampling->for_each_thread([&](ThreadSlot& slot) { has_run = sender_.look_at(slot) || has_run; });
+    sampling->for_each_thread([&](ThreadSlot& slot) { has_run = sender_.look_at(slot) || has_run; },
+                              [&] { sender_.end_round(); });
     return has_run;
   }
   std::uint32_t ticks() {
