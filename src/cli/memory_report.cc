@@ -49,8 +49,10 @@ std::int64_t counted_bytes(const Profile& profile, const MemoryOptions& options)
 
 bool is_at_end(const MemoryQuestion& question) { return question.at_ns == MemoryQuestion::kEnd; }
 
-std::string point_text(const MemoryQuestion& question) {
-  return is_at_end(question) ? "the end" : format_time(question.at_ns);
+// Of several processes each has its own end: what one had is gone when others are still there.
+std::string point_text(const MemoryQuestion& question, const Profile& profile) {
+  if (!is_at_end(question)) return format_time(question.at_ns);
+  return profile.processes.size() > 1 ? "the end of its process" : "the end";
 }
 
 // memray's --aggregate keeps nothing else.
@@ -60,12 +62,13 @@ std::string what_it_is(const MemoryQuestion& question, const MemoryReport& repor
   switch (question.view) {
     case MemoryView::kAllocated: return has_sums_only(profile) ? "alive at the end" : "allocated";
     case MemoryView::kLive:
-      return is_at_end(question) ? "alive at the end"
+      return is_at_end(question) ? "alive at " + point_text(question, profile)
                                  : fmt::format("alive {} after the start", format_time(question.at_ns));
     case MemoryView::kPeak: return fmt::format("alive at the peak, {} after the start", format_time(report.at_ns));
     case MemoryView::kLeaks:
       return fmt::format("allocated from {} on and alive at {}",
-                         question.from_ns > 0 ? format_time(question.from_ns) : "the start", point_text(question));
+                         question.from_ns > 0 ? format_time(question.from_ns) : "the start",
+                         point_text(question, profile));
     case MemoryView::kTemporary:
       if (profile.is_exact && !profile.has_events) return "freed before the same stack allocated another such block";
       return fmt::format("freed within {}", format_time(question.within_ns));

@@ -65,7 +65,11 @@ std::string timeline_text(const Profile& profile, const TimelineOptions& options
          page.paint(
              Style::kDim,
              what_exact_lacks(profile) +
-                 "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the process\n"
+                 fmt::format(
+                     "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the {}\n",
+                     profile.processes.size() > 1
+                         ? "processes\nthat there were then; what a process had is gone when it has ended"
+                         : "process") +
                  "who: plimsoll show FILE live --at TIME") +
          "\n";
 }

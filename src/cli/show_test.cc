@@ -281,6 +281,25 @@ TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
       << console.out;
 }
 
+TEST(Show, SaysWhoseEndIsMeantOfSeveralProcesses) {
+  // GIVEN a profile of two processes WHEN it is shown THEN it says that what is alive was so at the end of its process
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile::testing::draw_sample(profile, "child@7 | run 1 @50");
+    return profile;
+  };
+  const auto show_view = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "app.plim"});
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
+    return console.out;
+  };
+  EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end of its process: 2.00 MB")) << console.out;
+  EXPECT_TRUE(contains(show_view({"leaks"}), "and alive at the end of its process: 2.00 MB")) << console.out;
+  EXPECT_TRUE(contains(show_view({"memory"}), "what a process had is gone when it has ended")) << console.out;
+}
+
 TEST(Show, SaysWhatAnExactRecordingHasLost) {
   // GIVEN an exact recording that lacks some allocations
   FakeConsole console;

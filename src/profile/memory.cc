@@ -9,6 +9,7 @@
 
 #include "base/poisson.h"
 #include "capture/raw_allocation.h"
+#include "profile/process_ends.h"
 #include "profile/stack_totals.h"
 
 namespace plimsoll::profile {
@@ -32,8 +33,10 @@ double poisson_bound(double n, double z) {
   return root <= 0 ? 0 : n * root * root * root;
 }
 
-bool is_alive_at(const AllocationRow& row, std::int64_t time_ns) {
-  return row.time_ns <= time_ns && (row.freed_ns == AllocationRow::kAlive || row.freed_ns > time_ns);
+// At the end means that of its process.
+bool is_alive_at(const AllocationRow& row, std::int64_t time_ns, const ProcessEnds& ends) {
+  if (time_ns == MemoryQuestion::kEnd) return row.freed_ns == AllocationRow::kAlive;
+  return row.time_ns <= time_ns && ends.of_blocks(row) > time_ns;
 }
 
 // Whether it is known how long blocks lived: sums of an exact recording say less.
@@ -45,13 +48,13 @@ bool is_soon_freed(const AllocationRow& row, const MemoryQuestion& question, con
   return row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
 }
 
-bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns,
-                const Profile& profile) {
+bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::int64_t peak_ns, const Profile& profile,
+                const ProcessEnds& ends) {
   switch (question.view) {
     case MemoryView::kAllocated: return true;
-    case MemoryView::kLive: return is_alive_at(row, question.at_ns);
-    case MemoryView::kPeak: return is_alive_at(row, peak_ns);
-    case MemoryView::kLeaks: return row.time_ns >= question.from_ns && is_alive_at(row, question.at_ns);
+    case MemoryView::kLive: return is_alive_at(row, question.at_ns, ends);
+    case MemoryView::kPeak: return is_alive_at(row, peak_ns, ends);
+    case MemoryView::kLeaks: return row.time_ns >= question.from_ns && is_alive_at(row, question.at_ns, ends);
     case MemoryView::kTemporary: return is_soon_freed(row, question, profile);
   }
   return false;
@@ -131,10 +134,12 @@ std::int64_t peak_time_ns(const Profile& profile) {
   if (profile.is_exact || profile.peak_ns) return profile.peak_ns.value_or(0);
   // Steps of the living bytes: frees before allocations of the same instant.
   std::vector<std::pair<std::int64_t, double>> steps;
+  const ProcessEnds ends(profile);
   for (const AllocationRow& row : profile.allocations) {
     const double bytes = static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
     steps.emplace_back(row.time_ns, bytes);
-    if (row.freed_ns != AllocationRow::kAlive) steps.emplace_back(row.freed_ns, -bytes);
+    if (const std::int64_t end_ns = ends.of_blocks(row); end_ns != ProcessEnds::kNever)
+      steps.emplace_back(end_ns, -bytes);
   }
   std::sort(steps.begin(), steps.end());
   double now = 0;
@@ -194,8 +199,9 @@ std::vector<const AllocationRow*> allocations_of(const Profile& profile, const M
     return chosen;
   }
   const std::int64_t peak_ns = is_peak ? peak_time_ns(profile) : 0;
+  const ProcessEnds ends(profile);
   for (const AllocationRow& row : profile.allocations)
-    if (is_of_view(row, question, peak_ns, profile)) chosen.push_back(&row);
+    if (is_of_view(row, question, peak_ns, profile, ends)) chosen.push_back(&row);
   return chosen;
 }
 

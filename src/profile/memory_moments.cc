@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profile/memory.h"
+#include "profile/process_ends.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -16,7 +17,8 @@ namespace {
 class Moments {
  public:
   Moments(const Profile& profile, std::size_t count, MemoryWindow window)
-      : end_ns_(std::max(std::min(window.to_ns, profile.end_ns), std::int64_t{0})),
+      : process_ends_(profile),
+        end_ns_(std::max(std::min(window.to_ns, profile.end_ns), std::int64_t{0})),
         from_ns_(std::clamp(window.from_ns, std::int64_t{0}, end_ns_)),
         count_(count) {}
 
@@ -41,11 +43,12 @@ class Moments {
   // The first one at which a row is alive, and the first one after that at which it is not.
   [[nodiscard]] std::pair<std::size_t, std::size_t> life_of(const AllocationRow& row) const {
     const std::size_t begin = first_from(row.time_ns);
-    const bool is_freed = row.freed_ns != AllocationRow::kAlive;
-    return {begin, is_freed ? std::max(first_from(row.freed_ns), begin) : count_};
+    const std::int64_t gone_ns = process_ends_.of_blocks(row);
+    return {begin, gone_ns != ProcessEnds::kNever ? std::max(first_from(gone_ns), begin) : count_};
   }
 
  private:
+  const ProcessEnds process_ends_;
   const std::int64_t end_ns_, from_ns_;
   const std::size_t count_;
 };
@@ -137,23 +140,14 @@ std::vector<Step> steps_of(const Profile& profile, const Moments& moments) {
   return steps;
 }
 
-// When the last thread that is known of each process ended.
-std::vector<std::int64_t> ends_of_processes(const Profile& profile) {
-  std::vector<std::int64_t> ends(profile.processes.size());
-  for (const Thread& thread : profile.threads)
-    if (!thread.process.is_none()) ends[thread.process.index()] = std::max(ends[thread.process.index()], thread.end_ns);
-  return ends;
-}
-
 // Of all processes that there were then, as each was last measured.
-std::int64_t rss_at(const Profile& profile, const std::vector<std::int64_t>& process_ends, std::int64_t at_ns) {
+std::int64_t rss_at(const Profile& profile, const ProcessEnds& process_ends, std::int64_t at_ns) {
   std::int64_t bytes = 0;
   for (const Counter& counter : profile.counters) {
     if (counter.name != "rss") continue;
     const auto after = std::upper_bound(counter.time_ns.begin(), counter.time_ns.end(), at_ns);
     if (after == counter.time_ns.begin()) continue;  // not yet
-    const bool has_ended = after == counter.time_ns.end() && profile.processes.size() > 1 &&
-                           !counter.process.is_none() && process_ends[counter.process.index()] < at_ns;
+    const bool has_ended = process_ends.of(counter.process) < at_ns;
     if (!has_ended) bytes += counter.value[static_cast<std::size_t>(after - counter.time_ns.begin()) - 1];
   }
   return bytes;
@@ -171,7 +165,7 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
       result[moment].allocated.add(row, profile.allocation_distance);
   }
   const std::vector<Step> steps = steps_of(profile, at);
-  const std::vector<std::int64_t> process_ends = ends_of_processes(profile);
+  const ProcessEnds process_ends(profile);
   Living living(profile);
   auto step = steps.begin();
   for (std::size_t i = 0; i < moments; ++i) {

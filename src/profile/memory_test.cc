@@ -322,6 +322,45 @@ TEST(Memory, OverTimeProcessesAddUpWhileTheyRun) {
   EXPECT_EQ(rss, (std::vector<std::int64_t>{1000, 1700, 1000, 1000}));
 }
 
+TEST(Memory, WhatAProcessHadIsGoneWhenItHasEnded) {
+  // GIVEN a program that ends at 100, and processes that it made one after the other, each with 10 kB it never freed
+  Profile profile = with_blocks({{"main;own", 5'000, 1}});
+  testing::draw_sample(profile, "main 1 @100");
+  for (const std::int64_t end : {30, 60}) {
+    AllocationRow row = profile.allocations[0];
+    row.thread = draw_thread(profile, "child@" + std::to_string(end));
+    row.time_ns = end * 1'000'000 - 10'000'000;
+    row.stack = draw_stack(profile, "main;child");
+    row.size = row.chance_bytes = 10'000;
+    profile.threads[row.thread.index()].end_ns = end * 1'000'000;
+    profile.allocations.push_back(row);
+  }
+  profile.end_ns = 100'000'000;
+  const auto bytes_of = [&](MemoryQuestion question) { return std::round(memory_report(profile, question).all.bytes); };
+  const auto at = [](MemoryView view, std::int64_t at_ns) {
+    MemoryQuestion question = view;
+    question.at_ns = at_ns;
+    return question;
+  };
+  // THEN never more was alive than what the program and one of them had
+  EXPECT_EQ(peak_time_ns(profile), 20'000'000);
+  EXPECT_NEAR(bytes_of(MemoryView::kPeak), 15'000, 50);
+  EXPECT_NEAR(bytes_of(at(MemoryView::kLive, 55'000'000)), 15'000, 50);
+  EXPECT_NEAR(bytes_of(at(MemoryView::kLive, 100'000'000)), 5'000, 50);
+  EXPECT_NEAR(bytes_of(at(MemoryView::kLeaks, 70'000'000)), 5'000, 50);
+  std::vector<double> alive;
+  for (const MemoryMoment& moment : memory_over_time(profile, 4))
+    alive.push_back(std::round(moment.alive.bytes / 1000));
+  EXPECT_EQ(alive, (std::vector<double>{15, 15, 5, 5}));
+  EXPECT_EQ(alive_over_time(profile, 4)[function_named(profile, "child").index()][3], 0);
+  // AND what none of them had freed is told
+  EXPECT_NEAR(bytes_of(MemoryView::kLive), 25'000, 100);
+  EXPECT_NEAR(bytes_of(MemoryView::kLeaks), 25'000, 100);
+  // AND of processes whose files are written now and then it is not taken for their end that one was a little later
+  profile.complete = false;
+  EXPECT_NEAR(bytes_of(at(MemoryView::kLive, 100'000'000)), 25'000, 100);
+}
+
 // ---- in the file ----
 
 TEST(Memory, AFileHoldsAllocationsAndWhatBecameOfThem) {

@@ -254,6 +254,35 @@ for generation in range(2):
         assert abs(profile.memory("live").of(name).total.bytes / truth - 1) < 0.15, str(profile.memory("live"))
 
 
+@pytest.mark.any_version
+@pytest.mark.parametrize("how", ["--alloc=16K", "--alloc=exact"])
+def test_what_a_process_had_is_gone_with_it(tmp_path: pathlib.Path, program: Write, how: str) -> None:
+    # GIVEN a program with children one after the other, each of which ends with 6 MB that it has not freed
+    path = program("""
+import os, time
+def in_child(): return [bytes(60_000) for _ in range(100)]
+for _ in range(4):
+    pid = os.fork()
+    if not pid:
+        kept = in_child()
+        time.sleep(0.2)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    time.sleep(0.1)
+""")
+    recorded = harness.record(tmp_path, path, options=[how, "--children"])
+    others = [each for each in harness.profiles_in(tmp_path) if each.meta != recorded.profile.meta]
+    assert len(others) == 4
+    joined = recorded.profile.joined(*others)
+    # WHEN all processes are looked at THEN at no time was more alive than what one of them had
+    alive = [moment.alive.bytes for moment in joined.memory_over_time(50)]
+    assert 5e6 < max(alive) < 8e6 and alive[-1] < 1e6, alive
+    if how != "--alloc=exact":
+        assert 5e6 < joined.memory("peak").of("in_child").total.bytes < 8e6
+    # AND what they had not freed is told of all
+    assert abs(joined.memory("live").of("in_child").total.bytes / 24e6 - 1) < 0.15
+
+
 def test_sampling_stops_and_starts_while_blocks_are_alive() -> None:
     kept = []
     for round_number in range(6):
