@@ -186,14 +186,15 @@ Table flat_table(const Profile& profile, const MemoryQuestion& question, const M
 
 std::string not_shown(std::size_t count, std::string_view of_what, const Page& page) {
   if (count == 0) return {};
-  return "\n" + page.paint(Style::kDim, fmt::format("not shown: {} {} (--limit 0 shows all)", count, of_what)) + "\n";
+  return "\n" + page.paint(Style::kDim, fmt::format("not shown: {} (--limit 0 shows all)", plural(count, of_what))) +
+         "\n";
 }
 
 std::string flat_text(const Profile& profile, const MemoryQuestion& question, const MemoryReport& report,
                       std::size_t limit, const Page& page) {
   const std::size_t shown = limit == 0 ? report.flat.size() : std::min(limit, report.flat.size());
   return flat_table(profile, question, report, shown, page).render(page) +
-         not_shown(report.flat.size() - shown, "functions", page);
+         not_shown(report.flat.size() - shown, "function", page);
 }
 
 std::string type_name(const Profile& profile, const profile::TypeRow& row) {
@@ -227,19 +228,27 @@ std::string types_text(const Profile& profile, const MemoryQuestion& question, s
                   {{has_function ? place_of(profile, row.mostly, 0, page.directory).text : "", Style::kDim}}});
     table.add_row(std::move(cells));
   }
-  return table.render(page) + not_shown(rows.size() - shown, "types", page);
+  return table.render(page) + not_shown(rows.size() - shown, "type", page);
+}
+
+const char* end_of_long_life(const profile::LifetimeRow& row) {
+  if (row.is_moved) return "moved by realloc";
+  return row.up_to_ns == profile::AllocationRow::kAlive ? "never" : "later";
 }
 
 std::string lifetimes_text(const Profile& profile, const Page& page) {
   std::string out;
-  double sum = 0;
   const std::vector<profile::LifetimeRow> rows = profile::lifetimes(profile);
-  for (const profile::LifetimeRow& row : rows) sum += row.all.bytes;
+  double all = 0;
+  for (const profile::LifetimeRow& row : rows) all += row.all.bytes;
+  double sum = 0;  // "within" a time is all that was freed so soon
   for (const profile::LifetimeRow& row : rows) {
-    if (row.up_to_ns == MemoryQuestion::kEnd || row.all.samples == 0) continue;
-    const std::string label =
-        row.up_to_ns == profile::AllocationRow::kAlive ? "never" : "within " + format_time(row.up_to_ns);
-    out += fmt::format("{}{} %  {}", out.empty() ? "freed: " : " · ", format_percent(100 * row.all.bytes / sum), label);
+    if (row.all.samples == 0) continue;
+    const bool is_within = row.up_to_ns != MemoryQuestion::kEnd && row.up_to_ns != profile::AllocationRow::kAlive;
+    const std::string label = is_within ? "within " + format_time(row.up_to_ns) : end_of_long_life(row);
+    if (is_within) sum += row.all.bytes;
+    const double share = all > 0 ? 100 * (is_within ? sum : row.all.bytes) / all : 0;
+    out += fmt::format("{}{} %  {}", out.empty() ? "freed: " : " · ", format_percent(share), label);
   }
   return out.empty() ? out : page.paint(Style::kDim, out) + "\n\n";
 }
@@ -313,9 +322,13 @@ void put_lifetimes(JsonWriter& json, const Profile& profile) {
   json.begin_array();
   for (const profile::LifetimeRow& row : profile::lifetimes(profile)) {
     json.begin_object();
-    const bool is_freed = row.up_to_ns != profile::AllocationRow::kAlive;
+    const bool is_freed = row.up_to_ns != profile::AllocationRow::kAlive && !row.is_moved;
     json.key("is_freed");
     json.boolean(is_freed);
+    if (row.is_moved) {
+      json.key("is_moved");
+      json.boolean(true);
+    }
     if (is_freed && row.up_to_ns != MemoryQuestion::kEnd) json.member("within_ns", row.up_to_ns);
     put_estimate(json, "all", row.all);
     json.end_object();

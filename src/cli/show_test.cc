@@ -281,6 +281,36 @@ TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
       << console.out;
 }
 
+TEST(Show, SaysHowManyBlocksWereFreedWithinATime) {
+  // GIVEN a log of blocks that lived for 50 us, 500 us and 11 s, one that realloc has moved, and one that is alive
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile.allocation_distance = 0;
+    profile.is_exact = profile.has_events = profile.complete = true;
+    profile::AllocationRow row = profile.allocations[0];
+    profile.allocations.pop_back();
+    profile.allocations[0].freed_ns = profile::AllocationRow::kAlive;
+    row.is_temporary = true;
+    for (const std::int64_t lived_us : {50, 500, 11'000'000, 1}) {
+      row.is_temporary = lived_us != 1;
+      row.freed_ns = row.time_ns + lived_us * 1000;
+      profile.allocations.push_back(row);
+    }
+    return profile;
+  };
+  // WHEN what was freed within a millisecond is shown THEN that is the share that is told of it; and all is told of
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "app.plim", "temporary"}, console), kFine) << console.err;
+  EXPECT_TRUE(console.out.starts_with("freed within 1.00 ms: 4.00 MB in 2 blocks\n")) << console.out;
+  EXPECT_TRUE(contains(console.out,
+                       "freed: 20.0 %  within 100 µs · 40.0 %  within 1.00 ms · 20.0 %  later · 20.0 %  moved by "
+                       "realloc · 20.0 %  never\n"))
+      << console.out;
+  console.out.clear();
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "app.plim", "temporary", "--json"}, console), kFine);
+  EXPECT_TRUE(contains(console.out, R"({"is_freed":false,"is_moved":true,"all":{"bytes":2000000)")) << console.out;
+}
+
 TEST(Show, SaysWhoseEndIsMeantOfSeveralProcesses) {
   // GIVEN a profile of two processes WHEN it is shown THEN it says that what is alive was so at the end of its process
   FakeConsole console;

@@ -42,9 +42,12 @@ bool is_alive_at(const AllocationRow& row, std::int64_t time_ns, const ProcessEn
 // Whether it is known how long blocks lived: sums of an exact recording say less.
 bool has_lifetimes(const Profile& profile) { return !profile.is_exact || profile.has_events; }
 
+// Of a block that has come to its end: it was by realloc. Of samples that is not known.
+bool was_moved(const AllocationRow& row, const Profile& profile) { return profile.has_events && !row.is_temporary; }
+
 bool is_soon_freed(const AllocationRow& row, const MemoryQuestion& question, const Profile& profile) {
   if (!has_lifetimes(profile)) return row.is_temporary;
-  if (profile.is_exact && !row.is_temporary) return false;  // moved
+  if (was_moved(row, profile)) return false;
   return row.freed_ns != AllocationRow::kAlive && row.freed_ns - row.time_ns <= question.within_ns;
 }
 
@@ -291,14 +294,17 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, nothing_of(profile)});
   rows.push_back({MemoryQuestion::kEnd, nothing_of(profile)});
   rows.push_back({AllocationRow::kAlive, nothing_of(profile)});
+  LifetimeRow moved{MemoryQuestion::kEnd, nothing_of(profile), true};
   for (const AllocationRow& row : profile.allocations) {
     const std::int64_t lived = row.freed_ns - row.time_ns;
-    const auto found =
-        row.freed_ns == AllocationRow::kAlive
-            ? std::prev(rows.end())
-            : std::find_if(rows.begin(), rows.end(), [&](const LifetimeRow& at) { return lived <= at.up_to_ns; });
-    found->all.add(row, profile.allocation_distance);
+    const bool is_alive = row.freed_ns == AllocationRow::kAlive;
+    auto found = std::prev(rows.end());
+    if (!is_alive)
+      found = std::find_if(rows.begin(), rows.end(), [&](const LifetimeRow& at) { return lived <= at.up_to_ns; });
+    const bool is_moved = !is_alive && was_moved(row, profile);
+    (is_moved ? moved : *found).all.add(row, profile.allocation_distance);
   }
+  if (profile.has_events) rows.insert(std::prev(rows.end()), moved);
   return rows;
 }
 

@@ -114,10 +114,11 @@ struct DomainRow {
 // The allocators of a view, those that gave out anything.
 std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQuestion& question);
 
-// What was allocated and freed after a time that lies in these bounds.
+// What was allocated and freed no later than this after, and later than the row before says.
 struct LifetimeRow {
   std::int64_t up_to_ns = 0;  // MemoryQuestion::kEnd: freed later than all others; AllocationRow::kAlive: never
   MemoryEstimate all;
+  bool is_moved = false;  // what realloc has moved, whenever: it lives on elsewhere. Known where there are events
 };
 // All that was allocated, by how long it lived: powers of ten from 100 us to 10 s, then the rest.
 std::vector<LifetimeRow> lifetimes(const Profile& profile);

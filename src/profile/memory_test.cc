@@ -262,6 +262,22 @@ TEST(Memory, TemporaryIsWhatWasFreedSoon) {
   EXPECT_EQ(bytes, (std::vector<double>{0, 10'000, 20'000, 0, 0, 0, 0, 30'000}));
 }
 
+TEST(Memory, WhatWasMovedIsNotFreedWhereThatIsKnown) {
+  // GIVEN a log of three blocks, one of which realloc has moved
+  Profile profile =
+      with_blocks({{"main;freed", 10'000, 0, 500}, {"main;moved", 20'000, 0, 500}, {"main;never", 30'000}});
+  profile.allocation_distance = 0;
+  profile.is_exact = profile.has_events = true;
+  profile.allocations[0].is_temporary = true;
+  // WHEN lifetimes are asked for THEN what was freed so soon is what the view of it has, and the rest is by itself
+  const std::vector<LifetimeRow> rows = lifetimes(profile);
+  std::vector<double> bytes;
+  for (const LifetimeRow& row : rows) bytes.push_back(row.all.bytes);
+  EXPECT_EQ(bytes, (std::vector<double>{10'000, 0, 0, 0, 0, 0, 0, 20'000, 30'000}));
+  EXPECT_TRUE(rows[7].is_moved);
+  EXPECT_EQ(memory_report(profile, MemoryView::kTemporary).all.bytes, 10'000);
+}
+
 TEST(Memory, TypesAreTellingWhoMakesThem) {
   Profile profile = with_blocks({{"main;a", 10'000}, {"main;b", 30'000}, {"main;b", 15'000}, {"main;c", 17'000}});
   profile.allocations[0].type = profile.allocations[1].type = profile.strings.intern("dict");
