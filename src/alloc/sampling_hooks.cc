@@ -127,7 +127,7 @@ void close_heap() {
 
 // Bytes are told when lists are handed out: not all of the last ones has been used. (A sum may be taken off: it is
 // counted in a circle.) And what the calling thread has not told is little, but may be all that there is.
-void tell_last_bytes() {
+void tell_all_bytes() {
   if (hooks->gives) hooks->untold_bytes -= hooks->heap.unused_bytes();
   if (countdown.session == hooks->session)
     hooks->untold_bytes += static_cast<std::uint64_t>(countdown.last - countdown.left);
@@ -172,7 +172,7 @@ Stopped stop_sampling() {
     const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
     if (!is_whole) hooks->blocks.forget_large();  // their memory may be gone
     hooks->blocks.for_each([](const void* at, const SampledBlock& block) { release(at, block, End::kOfTime); });
-    tell_last_bytes();
+    tell_all_bytes();
     end_sampling();
   }
   remove_hooks();
@@ -241,14 +241,18 @@ std::vector<HeapPage> heap_pages() {
 
 void pause_sampling() {
   if (!hooks_are_made) return;
-  const std::lock_guard guard(hooks->mutex);
+  const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
+  if (hooks->pauses == 0 && hooks->taker != nullptr) tell_all_bytes();
   ++hooks->pauses;
 }
 
 void resume_sampling() {
   if (!hooks_are_made) return;
-  const std::lock_guard guard(hooks->mutex);
-  hooks->pauses = std::max(0, hooks->pauses - 1);
+  const std::scoped_lock guard(hooks->heap_mutex, hooks->mutex);
+  if (hooks->pauses == 0 || --hooks->pauses > 0) return;
+  // What is left of the lists is given out from now on, and what the thread has had until now is not told.
+  hooks->untold_bytes = hooks->gives ? hooks->heap.unused_bytes() : 0;
+  if (countdown.session == hooks->session) countdown.last = countdown.left;
 }
 
 void prepare_for_address_limit(std::uint64_t bytes) {

@@ -69,7 +69,8 @@ void stop_heap();
 // The pages of that heap, also when nothing is recorded any more, as blocks of it may live. Needs the GIL, and also
 // answers in the child of a fork.
 [[nodiscard]] std::vector<HeapPage> heap_pages();
-// While paused, allocations are not sampled; frees are.
+// While paused, allocations are neither sampled nor counted (but for 64 KiB at most of each other thread); frees are.
+// Need the GIL.
 void pause_sampling();
 void resume_sampling();
 

@@ -162,6 +162,37 @@ TEST(SamplingHooks, BytesOfListsThatAreNotUsedUpAreNotCounted) {
   forget_hooks();
 }
 
+TEST(SamplingHooks, WhatIsGivenOutWhilePausedIsNotCounted) {
+  Below below;
+  Table table(below);
+  // GIVEN a recording that is paused while small and large blocks are allocated, and has been by two at once
+  Witness witness;
+  ASSERT_TRUE(start_sampling(witness, table, std::size_t{1} << 40U, Interpreters::kInTurns).ok());
+  std::vector<std::vector<void*>> blocks;
+  const auto allocate_both = [&](int small, int large) {
+    blocks.push_back(allocate(table, 64, small));
+    blocks.push_back(allocate(table, 1000, large));
+  };
+  for (int i = 0; i < 3; ++i) {
+    allocate_both(10, 3);
+    pause_sampling();
+    allocate_both(7, 5);
+    pause_sampling();
+    allocate_both(5000, 400);
+    resume_sampling();
+    allocate_both(7, 5);
+    resume_sampling();
+    allocate_both(400, 100);
+  }
+  pause_sampling();
+  allocate_both(5000, 400);
+  // WHEN it ends THEN what was given out in between is counted
+  EXPECT_EQ(stop_sampling(), Stopped::kWhole);
+  EXPECT_EQ(witness.counted, 3 * (410U * 64U + 103U * 1000U));
+  for (const std::vector<void*>& some : blocks) free_all(table, some);
+  forget_hooks();
+}
+
 TEST(SamplingHooks, AToolThatComesLaterMayGo) {
   Below below;
   Table table(below);

@@ -36,7 +36,7 @@ bool is_sample(std::size_t size) {
     countdown.beyond = draw_distance();
     countdown.left -= static_cast<std::int64_t>(size);
   }
-  hooks->taker->count_bytes(static_cast<std::uint64_t>(countdown.last - countdown.left));
+  count_bytes(static_cast<std::uint64_t>(countdown.last - countdown.left));
   while (countdown.left <= ground && countdown.beyond > 0) move_on();
   const bool is_reached = countdown.left <= ground;
   if (is_reached) {

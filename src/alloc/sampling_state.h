@@ -80,10 +80,12 @@ inline void release(const void* at, const SampledBlock& block, End end) {
   if (hooks->taker != nullptr && block.session == hooks->session) hooks->taker->ended(at, block, end);
 }
 
-// Tells how much the heap has given out. With both locks held, or the GIL in place of the heap's.
-inline void tell_bytes() {
-  const std::uint64_t bytes = std::exchange(hooks->untold_bytes, 0);
-  if (hooks->taker != nullptr) hooks->taker->count_bytes(bytes);
+// So many bytes have been given out. While paused they do not count, as nothing is sampled. With the lock held.
+inline void count_bytes(std::uint64_t bytes) {
+  if (hooks->taker != nullptr && hooks->pauses == 0) hooks->taker->count_bytes(bytes);
 }
+
+// Tells how much the heap has given out. With both locks held, or the GIL in place of the heap's.
+inline void tell_bytes() { count_bytes(std::exchange(hooks->untold_bytes, 0)); }
 
 }  // namespace plimsoll::alloc::sampling
