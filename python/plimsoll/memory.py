@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A sum over sampled blocks. The true number of bytes lies from ``low`` to ``high`` with 95 % confidence."""
+    """A sum over sampled blocks. The true number of bytes lies from ``low`` to ``high`` with 95 % confidence. Of a peak
+    ``bytes`` are the highest of many estimates, and so rather too high, which ``low`` allows for."""
 
     bytes: float
     low: float

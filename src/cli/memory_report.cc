@@ -101,6 +101,8 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
   else
     out += fmt::format("95 % sure: {}; {}, one in {} on average\n", interval_text(report.all),
                        plural(report.all.samples, "sample"), distance);
+  if (report.all.looks > 1)
+    out += fmt::format("the highest of {} estimates, and so rather too high\n", format_count(report.all.looks));
   if (const std::int64_t bytes = counted_bytes(profile, options); question.view == MemoryView::kAllocated && bytes > 0)
     out += fmt::format("counted: {} in blocks of Python's object and memory allocators, which round sizes up\n",
                        format_bytes(bytes));
@@ -253,7 +255,7 @@ std::string lifetimes_text(const Profile& profile, const Page& page) {
   return out.empty() ? out : page.paint(Style::kDim, out) + "\n\n";
 }
 
-std::string tree_text(Profile& profile, MemoryOptions& options, const Page& page) {
+std::string tree_text(Profile& profile, MemoryOptions& options, std::uint64_t looks, const Page& page) {
   // Two trees of the same stacks, so of the same nodes: one of bytes, one of how sure they are.
   profile::put_memory_in_place_of_samples(profile, options.question, profile::MemoryWeight::kVariance);
   const profile::Tree variances = profile::tree(profile, options.granularity);
@@ -261,7 +263,8 @@ std::string tree_text(Profile& profile, MemoryOptions& options, const Page& page
   const profile::Tree tree = profile::tree(profile, options.granularity);
   options.tree.quantity = Quantity::kBytes;
   for (std::size_t i = 0; i < tree.nodes.size() && !profile.is_exact; ++i)
-    options.tree.margins.push_back(profile::margin_of(profile, tree.nodes[i].total_ns, variances.nodes[i].total_ns));
+    options.tree.margins.push_back(
+        profile::margin_of(profile, tree.nodes[i].total_ns, variances.nodes[i].total_ns, looks));
   return render_tree(profile, tree, tree_view(profile, tree, options.tree), options.tree, page);
 }
 
@@ -362,7 +365,7 @@ std::string memory_text(Profile& profile, MemoryOptions options, const Page& pag
   std::string out = heading(profile, options, report, page);
   if (question.view == MemoryView::kTemporary) out += lifetimes_text(profile, page);
   switch (options.shape) {
-    case MemoryOptions::Shape::kTree: out += tree_text(profile, options, page); break;
+    case MemoryOptions::Shape::kTree: out += tree_text(profile, options, report.all.looks, page); break;
     case MemoryOptions::Shape::kFlat: out += flat_text(profile, question, report, options.limit, page); break;
     case MemoryOptions::Shape::kTypes: out += types_text(profile, question, options.limit, page); break;
   }

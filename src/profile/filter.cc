@@ -186,7 +186,7 @@ void filter(Profile& profile, const Filter& conditions) {
   if (chooses_allocations(conditions)) {
     // What a function has of the peak is asked for, not when it had most itself.
     const bool has_peak = profile.has_allocations() && check_question(profile, MemoryView::kPeak).ok();
-    if (has_peak) set_peak(profile, peak_time_ns(profile));
+    if (has_peak) set_peak(profile, peak_of(profile));
     std::erase_if(profile.allocations, is_other);
     std::erase_if(profile.peak_allocations, is_other);
   }

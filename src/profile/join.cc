@@ -114,7 +114,7 @@ void add_allocations(Profile& all, const Profile& more, Translation& to) {
   std::stable_sort(all.allocations.begin(), all.allocations.end(),
                    [](const AllocationRow& a, const AllocationRow& b) { return a.time_ns < b.time_ns; });
   all.peak_allocations.clear();
-  if (more.peak_ns && !all.is_exact) set_peak(all, more.peak_ns);  // a part of a profile: no other peak is known of it
+  if (more.peak_ns && !all.is_exact) set_peak(all, peak_of(more));  // a part of a profile: no other peak is known of it
   if (all.has_allocations()) set_peak(all, std::nullopt);
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::array<const char*, 5> kDomainNames = {"object", "memory", "raw", "malloc", "mmap"};
 
 constexpr double kZ = 1.959964;     // of the normal distribution, 95 %
+constexpr double kBelow = 0.025;    // the chance that the true value is below an interval
 constexpr double kNone = 3.688879;  // sample points that may have been passed over, to 97.5 %: -ln 0.025
 
 // Of how many blocks like it a row's block tells.
@@ -31,6 +32,16 @@ double poisson_bound(double n, double z) {
   if (n <= 0) return 0;
   const double root = 1 - 1 / (9 * n) + z / (3 * std::sqrt(n));
   return root <= 0 ? 0 : n * root * root * root;
+}
+
+// How far above its mean a normal variable is with this small chance, in standard deviations.
+double quantile_above(double chance) {
+  double z = std::sqrt(-2 * std::log(chance));
+  for (int i = 0; i < 8; ++i) {
+    const double above = std::erfc(z / std::sqrt(2.0)) / 2;
+    z += (std::log(above) - std::log(chance)) * above * std::exp(z * z / 2) * std::sqrt(2 * M_PI);
+  }
+  return z;
 }
 
 // At the end means that of its process.
@@ -64,14 +75,15 @@ bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::i
 }
 
 // A sum that nothing has been added to: what no sample tells of may be there all the same.
-MemoryEstimate nothing_of(const Profile& profile) {
+MemoryEstimate nothing_of(const Profile& profile, const MemoryQuestion& question) {
   MemoryEstimate nothing;
   nothing.distance = profile.allocation_distance;
+  if (question.view == MemoryView::kPeak) nothing.looks = peak_of(profile).looks;
   return nothing;
 }
 
-std::vector<MemoryRow> flat_of(const Profile& profile, std::vector<MemoryEstimate> by_stack) {
-  const MemoryEstimate nothing = nothing_of(profile);
+std::vector<MemoryRow> flat_of(const Profile& profile, std::vector<MemoryEstimate> by_stack,
+                               const MemoryEstimate& nothing) {
   std::vector<MemoryRow> rows(profile.functions.size(), MemoryRow{{}, nothing, nothing});
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].function = FunctionId{i};
   for (std::size_t i = 0; i < by_stack.size(); ++i)
@@ -115,6 +127,7 @@ void MemoryEstimate::add(const MemoryEstimate& other) {
   variance += other.variance;
   samples += other.samples;
   distance = std::max(distance, other.distance);
+  looks = std::max(looks, other.looks);
 }
 
 Interval MemoryEstimate::interval() const {
@@ -123,7 +136,10 @@ Interval MemoryEstimate::interval() const {
   const double at_least = bytes + kNone * static_cast<double>(distance);
   if (variance <= 0 || bytes <= 0) return {bytes, at_least};
   const double worth = bytes * bytes / variance;  // samples of equal weight that would be as sure
-  return {bytes * poisson_bound(worth, -kZ) / worth, std::max(bytes * poisson_bound(worth + 1, kZ) / worth, at_least)};
+  // Each of the estimates was as likely to be too high by chance, and the one that was most is looked at.
+  const double below = looks > 1 ? quantile_above(kBelow / static_cast<double>(looks)) : kZ;
+  return {bytes * poisson_bound(worth, -below) / worth,
+          std::max(bytes * poisson_bound(worth + 1, kZ) / worth, at_least)};
 }
 
 std::uint64_t lost_allocations(const Profile& profile) {
@@ -133,67 +149,6 @@ std::uint64_t lost_allocations(const Profile& profile) {
   return lost;
 }
 
-std::int64_t peak_time_ns(const Profile& profile) {
-  if (profile.is_exact || profile.peak_ns) return profile.peak_ns.value_or(0);
-  // Steps of the living bytes: frees before allocations of the same instant.
-  std::vector<std::pair<std::int64_t, double>> steps;
-  const ProcessEnds ends(profile);
-  for (const AllocationRow& row : profile.allocations) {
-    const double bytes = static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
-    steps.emplace_back(row.time_ns, bytes);
-    if (const std::int64_t end_ns = ends.of_blocks(row); end_ns != ProcessEnds::kNever)
-      steps.emplace_back(end_ns, -bytes);
-  }
-  std::sort(steps.begin(), steps.end());
-  double now = 0;
-  double most = 0;
-  std::int64_t time_ns = 0;
-  for (const auto& [at, bytes] : steps) {
-    now += bytes;
-    if (now > most) {
-      most = now;
-      time_ns = at;
-    }
-  }
-  return time_ns;
-}
-
-namespace {
-
-constexpr std::string_view kPeakFact = "peak_ns", kUnknown = "unknown";
-
-}  // namespace
-
-void set_peak(Profile& profile, std::optional<std::int64_t> peak_ns) {
-  profile.peak_ns = peak_ns;
-  if (peak_ns)
-    profile.set_meta(kPeakFact, std::to_string(*peak_ns));
-  else if (profile.is_exact || !profile.meta_value(kPeakFact).empty())  // it was told: rows are missing to find another
-    profile.set_meta(kPeakFact, kUnknown);
-}
-
-void restore_peak(Profile& profile) {
-  const std::string_view fact = profile.meta_value(kPeakFact);
-  std::int64_t peak_ns = 0;
-  if (fact == kUnknown)
-    profile.peak_ns.reset();
-  else if (std::from_chars(fact.data(), fact.data() + fact.size(), peak_ns).ec == std::errc{})
-    profile.peak_ns = peak_ns;
-}
-
-Status check_question(const Profile& profile, const MemoryQuestion& question) {
-  if (question.view != MemoryView::kPeak) return Ok{};
-  if (!profile.is_exact && profile.meta_value(kPeakFact) == kUnknown)
-    return Error{
-        ErrorKind::kUsage,
-        "the peak of a time, or of several processes, is when all that was allocated there was most, and some of "
-        "that has been left out before: ask for the time first, or for all conditions at once"};
-  if (!profile.is_exact || profile.peak_ns) return Ok{};
-  return Error{ErrorKind::kUsage,
-               "exact recordings keep what was alive at the peak of one process over all its time: look at it without "
-               "other processes, and without a beginning or an end (samples, --alloc, have the peak of any part)"};
-}
-
 std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question) {
   const bool is_peak = question.view == MemoryView::kPeak;
   std::vector<const AllocationRow*> chosen;
@@ -201,7 +156,7 @@ std::vector<const AllocationRow*> allocations_of(const Profile& profile, const M
     for (const AllocationRow& row : profile.peak_allocations) chosen.push_back(&row);
     return chosen;
   }
-  const std::int64_t peak_ns = is_peak ? peak_time_ns(profile) : 0;
+  const std::int64_t peak_ns = is_peak ? peak_of(profile).at_ns : 0;
   const ProcessEnds ends(profile);
   for (const AllocationRow& row : profile.allocations)
     if (is_of_view(row, question, peak_ns, profile, ends)) chosen.push_back(&row);
@@ -210,15 +165,16 @@ std::vector<const AllocationRow*> allocations_of(const Profile& profile, const M
 
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question) {
   MemoryReport report;
-  report.at_ns = question.view == MemoryView::kPeak ? peak_time_ns(profile) : std::min(question.at_ns, profile.end_ns);
-  report.all = report.no_stack = nothing_of(profile);
-  report.stack.resize(profile.stacks.size(), report.all);
+  report.at_ns = question.view == MemoryView::kPeak ? peak_of(profile).at_ns : std::min(question.at_ns, profile.end_ns);
+  const MemoryEstimate nothing = nothing_of(profile, question);
+  report.all = report.no_stack = nothing;
+  report.stack.resize(profile.stacks.size(), nothing);
   for (const AllocationRow* at : allocations_of(profile, question)) {
     const AllocationRow& row = *at;
     (row.stack.is_none() ? report.no_stack : report.stack[row.stack.index()]).add(row, profile.allocation_distance);
     report.all.add(row, profile.allocation_distance);
   }
-  report.flat = flat_of(profile, report.stack);
+  report.flat = flat_of(profile, report.stack, nothing);
   return report;
 }
 
@@ -252,6 +208,7 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
 }  // namespace
 
 std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question) {
+  const MemoryEstimate nothing = nothing_of(profile, question);
   std::vector<TypeRow> rows;
   std::vector<ByFunction> functions;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of;
@@ -265,6 +222,7 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
       rows.back().type = row.type;
       rows.back().is_object = is_object;
       rows.back().domain = row.domain;
+      rows.back().all = nothing;
       functions.emplace_back();
     }
     rows[position->second].all.add(row, profile.allocation_distance);
@@ -280,7 +238,7 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
 }
 
 std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQuestion& question) {
-  std::vector<DomainRow> rows(kDomainNames.size());
+  std::vector<DomainRow> rows(kDomainNames.size(), DomainRow{0, nothing_of(profile, question)});
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].domain = static_cast<std::uint8_t>(i);
   for (const AllocationRow* row : allocations_of(profile, question))
     if (row->domain < rows.size()) rows[row->domain].all.add(*row, profile.allocation_distance);
@@ -291,10 +249,11 @@ std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQues
 std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   std::vector<LifetimeRow> rows;
   if (!has_lifetimes(profile)) return rows;
-  for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, nothing_of(profile)});
-  rows.push_back({MemoryQuestion::kEnd, nothing_of(profile)});
-  rows.push_back({AllocationRow::kAlive, nothing_of(profile)});
-  LifetimeRow moved{MemoryQuestion::kEnd, nothing_of(profile), true};
+  const MemoryEstimate nothing = nothing_of(profile, MemoryView::kAllocated);
+  for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, nothing});
+  rows.push_back({MemoryQuestion::kEnd, nothing});
+  rows.push_back({AllocationRow::kAlive, nothing});
+  LifetimeRow moved{MemoryQuestion::kEnd, nothing, true};
   for (const AllocationRow& row : profile.allocations) {
     const std::int64_t lived = row.freed_ns - row.time_ns;
     const bool is_alive = row.freed_ns == AllocationRow::kAlive;
@@ -311,12 +270,13 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
 // In units that many samples can be added up in: the variance of a sample is at most the square of the distance.
 constexpr double kVarianceUnits = 1 << 20U;
 
-double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance) {
+double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks) {
   if (bytes <= 0) return 0;
   const auto distance = static_cast<double>(profile.allocation_distance);
   MemoryEstimate sum;
   sum.bytes = static_cast<double>(bytes);
   sum.distance = profile.allocation_distance;
+  sum.looks = looks;
   sum.variance = static_cast<double>(variance) / kVarianceUnits * distance * distance;
   const Interval interval = sum.interval();
   return (interval.high - interval.low) / 2 / sum.bytes;

@@ -57,6 +57,7 @@ struct MemoryEstimate {
   double variance = 0;  // of bytes
   std::uint64_t samples = 0;
   std::uint64_t distance = 0;  // mean bytes between sample points; 0: nothing is estimated
+  std::uint64_t looks = 1;     // of so many estimates this is the highest: rather too high, which interval() allows for
 
   void add(const AllocationRow& row, std::uint64_t mean_distance);
   void add(const MemoryEstimate& other);
@@ -83,11 +84,16 @@ struct MemoryReport {
 std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question);
 // How many allocations, or samples of them, were lost: all sums are without them.
 std::uint64_t lost_allocations(const Profile& profile);
-// When most was alive, of samples when the estimate of that was highest; 0 without allocations. Of a part of a profile
-// (profile/filter.h) it is that of all that was allocated in its time.
-std::int64_t peak_time_ns(const Profile& profile);
+// When most was alive.
+struct Peak {
+  std::int64_t at_ns = 0;
+  std::uint64_t looks = 1;  // of samples: at so many times it may have been, of which the estimate was highest at this
+};
+// Of samples it is when the estimate was highest; 0 without allocations. Of a part of a profile (profile/filter.h) it
+// is that of all that was allocated in its time.
+Peak peak_of(const Profile& profile);
 // It is so from now on, in files and copies, too.
-void set_peak(Profile& profile, std::optional<std::int64_t> peak_ns);
+void set_peak(Profile& profile, std::optional<Peak> peak);
 // After reading: what set_peak() has put into the file.
 void restore_peak(Profile& profile);
 // Whether the profile can tell; if not, why.
@@ -150,7 +156,8 @@ enum class MemoryWeight : std::uint8_t { kBytes, kVariance };
 // Puts the allocations of a view in the place of the samples, so that what works on samples (trees, formats) works on
 // them.
 void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight);
-// Half the width of the interval of a sum of such samples, in parts of the sum, from its bytes and its kVariance.
-double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance);
+// Half the width of the interval of a sum of such samples, in parts of the sum, from its bytes and its kVariance, and
+// MemoryEstimate::looks.
+double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks);
 
 }  // namespace plimsoll::profile

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/poisson.h"
@@ -47,6 +48,8 @@ Profile read_again(const Profile& profile) {
   return read.ok() ? read.take() : Profile{};
 }
 
+std::int64_t peak_time_ns(const Profile& profile) { return peak_of(profile).at_ns; }
+
 const MemoryRow* row_of(const Profile& profile, const MemoryReport& report, std::string_view name) {
   for (const MemoryRow& row : report.flat)
     if (row.function == function_named(profile, name)) return &row;
@@ -78,6 +81,74 @@ TEST(Memory, LiveIsWhatWasNeverFreedAndPeakWhatLivedWhenMostDid) {
   EXPECT_NEAR(live.all.bytes, 60'000, 1);
   EXPECT_EQ(row_of(profile, live, "peak"), nullptr);
   EXPECT_NEAR(row_of(profile, live, "leak")->self.bytes, 50'000, 1);
+}
+
+// A program in whose memory there are always as many blocks of a byte, each in the place of the oldest one: samples of
+// it, and how many bytes are alive.
+Profile with_turnover(std::size_t alive, std::size_t allocated, std::uint64_t seed) {
+  Profile profile = with_blocks({});
+  const StackId stack = draw_stack(profile, "main;churn");
+  std::uint64_t random = seed;
+  for (std::size_t i = blocks_to_sample(random, 1, kDistance); i < allocated;
+       i += blocks_to_sample(random, 1, kDistance)) {
+    AllocationRow row;
+    row.number = i;
+    row.time_ns = static_cast<std::int64_t>(i);
+    row.thread = ThreadId{0};
+    row.stack = stack;
+    row.size = row.chance_bytes = 1;
+    if (i + alive < allocated) row.freed_ns = static_cast<std::int64_t>(i + alive);
+    profile.allocations.push_back(row);
+  }
+  return profile;
+}
+
+TEST(Memory, TheIntervalOfAPeakAllowsForItsBeingTheHighestOfManyEstimates) {
+  // GIVEN programs that always have as much, of which some 3, 16 and 100 samples tell
+  int held = 0, held_by_function = 0;
+  constexpr int kTrials = 100;
+  double sum = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const double truth = std::array{3'000, 16'000, 100'000}[static_cast<std::size_t>(trial) % 3];
+    const Profile profile =
+        with_turnover(static_cast<std::size_t>(truth), 3'000'000, static_cast<std::uint64_t>(trial) * 77 + 1);
+    // WHEN the peak is asked for, which is when chance made the estimate highest
+    const MemoryReport peak = memory_report(profile, MemoryView::kPeak);
+    sum += peak.all.bytes / truth / kTrials;
+    // THEN the interval has what there was, as often as it says
+    const Interval interval = peak.all.interval(), of_function = row_of(profile, peak, "churn")->self.interval();
+    held += interval.low <= truth && truth <= interval.high ? 1 : 0;
+    held_by_function += of_function.low <= truth && truth <= of_function.high ? 1 : 0;
+    EXPECT_GT(peak.all.looks, 20U);
+    EXPECT_EQ(memory_by_type(profile, MemoryView::kPeak)[0].all.interval().low, interval.low);
+    EXPECT_EQ(memory_by_domain(profile, MemoryView::kPeak)[0].all.interval().low, interval.low);
+  }
+  EXPECT_GT(sum, 1.3);  // without that, hardly one would
+  EXPECT_GE(held, kTrials * 93 / 100);
+  EXPECT_EQ(held, held_by_function);
+}
+
+TEST(Memory, APeakThatNoOtherTimeComesNearIsAsSureAsAnySum) {
+  // GIVEN a program that has had far more once, and else little that comes and goes
+  std::vector<DrawnBlock> blocks;
+  for (int i = 0; i < 300; ++i) blocks.push_back({"main;once", 1, 1000 + i, 2000});
+  for (int i = 0; i < 300; ++i) blocks.push_back({"main;often", 1, 10 * i, 10 * i + 5});
+  const Profile profile = with_blocks(blocks);
+  // THEN the peak is what it is when that time is asked for
+  MemoryQuestion then = MemoryView::kLive;
+  then.at_ns = peak_time_ns(profile);
+  const Interval peak = memory_report(profile, MemoryView::kPeak).all.interval();
+  const Interval live = memory_report(profile, then).all.interval();
+  EXPECT_NEAR(peak.low, live.low, 0.12 * live.low);
+  EXPECT_EQ(peak.high, live.high);
+  EXPECT_LT(peak_of(profile).looks, 100U);  // of 300
+  // AND of a function, and in a file, it is known of how many estimates the peak is the highest
+  Profile part = with_turnover(16'000, 1'000'000, 5);
+  const std::uint64_t looks = peak_of(part).looks;
+  EXPECT_GT(looks, 100U);
+  filter(part, {.function = "churn"});
+  EXPECT_EQ(peak_of(part).looks, looks);
+  EXPECT_EQ(peak_of(read_again(part)).looks, looks);
 }
 
 TEST(Memory, ThePeakOfAFunctionIsWhatItHadWhenMostWasAlive) {

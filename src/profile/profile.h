@@ -89,6 +89,7 @@ struct Profile {
   AllocationTable peak_allocations;  // exact: what was alive when most was, by stack
   // When most was alive. None: of samples it is to be found from all of them; of an exact recording it is not known.
   std::optional<std::int64_t> peak_ns;
+  std::uint64_t peak_looks = 1;                       // of samples, with peak_ns: Peak::looks (profile/memory.h)
   GrowingArray<AllocationChange> allocation_changes;  // while recording, exact: likewise
   AllocationEvents events;                            // likewise
   std::vector<Release> releases;  // while recording: of rows that are in the file already; else empty
