@@ -87,6 +87,22 @@ std::string domains_text(const Profile& profile, const MemoryQuestion& question)
   return out + "\n";
 }
 
+bool is_of_a_time(const MemoryQuestion& question) {
+  if (question.view == MemoryView::kLeaks) return question.from_ns > 0 || !is_at_end(question);
+  return question.view == MemoryView::kLive && !is_at_end(question);
+}
+
+// Of what times a view really is, where these are known roughly.
+std::string times_of_sums(const Profile& profile, const MemoryQuestion& question) {
+  if (!profile::is_in_sums(profile) || !is_of_a_time(question)) return {};
+  const auto time_text = [&](std::int64_t ns) { return format_time(profile::sums_taken_ns(profile, ns)); };
+  const std::string to = time_text(question.at_ns);
+  const std::string times = question.view == MemoryView::kLeaks && question.from_ns > 0
+                                ? fmt::format("from {} to {}", time_text(question.from_ns - 1), to)
+                                : "of " + to;
+  return fmt::format("{}, when sums were taken; --alloc=events knows times to a millisecond\n", times);
+}
+
 std::string heading(const Profile& profile, const MemoryOptions& options, const MemoryReport& report,
                     const Page& page) {
   const MemoryQuestion& question = options.question;
@@ -101,6 +117,7 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
   else
     out += fmt::format("95 % sure: {}; {}, one in {} on average\n", interval_text(report.all),
                        plural(report.all.samples, "sample"), distance);
+  out += times_of_sums(profile, question);
   if (report.all.looks > 1)
     out += fmt::format("the highest of {} estimates, and so rather too high\n", format_count(report.all.looks));
   if (const std::int64_t bytes = counted_bytes(profile, options); question.view == MemoryView::kAllocated && bytes > 0)
@@ -380,6 +397,8 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("counted_bytes", counted_bytes(profile, options));
   json.member("at_ns", report.at_ns);
+  if (profile::is_in_sums(profile) && is_of_a_time(options.question))
+    json.member("sums_taken_ns", profile::sums_taken_ns(profile, options.question.at_ns));
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
   put_estimate(json, "all", report.all);

@@ -65,6 +65,10 @@ std::string timeline_text(const Profile& profile, const TimelineOptions& options
          page.paint(
              Style::kDim,
              what_exact_lacks(profile) +
+                 (profile::is_in_sums(profile)
+                      ? "each is of the last time before at which sums were taken, 50 ms or more apart; --alloc=events "
+                        "knows\ntimes to a millisecond\n"
+                      : "") +
                  fmt::format(
                      "alive, allocated (since the row above): of the allocators that were recorded; RSS: of the {}\n",
                      profile.processes.size() > 1

@@ -330,6 +330,39 @@ TEST(Show, SaysWhoseEndIsMeantOfSeveralProcesses) {
   EXPECT_TRUE(contains(show_view({"memory"}), "what a process had is gone when it has ended")) << console.out;
 }
 
+TEST(Show, SaysWhenSumsWereTakenThatAViewIsOf) {
+  // GIVEN an exact recording as sums, which were taken at 100 and at 500
+  FakeConsole console;
+  bool has_events = false;
+  console.files["app.plim"] = [&] {
+    profile::Profile profile = profile_with_blocks();
+    profile.allocation_distance = 0;
+    profile.is_exact = profile.complete = true;
+    profile.has_events = has_events;
+    profile.end_ns = 1000;
+    return profile;
+  };
+  const auto show_view = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "app.plim"});
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
+    return console.out;
+  };
+  // WHEN views of times between are shown THEN they say of when they really are
+  EXPECT_TRUE(contains(show_view({"live", "--at", "400ns"}), "\nof 100 ns, when sums were taken; --alloc=events"))
+      << console.out;
+  EXPECT_TRUE(contains(show_view({"leaks", "--from", "50ns", "--to", "700ns"}), "\nfrom 0 s to 500 ns, when sums"))
+      << console.out;
+  EXPECT_TRUE(contains(show_view({"live", "--at", "400ns", "--json"}), R"("sums_taken_ns":100)")) << console.out;
+  EXPECT_TRUE(contains(show_view({"memory"}), "at which sums were taken")) << console.out;
+  // AND those of the end, and of recordings that know it better, do not
+  EXPECT_FALSE(contains(show_view({"live"}), "sums")) << console.out;
+  EXPECT_FALSE(contains(show_view({"alloc"}), "sums")) << console.out;
+  has_events = true;
+  EXPECT_FALSE(contains(show_view({"live", "--at", "400ns"}), "sums")) << console.out;
+  EXPECT_FALSE(contains(show_view({"memory"}), "sums")) << console.out;
+}
+
 TEST(Show, SaysWhatAnExactRecordingHasLost) {
   // GIVEN an exact recording that lacks some allocations
   FakeConsole console;

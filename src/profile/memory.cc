@@ -51,7 +51,7 @@ bool is_alive_at(const AllocationRow& row, std::int64_t time_ns, const ProcessEn
 }
 
 // Whether it is known how long blocks lived: sums of an exact recording say less.
-bool has_lifetimes(const Profile& profile) { return !profile.is_exact || profile.has_events; }
+bool has_lifetimes(const Profile& profile) { return !is_in_sums(profile); }
 
 // Of a block that has come to its end: it was by realloc. Of samples that is not known.
 bool was_moved(const AllocationRow& row, const Profile& profile) { return profile.has_events && !row.is_temporary; }
@@ -176,6 +176,16 @@ MemoryReport memory_report(const Profile& profile, const MemoryQuestion& questio
   }
   report.flat = flat_of(profile, report.stack, nothing);
   return report;
+}
+
+bool is_in_sums(const Profile& profile) { return profile.is_exact && !profile.has_events; }
+
+std::int64_t sums_taken_ns(const Profile& profile, std::int64_t time_ns) {
+  std::int64_t last = 0;
+  for (const AllocationRow& row : profile.allocations)
+    for (const std::int64_t taken_ns : {row.time_ns, row.freed_ns})
+      if (taken_ns <= time_ns) last = std::max(last, taken_ns);
+  return last;
 }
 
 namespace {

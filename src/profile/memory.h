@@ -99,6 +99,10 @@ void restore_peak(Profile& profile);
 // Whether the profile can tell; if not, why.
 Status check_question(const Profile& profile, const MemoryQuestion& question);
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question);
+// Whether times are those at which sums were taken, as in exact recordings without events; and the last such time that
+// is not after `time_ns`: what is told of then is of there. 0 if there is none.
+bool is_in_sums(const Profile& profile);
+std::int64_t sums_taken_ns(const Profile& profile, std::int64_t time_ns);
 
 // What the blocks of one type come to.
 struct TypeRow {

@@ -427,6 +427,31 @@ def test_views_say_exact(tmp_path: pathlib.Path, recorded: Recorded) -> None:
         assert shown["all"]["low"] == shown["all"]["bytes"] == shown["all"]["high"]
 
 
+def test_views_of_a_time_say_when_sums_were_taken(tmp_path: pathlib.Path, recorded: Recorded, how: str) -> None:
+    # GIVEN a program that keeps a block every 10 ms
+    def work() -> object:
+        kept = []
+        for _ in range(60):
+            kept.append(bytes(100_000))
+            time.sleep(0.01)
+        return kept
+
+    profile, kept = recorded(work)
+    # WHEN what is alive at a time is shown
+    plim = tmp_path / "exact.plim"
+    shown = harness.plimsoll_command("show", plim, "live", "--at", "0.4s").expect(0).out
+    data = json.loads(harness.plimsoll_command("show", plim, "live", "--at", "0.4s", "--json").expect(0).out)
+    if how == "events":
+        assert "sums were taken" not in shown and "sums_taken_ns" not in data
+        return
+    # THEN it is told of when it really is, and that is so
+    assert "when sums were taken" in shown
+    then = data["sums_taken_ns"] / 1e9
+    assert 0.2 < then <= 0.4
+    assert data["all"]["bytes"] == profile.memory("live", end=then).all.bytes
+    assert profile.memory("live", end=then - 0.001).all.bytes < data["all"]["bytes"]
+
+
 def test_options_that_exclude_each_other(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="alloc_exact"):
         plimsoll.Profiler(tmp_path / "none.plim", alloc_exact=True, alloc_bytes=4096)
