@@ -88,7 +88,7 @@ class Memory:
     def __init__(self, view: str, report: Any, functions: "list[Function]") -> None:
         distance, at_ns, total, rows, types, lost = report
         self.view = view
-        #: Mean bytes between two sample points.
+        #: Mean bytes between two sample points; 0 in exact recordings.
         self.distance: int = distance
         #: The time that it is of, in nanoseconds since the start: the peak, the end, or the one asked for.
         self.at_ns: int = at_ns
@@ -115,8 +115,8 @@ class Memory:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        lines = [f"{self.all.bytes / 1e6:.3f} MB ({self.all.low / 1e6:.3f} to {self.all.high / 1e6:.3f}), "
-                 f"{self.all.samples} samples"]
+        known = f" ({self.all.low / 1e6:.3f} to {self.all.high / 1e6:.3f}), {self.all.samples} samples"
+        lines = [f"{self.all.bytes / 1e6:.3f} MB" + (known if self.distance else f", {self.all.samples} blocks")]
         for row in self.rows[:30]:
             lines.append(f"{row.own.bytes / 1e6:10.3f} MB  {row.total.bytes / 1e6:10.3f} MB  {row.function}")
         return "\n".join(lines)

@@ -419,7 +419,8 @@ def test_parts_of_the_time(tmp_path: pathlib.Path, recorded: Recorded) -> None:
 
 
 def test_views_say_exact(tmp_path: pathlib.Path, recorded: Recorded) -> None:
-    recorded(lambda: keep(10, 1000))
+    profile, _ = recorded(lambda: keep(10, 1000))
+    assert " blocks\n" in str(profile.memory("alloc")) and " to " not in str(profile.memory("alloc"))
     plim = tmp_path / "exact.plim"
     for view in ("alloc", "live", "peak", "leaks", "temporary", "types"):
         shown = json.loads(harness.plimsoll_command("show", plim, view, "--json").expect(0).out)

@@ -120,6 +120,13 @@ View view_of_time(const Profile& profile) {
   return view;
 }
 
+// What an exact recording has.
+std::string about_exact(const Profile& profile) {
+  if (!profile.complete) return "every allocation, but for the last moments: the recording was cut short, or goes on";
+  const std::uint64_t lost = profile::lost_allocations(profile);
+  return lost == 0 ? "every allocation" : "every allocation, but for " + std::to_string(lost) + " that were lost";
+}
+
 View view_of_memory(const Profile& profile, std::string_view name, MemoryView of) {
   const MemoryReport report = profile::memory_report(profile, of);
   const auto weight_of = [](const profile::MemoryEstimate& estimate) {
@@ -127,7 +134,7 @@ View view_of_memory(const Profile& profile, std::string_view name, MemoryView of
   };
   profile::StackWeights weights{{}, weight_of(report.no_stack)};
   for (const profile::MemoryEstimate& estimate : report.stack) weights.by_stack.push_back(weight_of(estimate));
-  View view{name, "bytes", "every allocation", profile::tree(profile, profile::Granularity::kFunction, weights), {}};
+  View view{name, "bytes", about_exact(profile), profile::tree(profile, profile::Granularity::kFunction, weights), {}};
   if (!profile.is_exact) {
     const profile::Interval interval = report.all.interval();
     const double part = report.all.bytes > 0 ? 100 * (interval.high - interval.low) / 2 / report.all.bytes : 100;

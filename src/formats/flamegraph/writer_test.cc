@@ -80,6 +80,24 @@ TEST(Flamegraph, ShowsMemoryBesideTime) {
   EXPECT_TRUE(text_at(page, "/views/1/about").starts_with("estimated from 2 samples"));
 }
 
+TEST(Flamegraph, SaysWhatAnExactRecordingLacks) {
+  // GIVEN an exact recording
+  profile::Profile profile = draw_profile("main  1");
+  profile.is_exact = true;
+  AllocationRow row;
+  row.thread = ThreadId{0};
+  row.stack = draw_stack(profile, "main;make");
+  row.size = 1000;
+  profile.allocations.push_back(row);
+  const auto about = [&] { return text_at(parse_json(profile_json(profile)), "/views/1/about"); };
+  EXPECT_EQ(about(), "every allocation");
+  // WHEN some are lost, or it has not come to its end, THEN the page does not say that all are there
+  profile.drops.push_back({"allocation not recorded", 5, 0});
+  EXPECT_EQ(about(), "every allocation, but for 5 that were lost");
+  profile.complete = false;
+  EXPECT_EQ(about(), "every allocation, but for the last moments: the recording was cut short, or goes on");
+}
+
 TEST(Flamegraph, NoNameEndsTheScriptThatItStandsIn) {
   // GIVEN a function that is called what would be code in the page
   const std::string page = write(draw_profile("</script><script>alert(1)</script>  1"));
