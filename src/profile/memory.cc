@@ -118,6 +118,7 @@ void MemoryEstimate::add(const AllocationRow& row, std::uint64_t mean_distance) 
   bytes += size * weight;
   blocks += static_cast<double>(row.blocks) * weight;
   variance += size * size * (weight - 1) * weight;
+  skew += size * size * size * (weight - 1) * weight * (2 * weight - 1);
   samples += row.blocks;
 }
 
@@ -125,9 +126,19 @@ void MemoryEstimate::add(const MemoryEstimate& other) {
   bytes += other.bytes;
   blocks += other.blocks;
   variance += other.variance;
+  skew += other.skew;
   samples += other.samples;
   distance = std::max(distance, other.distance);
   looks = std::max(looks, other.looks);
+}
+
+double MemoryEstimate::missed_at_most() const {
+  // Of blocks that are nearly all samples few are missed, each as large as they are: by the variance alone the interval
+  // ended too early in one trial of ten. (Cornish and Fisher's quantile; where hardly any is missed ever, it knows
+  // nothing.)
+  constexpr double kRare = 0.025318;  // -ln 0.975: that many are missed on average where none is, to 97.5 %
+  if (variance * variance * variance <= kRare * skew * skew) return 0;
+  return kZ * std::sqrt(variance) + skew / variance * (kZ * kZ - 1) / 6;
 }
 
 Interval MemoryEstimate::interval() const {
@@ -138,8 +149,8 @@ Interval MemoryEstimate::interval() const {
   const double worth = bytes * bytes / variance;  // samples of equal weight that would be as sure
   // Each of the estimates was as likely to be too high by chance, and the one that was most is looked at.
   const double below = looks > 1 ? quantile_above(kBelow / static_cast<double>(looks)) : kZ;
-  return {bytes * poisson_bound(worth, -below) / worth,
-          std::max(bytes * poisson_bound(worth + 1, kZ) / worth, at_least)};
+  const double above = bytes * poisson_bound(worth + 1, kZ) / worth;
+  return {bytes * poisson_bound(worth, -below) / worth, std::max({above, at_least, bytes + missed_at_most()})};
 }
 
 std::uint64_t lost_allocations(const Profile& profile) {

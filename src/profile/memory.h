@@ -55,6 +55,7 @@ struct MemoryEstimate {
   double bytes = 0;
   double blocks = 0;
   double variance = 0;  // of bytes
+  double skew = 0;      // the third central moment of bytes
   std::uint64_t samples = 0;
   std::uint64_t distance = 0;  // mean bytes between sample points; 0: nothing is estimated
   std::uint64_t looks = 1;     // of so many estimates this is the highest: rather too high, which interval() allows for
@@ -62,6 +63,10 @@ struct MemoryEstimate {
   void add(const AllocationRow& row, std::uint64_t mean_distance);
   void add(const MemoryEstimate& other);
   [[nodiscard]] Interval interval() const;
+
+ private:
+  // Above the estimate, to 97.5 %.
+  [[nodiscard]] double missed_at_most() const;
 };
 
 // One function, or with a line, one line of one; a sample counts once for each function on its stack.

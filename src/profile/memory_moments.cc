@@ -65,6 +65,7 @@ void take_away(MemoryEstimate& sum, const MemoryEstimate& part) {
   sum.bytes = sum.samples == 0 ? 0 : std::max(sum.bytes - part.bytes, 0.0);
   sum.blocks = sum.samples == 0 ? 0 : std::max(sum.blocks - part.blocks, 0.0);
   sum.variance = sum.samples == 0 ? 0 : std::max(sum.variance - part.variance, 0.0);
+  sum.skew = sum.samples == 0 ? 0 : std::max(sum.skew - part.skew, 0.0);
 }
 
 // What is alive, and the function that made most of it, while rows come and go.

@@ -103,6 +103,31 @@ Profile with_turnover(std::size_t alive, std::size_t allocated, std::uint64_t se
   return profile;
 }
 
+TEST(Memory, TheIntervalOfBlocksThatAreNearlyAllSamplesHoldsTheTruth) {
+  // GIVEN programs with 20 blocks of one size, of 3.6 times the distance and the like
+  for (const std::uint64_t size : {1000U, 2000U, 3000U, 3600U, 4500U}) {
+    int below = 0;
+    constexpr int kTrials = 2000;
+    std::uint64_t random = size;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      MemoryEstimate sum;
+      AllocationRow row;
+      row.size = row.chance_bytes = size;
+      for (int i = 0; i < 20; ++i)
+        if (uniform_random(random) < chance_of_sample(size, kDistance)) sum.add(row, kDistance);
+      below += sum.interval().high < 20.0 * static_cast<double>(size) ? 1 : 0;
+    }
+    // THEN no more than one of 20 intervals ends before what there was
+    EXPECT_LE(below, kTrials / 20) << size;
+  }
+  // AND one of a block that hardly could have been missed has no room for another one
+  MemoryEstimate sure;
+  AllocationRow row;
+  row.size = row.chance_bytes = 20 * kDistance;
+  sure.add(row, kDistance);
+  EXPECT_NEAR(sure.interval().high, 20'000 + 3'689, 1);
+}
+
 TEST(Memory, TheIntervalOfAPeakAllowsForItsBeingTheHighestOfManyEstimates) {
   // GIVEN programs that always have as much, of which some 3, 16 and 100 samples tell
   int held = 0, held_by_function = 0;
