@@ -363,6 +363,19 @@ TEST(Show, SaysWhenSumsWereTakenThatAViewIsOf) {
   EXPECT_FALSE(contains(show_view({"memory"}), "sums")) << console.out;
 }
 
+TEST(Show, SaysThatExactRecordingsHaveNoTags) {
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile.allocation_distance = 0;
+    profile.is_exact = true;
+    return profile;
+  };
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "app.plim", "live", "--tag", "request"}, console), kNoSamples);
+  EXPECT_TRUE(contains(console.err, "app.plim is left to show: exact recordings of allocations have no tags"))
+      << console.err;
+}
+
 TEST(Show, SaysWhatAnExactRecordingHasLost) {
   // GIVEN an exact recording that lacks some allocations
   FakeConsole console;
