@@ -17,17 +17,53 @@ namespace {
 
 constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
 
-// Whether there is such an instruction, and it was begun before: then it has left its end in RCX. (Whether an interrupt
-// ever finds a thread right before one is doubtful: of 41,000 ticks in loops of reads none did.)
-bool was_begun(const gregset_t& registers) {
+bool is_call_at(std::uint64_t at) {
   constexpr memory::LocalReader kMemory;
-  const auto at = static_cast<std::uint64_t>(registers[REG_RIP]);
-  if (static_cast<std::uint64_t>(registers[REG_RCX]) != at + kSystemCall.size()) return false;
   for (std::size_t i = 0; i < kSystemCall.size(); ++i) {
     std::uint8_t byte = 0;
     if (!kMemory.load(Address{at + i}, byte) || byte != kSystemCall[i]) return false;
   }
   return true;
+}
+
+// The number that the instruction before a call gives it (MOV EAX, number); -1 if there is another one.
+greg_t number_of_call_at(std::uint64_t at) {
+  constexpr memory::LocalReader kMemory;
+  constexpr std::uint8_t kMoveToEax = 0xb8;
+  constexpr std::uint64_t kNumberBytes = sizeof(std::uint32_t);
+  std::uint8_t operation = 0, prefix = 0;
+  std::uint32_t number = 0;
+  if (!kMemory.load(Address{at - kNumberBytes}, number) || !kMemory.load(Address{at - kNumberBytes - 1}, operation) ||
+      !kMemory.load(Address{at - kNumberBytes - 2}, prefix))
+    return -1;
+  // With a REX prefix before it, it moves to another register.
+  constexpr std::uint8_t kRex = 0x40, kRexMask = 0xf0;
+  return operation == kMoveToEax && (prefix & kRexMask) != kRex ? static_cast<greg_t>(number) : -1;
+}
+
+// Whether it is one of those that end with EINTR whatever a signal asks for, and have done nothing then. Not with a
+// signal mask: a signal that comes by that must end them.
+bool can_begin_anew(greg_t number, const gregset_t& registers) {
+  constexpr std::array kUndone{SYS_poll, SYS_select, SYS_epoll_wait, SYS_nanosleep, SYS_clock_nanosleep, SYS_pause,
+                               SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents,
+                               SYS_futex,
+                               // with a limit on the time of the socket
+                               SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_sendto,
+                               SYS_sendmsg, SYS_accept, SYS_accept4};
+  switch (number) {
+    case SYS_ppoll: return registers[REG_R10] == 0;
+    case SYS_pselect6: return registers[REG_R9] == 0;
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return registers[REG_R8] == 0;
+    default: return std::find(kUndone.begin(), kUndone.end(), number) != kUndone.end();
+  }
+}
+
+// Whether there is such an instruction, and it was begun before: then it has left its end in RCX. (Whether an interrupt
+// ever finds a thread right before one is doubtful: of 41,000 ticks in loops of reads none did.)
+bool was_begun(const gregset_t& registers) {
+  const auto at = static_cast<std::uint64_t>(registers[REG_RIP]);
+  return static_cast<std::uint64_t>(registers[REG_RCX]) == at + kSystemCall.size() && is_call_at(at);
 }
 
 // Whether it is one of those that wait, and that a signal can end. Others begin anew whatever a signal asks for, as
@@ -58,9 +94,21 @@ void end_interrupted_call(ucontext_t& context) noexcept {
   registers[REG_RAX] = -EINTR;
 }
 
+void begin_call_anew(ucontext_t& context) noexcept {
+  gregset_t& registers = context.uc_mcontext.gregs;
+  const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
+  const std::uint64_t at = end - kSystemCall.size();
+  if (registers[REG_RAX] != -EINTR || static_cast<std::uint64_t>(registers[REG_RCX]) != end || !is_call_at(at)) return;
+  const greg_t number = number_of_call_at(at);
+  if (!can_begin_anew(number, registers)) return;
+  registers[REG_RIP] = static_cast<greg_t>(at);
+  registers[REG_RAX] = number;
+}
+
 #else
 
 void end_interrupted_call(ucontext_t& /*context*/) noexcept {}
+void begin_call_anew(ucontext_t& /*context*/) noexcept {}
 
 #endif
 

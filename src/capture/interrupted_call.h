@@ -1,10 +1,15 @@
-// capture/interrupted_call.h: a system call that a signal of the program's own has ended, and a trap has begun anew.
+// capture/interrupted_call.h: system calls that ticks change the end of, against what the program asked for.
 //
-// A trap that is raised while a thread begins to wait is delivered when it wakes up. If that is by a signal, the kernel
-// sees to the trap first, finds that it asks for calls to be begun anew (SA_RESTART, without which C code would see
-// EINTR for no reason of its own), and only then looks at the other signal, which has asked for nothing of the kind:
-// the call waits again when both handlers have run. So a handler of Python's, which runs when the call has ended, does
-// not run: 19 of 3000 reads of a pipe were not ended by SIGALRM at 1 kHz, 358 at 10 kHz.
+// A signal ends a wait that has just begun with EINTR, which C code may not expect, although the kernel begins most
+// calls anew that SA_RESTART asks that for: poll, sleep and their like it does not. They can be: they have done nothing
+// yet.
+//
+// The other way round, a call that a signal of the program's own has ended, and a trap has begun anew. A trap that is
+// raised while a thread begins to wait is delivered when it wakes up. If that is by a signal, the kernel sees to the
+// trap first, finds that it asks for calls to be begun anew (SA_RESTART, without which C code would see EINTR for no
+// reason of its own), and only then looks at the other signal, which has asked for nothing of the kind: the call waits
+// again when both handlers have run. So a handler of Python's, which runs when the call has ended, does not run: 19 of
+// 3000 reads of a pipe were not ended by SIGALRM at 1 kHz, 358 at 10 kHz.
 #pragma once
 
 #include <ucontext.h>
@@ -17,5 +22,12 @@ namespace plimsoll::capture {
 // tick meets the beginning of a wait. (Ticks that are signals do end calls, so that nothing is known there.) Does
 // nothing on aarch64, where a call that was begun before looks like one that was not. Async-signal-safe.
 void end_interrupted_call(ucontext_t& context) noexcept;
+
+// For the handler of a tick that is a signal, to a thread that ran a moment ago: if `context` goes on behind a call
+// that the tick has ended with EINTR, begins it anew. Another signal that has come at the same time has its handler run
+// before, so that `context` is the beginning of that one, and the call ends for it. With a limit on the time it waits
+// for some microseconds more. What the call was is read from the instruction before it, which gives its number: so it
+// is in glibc before 2.41, for nearly all; else, and on aarch64, nothing is done. Async-signal-safe.
+void begin_call_anew(ucontext_t& context) noexcept;
 
 }  // namespace plimsoll::capture

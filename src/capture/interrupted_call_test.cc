@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace plimsoll::capture {
@@ -67,6 +68,70 @@ TEST(InterruptedCall, WhoIsInOtherCodeIsLeftAlone) {
   Thread thread(SYS_read);
   thread.code = {0x90, 0x90};
   EXPECT_FALSE(thread.is_ended());
+}
+
+// Where a thread goes on behind a system call that has ended with EINTR, which the instruction before has given its
+// number.
+struct EndedThread {
+  std::array<std::uint8_t, 8> code{0x90, 0xb8, 0, 0, 0, 0, 0x0f, 0x05};  // nop; mov eax, number; syscall
+  ucontext_t context{};
+
+  explicit EndedThread(greg_t number) {
+    const auto written = static_cast<std::uint32_t>(number);
+    std::memcpy(code.data() + 2, &written, sizeof written);
+    registers()[REG_RIP] = registers()[REG_RCX] = end();
+    registers()[REG_RAX] = -EINTR;
+  }
+  gregset_t& registers() { return context.uc_mcontext.gregs; }
+  [[nodiscard]] greg_t end() const {
+    return static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(code.data() + code.size()));
+  }
+  // The number of the call that is begun anew; 0 if the thread is left as it is.
+  greg_t begun_anew() {
+    const greg_t before = registers()[REG_RAX];
+    begin_call_anew(context);
+    if (registers()[REG_RIP] == end() && registers()[REG_RAX] == before) return 0;
+    EXPECT_EQ(registers()[REG_RIP], end() - kCallBytes);
+    return registers()[REG_RAX];
+  }
+};
+
+TEST(EndedCall, BeginsAnewIfItHasDoneNothing) {
+  for (const greg_t number : {SYS_poll, SYS_epoll_wait, SYS_clock_nanosleep, SYS_recvfrom})
+    EXPECT_EQ(EndedThread(number).begun_anew(), number);
+}
+
+TEST(EndedCall, StaysEndedIfItIsNotKnownToHaveDoneNothing) {
+  for (const greg_t number : {SYS_connect, SYS_close, SYS_rt_sigsuspend})
+    EXPECT_EQ(EndedThread(number).begun_anew(), 0) << number;
+}
+
+TEST(EndedCall, StaysEndedIfASignalMaskMayHaveLetASignalIn) {
+  EndedThread thread(SYS_ppoll);
+  thread.registers()[REG_R10] = 7;
+  EXPECT_EQ(thread.begun_anew(), 0);
+  EXPECT_EQ(EndedThread(SYS_ppoll).begun_anew(), SYS_ppoll);
+}
+
+TEST(EndedCall, StaysAsItIsIfItHasAnotherResult) {
+  EndedThread thread(SYS_poll);
+  thread.registers()[REG_RAX] = 1;
+  EXPECT_EQ(thread.begun_anew(), 0);
+}
+
+TEST(EndedCall, IsNotTakenForOneWhereTheThreadIsInOtherCode) {
+  EndedThread elsewhere(SYS_poll);
+  elsewhere.code[7] = 0x34;
+  EXPECT_EQ(elsewhere.begun_anew(), 0);
+  EndedThread not_returned(SYS_poll);
+  not_returned.registers()[REG_RCX] = 7;
+  EXPECT_EQ(not_returned.begun_anew(), 0);
+}
+
+TEST(EndedCall, IsNotGuessedFromWhatIsMovedToAnotherRegister) {
+  EndedThread thread(SYS_poll);
+  thread.code[0] = 0x41;  // to R8D
+  EXPECT_EQ(thread.begun_anew(), 0);
 }
 
 #endif

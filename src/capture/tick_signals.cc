@@ -44,7 +44,11 @@ void pass_on(os::SignalHandler handler, int signal, ucontext_t& context) {
 void on_tick(int signal, siginfo_t* info, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   const os::SignalHandler handler = program_on_tick.load();
-  if (is_tick(*info) || handler == SIG_DFL) return feed(*info, interrupted);
+  if (is_tick(*info) || handler == SIG_DFL) {
+    feed(*info, interrupted);
+    if (os::is_of_running(*info)) begin_call_anew(interrupted);
+    return;
+  }
   pass_on(handler, signal, interrupted);
 }
 

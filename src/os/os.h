@@ -270,6 +270,8 @@ struct TickOrigin {
 TickOrigin origin_of(const siginfo_t& info);
 // Whether a tick is one that ThreadTick::send has sent. Async-signal-safe.
 bool is_sent_one(const siginfo_t& info);
+// Whether a tick comes to a thread that ran when it was made, and never to one that sleeps. Async-signal-safe.
+bool is_of_running(const siginfo_t& info);
 // As far as the signal and its si_code tell: whether nobody but a tick sends it so.
 bool is_sent_by_ticks(int signal, int code);
 

@@ -216,6 +216,10 @@ bool is_sent_by_ticks(int signal, int code) {
 
 bool is_sent_one(const siginfo_t& info) { return info.si_code == SI_TIMER && (value_of(info) & kSentMark) != 0; }
 
+bool is_of_running(const siginfo_t& info) {
+  return is_sent_one(info) || origin_of(info).kind == TickOrigin::Kind::kDescriptor;
+}
+
 TickOrigin origin_of(const siginfo_t& info) {
   if (!is_sent_by_ticks(info.si_signo, info.si_code)) return {};
   if (info.si_signo == SIGTRAP) {
