@@ -3,7 +3,7 @@
 //
 // A timer on a thread's CPU clock ticks only when the scheduler does, and a monotonic one in sleeps, too, of which it
 // ends every one that is longer than its period, where C code may not expect EINTR. A signal to a thread that runs ends
-// a call only if that begins to wait within the microsecond or two that the signal needs.
+// a call only if that begins to wait within the microseconds that the signal needs; see interrupted_call.h.
 //
 // Random instants are fair: each moment of a thread's CPU time is as likely to be met as any other, however long it
 // runs at a time; and the sample stands for the CPU time since the last one, by the thread's own clock.

@@ -18,7 +18,8 @@ BURN = harness.BURN
 
 
 @pytest.mark.any_version
-def test_waits_are_not_cut_short(tmp_path: pathlib.Path, program: Write, perf: str) -> None:
+@pytest.mark.parametrize("engine", ["perf", "directed"], indirect=True)
+def test_waits_are_not_cut_short(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program that waits in many ways, and works before each wait so that a tick is never far
     script = program(BURN + """
 import queue, select, socket
@@ -46,7 +47,7 @@ for _ in range(4):
 print(json.dumps(shortest))
 """)
     # WHEN it is recorded THEN no wait is shorter than was asked for
-    truth = harness.record(tmp_path, script, options=["-r", "4000", "--engine", perf]).truth
+    truth = harness.record(tmp_path, script, options=["-r", "4000", "--engine", engine]).truth
     assert all(waited >= 0.049 for waited in truth.values()), truth
 
 
