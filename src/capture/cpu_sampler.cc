@@ -1,6 +1,7 @@
 #include "capture/cpu_sampler.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <utility>
 
@@ -27,8 +28,10 @@ Result<std::int64_t> period_of(double rate_hz) {
 Status try_clock(os::TickClock clock, const TickSignals& signals) {
   const int signal = clock == os::TickClock::kPerf ? signals.perf : signals.timer;
   const Result<os::ThreadTick> tick =
-      os::ThreadTick::create(clock, {os::current_tid(), signal, 0, kLongestPeriod, kLongestPeriod});
+      os::ThreadTick::create(clock, {os::current_tid(), signal, ThreadSlots::kUnheard, kLongestPeriod, kLongestPeriod});
   if (!tick.ok()) return tick.error();
+  if (clock == os::TickClock::kDirected && !tick.value().send())
+    return system_error("cannot send a signal to a thread", errno);
   return Ok{};
 }
 
@@ -40,11 +43,12 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
   if (try_clock(os::TickClock::kPerf, signals).ok()) return os::TickClock::kPerf;
   // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread. Above that rate a
   // monotonic timer ticks often enough, but in sleeps, too, which it ends: so a thread of ours sends the ticks to those
-  // that it sees running.
+  // that it sees running, unless a sandbox forbids that.
   const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
-  const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kDirected;
-  PLIMSOLL_TRY(try_clock(clock, signals));
-  return clock;
+  const auto best = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kDirected;
+  if (try_clock(best, signals).ok()) return best;
+  PLIMSOLL_TRY(try_clock(os::TickClock::kMonotonic, signals));
+  return os::TickClock::kMonotonic;
 }
 
 }  // namespace

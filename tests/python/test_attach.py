@@ -430,7 +430,7 @@ def test_a_late_ctrl_c_does_not_take_the_report_away(tmp_path: pathlib.Path) -> 
 
 
 def test_python_records_another_process(tmp_path: pathlib.Path) -> None:
-    with waiting(harness.TARGETS / "shares.py", "0.3") as running:
+    with waiting(harness.TARGETS / "shares.py", "1") as running:
         # GIVEN a recording without a file
         with plimsoll.attach(running.process.pid) as recording:
             assert recording.is_active and recording.pid == running.process.pid

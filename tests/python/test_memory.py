@@ -296,7 +296,7 @@ for _ in range(4):
     joined = recorded.profile.joined(*others)
     # WHEN all processes are looked at THEN at no time was more alive than what one of them had
     alive = [moment.alive.bytes for moment in joined.memory_over_time(50)]
-    assert 5e6 < max(alive) < 8e6 and alive[-1] < 1e6, alive
+    assert alive[-1] + 5e6 < max(alive) < 8e6, alive
     if how != "--alloc=exact":
         assert 5e6 < joined.memory("peak").of("in_child").total.bytes < 8e6
     # AND what they had not freed is told of all
