@@ -42,13 +42,12 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
   }
   if (try_clock(os::TickClock::kPerf, signals).ok()) return os::TickClock::kPerf;
   // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread. Above that rate a
-  // monotonic timer ticks often enough, but in sleeps, too, which it ends: so a thread of ours sends the ticks to those
-  // that it sees running, unless a sandbox forbids that.
+  // monotonic timer ticks often enough, and on the thread's own CPU, so that samples are of where it is; but also in
+  // sleeps, which it ends. (A thread of ours that sends ticks spares these, but is of another CPU: see tick_sender.h.)
   const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
-  const auto best = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kDirected;
-  if (try_clock(best, signals).ok()) return best;
-  PLIMSOLL_TRY(try_clock(os::TickClock::kMonotonic, signals));
-  return os::TickClock::kMonotonic;
+  const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kMonotonic;
+  PLIMSOLL_TRY(try_clock(clock, signals));
+  return clock;
 }
 
 }  // namespace

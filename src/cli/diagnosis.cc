@@ -100,13 +100,12 @@ Finding about_ticks(const Machine& machine) {
   const std::string level = machine.perf_event_paranoid
                                 ? fmt::format(" (kernel.perf_event_paranoid is {})", *machine.perf_event_paranoid)
                                 : "";
-  return {
-      Verdict::kLimited,
-      fmt::format("no perf events: {}{}; timers tick instead up to {} Hz, and above that a thread that sends signals",
-                  machine.perf_error, level, machine.scheduler_hz / 2),
-      machine.perf_event_paranoid.value_or(0) > 1
-          ? "sudo sysctl kernel.perf_event_paranoid=1 (in a container: on its host), or the capability CAP_PERFMON"
-          : "in a container: --cap-add PERFMON, and a seccomp profile that allows perf_event_open"};
+  return {Verdict::kLimited,
+          fmt::format("no perf events: {}{}; timers tick instead, exactly up to {} Hz", machine.perf_error, level,
+                      machine.scheduler_hz),
+          machine.perf_event_paranoid.value_or(0) > 1
+              ? "sudo sysctl kernel.perf_event_paranoid=1 (in a container: on its host), or the capability CAP_PERFMON"
+              : "in a container: --cap-add PERFMON, and a seccomp profile that allows perf_event_open"};
 }
 
 Finding about_traps(const Machine& machine) {

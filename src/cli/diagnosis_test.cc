@@ -43,10 +43,7 @@ TEST(Diagnosis, SaysHowToAllowPerfEvents) {
   machine.has_traps = false;
   const std::string text = troubles(machine);
   EXPECT_NE(text.find("kernel.perf_event_paranoid is 3"), std::string::npos) << text;
-  EXPECT_NE(
-      text.find("up to 125 Hz, and above that a thread that sends signals -> sudo sysctl kernel.perf_event_paranoid=1"),
-      std::string::npos)
-      << text;
+  EXPECT_NE(text.find("exactly up to 250 Hz -> sudo sysctl kernel.perf_event_paranoid=1"), std::string::npos) << text;
   machine.perf_event_paranoid = 1;
   EXPECT_NE(troubles(machine).find("--cap-add PERFMON"), std::string::npos) << "then a container forbids it";
 }
