@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "memory/local.h"
+#include "os/ended_calls_linux.h"
 
 namespace plimsoll::capture {
 
@@ -16,15 +17,6 @@ namespace plimsoll::capture {
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
-
-bool is_call_at(std::uint64_t at) {
-  constexpr memory::LocalReader kMemory;
-  for (std::size_t i = 0; i < kSystemCall.size(); ++i) {
-    std::uint8_t byte = 0;
-    if (!kMemory.load(Address{at + i}, byte) || byte != kSystemCall[i]) return false;
-  }
-  return true;
-}
 
 // The number that the instruction before a call gives it (MOV EAX, number); -1 if there is another one.
 greg_t number_of_call_at(std::uint64_t at) {
@@ -44,26 +36,24 @@ greg_t number_of_call_at(std::uint64_t at) {
 // Whether it is one of those that end with EINTR whatever a signal asks for, and have done nothing then. Not with a
 // signal mask: a signal that comes by that must end them.
 bool can_begin_anew(greg_t number, const gregset_t& registers) {
-  constexpr std::array kUndone{SYS_poll, SYS_select, SYS_epoll_wait, SYS_nanosleep, SYS_clock_nanosleep, SYS_pause,
-                               SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents,
-                               SYS_futex,
-                               // with a limit on the time of the socket
-                               SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_sendto,
-                               SYS_sendmsg, SYS_accept, SYS_accept4};
-  switch (number) {
-    case SYS_ppoll: return registers[REG_R10] == 0;
-    case SYS_pselect6: return registers[REG_R9] == 0;
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return registers[REG_R8] == 0;
-    default: return std::find(kUndone.begin(), kUndone.end(), number) != kUndone.end();
-  }
+  constexpr std::array kUndoneByHandlers{SYS_poll,  SYS_select, SYS_nanosleep, SYS_clock_nanosleep,
+                                         SYS_pause, SYS_msgrcv, SYS_msgsnd,    SYS_futex};
+  if (os::is_undone_by_a_stop(number, static_cast<unsigned long>(registers[REG_R8]))) return true;
+  if (number == SYS_ppoll) return registers[REG_R10] == 0;
+  if (number == SYS_pselect6) return registers[REG_R9] == 0;
+  return std::find(kUndoneByHandlers.begin(), kUndoneByHandlers.end(), number) != kUndoneByHandlers.end();
 }
 
-// Whether there is such an instruction, and it was begun before: then it has left its end in RCX. (Whether an interrupt
-// ever finds a thread right before one is doubtful: of 41,000 ticks in loops of reads none did.)
-bool was_begun(const gregset_t& registers) {
-  const auto at = static_cast<std::uint64_t>(registers[REG_RIP]);
-  return static_cast<std::uint64_t>(registers[REG_RCX]) == at + kSystemCall.size() && is_call_at(at);
+// Whether there is a call, and it was begun: then it has left its end in RCX. (Whether an interrupt ever finds a thread
+// right before one is doubtful: of 41,000 ticks in loops of reads none did.)
+bool was_begun(const gregset_t& registers, std::uint64_t at) {
+  constexpr memory::LocalReader kMemory;
+  if (static_cast<std::uint64_t>(registers[REG_RCX]) != at + kSystemCall.size()) return false;
+  for (std::size_t i = 0; i < kSystemCall.size(); ++i) {
+    std::uint8_t byte = 0;
+    if (!kMemory.load(Address{at + i}, byte) || byte != kSystemCall[i]) return false;
+  }
+  return true;
 }
 
 // Whether it is one of those that wait, and that a signal can end. Others begin anew whatever a signal asks for, as
@@ -89,16 +79,15 @@ bool can_end(const gregset_t& registers) {
 
 void end_interrupted_call(ucontext_t& context) noexcept {
   gregset_t& registers = context.uc_mcontext.gregs;
-  if (!was_begun(registers) || !can_end(registers)) return;
+  if (!was_begun(registers, static_cast<std::uint64_t>(registers[REG_RIP])) || !can_end(registers)) return;
   registers[REG_RIP] += std::ssize(kSystemCall);
   registers[REG_RAX] = -EINTR;
 }
 
 void begin_call_anew(ucontext_t& context) noexcept {
   gregset_t& registers = context.uc_mcontext.gregs;
-  const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
-  const std::uint64_t at = end - kSystemCall.size();
-  if (registers[REG_RAX] != -EINTR || static_cast<std::uint64_t>(registers[REG_RCX]) != end || !is_call_at(at)) return;
+  const std::uint64_t at = static_cast<std::uint64_t>(registers[REG_RIP]) - kSystemCall.size();
+  if (registers[REG_RAX] != -EINTR || !was_begun(registers, at)) return;
   const greg_t number = number_of_call_at(at);
   if (!can_begin_anew(number, registers)) return;
   registers[REG_RIP] = static_cast<greg_t>(at);

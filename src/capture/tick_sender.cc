@@ -1,10 +1,10 @@
 #include "capture/tick_sender.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "os/put_aside.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -17,21 +17,12 @@ constexpr std::uint32_t kSeldom = 8;
 // Whether it runs or stands in the queue of a CPU.
 bool is_ready(const os::ThreadProbe& probe) { return probe.wait().kind == os::KernelWait::Kind::kRunnable; }
 
-// Whether it was put aside a moment ago, by the clock of its CPU: for us, who have come to that CPU then.
-bool was_put_aside(const os::ThreadProbe& probe) {
-  constexpr std::int64_t kMoment = 50'000;
-  const std::optional<std::int64_t> its = probe.counted_ns();
-  const std::optional<std::int64_t> ours =
-      os::ThreadProbe(os::current_tid(), os::ThreadProbe::Keep::kClosed).counted_ns();
-  return its && ours && *ours - *its < kMoment;
-}
-
 // Whether it would run if we did not, given its last two looks.
 bool is_displaced(Tid tid, const Sending::Look& last, const Sending::Look& now) {
   const os::ThreadProbe probe(tid, os::ThreadProbe::Keep::kClosed);
   if (!is_ready(probe)) return false;
-  const bool computes = now.cpu_ns - last.cpu_ns >= (now.time_ns - last.time_ns) / 8 * 7;
-  return computes || was_put_aside(probe);
+  if (os::has_only_computed(now.cpu_ns - last.cpu_ns, now.time_ns - last.time_ns)) return true;
+  return os::was_just_put_aside(probe).value_or(false);
 }
 
 void send_tick(ThreadSlot& slot) {

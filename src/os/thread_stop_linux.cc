@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "os/ended_calls_linux.h"
 
 namespace plimsoll::os {
 
@@ -43,33 +44,6 @@ bool set_registers(Tid tid, user_regs_struct& from) {
   iovec room{&from, sizeof from};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): likewise
   return ::ptrace(PTRACE_SETREGSET, id(tid), reinterpret_cast<void*>(NT_PRSTATUS), &room) == 0;
-}
-
-// Calls that the kernel ends with EINTR when a thread is stopped, where others begin again by themselves, and that have
-// done nothing then. (With a limit on the time: it begins anew, at most a few microseconds late, as the thread was seen
-// running just before.) Not those that change the signal mask while they wait: a signal that comes now must end them.
-bool can_begin_again(const user_regs_struct& at) {
-  switch (at.orig_rax) {
-    case SYS_epoll_wait:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_rt_sigtimedwait:
-    case SYS_io_getevents:
-    // With a limit on the time of the socket.
-    case SYS_read:
-    case SYS_readv:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_accept:
-    case SYS_accept4: return true;
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return at.r8 == 0;  // no mask
-    default: return false;
-  }
 }
 
 // Whether a signal waits to be delivered to the thread; true if that cannot be told.
@@ -183,8 +157,10 @@ std::optional<ThreadRegisters> ThreadStopper::registers() {
 void ThreadStopper::hide_interruption(const Target& target) {
   user_regs_struct at{};
   if (!is_ours_ || !get_registers(target.tid, at) || static_cast<std::int64_t>(at.orig_rax) < 0) return;
-  if (static_cast<std::int64_t>(at.rax) != -EINTR || !can_begin_again(at) || has_signal(target.process, target.tid))
+  if (static_cast<std::int64_t>(at.rax) != -EINTR || !is_undone_by_a_stop(static_cast<long>(at.orig_rax), at.r8) ||
+      has_signal(target.process, target.tid))
     return;
+  // (With a limit on the time it waits at most a few microseconds longer, as the thread was seen running just before.)
   constexpr std::uint64_t kInstruction = 2;  // syscall
   at.rip -= kInstruction;
   at.rax = at.orig_rax;
