@@ -75,11 +75,16 @@ bool is_of_view(const AllocationRow& row, const MemoryQuestion& question, std::i
 }
 
 // A sum that nothing has been added to: what no sample tells of may be there all the same.
-MemoryEstimate nothing_of(const Profile& profile, const MemoryQuestion& question) {
+MemoryEstimate nothing_of(const Profile& profile, const Peak& peak = {}) {
   MemoryEstimate nothing;
   nothing.distance = profile.allocation_distance;
-  if (question.view == MemoryView::kPeak) nothing.looks = peak_of(profile).looks;
+  nothing.looks = peak.looks;
   return nothing;
+}
+
+// The one that a view is of, if it is of one.
+Peak peak_asked_for(const Profile& profile, const MemoryQuestion& question) {
+  return question.view == MemoryView::kPeak ? peak_of(profile) : Peak{};
 }
 
 std::vector<MemoryRow> flat_of(const Profile& profile, std::vector<MemoryEstimate> by_stack,
@@ -160,27 +165,35 @@ std::uint64_t lost_allocations(const Profile& profile) {
   return lost;
 }
 
-std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question) {
-  const bool is_peak = question.view == MemoryView::kPeak;
+namespace {
+
+std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question,
+                                                 const Peak& peak) {
   std::vector<const AllocationRow*> chosen;
-  if (profile.is_exact && is_peak) {
+  if (profile.is_exact && question.view == MemoryView::kPeak) {
     for (const AllocationRow& row : profile.peak_allocations) chosen.push_back(&row);
     return chosen;
   }
-  const std::int64_t peak_ns = is_peak ? peak_of(profile).at_ns : 0;
   const ProcessEnds ends(profile);
   for (const AllocationRow& row : profile.allocations)
-    if (is_of_view(row, question, peak_ns, profile, ends)) chosen.push_back(&row);
+    if (is_of_view(row, question, peak.at_ns, profile, ends)) chosen.push_back(&row);
   return chosen;
+}
+
+}  // namespace
+
+std::vector<const AllocationRow*> allocations_of(const Profile& profile, const MemoryQuestion& question) {
+  return allocations_of(profile, question, peak_asked_for(profile, question));
 }
 
 MemoryReport memory_report(const Profile& profile, const MemoryQuestion& question) {
   MemoryReport report;
-  report.at_ns = question.view == MemoryView::kPeak ? peak_of(profile).at_ns : std::min(question.at_ns, profile.end_ns);
-  const MemoryEstimate nothing = nothing_of(profile, question);
+  const Peak peak = peak_asked_for(profile, question);
+  report.at_ns = question.view == MemoryView::kPeak ? peak.at_ns : std::min(question.at_ns, profile.end_ns);
+  const MemoryEstimate nothing = nothing_of(profile, peak);
   report.all = report.no_stack = nothing;
   report.stack.resize(profile.stacks.size(), nothing);
-  for (const AllocationRow* at : allocations_of(profile, question)) {
+  for (const AllocationRow* at : allocations_of(profile, question, peak)) {
     const AllocationRow& row = *at;
     (row.stack.is_none() ? report.no_stack : report.stack[row.stack.index()]).add(row, profile.allocation_distance);
     report.all.add(row, profile.allocation_distance);
@@ -229,11 +242,12 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
 }  // namespace
 
 std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question) {
-  const MemoryEstimate nothing = nothing_of(profile, question);
+  const Peak peak = peak_asked_for(profile, question);
+  const MemoryEstimate nothing = nothing_of(profile, peak);
   std::vector<TypeRow> rows;
   std::vector<ByFunction> functions;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of;
-  for (const AllocationRow* at : allocations_of(profile, question)) {
+  for (const AllocationRow* at : allocations_of(profile, question, peak)) {
     const AllocationRow& row = *at;
     const bool is_object = row.domain == 0;
     const std::uint64_t key = std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 8U | row.domain;
@@ -259,9 +273,10 @@ std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion
 }
 
 std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQuestion& question) {
-  std::vector<DomainRow> rows(kDomainNames.size(), DomainRow{0, nothing_of(profile, question)});
+  const Peak peak = peak_asked_for(profile, question);
+  std::vector<DomainRow> rows(kDomainNames.size(), DomainRow{0, nothing_of(profile, peak)});
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].domain = static_cast<std::uint8_t>(i);
-  for (const AllocationRow* row : allocations_of(profile, question))
+  for (const AllocationRow* row : allocations_of(profile, question, peak))
     if (row->domain < rows.size()) rows[row->domain].all.add(*row, profile.allocation_distance);
   std::erase_if(rows, [](const DomainRow& row) { return row.all.samples == 0; });
   return rows;
@@ -270,7 +285,7 @@ std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQues
 std::vector<LifetimeRow> lifetimes(const Profile& profile) {
   std::vector<LifetimeRow> rows;
   if (!has_lifetimes(profile)) return rows;
-  const MemoryEstimate nothing = nothing_of(profile, MemoryView::kAllocated);
+  const MemoryEstimate nothing = nothing_of(profile);
   for (std::int64_t up_to = 100'000; up_to <= 10'000'000'000; up_to *= 10) rows.push_back({up_to, nothing});
   rows.push_back({MemoryQuestion::kEnd, nothing});
   rows.push_back({AllocationRow::kAlive, nothing});
