@@ -1,4 +1,4 @@
-// cli/json_document.h: how every document of --json begins.
+// cli/json_document.h: how every document of --json begins, and how its tables end.
 #pragma once
 
 #include "formats/json.h"
@@ -11,6 +11,12 @@ inline void begin_document(formats::JsonWriter& json) {
   json.begin_object();
   json.member("schema", kSchema);
   json.member("plimsoll", PLIMSOLL_VERSION);
+}
+
+// "more": whether --limit left some rows out.
+inline void put_more(formats::JsonWriter& json, bool has_more) {
+  json.key("more");
+  json.boolean(has_more);
 }
 
 }  // namespace plimsoll::cli

@@ -66,8 +66,7 @@ std::string answer_json(const sql::Answer& answer) {
     for (const sql::Value& value : row) put_value(json, value);
     json.end_array();
   });
-  json.key("more");
-  json.boolean(answer.is_cut);
+  put_more(json, answer.is_cut);
   json.end_object();
   return out + "\n";
 }

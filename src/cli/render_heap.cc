@@ -101,12 +101,6 @@ void put_node(JsonWriter& json, const HeapView& view, Node node) {
   json.member("retained_bytes", static_cast<std::int64_t>(view.dominance.retained[node]));
 }
 
-// Whether --limit left some out.
-void put_more(JsonWriter& json, std::size_t count) {
-  json.key("more");
-  json.boolean(count > 0);
-}
-
 std::string finish(std::string& out, JsonWriter& json) {
   json.end_object();
   return out + "\n";
@@ -148,7 +142,7 @@ void put_types(JsonWriter& json, const HeapView& view, std::vector<heap::TypeRow
     json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
     json.end_object();
   });
-  put_more(json, more);
+  put_more(json, more > 0);
 }
 
 }  // namespace
@@ -344,7 +338,7 @@ std::string heap_tree_json(const HeapView& view, Node top, const HeapOptions& op
     json.member("left_out", static_cast<std::int64_t>(row.left_out));
     json.end_object();
   });
-  put_more(json, more);
+  put_more(json, more > 0);
   return finish(out, json);
 }
 
@@ -425,7 +419,7 @@ std::string heap_changes_json(const Snapshot& before, const Snapshot& after, con
     json.member("new", static_cast<std::int64_t>(row.born));
     json.end_object();
   });
-  put_more(json, more);
+  put_more(json, more > 0);
   return finish(out, json);
 }
 

@@ -184,8 +184,7 @@ Result<std::string> heap_table_json(const Snapshot& snapshot, std::string_view v
     }
     json.end_object();
   });
-  json.key("more");
-  json.boolean(answer.value().is_cut);
+  put_more(json, answer.value().is_cut);
   json.end_object();
   return out + "\n";
 }
@@ -207,8 +206,7 @@ std::string heap_groups_json(const HeapView& view, heap::GroupBy by, const heap:
     json.member("retained_bytes", static_cast<std::int64_t>(row.retained));
     json.end_object();
   });
-  json.key("more");
-  json.boolean(has_more);
+  put_more(json, has_more);
   json.end_object();
   return out + "\n";
 }

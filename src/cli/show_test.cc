@@ -47,6 +47,16 @@ Outcome show(std::vector<std::string> words) {
 }
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+// Shows app.plim with the words that it is called with, and returns what that prints.
+auto shows_app(FakeConsole& console) {
+  return [&console](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "app.plim"});
+    console.out.clear();
+    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
+    return console.out;
+  };
+}
+
 TEST(Show, IsATreeUnlessToldOtherwise) {
   const Outcome outcome = show({"app.plim"});
   EXPECT_EQ(outcome.code, kFine);
@@ -205,12 +215,7 @@ profile::Profile profile_with_blocks() {
 TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
   FakeConsole console;
   console.files["app.plim"] = profile_with_blocks;
-  const auto show_view = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "app.plim"});
-    console.out.clear();
-    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine);
-    return console.out;
-  };
+  const auto show_view = shows_app(console);
   EXPECT_TRUE(show_view({"alloc"}).starts_with("allocated: 4.00 MB in 2 blocks")) << console.out;
   EXPECT_TRUE(contains(console.out, "↳ load")) << console.out;
   EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end: 2.00 MB in 1 block\n")) << console.out;
@@ -256,12 +261,7 @@ TEST(Show, ShowsMemoryByTypeOverTimeLeakedAndFreedSoon) {
     profile.allocations[1].type = profile.strings.intern("dict");
     return profile;
   };
-  const auto show_view = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "app.plim"});
-    console.out.clear();
-    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
-    return console.out;
-  };
+  const auto show_view = shows_app(console);
   EXPECT_TRUE(show_view({"live", "--at", "200ns", "--flat"}).starts_with("alive 200 ns after the start: 4.00 MB"))
       << console.out;
   EXPECT_TRUE(contains(console.out, "alive over time")) << console.out;
@@ -319,12 +319,7 @@ TEST(Show, SaysWhoseEndIsMeantOfSeveralProcesses) {
     profile::testing::draw_sample(profile, "child@7 | run 1 @50");
     return profile;
   };
-  const auto show_view = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "app.plim"});
-    console.out.clear();
-    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
-    return console.out;
-  };
+  const auto show_view = shows_app(console);
   EXPECT_TRUE(show_view({"live"}).starts_with("alive at the end of its process: 2.00 MB")) << console.out;
   EXPECT_TRUE(contains(show_view({"leaks"}), "and alive at the end of its process: 2.00 MB")) << console.out;
   EXPECT_TRUE(contains(show_view({"memory"}), "what a process had is gone when it has ended")) << console.out;
@@ -342,12 +337,7 @@ TEST(Show, SaysWhenSumsWereTakenThatAViewIsOf) {
     profile.end_ns = 1000;
     return profile;
   };
-  const auto show_view = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "app.plim"});
-    console.out.clear();
-    EXPECT_EQ(testing::run_words(make_show(), std::move(words), console), kFine) << console.err;
-    return console.out;
-  };
+  const auto show_view = shows_app(console);
   // WHEN views of times between are shown THEN they say of when they really are
   EXPECT_TRUE(contains(show_view({"live", "--at", "400ns"}), "\nof 100 ns, when sums were taken; --alloc=events"))
       << console.out;
