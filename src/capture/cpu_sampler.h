@@ -209,7 +209,8 @@ class CpuSampler {
   // What a thread used between our first look at its clock and its first tick is measured, for threads that were there
   // before us; for others it is estimated, by a credit.
   enum class Head { kMeasured, kCredited };
-  void adopt(Tid tid, std::int64_t used_ns, Head head);
+  // `start_cpu_ns`: from where on that clock its time is recorded.
+  void adopt(Tid tid, std::int64_t start_cpu_ns, Head head);
   std::int64_t next_phase();
   // What a tick costs although its handler does nothing.
   std::int64_t measure_empty_tick();

@@ -146,7 +146,7 @@ TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
     burn(30 * kMillisecond);
     counted += thread_cpu_ns() - at_start;
   };
-  const std::int64_t worker = run_registered(sampling, "worker", [&] {
+  const testing::ThreadUsed worker = run_registered(sampling, "worker", [&] {
     burn_some(outside);
     // GIVEN a pause within a pause
     sampling->pause();
@@ -166,7 +166,7 @@ TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
     while (sampling.samples().size() == samples);
   });
   sampling->stop();
-  sampling.expect_told_of_between(outside, worker - inside + thread_cpu_ns() - before);
+  sampling.expect_told_of_between(outside, worker.most_ns - inside + thread_cpu_ns() - before);
   EXPECT_GE(sampling->paused_cpu_ns(), inside);
 }
 
@@ -184,18 +184,20 @@ TEST_P(CpuSamplerControl, AThreadThatStartsInAPauseIsSampledAfterIt) {
   Sampling sampling(at(1000));
   sampling->start({os::current_tid()});
   sampling->pause();
-  std::int64_t used = 0;
-  run_registered(sampling, "worker", [&] {
+  std::int64_t inside = 0, outside = 0;
+  const testing::ThreadUsed worker = run_registered(sampling, "worker", [&] {
+    const std::int64_t at_start = thread_cpu_ns();
     burn(20 * kMillisecond);
     EXPECT_TRUE(sampling.samples().empty());
-    const std::int64_t before = thread_cpu_ns();
+    inside = thread_cpu_ns() - at_start;
     sampling->resume();
+    const std::int64_t resumed = thread_cpu_ns();
     burn_until([&] { return !sampling.samples().empty(); });
-    used = thread_cpu_ns() - before;
+    outside = thread_cpu_ns() - resumed;
   });
   sampling->stop();
   // Nothing of the pause is in it.
-  EXPECT_LT(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns(), used + 10 * kMillisecond);
+  sampling.expect_told_of_between(outside, worker.most_ns - inside);
 }
 
 // ---- the rate ----
@@ -300,21 +302,22 @@ TEST_P(CpuSamplerControl, AThreadThatWasFoundBeforeItRegistersIsNotCountedTwice)
   Sampling sampling(at(1000));
   const std::int64_t before = thread_cpu_ns();
   sampling->start({os::current_tid()});
-  std::int64_t used = 0;
+  testing::ThreadUsed used;
   std::thread thread([&] {
     burn(5 * kMillisecond);
     sampling->poll();
     burn(20 * kMillisecond);
     sampling->thread_started("worker");
     burn(20 * kMillisecond);
+    used.least_ns = thread_cpu_ns();
     sampling->thread_ending("worker");
-    used = thread_cpu_ns();
+    used.most_ns = thread_cpu_ns();
   });
   thread.join();
   sampling->stop();
   // THEN what it used before is known to be lost
   EXPECT_GE(sampling.dropped(DropReason::kMetLate).cpu_ns, 4 * kMillisecond);
-  sampling.expect_told_of_between(used, used + thread_cpu_ns() - before);
+  sampling.expect_told_of_between(used.least_ns, used.most_ns + thread_cpu_ns() - before);
 }
 
 TEST_P(CpuSamplerControl, ThreadsHaveTheNamesTheyWereGivenLast) {

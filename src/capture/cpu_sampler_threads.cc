@@ -44,7 +44,7 @@ void CpuSampler::meet_caller(const std::string& name) {
   }
   ended_.erase(static_cast<std::int32_t>(tid));
   // What it has used up to here, for example to wait for the GIL, is its own, too.
-  adopt(tid, thread_cpu_ns(), Head::kCredited);
+  adopt(tid, 0, Head::kCredited);
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
   if (found == by_tid_.end()) return;
   found->second->thread_state.store(raw(interpreter_.thread_state_of_caller().address), std::memory_order_relaxed);
@@ -161,17 +161,17 @@ std::int64_t CpuSampler::carried_share() const {
   return std::clamp(carried_ns_, -period / 2, period);
 }
 
-void CpuSampler::adopt(Tid tid, std::int64_t used_ns, Head head) {
+void CpuSampler::adopt(Tid tid, std::int64_t start_cpu_ns, Head head) {
   ThreadSlot* slot = slots_.allocate();
   if (slot == nullptr) return count_drop(DropReason::kTooManyThreads, 0);
   const std::int64_t phase = next_phase();
-  const std::int64_t first_ns = std::max(phase - used_ns, soonest_ns());
-  const std::int64_t cpu_ns = os::thread_cpu_ns(tid);
+  const std::int64_t cpu_ns = std::max(os::thread_cpu_ns(tid), start_cpu_ns);  // 0: it has ended
   const std::int64_t now = monotonic_ns();
+  const std::int64_t first_ns = std::max(phase - (cpu_ns - start_cpu_ns), soonest_ns());
   slot->tid = tid;
   slot->serial = ThreadSerial{next_serial_++};
   slot->random = next_random(random_) | 1U;
-  slot->start_cpu_ns = cpu_ns - used_ns;
+  slot->start_cpu_ns = start_cpu_ns;
   slot->is_credited = head == Head::kCredited;
   slot->missed_ns = 0;
   const std::int64_t credit = slot->is_credited ? period_ns_.load(std::memory_order_relaxed) - phase : 0;
@@ -292,9 +292,10 @@ void CpuSampler::adopt_new_threads(Head head) {
 void CpuSampler::adopt_late(Tid tid, Head head) {
   // One that was started after the recording: what it has used so far is a part of what is recorded. Its first sample
   // stands for less than a period of it.
-  const std::int64_t used_ns = head == Head::kCredited && !is_paused() ? os::thread_cpu_ns(tid) : 0;
+  const std::int64_t cpu_ns = os::thread_cpu_ns(tid);
+  const std::int64_t used_ns = head == Head::kCredited && !is_paused() ? cpu_ns : 0;
   const std::int64_t rest_ns = used_ns % period_ns_.load(std::memory_order_relaxed);
-  adopt(tid, rest_ns, head);
+  adopt(tid, cpu_ns - rest_ns, head);
   const auto found = by_tid_.find(static_cast<std::int32_t>(tid));
   if (found == by_tid_.end() || used_ns == rest_ns) return;
   found->second->start_cpu_ns -= used_ns - rest_ns;

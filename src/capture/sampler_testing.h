@@ -169,19 +169,25 @@ class Sampling {
   std::map<std::uint32_t, ThreadInfo> threads_;
 };
 
-// Runs `body` on a thread that registers itself and takes leave, as the Python binding makes threads do. Returns the
-// CPU time of that thread, by its own clock.
-inline std::int64_t run_registered(Sampling& sampling, const std::string& name, const std::function<void()>& body) {
-  std::int64_t cpu_ns = 0;
+// What a thread has used, by its own clock: at least what its body did, at most that and how it began and took leave.
+struct ThreadUsed {
+  std::int64_t least_ns = 0;
+  std::int64_t most_ns = 0;
+};
+
+// Runs `body` on a thread that registers itself and takes leave, as the Python binding makes threads do.
+inline ThreadUsed run_registered(Sampling& sampling, const std::string& name, const std::function<void()>& body) {
+  ThreadUsed used;
   std::thread thread([&] {
-    const std::int64_t before = thread_cpu_ns();
     sampling->thread_started(name);
+    const std::int64_t before = thread_cpu_ns();
     body();
+    used.least_ns = thread_cpu_ns() - before;
     sampling->thread_ending(name);
-    cpu_ns = thread_cpu_ns() - before;
+    used.most_ns = thread_cpu_ns();
   });
   thread.join();
-  return cpu_ns;
+  return used;
 }
 
 // What holds with every clock that the kernel allows here.

@@ -138,22 +138,27 @@ TEST_F(WaitReaderTest, StacksNeverMix) {
   const FakeFunction leaf{"leaf"};
   const FakeFrame other_frame = other.frame(4);
   const FakeFrame leaf_frame = leaf.frame(8, &other_frame);
+  std::size_t stacks = 0;
+  const auto is_of_wait = [](const Sampling::Taken& taken) {
+    return taken.frames.size() == 2 && taken.raw.activity != Activity::kRunning;
+  };
   run_registered(sampling, "thread", [&] {
     RunsPython python(&wait_frame_);
     sampling->thread_started("thread");
-    for (int i = 0; i < 600; ++i) {
+    for (int i = 0; i < 600 || stacks <= 50; ++i) {
       python.go_to(i % 2 == 0 ? &wait_frame_ : &leaf_frame);
       nap(kMillisecond / (1 + i % 7));
+      if (i % 100 != 99) continue;
+      const auto found = sampling.samples_of("thread");
+      stacks = static_cast<std::size_t>(std::count_if(found.begin(), found.end(), is_of_wait));
     }
   });
   stop();
-  std::size_t stacks = 0;
+  // THEN each stack is of one of them
   for (const auto& taken : sampling.samples_of("thread")) {
-    if (taken.frames.size() != 2 || taken.raw.activity == Activity::kRunning) continue;
-    ++stacks;
+    if (!is_of_wait(taken)) continue;
     EXPECT_EQ(taken.frames[0].code == wait_.address(), taken.frames[1].code == main_.address());
   }
-  EXPECT_GT(stacks, 50U);
 }
 
 TEST_F(WaitReaderTest, ThreadsOfNativeCodeAreNotLookedAt) {
