@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "capture/awaiting_tasks.h"
+#include "capture/call_numbers.h"
 #include "capture/tick_signals.h"
 #include "memory/local.h"
 
@@ -65,6 +66,8 @@ Result<std::unique_ptr<CpuSampler>> CpuSampler::create(const TickSettings& setti
   PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
   const Result<os::TickClock> clock = choose_clock(settings, signals.value());
   if (!clock.ok()) return clock.error();
+  const bool ends_calls = clock.value() != os::TickClock::kPerf || signals.value().perf != SIGTRAP;
+  if (ends_calls) learn_call_numbers(signals.value().timer);
   return std::unique_ptr<CpuSampler>(new CpuSampler(settings, interpreter, ring, seen, clock.value(), signals.value()));
 }
 

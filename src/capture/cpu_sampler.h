@@ -182,8 +182,9 @@ class CpuSampler {
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
   // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
   // exception out of a handler would be the unwinder, which locks and allocates. `context` is what the signal
-  // interrupted: where native frames are to be found.
-  void tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
+  // interrupted: where native frames are to be found. True if the thread waits, and no tick comes before it has run
+  // again.
+  bool tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
 
  private:
   CpuSampler(const TickSettings& settings, const Interpreter& interpreter, SampleRing& ring, SeenFilter& seen,
@@ -198,7 +199,7 @@ class CpuSampler {
   static std::int64_t cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept;
   void take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
                           const ucontext_t& context) noexcept;
-  bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns) const noexcept;
+  bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns, bool has_ended_wait) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
   // With TickClock::kDirected: whether the thread has not been sent any for as long as a timer is to step in.
   static bool lacks_ticks(const ThreadSlot& slot) noexcept;

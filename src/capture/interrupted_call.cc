@@ -1,12 +1,16 @@
 #include "capture/interrupted_call.h"
 
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <ctime>
 
+#include "capture/call_numbers.h"
 #include "memory/local.h"
 #include "os/ended_calls_linux.h"
 
@@ -18,24 +22,9 @@ namespace {
 
 constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
 
-// The number that the instruction before a call gives it (MOV EAX, number); -1 if there is another one.
-greg_t number_of_call_at(std::uint64_t at) {
-  constexpr memory::LocalReader kMemory;
-  constexpr std::uint8_t kMoveToEax = 0xb8;
-  constexpr std::uint64_t kNumberBytes = sizeof(std::uint32_t);
-  std::uint8_t operation = 0, prefix = 0;
-  std::uint32_t number = 0;
-  if (!kMemory.load(Address{at - kNumberBytes}, number) || !kMemory.load(Address{at - kNumberBytes - 1}, operation) ||
-      !kMemory.load(Address{at - kNumberBytes - 2}, prefix))
-    return -1;
-  // With a REX prefix before it, it moves to another register.
-  constexpr std::uint8_t kRex = 0x40, kRexMask = 0xf0;
-  return operation == kMoveToEax && (prefix & kRexMask) != kRex ? static_cast<greg_t>(number) : -1;
-}
-
 // Whether it is one of those that end with EINTR whatever a signal asks for, and have done nothing then. Not with a
 // signal mask: a signal that comes by that must end them.
-bool can_begin_anew(greg_t number, const gregset_t& registers) {
+bool can_begin_anew(std::int64_t number, const gregset_t& registers) {
   constexpr std::array kUndoneByHandlers{SYS_poll,  SYS_select, SYS_nanosleep, SYS_clock_nanosleep,
                                          SYS_pause, SYS_msgrcv, SYS_msgsnd,    SYS_futex};
   if (os::is_undone_by_a_stop(number, static_cast<unsigned long>(registers[REG_R8]))) return true;
@@ -75,6 +64,14 @@ bool can_end(const gregset_t& registers) {
   return std::find(kWaiting.begin(), kWaiting.end(), number) != kWaiting.end();
 }
 
+// Whether another than `tick` is pending that the code at `context` takes, once the handler that asks has returned.
+bool awaits_signal(const ucontext_t& context, int tick) {
+  std::uint64_t pending = 0, blocked = 0;
+  if (::syscall(SYS_rt_sigpending, &pending, sizeof pending) != 0) return true;
+  std::memcpy(&blocked, &context.uc_sigmask, sizeof blocked);
+  return (pending & ~blocked & ~(std::uint64_t{1} << static_cast<unsigned>(tick - 1))) != 0;
+}
+
 }  // namespace
 
 void end_interrupted_call(ucontext_t& context) noexcept {
@@ -84,20 +81,30 @@ void end_interrupted_call(ucontext_t& context) noexcept {
   registers[REG_RAX] = -EINTR;
 }
 
-void begin_call_anew(ucontext_t& context) noexcept {
+bool has_ended_call(const ucontext_t& context) noexcept {
+  const gregset_t& registers = context.uc_mcontext.gregs;
+  const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
+  return registers[REG_RAX] == -EINTR && was_begun(registers, end - kSystemCall.size());
+}
+
+void begin_call_anew(ucontext_t& context, int tick) noexcept {
+  if (!has_ended_call(context)) return;
   gregset_t& registers = context.uc_mcontext.gregs;
-  const std::uint64_t at = static_cast<std::uint64_t>(registers[REG_RIP]) - kSystemCall.size();
-  if (registers[REG_RAX] != -EINTR || !was_begun(registers, at)) return;
-  const greg_t number = number_of_call_at(at);
-  if (!can_begin_anew(number, registers)) return;
-  registers[REG_RIP] = static_cast<greg_t>(at);
+  const std::int64_t number = number_of_ended_call(context);
+  if (!can_begin_anew(number, registers) || awaits_signal(context, tick)) return;
+  // Only for what is left, which the kernel has told if it was to; select and ppoll have it where the limit was.
+  if (number == SYS_nanosleep && registers[REG_RSI] != 0) registers[REG_RDI] = registers[REG_RSI];
+  if (number == SYS_clock_nanosleep && registers[REG_R10] != 0 && (registers[REG_RSI] & TIMER_ABSTIME) == 0)
+    registers[REG_RDX] = registers[REG_R10];
+  registers[REG_RIP] -= std::ssize(kSystemCall);
   registers[REG_RAX] = number;
 }
 
 #else
 
 void end_interrupted_call(ucontext_t& /*context*/) noexcept {}
-void begin_call_anew(ucontext_t& /*context*/) noexcept {}
+bool has_ended_call(const ucontext_t& /*context*/) noexcept { return false; }
+void begin_call_anew(ucontext_t& /*context*/, int /*tick*/) noexcept {}
 
 #endif
 

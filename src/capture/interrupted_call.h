@@ -23,11 +23,16 @@ namespace plimsoll::capture {
 // nothing on aarch64, where a call that was begun before looks like one that was not. Async-signal-safe.
 void end_interrupted_call(ucontext_t& context) noexcept;
 
-// For the handler of a tick that is a signal, to a thread that ran a moment ago: if `context` goes on behind a call
-// that the tick has ended with EINTR, begins it anew. Another signal that has come at the same time has its handler run
-// before, so that `context` is the beginning of that one, and the call ends for it. With a limit on the time it waits
-// for some microseconds more. What the call was is read from the instruction before it, which gives its number: so it
-// is in glibc before 2.41, for nearly all; else, and on aarch64, nothing is done. Async-signal-safe.
-void begin_call_anew(ucontext_t& context) noexcept;
+// Whether `context` goes on behind a call that a signal has ended with EINTR: so the thread waits. Async-signal-safe.
+bool has_ended_call(const ucontext_t& context) noexcept;
+
+// For the handler of a tick that is the signal `tick`, and that comes once in a wait: if `context` goes on behind a
+// call that the tick has ended with EINTR, begins it anew. Another signal that has come at the same time has its
+// handler run before, so that `context` is the beginning of that one, and the call ends for it; and for one that is
+// pending it does, too. So the handler must have others blocked: one that came in the middle of it would end nothing.
+// What a call is to do once more is wait for what is left of the time it was given, where the kernel tells that, or
+// where it is an instant; poll, epoll_wait and a sleep that is not to tell begin with all of it. Which call it was is
+// seen from the code (see call_numbers.h); if it is not known, and on aarch64, nothing is done. Async-signal-safe.
+void begin_call_anew(ucontext_t& context, int tick) noexcept;
 
 }  // namespace plimsoll::capture

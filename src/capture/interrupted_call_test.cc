@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -89,7 +90,7 @@ struct EndedThread {
   // The number of the call that is begun anew; 0 if the thread is left as it is.
   greg_t begun_anew() {
     const greg_t before = registers()[REG_RAX];
-    begin_call_anew(context);
+    begin_call_anew(context, SIGRTMAX);
     if (registers()[REG_RIP] == end() && registers()[REG_RAX] == before) return 0;
     EXPECT_EQ(registers()[REG_RIP], end() - kCallBytes);
     return registers()[REG_RAX];

@@ -23,13 +23,16 @@ std::atomic<int> installed_signal{0};
 std::atomic<os::SignalHandler> program_on_tick{SIG_DFL};
 std::atomic<os::SignalHandler> program_on_trap{SIG_DFL};
 
-void feed(const siginfo_t& info, const ucontext_t& context) {
+// Whether no other tick will come in the wait that this one may have ended.
+bool feed(const siginfo_t& info, const ucontext_t& context) {
   const int saved_errno = errno;
+  bool is_last = false;
   {
     const RunningHandler running;
-    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) sampler->tick(info, &context);
+    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) is_last = sampler->tick(info, &context);
   }
   errno = saved_errno;
+  return is_last;
 }
 
 bool is_tick(const siginfo_t& info) { return os::origin_of(info).kind != os::TickOrigin::Kind::kForeign; }
@@ -45,8 +48,7 @@ void on_tick(int signal, siginfo_t* info, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   const os::SignalHandler handler = program_on_tick.load();
   if (is_tick(*info) || handler == SIG_DFL) {
-    feed(*info, interrupted);
-    if (os::is_of_running(*info)) begin_call_anew(interrupted);
+    if (feed(*info, interrupted) || os::is_of_running(*info)) begin_call_anew(interrupted, signal);
     return;
   }
   pass_on(handler, signal, interrupted);
@@ -55,7 +57,7 @@ void on_tick(int signal, siginfo_t* info, void* context) {
 void on_trap(int signal, siginfo_t* info, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   if (is_tick(*info)) {
-    feed(*info, interrupted);
+    (void)feed(*info, interrupted);
     return end_interrupted_call(interrupted);
   }
   // A breakpoint, or somebody's kill: what happens without us.
@@ -70,7 +72,14 @@ Status install(int signal, TickHandler handler) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  // See begin_call_anew for why a tick has others wait; but faults are what its loads are guarded against. A trap is
+  // one of them: it is another tick, and the kernel would end a process that blocks it.
   ::sigemptyset(&action.sa_mask);
+  if (signal != SIGTRAP) {
+    ::sigfillset(&action.sa_mask);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS})
+      ::sigdelset(&action.sa_mask, fault);
+  }
   if (::sigaction(signal, &action, nullptr) != 0)
     return system_error("cannot install the sampling signal's handler", errno);
   return Ok{};

@@ -102,7 +102,7 @@ print(json.dumps(helped))
 
 
 @pytest.mark.any_version
-@pytest.mark.parametrize("engine", ["directed", "cpu-timer"], indirect=True)
+@pytest.mark.parametrize("engine", ["timer", "directed", "cpu-timer"], indirect=True)
 def test_waits_of_c_code_are_not_ended_without_perf_events(tmp_path: pathlib.Path, program: Write, engine: str) -> None:
     # GIVEN a program whose C code waits for longer than what is between two ticks, after work for longer than that
     script = program(BURN + """
