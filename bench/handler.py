@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2, help="CPU seconds for each depth and round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 10, 20, 50, 100, 200, 400])
-    parser.add_argument("--engine", default="auto", choices=["auto", "perf", "directed", "cpu-timer", "timer"])
+    parser.add_argument("--engine", default="auto", choices=["auto", "perf", "cpu-timer", "timer"])
     options = parser.parse_args()
     floor = ctypes.CDLL(str(build_floor()))
     medians: dict[int, list[float]] = {depth: [] for depth in options.depths}

@@ -71,7 +71,7 @@ _RANGES = {"rate_hz": (1, 100000), "max_overhead": (0, 1), "memory_mb": (1, 6553
            "duration_s": (0, 1e9), "rss_interval_s": (0.001, 1e9), "alloc_bytes": (0, 1 << 32)}
 
 
-_CHOICES = {"mode": ("cpu", "wall", "gil"), "engine": ("auto", "perf", "directed", "cpu-timer", "timer", "reader")}
+_CHOICES = {"mode": ("cpu", "wall", "gil"), "engine": ("auto", "perf", "cpu-timer", "timer", "reader")}
 
 
 def check(options: Options) -> None:

@@ -74,9 +74,9 @@ class Profiler:
     :param rate_hz: samples per second of each thread's CPU time, 1 to 100000.
     :param mode: ``cpu`` records CPU time; ``wall`` all time of all threads, and what they wait for; ``gil`` the CPU
         time of threads that hold the GIL.
-    :param engine: ``auto``, ``perf`` (perf task-clock), ``directed`` (signals of a thread of ours to those that
-        run), ``cpu-timer`` (thread CPU timer) or ``timer`` (monotonic): what makes the ticks; or ``reader``: a thread
-        of ours looks at the others, and only those that call too fast to be read get ticks (the default above 1 kHz).
+    :param engine: ``auto``, ``perf`` (perf task-clock), ``cpu-timer`` (thread CPU timer) or ``timer`` (monotonic):
+        what makes the ticks; or ``reader``: a thread of ours looks at the others, and only those that call too fast to
+        be read get ticks (the default above 1 kHz).
     :param safe_mode: keep only stacks whose code objects were all known before the sample was taken.
     :param max_overhead: lower the rate while recording costs more than this part of the CPU time (0.01 is 1 %), and
         raise it again; weights stay right. 0 is no limit.

@@ -114,6 +114,30 @@ std::int64_t word_of_stack(const gregset_t& registers, std::uint64_t offset) {
   return kMemory.load(Address{top + offset}, word) ? static_cast<std::int64_t>(word) : -1;
 }
 
+// The number that the code before `end` moves to EAX: `mov number, %eax`, or for 0 `xor %eax, %eax`.
+std::int64_t number_moved_before(std::uint64_t end) {
+  constexpr std::array kMove{0xb8, kAny, kAny, kAny, kAny};
+  constexpr std::array kClear{0x31, 0xc0};
+  constexpr std::uint64_t kRex = 0x40, kRexMask = 0xf0;
+  std::uint64_t number = 0, prefix = 0;
+  if (is_code_before(end, kClear, number)) return 0;
+  if (!is_code_before(end, kMove, number)) return -1;
+  // With a REX prefix before it, it moves to another register.
+  const bool is_known = is_code_before(end - kMove.size(), std::array{kAny}, prefix);
+  return is_known && (prefix & kRexMask) != kRex ? static_cast<std::int64_t>(number) : -1;
+}
+
+// Where `mov offset(%rsp), %register` begins that ends at `end`; 0 if there is none, or its register is RAX.
+std::uint64_t load_before(std::uint64_t end) {
+  constexpr std::array kLoad{0x8b, kAny, 0x24, kAny};
+  constexpr std::uint64_t kMode = 0xc7, kStackAndByte = 0x44, kRegister = 0x38, kWide = 0x48;
+  std::uint64_t found = 0, prefix = 0;
+  if (!is_code_before(end, kLoad, found)) return 0;
+  if ((found & kMode) != kStackAndByte || (found & kRegister) == 0) return 0;
+  const std::uint64_t start = end - kLoad.size();
+  return is_code_before(start, std::array{kAny}, prefix) && prefix == kWide ? start - 1 : start;
+}
+
 }  // namespace
 
 void learn_call_numbers(int signal) noexcept {
@@ -137,17 +161,15 @@ std::int64_t number_of_ended_call(const ucontext_t& context) noexcept {
   const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
   if (end != 0 && end == learned_at.load(std::memory_order_acquire))
     return word_of_stack(registers, learned_offset.load(std::memory_order_relaxed));
-  constexpr std::array kFromCode{0xb8, kAny, kAny, kAny, kAny};   // mov number, %eax
   constexpr std::array kFromStack{0x48, 0x8b, 0x44, 0x24, kAny};  // mov offset(%rsp), %rax
-  constexpr std::uint64_t kRex = 0x40, kRexMask = 0xf0, kMostOffset = 0x80;
+  constexpr std::uint64_t kMostOffset = 0x80;
   const std::uint64_t start = end - kCallBytes;
-  std::uint64_t found = 0, prefix = 0;
-  if (is_code_before(start, kFromStack, found) && found < kMostOffset) return word_of_stack(registers, found);
-  if (!is_code_before(start, kFromCode, found)) return -1;
-  // With a REX prefix before it, it moves to another register.
-  const bool has_prefix =
-      !is_code_before(start - kFromCode.size(), std::array{kAny}, prefix) || (prefix & kRexMask) == kRex;
-  return has_prefix ? -1 : static_cast<std::int64_t>(found);
+  std::uint64_t offset = 0;
+  if (is_code_before(start, kFromStack, offset) && offset < kMostOffset) return word_of_stack(registers, offset);
+  const std::int64_t number = number_moved_before(start);
+  if (number >= 0) return number;
+  const std::uint64_t load = load_before(start);  // an argument may come between
+  return load != 0 ? number_moved_before(load) : -1;
 }
 
 #else

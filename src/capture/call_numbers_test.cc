@@ -3,16 +3,18 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <functional>
+#include <initializer_list>
 
 #include "memory/local.h"
 #include "os/os.h"
@@ -22,43 +24,45 @@ namespace {
 
 #if defined(__x86_64__)
 
-// Where a thread goes on: behind the code that is given.
+// Where a thread goes on: behind this code and a system call.
 struct Thread {
-  std::array<std::uint8_t, 10> code{0x90, 0x90, 0x90, 0xb8, 0,
-                                    0,    0,    0,    0x0f, 0x05};  // nop...; mov number, %eax; syscall
-  std::array<std::uint64_t, 4> stack{1, 2, 232, 4};
+  std::array<std::uint8_t, 32> code{};
+  std::array<std::uint64_t, 4> stack{1, 2, SYS_epoll_wait, 4};
   ucontext_t context{};
 
-  Thread() {
-    context.uc_mcontext.gregs[REG_RIP] =
-        static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(code.data() + code.size()));
+  explicit Thread(std::initializer_list<std::uint8_t> before_call) {
+    constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
+    code.fill(0x90);  // nop
+    const auto call = std::copy_backward(kSystemCall.begin(), kSystemCall.end(), code.end());
+    std::copy_backward(before_call.begin(), before_call.end(), call);
+    const std::uint8_t* const end = code.data() + code.size();
+    context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(end));
     context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack.data()));
   }
   [[nodiscard]] std::int64_t number() const { return number_of_ended_call(context); }
 };
 
 TEST(CallNumbers, AreInTheCode) {
-  Thread thread;
-  const std::uint32_t number = SYS_epoll_pwait2;
-  std::memcpy(thread.code.data() + 4, &number, sizeof number);
-  EXPECT_EQ(thread.number(), SYS_epoll_pwait2);
+  EXPECT_EQ(Thread({0xb8, 0x0e, 0x01, 0x00, 0x00}).number(), SYS_pselect6);  // mov 0x10e, %eax
+  EXPECT_EQ(Thread({0x31, 0xc0}).number(), SYS_read);                        // xor %eax, %eax
+}
+
+TEST(CallNumbers, AreInTheCodeBeforeAnArgument) {
+  EXPECT_EQ(Thread({0xb8, 0x0e, 0x01, 0x00, 0x00, 0x8b, 0x7c, 0x24, 0x1c}).number(), SYS_pselect6);        // to EDI
+  EXPECT_EQ(Thread({0xb8, 0x0e, 0x01, 0x00, 0x00, 0x48, 0x8b, 0x74, 0x24, 0x20}).number(), SYS_pselect6);  // to RSI
 }
 
 TEST(CallNumbers, AreWhereTheCodeLoadsThemFrom) {
-  Thread thread;
-  thread.code = {0x90, 0x90, 0x90, 0x48, 0x8b, 0x44, 0x24, 0x10, 0x0f, 0x05};  // nop...; mov 16(%rsp), %rax; syscall
-  EXPECT_EQ(thread.number(), 232);
+  EXPECT_EQ(Thread({0x48, 0x8b, 0x44, 0x24, 0x10}).number(), SYS_epoll_wait);  // mov 16(%rsp), %rax
 }
 
 TEST(CallNumbers, AreNotKnownOfOtherCode) {
-  Thread other_register;
-  other_register.code[2] = 0x41;  // to R8D
-  EXPECT_EQ(other_register.number(), -1);
-  Thread other;
-  other.code[3] = 0x90;
-  EXPECT_EQ(other.number(), -1);
   ASSERT_TRUE(memory::FaultGuard::ensure_installed().ok());
-  Thread nowhere;
+  EXPECT_EQ(Thread({0x41, 0xb8, 0x0e, 0x01, 0x00, 0x00}).number(), -1);                          // to R8D
+  EXPECT_EQ(Thread({0xb8, 0x0e, 0x01, 0x00, 0x00, 0x8b, 0x44, 0x24, 0x1c}).number(), -1);        // then to EAX, too
+  EXPECT_EQ(Thread({0xb8, 0x0e, 0x01, 0x00, 0x00, 0x8b, 0x7c, 0x24, 0x1c, 0x90}).number(), -1);  // then something else
+  EXPECT_EQ(Thread({}).number(), -1);
+  Thread nowhere({});
   nowhere.context.uc_mcontext.gregs[REG_RIP] = 2;
   EXPECT_EQ(nowhere.number(), -1);
 }
@@ -103,6 +107,7 @@ TEST_F(CallNumbersOfTheLibrary, AreKnownOnceTheyAreLearned) {
   const int queue = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event event{};
   EXPECT_EQ(number_of([&] { return ::epoll_wait(queue, &event, 1, -1); }), SYS_epoll_wait);
+  EXPECT_EQ(number_of([&] { return ::pselect(0, nullptr, nullptr, nullptr, &long_time, nullptr); }), SYS_pselect6);
   ::close(queue);
 }
 

@@ -111,24 +111,16 @@ class CpuSampler {
   void set_thread_state(Tid tid, Address thread_state);
   // The calling thread, which is sampled from now on if it was not; none if it cannot be.
   ThreadSerial serial_of_caller();
-  // Calls visit(ThreadSlot&) for each sampled thread, and then after(). No thread is added or retired meanwhile.
-  template <typename Visit, typename After>
-  void for_each_thread(Visit visit, After after) {
-    const std::lock_guard guard(mutex_);
-    slots_.for_each(visit);
-    after();
-  }
+  // Calls visit(ThreadSlot&) for each sampled thread. No thread is added or retired meanwhile.
   template <typename Visit>
   void for_each_thread(Visit visit) {
-    for_each_thread(visit, [] {});
+    const std::lock_guard guard(mutex_);
+    slots_.for_each(visit);
   }
 
   // With settings.by_reader, for for_each_thread's visitor: the thread's samples are taken by its own ticks from now
   // on, at the rate that was asked for, or by the reader.
   void take_by_ticks(ThreadSlot& slot, bool by_ticks);
-
-  // Whether ticks come only if a TickSender sends them.
-  [[nodiscard]] bool needs_sender() const { return clock_ == os::TickClock::kDirected; }
 
   // No tick of the calling thread is pending or comes in the next second, or until the silence is ended.
   void silence_caller();
@@ -175,15 +167,12 @@ class CpuSampler {
 
   // 100 kHz: beyond that a signal costs more than the period, in nanoseconds.
   static constexpr std::int64_t kShortestPeriod = 10'000;
-  // With TickClock::kDirected, so many periods of CPU time without a tick are what chance does not do: of a thread that
-  // is looked at at random instants it leaves them out once in three thousand samples.
-  static constexpr std::int64_t kUnsentPeriods = 8;
 
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
   // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
   // exception out of a handler would be the unwinder, which locks and allocates. `context` is what the signal
-  // interrupted: where native frames are to be found. True if the thread waits, and no tick comes before it has run
-  // again.
+  // interrupted: where native frames are to be found. True if no other tick will come before the thread has run
+  // again, should it be that it waits.
   bool tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
 
  private:
@@ -199,10 +188,8 @@ class CpuSampler {
   static std::int64_t cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) noexcept;
   void take_native_sample(ThreadSlot& slot, Address thread_state, std::int64_t weight,
                           const ucontext_t& context) noexcept;
-  bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns, bool has_ended_wait) const noexcept;
+  bool is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns, bool is_in_wait) const noexcept;
   void rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept;
-  // With TickClock::kDirected: whether the thread has not been sent any for as long as a timer is to step in.
-  static bool lacks_ticks(const ThreadSlot& slot) noexcept;
   static void vary_period(ThreadSlot& slot) noexcept;  // perf: of the next ticks
 
   // With mutex_ held.

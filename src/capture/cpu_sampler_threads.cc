@@ -183,7 +183,6 @@ void CpuSampler::adopt(Tid tid, std::int64_t start_cpu_ns, Head head) {
   slot->is_restless = true;
   slot->restlessness = kRestlessAtFirst;
   slot->cpu_at_look_ns = 0;
-  slot->sending = {.last_look = {now, cpu_ns}, .cpu_at_tick_ns = cpu_ns};
   slot->clock.read(now, cpu_ns);
   slot->cpu_at_tick_ns = cpu_ns;
   slot->due_cpu_ns = cpu_ns + first_ns;
@@ -227,7 +226,7 @@ bool CpuSampler::arm(ThreadSlot& slot, std::int64_t first_ns) {
     ++perf_ticks_;
     slots_.bind_descriptor(slot.tick.descriptor(), slot.number);
   }
-  if (slot.tick.clock() == os::TickClock::kMonotonic || slot.tick.clock() == os::TickClock::kDirected) {
+  if (slot.tick.clock() == os::TickClock::kMonotonic) {
     Result<os::ThreadTick> rest = os::ThreadTick::create(os::TickClock::kThreadCpu, settings);
     if (rest.ok()) slot.rest_tick = rest.take();
   }

@@ -71,19 +71,12 @@ bool CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   if (slot == nullptr) return count_foreign(info), false;
   const ReentryGuard guard(slot->busy);
   if (!guard.entered()) return count_drop(DropReason::kReentered, 0), false;
-  const bool may_be_spare = slot->tick.clock() == os::TickClock::kDirected;
-  if (may_be_spare && !os::is_sent_one(info) && !lacks_ticks(*slot)) return false;
   const std::uint32_t ticks = slot->ticks.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began_ns = monotonic_ns();
   take_sample(*slot, began_ns, context);
   if (measures_itself_) tick_costs_.add(monotonic_ns() - began_ns);
   if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) vary_period(*slot);
-  return slot->tick.clock() == os::TickClock::kMonotonic && slot->resting.load(std::memory_order_relaxed);
-}
-
-bool CpuSampler::lacks_ticks(const ThreadSlot& slot) noexcept {
-  const std::int64_t since = thread_cpu_ns() - slot.accounted_cpu_ns.load(std::memory_order_relaxed);
-  return since >= kUnsentPeriods * slot.period_ns.load(std::memory_order_relaxed);
+  return slot->tick.clock() != os::TickClock::kMonotonic || slot->resting.load(std::memory_order_relaxed);
 }
 
 void CpuSampler::vary_period(ThreadSlot& slot) noexcept {
@@ -110,8 +103,8 @@ std::int64_t CpuSampler::cpu_ns_at_tick(ThreadSlot& slot, std::int64_t now_ns) n
 void CpuSampler::take_sample(ThreadSlot& slot, std::int64_t now_ns, const ucontext_t* context) noexcept {
   const std::int64_t cpu_ns = cpu_ns_at_tick(slot, now_ns);
   if (slot.tick.clock() == os::TickClock::kMonotonic) {
-    const bool has_ended_wait = context != nullptr && has_ended_call(*context);
-    if (!is_due(slot, now_ns, cpu_ns, has_ended_wait)) return;
+    const bool is_in_wait = context != nullptr && has_interrupted_call(*context);
+    if (!is_due(slot, now_ns, cpu_ns, is_in_wait)) return;
   }
   const std::int64_t weight = slot.account_until(cpu_ns);
   const Interpreter::ThreadState thread_state = interpreter_.thread_state_of_caller();
@@ -166,8 +159,7 @@ void CpuSampler::take_native_sample(ThreadSlot& slot, Address thread_state, std:
   if (is_news || ring_.backlog() > ring_.capacity() / 2) bell_->ring();
 }
 
-bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns,
-                        bool has_ended_wait) const noexcept {
+bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_ns, bool is_in_wait) const noexcept {
   // A monotonic timer ticks while the thread waits or is preempted, too, and such a tick is handled where the thread
   // goes on: mostly in a system call, which would get the time of all that ran before it. So a sample is due only when
   // its CPU time has come; until then the timer is set again for what is left of it. A thread that is never preempted
@@ -177,8 +169,7 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_
   const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
   const std::int64_t late = now_ns - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
   const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
-  const bool is_waiting =
-      has_ended_wait || (!was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2);
+  const bool is_waiting = is_in_wait || (!was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2);
   slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
   const bool is_due = cpu_ns >= slot.due_cpu_ns - kClose;
   if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + slot.jitter.next(period, slot.random);

@@ -22,6 +22,14 @@ namespace {
 
 constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
 
+// Of pselect6, whose last argument is where the address of the mask is.
+bool has_mask(const gregset_t& registers) {
+  constexpr memory::LocalReader kMemory;
+  const auto at = static_cast<std::uint64_t>(registers[REG_R9]);
+  std::uint64_t mask = 0;
+  return at != 0 && (!kMemory.load(Address{at}, mask) || mask != 0);
+}
+
 // Whether it is one of those that end with EINTR whatever a signal asks for, and have done nothing then. Not with a
 // signal mask: a signal that comes by that must end them.
 bool can_begin_anew(std::int64_t number, const gregset_t& registers) {
@@ -29,7 +37,7 @@ bool can_begin_anew(std::int64_t number, const gregset_t& registers) {
                                          SYS_pause, SYS_msgrcv, SYS_msgsnd,    SYS_futex};
   if (os::is_undone_by_a_stop(number, static_cast<unsigned long>(registers[REG_R8]))) return true;
   if (number == SYS_ppoll) return registers[REG_R10] == 0;
-  if (number == SYS_pselect6) return registers[REG_R9] == 0;
+  if (number == SYS_pselect6) return !has_mask(registers);
   return std::find(kUndoneByHandlers.begin(), kUndoneByHandlers.end(), number) != kUndoneByHandlers.end();
 }
 
@@ -43,6 +51,12 @@ bool was_begun(const gregset_t& registers, std::uint64_t at) {
     if (!kMemory.load(Address{at + i}, byte) || byte != kSystemCall[i]) return false;
   }
   return true;
+}
+
+// Whether a signal has ended it.
+bool has_ended_call(const gregset_t& registers) {
+  const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
+  return registers[REG_RAX] == -EINTR && was_begun(registers, end - kSystemCall.size());
 }
 
 // Whether it is one of those that wait, and that a signal can end. Others begin anew whatever a signal asks for, as
@@ -81,15 +95,20 @@ void end_interrupted_call(ucontext_t& context) noexcept {
   registers[REG_RAX] = -EINTR;
 }
 
-bool has_ended_call(const ucontext_t& context) noexcept {
+void end_call_for_pending(ucontext_t& context, int tick) noexcept {
   const gregset_t& registers = context.uc_mcontext.gregs;
-  const auto end = static_cast<std::uint64_t>(registers[REG_RIP]);
-  return registers[REG_RAX] == -EINTR && was_begun(registers, end - kSystemCall.size());
+  if (was_begun(registers, static_cast<std::uint64_t>(registers[REG_RIP])) && awaits_signal(context, tick))
+    end_interrupted_call(context);
+}
+
+bool has_interrupted_call(const ucontext_t& context) noexcept {
+  const gregset_t& registers = context.uc_mcontext.gregs;
+  return has_ended_call(registers) || was_begun(registers, static_cast<std::uint64_t>(registers[REG_RIP]));
 }
 
 void begin_call_anew(ucontext_t& context, int tick) noexcept {
-  if (!has_ended_call(context)) return;
   gregset_t& registers = context.uc_mcontext.gregs;
+  if (!has_ended_call(registers)) return;
   const std::int64_t number = number_of_ended_call(context);
   if (!can_begin_anew(number, registers) || awaits_signal(context, tick)) return;
   // Only for what is left, which the kernel has told if it was to; select and ppoll have it where the limit was.
@@ -103,7 +122,8 @@ void begin_call_anew(ucontext_t& context, int tick) noexcept {
 #else
 
 void end_interrupted_call(ucontext_t& /*context*/) noexcept {}
-bool has_ended_call(const ucontext_t& /*context*/) noexcept { return false; }
+void end_call_for_pending(ucontext_t& /*context*/, int /*tick*/) noexcept {}
+bool has_interrupted_call(const ucontext_t& /*context*/) noexcept { return false; }
 void begin_call_anew(ucontext_t& /*context*/, int /*tick*/) noexcept {}
 
 #endif

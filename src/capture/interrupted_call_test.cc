@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <tuple>
 #include <utility>
 
 namespace plimsoll::capture {
@@ -112,6 +114,30 @@ TEST(EndedCall, StaysEndedIfASignalMaskMayHaveLetASignalIn) {
   thread.registers()[REG_R10] = 7;
   EXPECT_EQ(thread.begun_anew(), 0);
   EXPECT_EQ(EndedThread(SYS_ppoll).begun_anew(), SYS_ppoll);
+}
+
+TEST(EndedCall, OfSelectMayHaveAPlaceForAMaskThatIsNotThere) {
+  std::array<std::uint64_t, 2> place{0, 8};  // the address of the mask, and its bytes
+  EndedThread thread(SYS_pselect6);
+  thread.registers()[REG_R9] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(place.data()));
+  EXPECT_EQ(thread.begun_anew(), SYS_pselect6);
+  place[0] = 7;
+  EndedThread with_mask(SYS_pselect6);
+  with_mask.registers()[REG_R9] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(place.data()));
+  EXPECT_EQ(with_mask.begun_anew(), 0);
+}
+
+TEST(EndedCall, OfASleepGoesOnWithWhatIsLeft) {
+  for (const auto& [number, wanted, left, is_instant] : {std::tuple{SYS_nanosleep, REG_RDI, REG_RSI, false},
+                                                         {SYS_clock_nanosleep, REG_RDX, REG_R10, false},
+                                                         {SYS_clock_nanosleep, REG_RDX, REG_R10, true}}) {
+    EndedThread thread(number);
+    thread.registers()[wanted] = 100;
+    thread.registers()[left] = 200;
+    if (number == SYS_clock_nanosleep) thread.registers()[REG_RSI] = is_instant ? TIMER_ABSTIME : 0;
+    EXPECT_EQ(thread.begun_anew(), number);
+    EXPECT_EQ(thread.registers()[wanted], is_instant ? 100 : 200);
+  }
 }
 
 TEST(EndedCall, StaysAsItIsIfItHasAnotherResult) {

@@ -43,7 +43,6 @@ Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, c
   std::unique_ptr<ReaderThread> reader(new ReaderThread(sampler));
   if (duties.waits) reader->waits_.emplace(interpreter, sampler, ring, seen, max_depth);
   if (duties.running) reader->running_.emplace(interpreter, sampler, ring, seen, max_depth);
-  if (duties.ticks) reader->ticks_.emplace();
   const int failed = os::start_own_thread(
       reader->thread_, "plimsoll-reader",
       [](void* self) -> void* {
@@ -154,13 +153,9 @@ bool ReaderThread::look(Look look) {
   const auto look_at = [&](ThreadSlot& slot) {
     const bool may_run = !waits_ || waits_->look_at(slot);
     if (may_run && running_ && is_at_all) is_busy = running_->look_at(slot) || is_busy;
-    if (ticks_ && is_at_all) is_busy = ticks_->look_at(slot) || is_busy;
   };
-  if (ticks_) ticks_->begin_round();
   try {
-    sampler_.for_each_thread(look_at, [&] {
-      if (ticks_) ticks_->end_round();
-    });
+    sampler_.for_each_thread(look_at);
     if (waits_) waits_->end_round();
   } catch (const std::bad_alloc&) {
     // For a thread that is new: the next look may find memory for it.

@@ -1,6 +1,5 @@
 // capture/reader_thread.h: the reader engine: a thread of ours that looks, at the sampling rate, at all threads of the
-// program: at those that wait, at those that run, or at both; and sends those that run their ticks, where nothing else
-// does.
+// program: at those that wait, at those that run, or at both.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +10,6 @@
 #include <optional>
 
 #include "capture/run_reader.h"
-#include "capture/tick_sender.h"
 #include "capture/wait_reader.h"
 
 namespace plimsoll::capture {
@@ -20,7 +18,6 @@ namespace plimsoll::capture {
 struct ReaderDuties {
   bool waits = false;
   bool running = false;
-  bool ticks = false;  // sends them; see CpuSampler::needs_sender
 };
 
 // One per session at most. Thread-safe.
@@ -69,12 +66,11 @@ class ReaderThread {
   CpuSampler& sampler_;
   std::optional<WaitReader> waits_;
   std::optional<RunReader> running_;
-  std::optional<TickSender> ticks_;
   std::uint64_t random_;
 
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
-  std::mutex look_mutex_;  // guards the three; held while looking
+  std::mutex look_mutex_;  // guards waits_ and running_; held while looking
   std::mutex mutex_;       // guards stop_requested_ and has_resumed_
   std::condition_variable wake_;
   bool stop_requested_ = false;

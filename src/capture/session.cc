@@ -70,10 +70,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   if (failed != 0) return system_error("cannot start the drain thread", failed);
   session->drain_tid_.wait(0);
   std::array<Tid, 2> ours{Tid{session->drain_tid_.load()}};
-  const ReaderDuties duties{.waits = settings.tick.mode == Mode::kWall,
-                            .running = settings.tick.by_reader,
-                            .ticks = session->sampler_->needs_sender()};
-  if (duties.waits || duties.running || duties.ticks) {
+  const ReaderDuties duties{.waits = settings.tick.mode == Mode::kWall, .running = settings.tick.by_reader};
+  if (duties.waits || duties.running) {
     Result<std::unique_ptr<ReaderThread>> reader = ReaderThread::start(
         duties, interpreter, *session->sampler_, session->ring_, session->registry_.seen(), settings.tick.max_depth);
     if (!reader.ok()) return reader.error();

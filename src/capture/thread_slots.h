@@ -15,19 +15,6 @@
 
 namespace plimsoll::capture {
 
-// What a TickSender knows of one thread; see there.
-struct Sending {
-  // When it was looked at last, and what its CPU clock said.
-  struct Look {
-    std::int64_t time_ns = 0;
-    std::int64_t cpu_ns = 0;
-  } last_look;
-  std::uint32_t still_looks = 0;    // so many in a row have found that it had not run
-  std::int64_t cpu_at_tick_ns = 0;  // when it was sent its last tick
-  std::uint32_t ticks = 0;          // those that had come in by then
-  bool is_awaited = false;          // whether that tick has not been seen to have come in
-};
-
 // What the sampler knows of one thread. The atomics are shared with the thread's own signal handler; everything else
 // is guarded by CpuSampler's mutex.
 struct alignas(128) ThreadSlot {
@@ -36,8 +23,7 @@ struct alignas(128) ThreadSlot {
   Tid tid{};
   ThreadSerial serial;
   os::ThreadTick tick;
-  // On the thread's CPU clock. With TickClock::kMonotonic: wakes the tick up again once the thread has used CPU time;
-  // see CpuSampler::rest. With kDirected: ticks of its own, for a thread that is sent none; see TickSender.
+  // With TickClock::kMonotonic: wakes the tick up again once the thread has used CPU time; see CpuSampler::rest.
   os::ThreadTick rest_tick;
 
   std::atomic<bool> in_use{false};
@@ -83,7 +69,6 @@ struct alignas(128) ThreadSlot {
   double restlessness = 0;
   bool is_restless = true;
   std::int64_t cpu_at_look_ns = 0;
-  Sending sending;  // a TickSender's
 };
 
 // All slots. find and find_by_descriptor are async-signal-safe; the others need the owner's mutex.

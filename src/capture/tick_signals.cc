@@ -48,7 +48,9 @@ void on_tick(int signal, siginfo_t* info, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   const os::SignalHandler handler = program_on_tick.load();
   if (is_tick(*info) || handler == SIG_DFL) {
-    if (feed(*info, interrupted) || os::is_of_running(*info)) begin_call_anew(interrupted, signal);
+    const bool is_last = feed(*info, interrupted);
+    end_call_for_pending(interrupted, signal);
+    if (is_last) begin_call_anew(interrupted, signal);
     return;
   }
   pass_on(handler, signal, interrupted);

@@ -110,7 +110,8 @@ Finding about_ticks(const Machine& machine) {
 
 Finding about_traps(const Machine& machine) {
   if (machine.has_traps) return {Verdict::kGood, "ticks come as traps: no system call is ever cut short", ""};
-  return {Verdict::kLimited, "ticks come as signals: a system call that is about to wait may end with EINTR",
+  return {Verdict::kLimited,
+          "ticks come as signals: a wait that one ends begins anew on x86-64, and ends with EINTR elsewhere",
           machine.perf_error.empty() ? "Linux 6.1 or newer has better" : ""};
 }
 

@@ -87,7 +87,7 @@ class Run final : public Command {
                    "cpu (default): CPU time; wall: all time, waits, too; gil: CPU time of threads that hold the GIL")
         ->type_name("MODE");
     app.add_option("--engine", settings_.engine,
-                   "auto, perf, directed, cpu-timer or timer: what makes the ticks; reader: a thread looks")
+                   "auto, perf, cpu-timer or timer: what makes the ticks; reader: a thread looks")
         ->type_name("ENGINE");
     add_switch(app, "--mem", settings_.mem, "Read the memory in use (RSS) 100 times a second, not 10 times");
     app.add_flag(
@@ -263,10 +263,10 @@ class Run final : public Command {
     const Result<capture::Mode> mode = mode_named(settings_.mode.value_or("cpu"));
     if (!mode.ok()) return mode.error();
     const std::string engine = settings_.engine.value_or("auto");
-    constexpr std::array kEngines{"auto", "perf", "directed", "cpu-timer", "timer", "reader"};
+    constexpr std::array kEngines{"auto", "perf", "cpu-timer", "timer", "reader"};
     if (std::find(kEngines.begin(), kEngines.end(), engine) == kEngines.end())
       return Error{ErrorKind::kUsage,
-                   fmt::format("no engine '{}': choose auto, perf, directed, cpu-timer, timer or reader", engine)};
+                   fmt::format("no engine '{}': choose auto, perf, cpu-timer, timer or reader", engine)};
     if (engine == "reader" && settings_.native.value_or(false))
       return Error{ErrorKind::kUsage,
                    "--native: native frames are recorded by each thread's own ticks, not by the engine reader"};

@@ -25,7 +25,6 @@ enum class TickClock : std::uint8_t {
   kPerf,       // perf_event task-clock: fires every N ns of the thread's own CPU time, in user and kernel mode
   kMonotonic,  // timer on CLOCK_MONOTONIC; fires while the thread sleeps, too
   kThreadCpu,  // timer on the thread's CPU clock; fires on scheduler ticks only (CONFIG_HZ), never in a sleep
-  kDirected,   // a signal that another thread of ours sends, when it sees that the thread runs
 };
 
 // For example "perf task-clock"; as shown in a profile's "engine".
@@ -240,9 +239,6 @@ class ThreadTick {
   bool set_period(std::int64_t period_ns) const;
   // Stops ticking without giving the tick up. Async-signal-safe.
   bool pause() const;
-  // One tick now, with kDirected, which has no others. False if the thread has ended, or so many signals are pending
-  // that it cannot be sent.
-  bool send() const;
   // Drops the handle without a system call on a timer: in the child of a fork the timer does not exist, and its id may
   // come to name another one. The descriptor is closed.
   void forget();
@@ -251,12 +247,11 @@ class ThreadTick {
 
  private:
   // What is behind the tick.
-  enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer, kSent };
+  enum class Kind : std::uint8_t { kNone, kPerfEvent, kPosixTimer };
   Kind kind_ = Kind::kNone;
   TickClock clock_{};
   UniqueFd fd_;
   timer_t timer_{};
-  Settings sent_;
 };
 
 // Which tick a signal came from.
@@ -268,10 +263,6 @@ struct TickOrigin {
 
 // Reads a siginfo; kForeign for signals that somebody else sent. Async-signal-safe.
 TickOrigin origin_of(const siginfo_t& info);
-// Whether a tick is one that ThreadTick::send has sent. Async-signal-safe.
-bool is_sent_one(const siginfo_t& info);
-// Whether a tick comes to a thread that ran when it was made, and never to one that sleeps. Async-signal-safe.
-bool is_of_running(const siginfo_t& info);
 // As far as the signal and its si_code tell: whether nobody but a tick sends it so.
 bool is_sent_by_ticks(int signal, int code);
 

@@ -27,13 +27,6 @@ namespace {
 // In the upper half of what our traps bring along, above the slot.
 constexpr std::uint64_t kTrapMark = std::uint64_t{0x506c696dU} << 32U;
 
-// Above the slot in what send() sends, which says of itself that a timer did: the kernel lets a process say that to
-// itself, and drops what timers have sent when the process becomes another program. Any other signal that is pending
-// then would end that program.
-constexpr std::uint64_t kSentMark = std::uint64_t{1} << 32U;
-
-std::uint64_t value_of(const siginfo_t& info) { return reinterpret_cast<std::uint64_t>(info.si_value.sival_ptr); }
-
 // si_perf_data, which glibc does not name yet: it follows the address of a fault.
 std::uint64_t trap_data(const siginfo_t& info) {
   constexpr std::size_t kOffset = 24;
@@ -91,7 +84,6 @@ const char* text(TickClock clock) {
     case TickClock::kPerf: return "perf task-clock";
     case TickClock::kMonotonic: return "monotonic timer";
     case TickClock::kThreadCpu: return "thread CPU timer";
-    case TickClock::kDirected: return "directed signals";
   }
   return "?";
 }
@@ -100,8 +92,7 @@ ThreadTick::ThreadTick(ThreadTick&& other) noexcept
     : kind_(std::exchange(other.kind_, Kind::kNone)),
       clock_(other.clock_),
       fd_(std::move(other.fd_)),
-      timer_(other.timer_),
-      sent_(other.sent_) {}
+      timer_(other.timer_) {}
 
 ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
   if (this != &other) {
@@ -110,7 +101,6 @@ ThreadTick& ThreadTick::operator=(ThreadTick&& other) noexcept {
     clock_ = other.clock_;
     fd_ = std::move(other.fd_);
     timer_ = other.timer_;
-    sent_ = other.sent_;
   }
   return *this;
 }
@@ -126,11 +116,6 @@ Result<ThreadTick> ThreadTick::create(TickClock clock, const Settings& settings)
     tick.fd_ = fd.take();
     tick.kind_ = Kind::kPerfEvent;
     return tick;  // started by restart(), once the caller can be found by its descriptor
-  }
-  if (clock == TickClock::kDirected) {
-    tick.sent_ = settings;
-    tick.kind_ = Kind::kSent;
-    return tick;
   }
   Result<timer_t> timer =
       create_timer(clock == TickClock::kMonotonic ? CLOCK_MONOTONIC : thread_cpu_clock(settings.tid), settings);
@@ -149,7 +134,7 @@ bool ThreadTick::restart(std::int64_t first_ns, std::int64_t period_ns) const {
     const itimerspec when{timespec_of(period_ns), timespec_of(first_ns)};
     return ::timer_settime(timer_, 0, &when, nullptr) == 0;
   }
-  return kind_ == Kind::kSent;
+  return false;
 }
 
 bool ThreadTick::set_period(std::int64_t period_ns) const {
@@ -166,17 +151,7 @@ bool ThreadTick::pause() const {
     const itimerspec never{};
     return ::timer_settime(timer_, 0, &never, nullptr) == 0;
   }
-  return kind_ == Kind::kSent;
-}
-
-bool ThreadTick::send() const {
-  if (kind_ != Kind::kSent) return false;
-  siginfo_t info{};
-  info.si_signo = sent_.signal;
-  info.si_code = SI_TIMER;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number all along, for which the structure has no other member
-  info.si_value.sival_ptr = reinterpret_cast<void*>(kSentMark | sent_.slot);
-  return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(sent_.tid), sent_.signal, &info) == 0;
+  return false;
 }
 
 void ThreadTick::disarm() {
@@ -212,12 +187,6 @@ UniqueFd open_idle_counter() {
 bool is_sent_by_ticks(int signal, int code) {
   constexpr int kTrapPerf = 6;  // TRAP_PERF, which glibc does not name yet
   return signal == SIGTRAP ? code == kTrapPerf : code == SI_TIMER || code == POLL_IN || code == POLL_HUP;
-}
-
-bool is_sent_one(const siginfo_t& info) { return info.si_code == SI_TIMER && (value_of(info) & kSentMark) != 0; }
-
-bool is_of_running(const siginfo_t& info) {
-  return is_sent_one(info) || origin_of(info).kind == TickOrigin::Kind::kDescriptor;
 }
 
 TickOrigin origin_of(const siginfo_t& info) {

@@ -31,9 +31,7 @@ std::optional<os::TickClock> clock_named(const std::string& engine) {
   if (engine == "perf") return os::TickClock::kPerf;
   if (engine == "timer") return os::TickClock::kMonotonic;
   if (engine == "cpu-timer") return os::TickClock::kThreadCpu;
-  if (engine == "directed") return os::TickClock::kDirected;
-  raise(Error{ErrorKind::kUsage,
-              "unknown engine \"" + engine + "\": choose auto, perf, directed, cpu-timer, timer or reader"});
+  raise(Error{ErrorKind::kUsage, "unknown engine \"" + engine + "\": choose auto, perf, cpu-timer, timer or reader"});
 }
 
 capture::Mode mode_named(const std::string& mode) {

@@ -17,10 +17,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ENGINES = ("perf", "directed", "timer", "cpu-timer", "reader")
+ENGINES = ("perf", "timer", "cpu-timer", "reader")
 #: As a profile names them.
-ENGINE_TEXTS = {"perf": "perf task-clock", "directed": "directed signals", "timer": "monotonic timer",
-                "cpu-timer": "thread CPU timer", "reader": "reader"}
+ENGINE_TEXTS = {"perf": "perf task-clock", "timer": "monotonic timer", "cpu-timer": "thread CPU timer", "reader": "reader"}
 
 
 def refusal(engine: str) -> str:

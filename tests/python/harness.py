@@ -41,7 +41,7 @@ def burn(seconds):
     while time.thread_time() < end: sum(range(500))
 """
 #: Their ticks come late on a busy machine; perf's, and the reader's looks, do not.
-TIMER_ENGINES = ("directed", "timer", "cpu-timer")
+TIMER_ENGINES = ("timer", "cpu-timer")
 Word = Union[str, "os.PathLike[str]"]
 
 

@@ -36,7 +36,7 @@ def check(recorded: harness.Recorded, scenario: str, least: int) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_stack_is_one_that_existed(recorded: harness.Recorded, engine: str, scenario: str) -> None:
     # GIVEN calls of one kind, over and over; WHEN they are sampled; THEN tracing has seen every sampled stack
-    check(recorded, scenario, least=1 if engine in ("cpu-timer", "directed") else 100)
+    check(recorded, scenario, least=1 if engine == "cpu-timer" else 100)
 
 
 def test_every_stack_reaches_the_function_that_calls_all(recorded: harness.Recorded) -> None:
