@@ -34,8 +34,10 @@ test_ssl test_atexit test_runpy test_cmd_line test_import test_importlib test_li
 test_profile
 """.split()
 
-# How a module is recorded: by the default engine, by the other one, and with all waits.
-WAYS = {"signals": ["--mode", "cpu"], "reader": ["--mode", "cpu", "--engine", "reader"], "wall": ["--mode", "wall"]}
+# How a module is recorded: by the default engine, by that of machines without perf events, by the other one, and with
+# all waits.
+WAYS = {"signals": ["--mode", "cpu"], "timer": ["--mode", "cpu", "--engine", "timer"],
+        "reader": ["--mode", "cpu", "--engine", "reader"], "wall": ["--mode", "wall"]}
 
 # Tests that do not end by themselves on some machines: a recursion that doubles until an interrupt gets through.
 IGNORED = ("test_print_exception_gh_102056",)
