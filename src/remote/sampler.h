@@ -152,7 +152,7 @@ class Sampler {
   // Gives each thread what it has of the list; the others that are there.
   std::vector<ThreadState> sort_states(const std::vector<ThreadState>& states);
   void add_state(const ThreadState& state, const os::Task& task);
-  // So many states are of no thread, yet: the list is read again soon.
+  // So many states are of no thread, or not of their own, yet: the list is read again soon.
   void expect_strangers(std::size_t count, std::int64_t now_ns);
   void add_thread(const ThreadState& state, const os::Task& task);
   // A thread that was not there a moment ago is known from its beginning on.

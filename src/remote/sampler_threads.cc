@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -14,6 +15,15 @@ namespace {
 
 // A thread that is not in the list so often, although its neighbours are, has left Python.
 constexpr int kMisses = 2;
+
+// How many of a thread's states are likely to be other threads' soon: it has one in each interpreter, and up to 3.11
+// that of a thread which is being made is its maker's at first.
+std::size_t count_of_unborn(const std::vector<ThreadState>& states) {
+  if (states.size() < 2) return 0;
+  std::set<Address> interpreters;
+  for (const ThreadState& state : states) interpreters.insert(state.interpreter);
+  return states.size() - interpreters.size();
+}
 
 }  // namespace
 
@@ -53,6 +63,7 @@ void Sampler::update_threads() {
         --strangers;
       }
   }
+  for (const auto& thread : threads_) strangers += thread->has_ended ? 0 : count_of_unborn(thread->states);
   expect_strangers(strangers, now_ns);
   listed_ns_ = now_ns;
   // Those that are there at first have their names long since; and the process may end at any time.
@@ -66,7 +77,8 @@ void Sampler::update_threads() {
 }
 
 void Sampler::expect_strangers(std::size_t count, std::int64_t now_ns) {
-  // A thread's state is there before the thread runs and says that it is its own: on a busy machine long before.
+  // A thread's state is there before the thread runs and says that it is its own: on a busy machine long before. And
+  // it may be where that of the last thread was, so that the list looks as if nobody had come.
   constexpr std::int64_t kPatience = 100'000'000;
   if (count == 0) strangers_since_ns_ = 0;
   if (count > 0 && strangers_since_ns_ == 0) strangers_since_ns_ = now_ns;
