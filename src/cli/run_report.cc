@@ -60,12 +60,15 @@ void report_unrecorded_children(const std::string& plim, const profile::Profile&
                   rest));
 }
 
-// What is left between a thread's last tick and its end; not so where ticks have stopped long before.
-bool is_usual_end(const profile::Drop& drop, std::int64_t process_cpu_ns) {
+// What is left between a thread's last tick and its end; not so where ticks have stopped long before. From outside it
+// is what threads have used that were not met.
+bool is_usual_end(const profile::Profile& profile, const profile::Drop& drop) {
   constexpr std::int64_t kMost = 100'000'000;  // of a thread, on average
   constexpr std::int64_t kMostShare = 20;      // of the program's
   if (drop.reason != "end of thread") return false;
-  return drop.cpu_ns / kMost < static_cast<std::int64_t>(drop.count) + 1 || drop.cpu_ns < process_cpu_ns / kMostShare;
+  const bool has_ticks = profile.meta_value("engine") != "attached";
+  return (has_ticks && drop.cpu_ns / kMost < static_cast<std::int64_t>(drop.count) + 1) ||
+         drop.cpu_ns < profile.process_cpu_ns / kMostShare;
 }
 
 // From outside only threads that Python knows are looked at, and what others have used is in no sample.
@@ -126,7 +129,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
                                format_count(all.samples), format_bytes(std::llround(all.bytes))));
   }
   for (const profile::Drop& drop : profile.drops)
-    if (!is_usual_end(drop, profile.process_cpu_ns))
+    if (!is_usual_end(profile, drop))
       console.notice(fmt::format("{}: {}", is_lost(drop) ? "not in it" : "not whole", in_words(drop)));
   report_unseen_threads(profile, facts, console);
   report_unrecorded_children(plim, profile, facts.child_cpu_ns, children, console);

@@ -16,8 +16,6 @@ using capture::DropReason;
 using capture::Mode;
 using capture::RawSample;
 
-// A wait is told of at least so often.
-constexpr std::int64_t kTellAfter = 500'000'000;
 // A thread that we stand beside may be sent to another CPU: it is followed so often.
 constexpr int kTries = 3;
 // The code of a stack that has been paid for is known for at least so long.
@@ -97,7 +95,7 @@ void Sampler::look_at(Thread& thread) {
     thread.looked_ns = now_ns;
     if (now_ns > thread.settled_ns) thread.open_ns += now_ns - std::exchange(thread.settled_ns, now_ns);
     if (is_overdue(thread, now_ns)) pay(thread, *schedule);
-    if (settings_.mode == Mode::kWall && thread.open_ns >= kTellAfter) put_same(thread, RawSample::Stack::kSame);
+    if (settings_.mode == Mode::kWall && thread.open_ns >= tell_after_ns()) put_same(thread, RawSample::Stack::kSame);
     return;
   }
   using Kind = os::KernelWait::Kind;
@@ -274,8 +272,12 @@ bool Sampler::has_run(Thread& thread, const os::Schedule& looked, const os::Sche
 }
 
 void Sampler::found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native) {
-  // Not where it computes, but near; any of them, for a thread that is never met while it computes.
-  if (thread.times_met == 0 && next_random(random_) % ++thread.times_queued == 0) {
+  // Not where it computes, but near; any of them, for a thread that is never met while it computes, or has not been for
+  // so long that what it ran then is forgotten soon.
+  const bool is_last_old = thread.pending_count == 0 && !thread.pending.empty() &&
+                           snapshot.time_ns - thread.pending[0].time_ns > kLastStackIsKept / 2;
+  if (is_last_old) thread.times_queued = 0;
+  if ((is_last_old || thread.times_met == 0) && next_random(random_) % ++thread.times_queued == 0) {
     if (thread.pending.empty()) thread.pending.emplace_back();
     fill(thread.pending[0], snapshot, settings_.mode != Mode::kGil, has_native);
     thread.pending[0].stands_for_ns = 1;

@@ -35,6 +35,7 @@ struct SamplerSettings {
   AwaitingTasks awaiting_tasks = AwaitingTasks::kNo;
   NativeFrames native = NativeFrames::kNo;
   std::size_t max_depth = 2048;
+  std::int64_t tell_after_ns = 500'000'000;  // a wait is told of at least so often, unless there are many threads
 };
 
 // How many threads may have files of /proc kept open for them.
@@ -201,7 +202,11 @@ class Sampler {
   void fill(Pending& stack, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
   void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
   void put_same(Thread& thread, capture::RawSample::Stack stack);
+  // How long a wait may go on without being told of.
+  [[nodiscard]] std::int64_t tell_after_ns() const;
   void end_thread(Thread& thread);
+  // What a thread has used that no stack can be given.
+  void drop_unpaid(std::int64_t cpu_ns);
   // What a thread that is gone has used since it was seen last, as far as can be told.
   std::int64_t unseen_end(const Thread& thread);
   // CPU time of the process that is known to be this or that thread's.
@@ -231,6 +236,7 @@ class Sampler {
   std::int64_t listed_ns_ = 0;            // when the threads were known to be those that are known
   std::int64_t forgotten_before_ns_ = 0;  // code that died before that may be another's address now
   std::int64_t ended_cpu_ns_ = 0;         // of threads that have ended
+  std::int64_t unpaid_ns_ = 0;            // of these, what no stack has been given, and was not told of yet
   std::uint64_t random_;
   std::array<capture::DropTotal, capture::kDropReasonCount> drops_{};
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "remote/program_names.h"
@@ -185,6 +186,7 @@ void Sampler::end_thread(Thread& thread) {
   if (owes) pay(thread, last);
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(capture::DropReason::kThreadEnded);
   thread.pending_count = 0;
+  if (owes && settings_.mode != capture::Mode::kGil) drop_unpaid(last.cpu_ns - thread.paid->cpu_ns);
   if (thread.is_waiting && settings_.mode == capture::Mode::kWall)
     put_same(thread, capture::RawSample::Stack::kSameLast);
   thread.has_ended = thread.info.has_ended = true;
@@ -192,6 +194,16 @@ void Sampler::end_thread(Thread& thread) {
   // The next one may be in its place since then.
   newest_ = Address{};
   listed_ns_ = std::min(listed_ns_, seen_ns);
+}
+
+void Sampler::drop_unpaid(std::int64_t cpu_ns) {
+  // Less is the clock's own step, and what a thread uses to end.
+  constexpr std::int64_t kLeast = 10'000'000;
+  unpaid_ns_ += std::max<std::int64_t>(cpu_ns, 0);
+  if (unpaid_ns_ < kLeast) return;
+  capture::DropTotal& lost = drops_[static_cast<std::size_t>(capture::DropReason::kThreadEnded)];
+  ++lost.count;
+  lost.cpu_ns += std::exchange(unpaid_ns_, 0);
 }
 
 void Sampler::name_threads() {

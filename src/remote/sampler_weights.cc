@@ -120,6 +120,13 @@ void Sampler::put(const Thread& thread, const Pending& stack, Activity activity,
   if (stack.native.stop != native::UnwindStop::kComplete) drop(capture::reason_of(stack.native.stop));
 }
 
+std::int64_t Sampler::tell_after_ns() const {
+  constexpr std::int64_t kLongest = 500'000'000;
+  constexpr std::size_t kFew = 64;  // threads: of more each is told of more seldom
+  const auto scale = static_cast<std::int64_t>(1 + threads_.size() / kFew);
+  return std::min(kLongest, scale * settings_.tell_after_ns);
+}
+
 void Sampler::put_same(Thread& thread, RawSample::Stack stack) {
   if (thread.open_ns <= 0 && stack == RawSample::Stack::kSame) return;
   RawSample raw;

@@ -109,7 +109,8 @@ class Session {
     for (std::size_t i = 0; i < lost.size(); ++i)
       if (!capture::is_of_native_frames(static_cast<capture::DropReason>(i))) result_.unproven += lost[i].count;
     result_.not_told = lost[static_cast<std::size_t>(capture::DropReason::kNotTold)].count;
-    result_.unproven -= result_.not_told;
+    // (What a thread was never met with is no look.)
+    result_.unproven -= result_.not_told + lost[static_cast<std::size_t>(capture::DropReason::kThreadEnded)].count;
     if (stopper_) result_.median_stop_ns = stopper_->median_held_ns();
     if (stopper_) result_.longest_stop_ns = stopper_->longest_held_ns();
     return result_;
@@ -125,6 +126,8 @@ class Session {
   void add(const Target& target) {
     const Holds holds{probes_, shared_cpu_ ? &*shared_cpu_ : nullptr, stopper_ ? &*stopper_ : nullptr};
     processes_.push_back(std::make_unique<RecordedProcess>(target, settings_.sampler, holds, sink_, numbers_));
+    // Now, as what its threads use until the first look is theirs.
+    processes_.back()->update(true);
   }
 
   void housekeeping(std::int64_t now_ns) {

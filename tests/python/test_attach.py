@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -298,6 +299,39 @@ def test_threads_that_begin_late_are_not_lost(tmp_path: pathlib.Path) -> None:
     profile = recorded.profile
     assert len(profile.threads) > 0.95 * threads
     assert 0.85 * recorded.truth["cpu"] < sum(profile.samples.weight_ns) / 1e9 < 1.03 * profile.process_cpu
+
+
+def test_time_of_threads_that_are_not_met_is_told_of(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
+    # GIVEN a program that computes for a tenth of its time, which few looks meet
+    code = program("import time\n"
+                   "for _ in range(25):\n"
+                   "    end = time.process_time() + 0.01\n"
+                   "    while time.process_time() < end: pass\n"
+                   "    time.sleep(0.09)\n")
+    profile = record_from_outside(tmp_path, code, options=["-r", "1", "-d", "2"]).profile
+    # THEN what it has used is in samples, or it is told of as missing (of threads that Python does not know, it was said)
+    told = profile.sampled_cpu + sum(drop.cpu_ns for drop in profile.drops) / 1e9
+    assert profile.process_cpu > 0.1
+    assert 0.9 * profile.process_cpu < told < 1.03 * profile.process_cpu + 0.02
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="threads can be stopped on x86-64 only")
+def test_threads_that_wait_for_cpus_have_their_time_when_they_are_stopped(
+        tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
+    # GIVEN threads that compute with and without the lock, and hardly ever have a CPU when they are looked at
+    code = program("import hashlib, threading, time\n"
+                   "text, end = bytes(10**7), time.monotonic() + 2\n"
+                   "def with_lock():\n"
+                   "    while time.monotonic() < end: sum(range(1000))\n"
+                   "def without_lock():\n"
+                   "    while time.monotonic() < end: hashlib.sha256(text)\n"
+                   "threads = [threading.Thread(target=function) for function in (with_lock, without_lock)]\n"
+                   "for thread in threads: thread.start()\n"
+                   "for thread in threads: thread.join()\n")
+    with busy_machine():
+        profile = record_from_outside(tmp_path, code, options=["--native", "-r", "10"]).profile
+    # THEN all time that they used is theirs (of one of them all of it was missing)
+    assert 0.9 * profile.process_cpu < profile.sampled_cpu < 1.03 * profile.process_cpu
 
 
 @pytest.mark.any_version

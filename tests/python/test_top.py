@@ -94,6 +94,21 @@ def test_shows_what_threads_wait_for() -> None:
     assert innermost["sleep"] >= 1
 
 
+def test_a_picture_of_a_moment_has_the_waits_that_go_on(program: Program) -> None:
+    # GIVEN threads that wait for ever
+    script = program("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
+                     "print('there', flush=True)\ntime.sleep(1000)\n")
+    # WHEN a picture is of less time than goes by until a recording tells of them THEN they have waited for all of it
+    # (there were no samples, as the process had "no Python thread that could be looked at"; of 3 s half a second lacked)
+    with running(script) as waits:
+        assert waits.line() == "there"
+        for window in (0.2, 1.2):
+            words = ["--json", "-w", str(window), "--mode", "wall"]
+            told = json.loads(harness.plimsoll_command("top", str(waits.process.pid), *words).expect().out)
+            assert all(0.75 * window < thread["sampled_ns"] / 1e9 < 1.05 * window for thread in told["threads"])
+            assert len(told["threads"]) == 2
+
+
 def test_prints_one_picture_as_text() -> None:
     with running(SHARES, "1000") as program:
         done = harness.plimsoll_command("top", str(program.process.pid), "--once", "-w", "2s", "--limit", "3").expect()
