@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "cli/dumped_frame.h"
 #include "cli/dumped_greenlets.h"
@@ -75,7 +76,7 @@ class DumpRenderer {
     add(Style::kStrong, fmt::format("{}process {}: {}", is_core ? "core file of " : "", static_cast<int>(dump_.pid),
                                     printable(dump_.command)));
     add(Style::kDim, fmt::format("Python {}, {}{}; innermost frames first", dump_.version.text(),
-                                 plural(dump_.threads.size(), "thread"), count_of_greenlets()));
+                                 plural(count_of_threads(), "thread"), count_of_greenlets()));
     if (dump_.missing_bytes > 0)
       add(Style::kWarning, fmt::format("the core file is cut short: {} of memory are missing",
                                        format_bytes(static_cast<std::int64_t>(dump_.missing_bytes))));
@@ -109,6 +110,13 @@ class DumpRenderer {
     for (const DumpedFrame& frame : thread.native_frames) add_frame(frame);
     if (!thread.native_problem.empty()) add(Style::kWarning, thread.native_problem, kIndent);
     if (!thread.locals_problem.empty()) add(Style::kWarning, thread.locals_problem, kIndent);
+  }
+
+  // One that has been in several interpreters is shown with each, and is one.
+  [[nodiscard]] std::size_t count_of_threads() const {
+    std::set<std::int32_t> seen;
+    for (const DumpedThread& thread : dump_.threads) seen.insert(static_cast<std::int32_t>(thread.task.tid));
+    return seen.size();
   }
 
   [[nodiscard]] std::string count_of_greenlets() const {

@@ -52,6 +52,17 @@ thread 44 "io": waiting for input or output
 )");
 }
 
+TEST(RenderDump, CountsAThreadOfSeveralInterpretersOnce) {
+  // GIVEN a thread that has come into a subinterpreter
+  remote::Dump dump = sample();
+  dump.threads.push_back(dump.threads[0]);
+  dump.threads.back().interpreter = 1;
+  // WHEN it is shown THEN it is there with both, and one of three
+  const std::string text = render_dump(dump, source, Page{100, Paint(false), "/home/me"});
+  EXPECT_NE(text.find("3 threads"), std::string::npos) << text;
+  EXPECT_NE(text.find("holds the GIL, interpreter 1"), std::string::npos) << text;
+}
+
 TEST(RenderDump, SaysTheSameAsJson) {
   EXPECT_EQ(dump_json(sample(), source),
             R"({"schema":1,"plimsoll":")" PLIMSOLL_VERSION
