@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -62,6 +63,20 @@ Error no_memory(os::Pid pid) {
   return has_ended(pid);
 }
 
+// The process that a number is of, which may be that of another of its threads than the first: what a process has used
+// is known by its own number only. As given if the first thread has ended, by whose number no memory is shown.
+os::Pid process_of(os::Pid pid) {
+  constexpr std::string_view kField = "\nTgid:\t";
+  const std::string status = os::task_status(pid, Tid{static_cast<std::int32_t>(pid)});
+  const std::size_t field = status.find(kField);
+  std::int32_t number = 0;
+  if (field == std::string::npos) return pid;
+  std::from_chars(status.data() + field + kField.size(), status.data() + status.size(), number);
+  if (number <= 0 || os::Pid{number} == pid) return pid;
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(os::Pid{number});
+  return mappings.ok() && !mappings.value().empty() ? os::Pid{number} : pid;
+}
+
 // No interpreter was found. `unopened` could not be looked into, and may be one; null if there is no such file.
 Error no_python(os::Pid pid, const std::string& program, const os::Mapping* unopened) {
   if (unopened == nullptr) return Error{ErrorKind::kUnsupported, name_of(pid) + " is not CPython: it runs " + program};
@@ -105,7 +120,8 @@ Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vec
 
 }  // namespace
 
-Result<Target> find_target(os::Pid pid) {
+Result<Target> find_target(os::Pid given) {
+  const os::Pid pid = process_of(given);
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(pid);
   if (!mappings.ok()) return mappings.error().kind == ErrorKind::kPermission ? refusal(pid) : mappings.error();
   const std::string program = os::program_file(pid);
