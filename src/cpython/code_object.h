@@ -37,6 +37,9 @@ inline constexpr std::size_t kMostUtf8 = 4;
 // Async-signal-safe.
 std::size_t put_utf8(std::span<char, kMostUtf8> out, std::uint32_t code_point) noexcept;
 void append_utf8(std::string& out, std::uint32_t code_point);
+// Likewise, but a lone surrogate has the three bytes that its number would have, so that no two texts look the same:
+// text_literal (cpython/literals.h) knows them.
+void append_with_surrogates(std::string& out, std::uint32_t code_point);
 
 // Where a str object keeps its characters.
 struct TextPlace {

@@ -39,6 +39,15 @@ void append_escaped(std::string& out, unsigned char byte) {
   out += kDigits[byte & 15U];
 }
 
+// As repr has it: a backslash, u and four digits.
+void append_surrogate(std::string& out, std::string_view three_bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto six_bits = [&](std::size_t i) { return static_cast<unsigned char>(three_bytes[i]) & 0x3fU; };
+  const unsigned number = 0xd000U | (six_bits(1) << 6U) | six_bits(2);
+  out += "\\u";
+  for (unsigned shift = 16; shift > 0; shift -= 4) out += kDigits[(number >> (shift - 4)) & 15U];
+}
+
 char quote_for(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   return has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
@@ -89,8 +98,12 @@ std::string text_literal(std::string_view utf8) {
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const auto byte = static_cast<unsigned char>(utf8[i]);
     const auto next = static_cast<unsigned char>(i + 1 < utf8.size() ? utf8[i + 1] : 0);
-    constexpr unsigned char kLead = 0xc2;  // of U+0080 to U+00BF; those below U+00A0 are control characters
-    if (byte == kLead && next >= 0x80 && next < 0xa0) {
+    constexpr unsigned char kLead = 0xc2;           // of U+0080 to U+00BF; those below U+00A0 are control characters
+    constexpr unsigned char kSurrogateLead = 0xed;  // and then 0xa0 or more
+    if (byte == kSurrogateLead && next >= 0xa0 && i + 2 < utf8.size()) {
+      append_surrogate(out, utf8.substr(i, 3));
+      i += 2;
+    } else if (byte == kLead && next >= 0x80 && next < 0xa0) {
       append_escaped(out, next);
       ++i;
     } else if (is_control(byte)) {

@@ -14,7 +14,7 @@ std::string float_literal(double number);
 std::string complex_literal(double real, double imaginary);
 // Of an int's digits, 30 bits each, the lowest first. The time goes with the square of their number.
 std::string int_literal(std::span<const std::uint32_t> digits, bool is_negative);
-// UTF-8 between quotes: those that repr takes.
+// UTF-8 between quotes: those that repr takes. In it may be lone surrogates, of three bytes each.
 std::string text_literal(std::string_view utf8);
 // "b'...'"
 std::string bytes_literal(std::string_view bytes);

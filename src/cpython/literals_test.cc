@@ -46,6 +46,10 @@ TEST(Literals, TextsHaveTheQuotesAndEscapesOfRepr) {
   EXPECT_EQ(text_literal("a\n\x1b\\\x7f"), "'a\\n\\x1b\\\\\\x7f'");
   EXPECT_EQ(text_literal("gr\xc3\xbc\xc3\x9f\x65"), "'gr\xc3\xbc\xc3\x9f\x65'");
   EXPECT_EQ(text_literal("\xc2\x85"), "'\\x85'");
+  // A lone surrogate is a byte of a file name that is no text; U+D7FF, U+E000 are characters.
+  EXPECT_EQ(text_literal("\xed\xb2\x80\xed\xb3\xbf"), "'\\udc80\\udcff'");
+  EXPECT_EQ(text_literal("\xed\x9f\xbf\xee\x80\x80"), "'\xed\x9f\xbf\xee\x80\x80'");
+  EXPECT_EQ(text_literal("\xed\xb2"), "'\xed\xb2'");
   EXPECT_EQ(bytes_literal(std::string_view("\0\xff'a", 4)), "b\"\\x00\\xff'a\"");
 }
 

@@ -235,7 +235,8 @@ Content bytes_content(const ObjectView<M>& view, Address bytes) {
 
 // UTF-8 of at most `most` characters of a str; empty if it is none. The caller knows that its class is one of str.
 template <memory::Reader M>
-std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most) {
+std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most,
+                    void (*append)(std::string& out, std::uint32_t character) = append_utf8) {
   const Content content = text_content(view, text);
   std::string out;
   if (content.kind == 0) return out;
@@ -246,7 +247,7 @@ std::string text_of(const ObjectView<M>& view, Address text, std::uint64_t most)
     std::uint32_t character = 0;
     for (std::uint32_t i = 0; i < width; ++i)
       character |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
-    append_utf8(out, character);
+    append(out, character);
   }
   return out;
 }

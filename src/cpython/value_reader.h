@@ -193,7 +193,7 @@ class ValueReader {
   void put_text(Address object) {
     const std::uint64_t length = view_.word(object, view_.layout().unicode.length);
     const std::uint64_t shown = std::min(length, room());
-    out_ += text_literal(text_of(view_, object, shown));
+    out_ += text_literal(text_of(view_, object, shown, append_with_surrogates));
     put_rest(length - shown);
   }
   void put_bytes(Address first, std::uint64_t count) {

@@ -55,6 +55,7 @@ def literals():
         "ratio": 0.1, "whole": 3.0, "huge": 1e16, "tiny": 5e-324, "endless": float("-inf"), "no_number": float("nan"),
         "point": complex(1, -2.5), "imaginary": 2j,
         "text": "it's \"so\"\n\t\x7f\\", "empty_text": "", "latin": "Gr\u00fc\u00dfe", "wide": "\u65e5\u672c\u8a9e",
+        "no_text": os.fsdecode(b"a\xff\xfe\x80"), "half": "\ud83d'", "wide_half": "\U0001f40d\udfff",
         "snake": "\U0001f40d", "raw": b"\x00'\xff", "buffer": bytearray(b"abc"), "no_buffer": bytearray(),
         "row": [1, "two", [3.0, None]], "single": (1,), "empties": ((), [], {}, set(), frozenset()),
         "table": {"a": 1, 2: (3,), None: "x"}, "numbers": {3, 1, 2}, "frozen": frozenset({"only"}),
