@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "formats/pprof/reader.h"
 #include "heap/snapshot_format.h"
 
 namespace plimsoll::formats {
@@ -38,6 +39,7 @@ std::optional<Error> refusal(std::string_view bytes) {
   if (is_unfinished_tachyon(bytes))
     return because("a binary profile of profiling.sampling that was never finished",
                    ": the names of its functions were to be written at its end");
+  if (pprof::ends_early(bytes)) return Error{ErrorKind::kBadInput, std::string(pprof::kEndsEarly)};
   return std::nullopt;
 }
 

@@ -91,6 +91,7 @@ class Reader {
   Result<profile::Profile> read(std::string_view bytes) {
     read_file(bytes);
     choose_value();
+    if (unit_ns_ == 0 && lacks_texts_) return Error{ErrorKind::kBadInput, std::string(kEndsEarly)};
     if (unit_ns_ == 0)
       return Error{ErrorKind::kUnsupported, "a pprof file without a value of time: only profiles of time can be read"};
     // Each frame of a sample takes a byte or more; inlined calls are told once for many samples.
@@ -102,7 +103,9 @@ class Reader {
     tell_samples_apart();
     out_.profile.set_meta("times", "assumed: one stack after the other");
     set_period(out_.profile, static_cast<double>(period_) * unit_ns(text(period_type_.unit)));
-    return out_.take();
+    Result<profile::Profile> read = out_.take();
+    if (read.ok() && lacks_texts_) read.value().complete = false;
+    return read;
   }
 
  private:
@@ -202,6 +205,7 @@ class Reader {
 
   [[nodiscard]] std::string_view text(std::int64_t index) const {
     const bool is_there = index >= 0 && static_cast<std::uint64_t>(index) < strings_.size();
+    lacks_texts_ = lacks_texts_ || !is_there;
     return is_there ? strings_[static_cast<std::size_t>(index)] : std::string_view{};
   }
 
@@ -375,6 +379,7 @@ class Reader {
   double unit_ns_ = 0;
   std::size_t frames_left_ = 0;
   bool has_too_many_frames_ = false;
+  mutable bool lacks_texts_ = false;  // that are told of by their number: they come last, and were cut off
 };
 
 }  // namespace
@@ -390,7 +395,39 @@ bool has_its_type(const pbf_message<ProfileField>& file) {
                                                          : protozero::pbf_wire_type::length_delimited);
 }
 
+// Whether it is a value type with something in it, which no text is: its numbers have bytes that texts have not.
+bool says_a_type(data_view bytes) {
+  pbf_message<ValueTypeField> message(bytes);
+  bool has_number = false;
+  while (message.next()) {
+    const bool is_known = message.tag() == ValueTypeField::kType || message.tag() == ValueTypeField::kUnit;
+    if (!is_known || message.wire_type() != protozero::pbf_wire_type::varint) return false;
+    message.skip();
+    has_number = true;
+  }
+  return has_number;
+}
+
 }  // namespace
+
+bool ends_early(std::string_view bytes) {
+  bool has_type = false;
+  try {
+    pbf_message<ProfileField> file(bytes.data(), bytes.size());
+    while (file.next()) {
+      if (!has_its_type(file)) return false;
+      if (file.tag() == ProfileField::kSampleType)
+        has_type = says_a_type(file.get_view()) || has_type;
+      else
+        file.skip();
+    }
+    return false;
+  } catch (const protozero::end_of_buffer_exception&) {
+    return has_type;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 bool is_pprof(std::string_view bytes) {
   // Fields come in any order (Go's own files begin with the time). A text does not pass the walk over them.

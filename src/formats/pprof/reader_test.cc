@@ -156,6 +156,39 @@ TEST(PprofReader, KnowsFilesWhoseFieldsAreInAnotherOrder) {
     EXPECT_FALSE(is_pprof(text)) << text;
 }
 
+// What is said of bytes that are a part of `original`; empty if they are read as all of its stacks, as nothing in a
+// file says how many fields there are.
+std::string said_of(std::string_view bytes, const profile::Profile& original) {
+  const Result<profile::Profile> profile = read_profile(bytes);
+  if (!profile.ok()) return profile.error().message;
+  if (!profile.value().complete) return "incomplete";
+  return profile::testing::stacks_of(profile.value()) == profile::testing::stacks_of(original) ? "" : "other stacks";
+}
+
+TEST(PprofReader, SaysOfAFileThatIsCutThatItEndsEarly) {
+  // GIVEN a file, plain and packed, WHEN it is cut at any byte
+  const profile::Profile original = profile::testing::draw_profile("main  1\n main;work  5\n main;other  2");
+  const std::string packed = write(original), plain = unpacked(packed).take().bytes;
+  const auto ends = [](const std::string& said) { return said.find("a pprof file that ends early") == 0; };
+  constexpr std::size_t kOneType = 6;  // there must be one to tell the format by
+  std::size_t refused = 0;
+  for (std::size_t size = kOneType; size < plain.size(); ++size) {
+    // THEN it is said to end early, or what was read of it is
+    const std::string said = said_of(std::string_view(plain).substr(0, size), original);
+    EXPECT_TRUE(said.empty() || said == "incomplete" || ends(said)) << size << " " << said;
+    refused += ends(said) ? 1 : 0;
+  }
+  EXPECT_GT(refused, plain.size() / 2);
+  for (std::size_t size = packed.size() / 2; size < packed.size(); ++size) {
+    const std::string said = said_of(std::string_view(packed).substr(0, size), original);
+    EXPECT_TRUE(said == "incomplete" || ends(said)) << size << " " << said;
+  }
+  // AND no text, and no file of another format, is a pprof file that ends early
+  for (const char* text :
+       {"java;main 3", "\n\x04main\n\x08 1", "{\"a\"", "\n\n", "", "memray", "\n\x04\x08\x01\x10\x02"})
+    EXPECT_FALSE(ends_early(text)) << text;
+}
+
 TEST(PprofReader, TellsTheRateByThePeriod) {
   profile::Profile profile = profile::testing::draw_profile("main  10");
   const auto rate = [&] { return std::string(read_profile(write(profile)).value().meta_value("rate_hz")); };
