@@ -23,6 +23,7 @@ would be freed with it. Both are in bytes.
 
 from __future__ import annotations
 
+import difflib
 import operator
 import io
 import os
@@ -510,9 +511,13 @@ class Heap:
         functions and constants), ``"memory"`` (libraries, stacks, buffers outside Python and free memory have nodes,
         too, below all other views), or a :class:`Rule` with ``parts``, or rules as text (``"app.Cache: entries"``).
         Each is applied to what those before it have made, rules and modules to parts. ValueError if there is no such
-        view.
+        view; a warning if a rule is for a class that no object is of.
         """
         words = [stage._view() if isinstance(stage, Rule) else stage for stage in stages]
+        for name in self._data.classes_not_there(words):
+            near = difflib.get_close_matches(name, self._data.type_names(), 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            warnings.warn(f"there is no object of class {name!r}{hint}: this rule changes nothing", stacklevel=2)
         return Heap(self._data.view(words), self._path)
 
     def duplicates(self, limit: "Optional[int]" = None) -> Answer:

@@ -240,14 +240,14 @@ class Heap final : public Command {
     if (is_of_parts && !is_raw_ && show_->parsed()) views.insert(views.begin(), "parts");
     return views;
   }
-  [[nodiscard]] Result<heap::Snapshot> read_view() const {
+  [[nodiscard]] Result<heap::Snapshot> read_view(Console& console) const {
     const Result<std::vector<std::string>> through = views();
     if (!through.ok()) return through.error();
-    return read_heap(file_, through.value());
+    return read_heap(console, file_, through.value());
   }
 
   Result<int> run_show(Console& console, const Page& page) {
-    const Result<heap::Snapshot> snapshot = read_view();
+    const Result<heap::Snapshot> snapshot = read_view(console);
     if (!snapshot.ok()) return snapshot.error();
     if (snapshot.value().object_count == 0) {
       console.notice(file_ + (snapshot.value().complete ? " holds no objects" : " ends early: it holds no objects"));
@@ -359,7 +359,7 @@ class Heap final : public Command {
   }
 
   Result<int> run_query(Console& console, const Page& page) {
-    const Result<heap::Snapshot> snapshot = read_view();
+    const Result<heap::Snapshot> snapshot = read_view(console);
     if (!snapshot.ok()) return snapshot.error();
     notice_if_incomplete(console, snapshot.value(), file_);
     const auto database = sql::HeapDatabase::open(snapshot.value());

@@ -20,7 +20,7 @@ Result<int> export_heap(Console& console, const std::string& input, std::span<co
   if (!format)
     return Error{ErrorKind::kUsage, "which format? Call the file .heapsnapshot, .pftrace or .ndjson, or add --format"};
   if (to.output != "-") PLIMSOLL_TRY(check_not_input(to.output, input));
-  const Result<heap::Snapshot> snapshot = read_heap(input, views);
+  const Result<heap::Snapshot> snapshot = read_heap(console, input, views);
   if (!snapshot.ok()) return snapshot.error();
   notice_if_incomplete(console, snapshot.value(), input);
   const std::string bytes = formats::write_heap(snapshot.value(), *format);

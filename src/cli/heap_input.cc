@@ -1,9 +1,14 @@
 #include "cli/heap_input.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iterator>
 #include <utility>
+#include <vector>
 
+#include "cli/suggest.h"
+#include "cli/utf8.h"
 #include "heap/snapshot_reader.h"
 #include "heap/views.h"
 
@@ -12,6 +17,17 @@ namespace {
 
 std::string view_words(const std::string& words) {
   return words == "raw" || words == "memory" || words == "parts" || words == "module" ? words : rule_words(words);
+}
+
+// ` (did you mean "app.Session"?)` for a slip of the fingers, or a name without its module.
+std::string hint_of_class(const heap::Snapshot& snapshot, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const heap::Type& type : snapshot.types) {
+    if (type.name.ends_with("." + name)) return fmt::format(" (did you mean \"{}\"?)", printable(type.name));
+    if (!type.name.starts_with('<') && !type.name.starts_with('[')) names.push_back(type.name);
+  }
+  const std::string_view found = name.find_first_of("*?[") == std::string::npos ? nearest(name, names) : "";
+  return found.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", printable(found));
 }
 
 }  // namespace
@@ -32,7 +48,7 @@ Result<heap::Snapshot> read_heap(const std::string& path) {
   return snapshot;
 }
 
-Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::string> views) {
+Result<heap::Snapshot> read_heap(Console& console, const std::string& path, std::span<const std::string> views) {
   heap::View view;
   for (const std::string& words : views) {
     Result<heap::View> added = heap::add_view(std::move(view), view_words(words));
@@ -41,6 +57,9 @@ Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::s
   }
   Result<heap::Snapshot> snapshot = read_heap(path);
   if (!snapshot.ok() || view.empty()) return snapshot;
+  for (const std::string& name : heap::classes_not_there(snapshot.value(), view))
+    console.notice(fmt::format("--view: there is no object of class \"{}\" in {}{}: this rule changes nothing", name,
+                               path, hint_of_class(snapshot.value(), name)));
   return heap::seen_as(snapshot.take(), view);
 }
 

@@ -15,8 +15,8 @@ std::string rule_words(const std::string& words);
 // Reads a snapshot. A file that is missing or no snapshot is bad input, whatever the system says.
 Result<heap::Snapshot> read_heap(const std::string& path);
 // The same through views (heap/views.h), each on top of the one before: their words, or a file of them. A view that
-// makes no sense is an error before anything is read.
-Result<heap::Snapshot> read_heap(const std::string& path, std::span<const std::string> views);
+// makes no sense is an error before anything is read; of rules for classes that are not there the user is told.
+Result<heap::Snapshot> read_heap(Console& console, const std::string& path, std::span<const std::string> views);
 
 // Says so if the file that a snapshot was read from ends early.
 void notice_if_incomplete(Console& console, const heap::Snapshot& snapshot, const std::string& path);

@@ -64,6 +64,22 @@ count     size     %  retained      %  class
 )");
 }
 
+TEST_F(HeapCommand, SaysWhichRulesOfAViewAreForNobody) {
+  // GIVEN rules for a class that is there, one whose name is mistyped, one without its module, and a pattern
+  for (const auto& [name, said] :
+       std::vector<std::pair<std::string, std::string>>{{"app.Session", ""},
+                                                        {"app.*", ""},
+                                                        {"app.Sesion", "(did you mean \"app.Session\"?)"},
+                                                        {"Session", "(did you mean \"app.Session\"?)"},
+                                                        {"other.*", "\"other.*\""}}) {
+    console.err.clear();
+    // WHEN a heap is seen through one THEN what changes nothing is said to
+    EXPECT_EQ(run({"show", "before.heap", "types", "--view", name + ": data"}), kFine);
+    EXPECT_EQ(console.err.find("there is no object of class") != std::string::npos, !said.empty()) << console.err;
+    EXPECT_NE(console.err.find(said), std::string::npos) << console.err;
+  }
+}
+
 TEST_F(HeapCommand, ShowsTheTreeAndThePaths) {
   EXPECT_EQ(run({"show", "before.heap", "tree", "--of", "app.Session"}), kFine);
   EXPECT_NE(

@@ -220,6 +220,23 @@ Grouping ruled(const Snapshot& snapshot, const std::vector<FoldRule>& rules) {
   return folding.finish();
 }
 
+std::vector<std::string> classes_not_there(const Snapshot& snapshot, const View& view) {
+  std::vector<std::string> missing;
+  if (std::none_of(view.begin(), view.end(), [](const ViewStage& stage) { return !stage.rules.empty(); }))
+    return missing;
+  const ClassTree classes(snapshot);
+  std::vector<bool> has_objects(snapshot.types.size(), false);
+  for (Node node = 0; node < snapshot.object_count; ++node) has_objects[snapshot.type[node]] = true;
+  for (const ViewStage& stage : view)
+    for (const FoldRule& rule : stage.rules) {
+      bool is_met = false;
+      for (std::uint32_t type = 0; type < snapshot.types.size() && !is_met; ++type)
+        is_met = has_objects[type] && classes.matches(type, rule.classes);
+      if (!is_met) missing.push_back(rule.classes);
+    }
+  return missing;
+}
+
 Snapshot seen_as(Snapshot snapshot, const View& view) {
   for (const ViewStage& stage : view) {
     switch (stage.kind) {

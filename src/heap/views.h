@@ -42,6 +42,9 @@ Grouping parts_of(const Snapshot& snapshot);
 Grouping modules_of(const Snapshot& snapshot);
 Grouping ruled(const Snapshot& snapshot, const std::vector<FoldRule>& rules);
 
+// The classes of a view's rules that no object of the snapshot is of: such rules do nothing.
+std::vector<std::string> classes_not_there(const Snapshot& snapshot, const View& view);
+
 // The stages, one after another.
 Snapshot seen_as(Snapshot snapshot, const View& view);
 

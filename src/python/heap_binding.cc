@@ -122,10 +122,20 @@ std::shared_ptr<HeapData> open(const FilePath& path) {
   return std::make_shared<HeapData>(value_or_raise(std::move(snapshot)));
 }
 
-// The snapshot with several objects as one; `stages` as heap::add_view takes them.
-std::shared_ptr<HeapData> view(const HeapData& self, const std::vector<std::string>& stages) {
+heap::View view_of(const std::vector<std::string>& stages) {
   heap::View view;
   for (const std::string& words : stages) view = value_or_raise(heap::add_view(std::move(view), words));
+  return view;
+}
+
+// heap::classes_not_there.
+std::vector<std::string> classes_not_there(const HeapData& self, const std::vector<std::string>& stages) {
+  return heap::classes_not_there(self.snapshot(), view_of(stages));
+}
+
+// The snapshot with several objects as one; `stages` as heap::add_view takes them.
+std::shared_ptr<HeapData> view(const HeapData& self, const std::vector<std::string>& stages) {
+  const heap::View view = view_of(stages);
   const nb::gil_scoped_release release;
   return std::make_shared<HeapData>(heap::seen_as(self.snapshot(), view));
 }
@@ -314,6 +324,7 @@ void bind_heap(nb::module_& module) {
   const auto as_data = [](nb::handle self) -> HeapData& { return nb::cast<HeapData&>(self); };
   nb::class_<HeapData>(module, "HeapData", "A heap snapshot's tables; see plimsoll.heap.Heap.")
       .def_static("open", &open)
+      .def("classes_not_there", &classes_not_there, nb::arg("stages"))
       .def("view", &view, nb::arg("stages"))
       .def_prop_ro("meta", &heap_meta)
       .def_prop_ro("object_count", objects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import warnings
 from typing import Any
 
 import pytest
@@ -92,6 +93,23 @@ def test_wrong_views_are_told_so(take: Any) -> None:
     for wrong in "modul", "app.Cache:", "":
         with pytest.raises(ValueError, match="view"):
             heap.view(wrong)
+
+
+def test_rules_for_nobody_are_warned_of(take: Any) -> None:
+    # GIVEN a heap with an object of a class, and none of another
+    keep = Cache()
+    heap = take()
+    # WHEN a view has a rule for a class that is not there THEN that is said, with what may have been meant
+    with pytest.warns(UserWarning, match=f"no object of class '{__name__}.Cach' .did you mean '{__name__}.Cache'.*nothing"):
+        heap.view(f"{__name__}.Cach: entries")
+    with pytest.warns(UserWarning, match="no object of class 'nowhere.*'"):
+        heap.view("module", f"{__name__}.Cache: entries; nowhere.*: *")
+    # AND nothing of one that is
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        heap.view(f"{__name__}.Cache: entries")
+        heap.view(plimsoll.heap.Rule(Cache, parts=["*"]))
+    assert keep.entries
 
 
 def test_the_shell_shows_views_and_rules_of_a_file(tmp_path: pathlib.Path) -> None:
