@@ -35,6 +35,7 @@ class AllocationRecorder {
   // A block of this recording was freed, or its type is known now. Not lost for want of room in the ring: what finds
   // none waits for the next call.
   void released(const RawRelease& release);
+  [[nodiscard]] const Interpreter& interpreter() const { return interpreter_; }
   // At the end: waits until all of them are in the ring. What the drain thread makes no room for is lost.
   void flush_releases();
   // Likewise, by the drain thread itself, which makes the room: whether some are left for when it has done so again.

@@ -25,14 +25,15 @@ static_assert(sizeof(RawAllocation) == 32);
 
 // What became known of a sampled block later: that it was freed, or its type, or both.
 struct RawRelease {
-  static constexpr std::size_t kLongestType = 62;
+  static constexpr std::size_t kLongestType = 125;
   std::uint64_t number = 0;
   std::uint8_t is_freed = 0;
+  std::uint8_t is_moved = 0;     // it was freed by realloc: what was in it lives on in another
   std::uint8_t type_length = 0;  // 0: the type is not known
   char type[kLongestType] = {};
   [[nodiscard]] std::string_view type_name() const { return {type, type_length}; }
 };
-static_assert(sizeof(RawRelease) == 72);
+static_assert(sizeof(RawRelease) == 136);
 
 // An allocation with names and lines, root first. `frames` is valid during the call that passes it only.
 struct Allocation {

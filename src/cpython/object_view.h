@@ -265,9 +265,9 @@ template <memory::Reader M>
 std::string c_text(const ObjectView<M>& view, Address at) {
   constexpr std::size_t kLongest = 255;
   std::string text;
-  for (char letter = 0; text.size() < kLongest && !is_null(at) && view.spend(1);) {
+  for (std::uint8_t letter = 0; text.size() < kLongest && !is_null(at) && view.spend(1);) {
     if (!view.memory().load(at, letter) || letter == 0) break;
-    text += letter;
+    text += static_cast<char>(letter);
     at = offset_by(at, 1);
   }
   return text;

@@ -31,6 +31,7 @@ struct AllocationRow {
   std::uint64_t blocks = 1;
   // Exact: each was freed before its stack had another such block; with Profile::has_events, it was freed, not moved.
   bool is_temporary = false;
+  bool is_moved = false;  // sampled: freed by realloc, what was in it lives on in another block
   bool operator==(const AllocationRow&) const = default;
 };
 
@@ -42,6 +43,7 @@ struct Release {
   std::uint64_t number = 0;
   std::int64_t freed_ns = AllocationRow::kAlive;
   StringId type;
+  bool is_moved = false;
 };
 
 // While each event is recorded: what there is to be written.

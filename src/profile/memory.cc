@@ -53,8 +53,10 @@ bool is_alive_at(const AllocationRow& row, std::int64_t time_ns, const ProcessEn
 // Whether it is known how long blocks lived: sums of an exact recording say less.
 bool has_lifetimes(const Profile& profile) { return !is_in_sums(profile); }
 
-// Of a block that has come to its end: it was by realloc. Of samples that is not known.
-bool was_moved(const AllocationRow& row, const Profile& profile) { return profile.has_events && !row.is_temporary; }
+// Of a block that has come to its end: it was by realloc.
+bool was_moved(const AllocationRow& row, const Profile& profile) {
+  return profile.has_events ? !row.is_temporary : row.is_moved;
+}
 
 bool is_soon_freed(const AllocationRow& row, const MemoryQuestion& question, const Profile& profile) {
   if (!has_lifetimes(profile)) return row.is_temporary;
@@ -299,7 +301,7 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
     const bool is_moved = !is_alive && was_moved(row, profile);
     (is_moved ? moved : *found).all.add(row, profile.allocation_distance);
   }
-  if (profile.has_events) rows.insert(std::prev(rows.end()), moved);
+  if (profile.has_events || moved.all.samples > 0) rows.insert(std::prev(rows.end()), moved);
   return rows;
 }
 

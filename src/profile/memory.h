@@ -133,7 +133,7 @@ std::vector<DomainRow> memory_by_domain(const Profile& profile, const MemoryQues
 struct LifetimeRow {
   std::int64_t up_to_ns = 0;  // MemoryQuestion::kEnd: freed later than all others; AllocationRow::kAlive: never
   MemoryEstimate all;
-  bool is_moved = false;  // what realloc has moved, whenever: it lives on elsewhere. Known where there are events
+  bool is_moved = false;  // what realloc has moved, whenever: it lives on elsewhere. Sums do not know that
 };
 // All that was allocated, by how long it lived: powers of ten from 100 us to 10 s, then the rest.
 std::vector<LifetimeRow> lifetimes(const Profile& profile);

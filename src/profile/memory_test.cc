@@ -374,6 +374,31 @@ TEST(Memory, WhatWasMovedIsNotFreedWhereThatIsKnown) {
   EXPECT_EQ(memory_report(profile, MemoryView::kTemporary).all.bytes, 10'000);
 }
 
+TEST(Memory, WhatWasMovedIsNotFreedInSamplesEither) {
+  // GIVEN samples of three blocks, one of which realloc has moved: one is written with what became of it, of the others
+  // that comes later
+  Profile profile =
+      with_blocks({{"main;freed", 10'000, 0, 500}, {"main;moved", 20'000, 0, 500}, {"main;never", 30'000}});
+  profile.allocations[0].freed_ns = AllocationRow::kAlive;
+  profile.allocations[1].is_moved = true;
+  PlimEncoder encoder(1);
+  std::string bytes = PlimEncoder::file_header() + encoder.encode(profile);
+  profile.allocations.clear();
+  profile.samples.clear();
+  profile.releases.push_back({0, 500, {}});
+  profile.releases.push_back({999, 500, {}, true});  // of an allocation that was lost
+  bytes += encoder.encode(profile);
+  // WHEN the file is read
+  const Result<Profile> read = read_plim(bytes);
+  ASSERT_TRUE(read.ok());
+  // THEN what was moved is neither temporary nor freed soon, but by itself, and all together are what was allocated
+  std::vector<double> sizes;
+  for (const LifetimeRow& row : lifetimes(read.value())) sizes.push_back(std::round(row.all.bytes));
+  EXPECT_EQ(sizes, (std::vector<double>{10'000, 0, 0, 0, 0, 0, 0, 20'000, 30'000}));
+  EXPECT_EQ(std::round(memory_report(read.value(), MemoryView::kTemporary).all.bytes), 10'000);
+  EXPECT_EQ(std::round(memory_report(read.value(), MemoryView::kAllocated).all.bytes), 60'000);
+}
+
 TEST(Memory, TypesAreTellingWhoMakesThem) {
   Profile profile = with_blocks({{"main;a", 10'000}, {"main;b", 30'000}, {"main;b", 15'000}, {"main;c", 17'000}});
   profile.allocations[0].type = profile.allocations[1].type = profile.strings.intern("dict");

@@ -81,6 +81,24 @@ std::string AllocationEncoder::releases(const Profile& profile, std::size_t& nex
   return out;
 }
 
+std::string AllocationEncoder::moves(const Profile& profile, std::size_t& next) {
+  std::string out;
+  std::int64_t last = 0;
+  const auto put = [&](std::uint64_t number) {
+    const auto now = static_cast<std::int64_t>(number);
+    put_signed(out, now - std::exchange(last, now));
+  };
+  const std::size_t all = profile.allocations.size() + profile.releases.size();
+  for (; next < all && out.size() < kFullSection; ++next) {
+    if (next < profile.allocations.size()) {
+      if (profile.allocations[next].is_moved) put(profile.allocations[next].number);
+    } else if (const Release& release = profile.releases[next - profile.allocations.size()]; release.is_moved) {
+      put(release.number);
+    }
+  }
+  return out;
+}
+
 std::string AllocationEncoder::exact(const GrowingArray<AllocationChange>& changes, std::size_t& next) {
   if (next == changes.size() && has_exact_) return {};
   has_exact_ = true;
@@ -176,6 +194,16 @@ bool AllocationDecoder::releases(VarintCursor& cursor) {
     AllocationRow& row = profile_.allocations[found->second];
     if (is_freed) row.freed_ns = release.freed_ns;
     if (!release.type.is_none()) row.type = release.type;
+  }
+  return true;
+}
+
+bool AllocationDecoder::moves(VarintCursor& cursor) {
+  std::int64_t number = 0;
+  while (!cursor.at_end()) {
+    if (__builtin_add_overflow(number, cursor.signed_varint(), &number) || cursor.failed()) return false;
+    const auto found = row_of_number_.find(static_cast<std::uint64_t>(number));
+    if (found != row_of_number_.end()) profile_.allocations[found->second].is_moved = true;
   }
   return true;
 }

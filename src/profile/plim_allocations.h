@@ -31,6 +31,7 @@ class AllocationEncoder {
   // samples, exact and events come without rows, too: that allocations are recorded so is a fact even without any.
   std::string samples(const Profile& profile, std::size_t& next);
   std::string releases(const Profile& profile, std::size_t& next);
+  static std::string moves(const Profile& profile, std::size_t& next);
   std::string exact(const GrowingArray<AllocationChange>& changes, std::size_t& next);
   std::string sites(const AllocationEvents& events, std::size_t& next) const;
   // add(const std::string& section) for each.
@@ -65,6 +66,7 @@ class AllocationDecoder {
   // One section each; false if it makes no sense. Rows before that stay.
   bool samples(VarintCursor& cursor);
   bool releases(VarintCursor& cursor);
+  bool moves(VarintCursor& cursor);
   bool exact(VarintCursor& cursor);
   bool sites(VarintCursor& cursor);
   bool events(VarintCursor& cursor);

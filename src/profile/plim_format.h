@@ -59,7 +59,8 @@ enum class Section : std::uint8_t {
   kMarkerShapes = 29,
   kMarkerTexts = 30,
   kCounterNames = 31,
-  kRows = 32,  // of stacks, threads, samples, markers, counters and progress, which are behind the sections
+  kMoves = 33,  // which of the releases were by realloc
+  kRows = 32,   // of stacks, threads, samples, markers, counters and progress, which are behind the sections
 };
 
 }  // namespace plimsoll::profile::plim

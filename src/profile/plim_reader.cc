@@ -102,6 +102,7 @@ class Decoder {
       case Section::kOldSamples: return samples_.read_columns(cursor, part);
       case Section::kAllocations: return allocations_.samples(cursor);
       case Section::kReleases: return allocations_.releases(cursor);
+      case Section::kMoves: return allocations_.moves(cursor);
       case Section::kExactAllocations: return allocations_.exact(cursor);
       case Section::kAllocationSites: return allocations_.sites(cursor);
       case Section::kAllocationEvents: return allocations_.events(cursor);

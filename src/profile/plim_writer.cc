@@ -96,6 +96,7 @@ void add_allocations(ChunkWriter& out, const Profile& profile, AllocationEncoder
   if (profile.allocation_distance != 0) {
     out.add_rows(Section::kAllocations, [&](std::size_t& row) { return encoder.samples(profile, row); });
     out.add_rows(Section::kReleases, [&](std::size_t& row) { return encoder.releases(profile, row); });
+    out.add_rows(Section::kMoves, [&](std::size_t& row) { return AllocationEncoder::moves(profile, row); });
   }
   if (profile.is_exact) {
     GrowingArray<AllocationChange> made;

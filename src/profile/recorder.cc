@@ -132,6 +132,7 @@ void Recorder::release(std::int64_t time_ns, const capture::RawRelease& release)
   Release row;
   row.number = release.number;
   if (release.is_freed != 0) row.freed_ns = since_start(time_ns);
+  row.is_moved = release.is_moved != 0;
   if (release.type_length != 0) row.type = profile_.strings.intern(release.type_name());
   profile_.releases.push_back(row);
 }

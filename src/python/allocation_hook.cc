@@ -51,12 +51,12 @@ class PythonAllocators final : public alloc::AllocatorTable {
   }
 };
 
-// How much of a text in UTF-8 there is room for, in whole characters.
-std::size_t length_within(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text.size();
-  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U; };
-  while (most > 0 && continues(most)) --most;
-  return most;
+// As much of a name in UTF-8 as there is room for, in whole characters: its end, which tells it from others of its
+// module.
+std::string_view end_within(std::string_view name, std::size_t most) {
+  std::size_t from = name.size() - std::min(name.size(), most);
+  while (from < name.size() && (static_cast<unsigned char>(name[from]) & 0xc0U) == 0x80U) ++from;
+  return name.substr(from);
 }
 
 capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_bytes) {
@@ -72,6 +72,7 @@ capture::RawAllocation raw_of(const SampledBlock& block, std::uint64_t chance_by
 class RecordingTaker final : public alloc::SampleTaker {
  public:
   capture::AllocationRecorder* recorder = nullptr;
+  TypeNames names;
 
   std::uint64_t next_number() override { return recorder->next_number(); }
   void count_bytes(std::uint64_t bytes) override { recorder->count_bytes(bytes); }
@@ -82,11 +83,14 @@ class RecordingTaker final : public alloc::SampleTaker {
     capture::RawRelease raw;
     raw.number = block.number;
     raw.is_freed = end == alloc::End::kOfTime ? 0 : 1;
+    raw.is_moved = end == alloc::End::kMoved ? 1 : 0;
     if (static_cast<Domain>(block.kind) == Domain::kObject && at != nullptr) {
       const ObjectState state = end == alloc::End::kFreed ? ObjectState::kDying : ObjectState::kAlive;
-      if (const auto name = type_of_object_in(at, block.size, state)) {
-        raw.type_length = static_cast<std::uint8_t>(length_within(*name, sizeof raw.type));
-        std::memcpy(raw.type, name->data(), raw.type_length);
+      if (const Address type = type_of_object_in(at, block.size, state); !is_null(type)) {
+        const std::string name = names.of(type);
+        const std::string_view kept = end_within(name, sizeof raw.type);
+        raw.type_length = static_cast<std::uint8_t>(kept.size());
+        std::memcpy(raw.type, kept.data(), kept.size());
       }
     }
     if (raw.is_freed != 0 || raw.type_length != 0) recorder->released(raw);
@@ -102,6 +106,7 @@ class BooksTaker final : public alloc::ExactTaker {
     living_ = {};
     living_slots_ = {};
     types_.clear();
+    names_.prepare(recorder.stacks().interpreter().layout);
     if (what == ExactAllocations::kEvents)
       recorder.expect_events(&alloc::take_words_back, &alloc::note_time_has_passed);
     find_key = recorder.stacks().key_finder();
@@ -142,11 +147,12 @@ class BooksTaker final : public alloc::ExactTaker {
   }
   void alive(const void* at, alloc::BlockBooks::Token token, const alloc::BlockBooks::Facts& facts) override {
     if (facts.domain != Domain::kObject) return;
-    const auto name = type_of_object_in(at, facts.size, ObjectState::kAlive);
-    if (!name) return;
+    const Address type = type_of_object_in(at, facts.size, ObjectState::kAlive);
+    if (is_null(type)) return;
+    // No class ends while its living objects are told.
     std::vector<std::string>& names = what_ == ExactAllocations::kSums ? living_.types : living_slots_.types;
-    const auto [found, is_new] = types_.try_emplace(std::string(*name), static_cast<std::uint32_t>(names.size()));
-    if (is_new) names.emplace_back(*name);
+    const auto [found, is_new] = types_.try_emplace(raw(type), static_cast<std::uint32_t>(names.size()));
+    if (is_new) names.push_back(names_.of(type));
     if (what_ == ExactAllocations::kEvents)
       living_slots_.living.emplace_back(alloc::EventLog::slot_of(token), found->second);
     else
@@ -162,7 +168,8 @@ class BooksTaker final : public alloc::ExactTaker {
   // Of what is alive at the end.
   capture::ExactBatch living_;
   capture::EventBatch living_slots_;
-  boost::unordered_flat_map<std::string, std::uint32_t> types_;  // of either
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> types_;  // of either, by the class's address
+  TypeNames names_;
 };
 
 // The hooks point to these until the process is gone.
@@ -182,6 +189,7 @@ alloc::Interpreters interpreters_now() {
 Status start_allocation_sampling(capture::AllocationRecorder& recorder, std::uint64_t mean_bytes,
                                  AllocationScope scope) {
   taker.recorder = &recorder;
+  taker.names.prepare(recorder.interpreter().layout);
   // Python's own hooks first: where they lie below, the C library's are told that a block is known.
   if (!kIsFreeThreaded) PLIMSOLL_TRY(alloc::start_sampling(taker, allocators, mean_bytes, interpreters_now()));
   const bool is_native = scope == AllocationScope::kNative;

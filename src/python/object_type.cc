@@ -2,11 +2,15 @@
 
 #include <Python.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <new>
 
+#include "cpython/value_classes.h"
 #include "memory/local.h"
 #include "python/compat.h"
+#include "python/interpreter.h"
 
 namespace plimsoll::python {
 namespace {
@@ -16,7 +20,6 @@ constexpr unsigned long kManagedWeakref = 1UL << 3U;
 constexpr unsigned long kManagedDict = 1UL << 4U;
 constexpr std::size_t kManagedBytes = 16;
 constexpr std::size_t kCollectorBytes = kIsFreeThreaded ? 0 : 16;
-constexpr std::size_t kLongestName = 200;
 
 // A plausible address of an object.
 bool is_aligned(std::uint64_t address) { return address > 4096 && (address & 7U) == 0; }
@@ -75,9 +78,22 @@ const PyTypeObject* checked_type(std::uint64_t address) {
   return pointer_to<const PyTypeObject>(Address{address});
 }
 
+// tp_name: of a class of Python's without its module. As much as needs no memory of its own.
+std::string name_in_c(Address type) {
+  const memory::LocalReader memory;
+  std::uint64_t at = 0;
+  if (!memory.load(offset_by(type, offsetof(PyTypeObject, tp_name)), at)) return {};
+  std::array<char, 16> name{};  // a std::string keeps 15 in itself
+  std::size_t length = 0;
+  std::uint8_t letter = 0;
+  while (length + 1 < name.size() && memory.load(Address{at + length}, letter) && letter != 0)
+    name[length++] = static_cast<char>(letter);
+  return {name.data(), length};
+}
+
 }  // namespace
 
-std::optional<std::string_view> type_of_object_in(const void* block, std::size_t size, ObjectState state) {
+Address type_of_object_in(const void* block, std::size_t size, ObjectState state) {
   const auto start = reinterpret_cast<std::uint64_t>(block);
   for (const std::size_t before : {std::size_t{0}, kCollectorBytes, kCollectorBytes + kManagedBytes}) {
     if (before + sizeof(PyObject) > size) break;
@@ -90,9 +106,27 @@ std::optional<std::string_view> type_of_object_in(const void* block, std::size_t
     // An object of variable length may be shorter than its type's basic size says (int, for one).
     if (!fits && type->tp_itemsize == 0) continue;
     if (type->tp_name == nullptr) continue;
-    return std::string_view(type->tp_name, ::strnlen(type->tp_name, kLongestName));
+    return Address{address};
   }
-  return std::nullopt;
+  return Address{};
+}
+
+void TypeNames::prepare(const cpython::Layout& layout) {
+  looks_.reset();
+  const Result<cpython::ObjectFields> fields = cpython::object_fields(own_version());
+  if (fields.ok()) looks_ = {layout, fields.value()};
+}
+
+std::string TypeNames::of(Address type) const {
+  if (!looks_) return name_in_c(type);
+  try {
+    constexpr std::uint64_t kMostWords = 1U << 16U;
+    const memory::LocalReader memory;
+    const cpython::ObjectView view(memory, looks_->layout, looks_->fields, kMostWords);
+    return cpython::ValueClasses(view, address_of(&PyType_Type)).name_of(type);
+  } catch (const std::bad_alloc&) {
+    return name_in_c(type);
+  }
 }
 
 }  // namespace plimsoll::python

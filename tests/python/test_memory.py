@@ -78,15 +78,68 @@ churn()
             key = (allocation.type, allocation.freed_ns is None)
             kinds[key] = kinds.get(key, 0) + 1
     # THEN each is known by its type
-    for name in ("Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float", "int",
+    for name in ("__main__.Plain", "__main__.Slotted", "__main__.Frozen", "dict", "set", "list", "tuple", "str", "float", "int",
                  "datetime.datetime", "datetime.time"):
         assert kinds.get((name, True), 0) > 5, (name, kinds)
-    for name in ("Slotted", "str"):
+    for name in ("__main__.Slotted", "str"):
         assert kinds.get((name, False), 0) > 5, (name, kinds)
     # and there are no others but what comprehensions and calls make on the way
-    others = {name for name, _ in kinds} - {"Plain", "Slotted", "Frozen", "dict", "set", "list", "tuple", "str", "float",
+    others = {name for name, _ in kinds} - {"__main__.Plain", "__main__.Slotted", "__main__.Frozen", "dict", "set", "list", "tuple", "str", "float",
                                            "int", "datetime.datetime", "datetime.time", "", "range", "range_iterator", "frame", "function", "cell", "builtin_function_or_method"}
     assert not others, kinds
+
+
+@pytest.mark.parametrize("kind", ["1K", "exact", "events"])
+def test_classes_of_one_name_are_apart(tmp_path: pathlib.Path, program: Write, kind: str) -> None:
+    # GIVEN classes of one name in two modules, and one in a function, whose module has a name that is very long
+    for module in ("first", "second"):
+        (tmp_path / f"{module}.py").write_text("class Session: __slots__ = ('a', 'b')\n"
+                                               "def make(count): return [Session() for _ in range(count)]\n")
+    path = program("""
+import first, second
+kept = first.make(10_000), second.make(30_000)
+def inner(count):
+    class Session: __slots__ = ("a", "b")
+    Session.__module__ = "long." * 30 + "module"
+    return [Session() for _ in range(count)]
+more = inner(5_000)
+""")
+    # WHEN it is recorded THEN each has a row, by the name that heap snapshots have for it
+    profile = harness.record(tmp_path, path, options=[f"--alloc={kind}"]).profile
+    types = {row.name: row.all for row in profile.memory("live").types if row.is_object and "Session" in row.name}
+    size = types["first.Session"].bytes / 10_000
+    assert 20 < size < 60
+    assert types["second.Session"].bytes == pytest.approx(30_000 * size, rel=0.5)
+    long_name, = set(types) - {"first.Session", "second.Session"}
+    assert long_name.endswith(".module.inner.<locals>.Session")
+
+
+def test_what_realloc_has_moved_is_not_temporary(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN lists that grow, whose items are moved by realloc again and again, and what is freed at once
+    path = program("""
+def grow():
+    for _ in range(300):
+        items = []
+        for i in range(20_000):
+            items.append(i)
+        kept.append(items)
+        del kept[:-5]
+def churn():
+    for _ in range(2_000):
+        bytearray(10_000)
+kept = []
+grow()
+churn()
+""")
+    profile = harness.record(tmp_path, path, options=["--alloc=16K"]).profile
+    # WHEN it is asked what was temporary THEN it is what was freed, and not what has moved
+    temporary = profile.memory("temporary", within=10.0)
+    assert near(temporary.of("churn").own, 20_000_000)
+    shown = json.loads(harness.plimsoll_command("show", tmp_path / "recorded.plim", "temporary", "--json").out)
+    moved, = (row["all"] for row in shown["lifetimes"] if row.get("is_moved"))
+    assert moved["bytes"] > 20_000_000
+    lives = sum(row["all"]["bytes"] for row in shown["lifetimes"])
+    assert lives == pytest.approx(profile.memory("alloc").all.bytes, rel=1e-3)
 
 
 def test_a_leak_is_found(tmp_path: pathlib.Path, program: Write) -> None:

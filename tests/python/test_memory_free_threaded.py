@@ -67,7 +67,7 @@ print([len(nodes) for nodes in kept] + [sys.getsizeof(Node()), sys.getsizeof([No
     assert near(live.of("keep").own, 4 * (3000 * node + nodes))
     # and the objects' types are known, those of the collector, too
     types = {row.name: row.all for row in live.types if row.is_object}
-    assert types["Node"].samples > 0 and near(types["Node"], 4 * 3000 * node)
+    assert types["__main__.Node"].samples > 0 and near(types["__main__.Node"], 4 * 3000 * node)
 
 
 #: Before what is in a bytes object.
