@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 
 #include "cli/exit_code.h"
+#include "cli/memory_report.h"
 #include "cli/render_diff.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
@@ -24,6 +26,7 @@ class Diff final : public Command {
     return "  plimsoll diff before.plim after.plim               functions whose own time has changed\n"
            "  plimsoll diff before.plim after.plim tree          where in the call tree\n"
            "  plimsoll diff before.plim after.plim lines         line by line\n"
+           "  plimsoll diff before.plim after.plim --memory live   bytes alive at the end, by who allocated them\n"
            "  plimsoll diff before.plim after.plim --function parse --fail-over 5\n"
            "      exit code 1 if what leads through parse takes 5 % longer, and that is no chance";
   }
@@ -41,6 +44,11 @@ class Diff final : public Command {
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
+    app.add_option(
+           "--memory", memory_,
+           "Of recordings with --alloc, bytes in place of time: alive at the end (live), at the peak (peak), or "
+           "all that was allocated (alloc)")
+        ->type_name("live|peak|alloc");
     app.add_flag("--cpu", only_cpu_, "Of recordings of wall-clock time, CPU time only");
     app.add_option("--sort", sort_, "flat, lines: by the change of self (default) or total time")
         ->type_name("self|total");
@@ -64,9 +72,12 @@ class Diff final : public Command {
     narrow(before_, before.value(), console);
     Result<Input> after = console.read_profile(after_);
     if (!after.ok()) return after.error();
+    if (is_of_memory()) return compare_memory(before.value().profile, after.value(), color.value(), console);
     // A run that was killed before it recorded anything is no faster one.
     if (after.value().profile.samples.size() == 0) {
-      console.notice(nothing_to_show(after.value().profile, whole_session(after.value().profile), after_));
+      const bool has_memory = before.value().profile.has_allocations() && after.value().profile.has_allocations();
+      console.notice(nothing_to_show(after.value().profile, whole_session(after.value().profile), after_) +
+                     (has_memory ? "; --memory live compares allocations" : ""));
       return kNoSamples;
     }
     narrow(after_, after.value(), console);
@@ -88,7 +99,19 @@ class Diff final : public Command {
   }
 
  private:
+  [[nodiscard]] bool is_of_memory() const { return !memory_.empty(); }
   [[nodiscard]] Status check() {
+    const std::vector<std::string_view> kMemory{"live", "peak", "alloc"};
+    const auto is_kind = [&](const std::string& word) {
+      return std::find(kMemory.begin(), kMemory.end(), word) != kMemory.end();
+    };
+    if (is_of_memory() && !is_kind(memory_)) return Error{ErrorKind::kUsage, no_such("memory", memory_, kMemory)};
+    if (is_of_memory() && only_cpu_)
+      return Error{ErrorKind::kUsage, "--cpu is of time, --memory of memory: choose one"};
+    if (is_kind(view_))
+      return Error{ErrorKind::kUsage, fmt::format("{} is no view here: --memory {} compares memory, as flat, tree or "
+                                                  "lines",
+                                                  view_, view_)};
     if (view_ != "flat" && view_ != "tree" && view_ != "lines")
       return Error{ErrorKind::kUsage, no_such("view", view_, {"flat", "tree", "lines"})};
     if (sort_ != "self" && sort_ != "total")
@@ -99,6 +122,44 @@ class Diff final : public Command {
     options_.by_total = sort_ == "total";
     options_.limit = static_cast<std::size_t>(limit_);
     return Ok{};
+  }
+
+  Result<int> compare_memory(profile::Profile& before, Input& other, ColorChoice color, Console& console) {
+    narrow(after_, other, console);
+    profile::Profile& after = other.profile;
+    const profile::MemoryQuestion question = *memory_view_named(memory_);
+    std::size_t rows = 0;
+    for (const profile::Profile* profile : {&before, &after}) {
+      if (!profile->has_allocations())
+        return Error{ErrorKind::kUsage, fmt::format("{} holds no allocations: record them with plimsoll run --alloc",
+                                                    profile == &before ? before_ : after_)};
+      PLIMSOLL_TRY(profile::check_question(*profile, question));
+      rows += profile::allocations_of(*profile, question).size();
+    }
+    // What one could see and the other could not is no change.
+    if (before.allocation_distance != after.allocation_distance)
+      return Error{ErrorKind::kUsage, fmt::format("{} is of {}, and {} of {}: record both alike (--alloc)", before_,
+                                                  kind_of(before), after_, kind_of(after))};
+    if (rows == 0) {
+      console.notice("there is nothing to compare: neither profile has an allocation that was asked for");
+      return kNoSamples;
+    }
+    if (before.meta_value("native_memory").empty() != after.meta_value("native_memory").empty())
+      console.notice("one profile has what C libraries take from malloc, and the other has not");
+    if (!after.is_exact && question.view == profile::MemoryView::kPeak)
+      console.notice("a sampled peak is the highest of many estimates, and so rather too high");
+    const profile::Comparison comparison =
+        profile::compare_memory(std::move(before), std::move(after), question,
+                                {.functions = view_ == "flat", .lines = view_ == "lines", .tree = view_ == "tree"});
+    options_.quantity = Quantity::kBytes;
+    PLIMSOLL_TRY(console.print(as_json_ ? diff_json(comparison, view_, memory_) : as_text(comparison, color, console)));
+    return verdict(comparison.total, console);
+  }
+
+  static std::string kind_of(const profile::Profile& profile) {
+    if (profile.allocation_distance == 0) return "all allocations";
+    return fmt::format("samples of them, one in {}",
+                       format_bytes(static_cast<std::int64_t>(profile.allocation_distance)));
   }
 
   static std::string_view mode_of(const Input& input) { return input.profile.meta_value("mode"); }
@@ -121,7 +182,7 @@ class Diff final : public Command {
                                     const Console& console) const {
     const Environment environment = console.environment();
     const Page page{output_width(environment), Paint(wants_color(color, environment)), environment.directory};
-    std::string out = render_change(comparison.total, page);
+    std::string out = render_change(comparison.total, options_, page);
     if (view_ == "tree") return out + render_changed_tree(comparison.tree, options_, page);
     const auto& rows = view_ == "flat" ? comparison.functions : comparison.lines;
     return out + render_changed_rows(comparison.total, rows, options_, page);
@@ -132,13 +193,14 @@ class Diff final : public Command {
     const double percent = percent_of(total.change_ns(), total.before_ns);
     if (total.before_ns > 0 && percent <= *fail_over_) return kFine;
     if (total.change_ns() <= 0) return kFine;
+    const std::string_view what = is_of_memory() ? "memory" : "time";
     console.notice(total.before_ns > 0
-                       ? fmt::format("the time has grown by {:.1f} %, more than {} %", percent, *fail_over_)
-                       : std::string("there is time where there was none before"));
+                       ? fmt::format("the {} has grown by {:.1f} %, more than {} %", what, percent, *fail_over_)
+                       : fmt::format("there is {} where there was none before", what));
     return kFailed;
   }
 
-  std::string before_, after_, view_ = "flat", sort_ = "self", color_ = "auto";
+  std::string before_, after_, view_ = "flat", memory_, sort_ = "self", color_ = "auto";
   std::vector<std::string> tags_;
   profile::Filter conditions_;
   DiffOptions options_;

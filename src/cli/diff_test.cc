@@ -49,6 +49,65 @@ change s       %  before s  after s  function  where
 )");
 }
 
+// A block below load, exact.
+profile::Profile with_memory(std::uint64_t bytes) {
+  profile::Profile profile = drawn(1, 0);
+  profile.is_exact = profile.complete = true;
+  profile::AllocationRow row;
+  row.thread = ThreadId{0};
+  row.stack = profile.samples.stack[0];
+  row.size = bytes;
+  profile.allocations.push_back(row);
+  return profile;
+}
+
+TEST_F(DiffCommand, ComparesMemory) {
+  // GIVEN recordings with allocations
+  console.files["before.plim"] = [] { return with_memory(2'000'000); };
+  console.files["after.plim"] = [] { return with_memory(3'000'000); };
+  // WHEN what is alive is compared THEN it is by who allocated it, in bytes
+  EXPECT_EQ(run({"before.plim", "after.plim", "--memory", "live"}), kFine);
+  EXPECT_EQ(console.out, R"(before 2.00 MB, after 3.00 MB
++1.00 MB (+50.0 %): beyond chance
+
+change MB      %  before MB  after MB  function  where
+   +1.000  +50.0      2.000     3.000  load      app.py:10
+
+1 more have changed by no more than chance may (--all shows them)
+)");
+  // AND likewise as lines, as a tree, as JSON, and for the exit code
+  console.out.clear();
+  EXPECT_EQ(run({"before.plim", "after.plim", "lines", "--memory", "alloc", "--json"}), kFine);
+  EXPECT_NE(
+      console.out.find(R"("view":"lines","memory":"alloc","total":{"before_bytes":2000000,"after_bytes":3000000,)"),
+      std::string::npos)
+      << console.out;
+  EXPECT_EQ(run({"before.plim", "after.plim", "tree", "--memory", "live", "--fail-over", "5"}), kFailed);
+  EXPECT_NE(console.err.find("the memory has grown by 50.0 %"), std::string::npos) << console.err;
+}
+
+TEST_F(DiffCommand, SaysHowMemoryIsCompared) {
+  // WHEN memory is asked for as a view, or where none was recorded, or with what is of time THEN an error says so
+  EXPECT_EQ(run({"before.plim", "after.plim", "live"}), kUsage);
+  EXPECT_NE(console.err.find("--memory live compares memory"), std::string::npos) << console.err;
+  EXPECT_EQ(run({"before.plim", "after.plim", "--memory", "live"}), kUsage);
+  EXPECT_NE(console.err.find("before.plim holds no allocations: record them with"), std::string::npos) << console.err;
+  console.files["exact.plim"] = [] { return with_memory(2'000'000); };
+  console.files["samples.plim"] = [] {
+    profile::Profile profile = with_memory(2'000'000);
+    profile.is_exact = false;
+    profile.allocation_distance = 512'000;
+    return profile;
+  };
+  EXPECT_EQ(run({"exact.plim", "samples.plim", "--memory", "live"}), kUsage);
+  EXPECT_NE(console.err.find("exact.plim is of all allocations, and samples.plim of samples of them, one in 512 kB"),
+            std::string::npos)
+      << console.err;
+  EXPECT_EQ(run({"before.plim", "after.plim", "--memory", "live", "--cpu"}), kUsage);
+  EXPECT_EQ(run({"before.plim", "after.plim", "--memory", "lve"}), kUsage);
+  EXPECT_NE(console.err.find("did you mean \"live\"?"), std::string::npos) << console.err;
+}
+
 TEST_F(DiffCommand, ShowsTheTree) {
   EXPECT_EQ(run({"before.plim", "after.plim", "tree"}), kFine);
   EXPECT_NE(console.out.find("  +1.520  +152.0     1.000    2.520  main"), std::string::npos) << console.out;

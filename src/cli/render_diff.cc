@@ -73,12 +73,13 @@ constexpr std::string_view kNoPathStandsOut =
     "no single call path has changed beyond chance (the view flat has the largest changes)\n";
 constexpr std::string_view kChance = "more have changed by no more than chance may (--all shows them)";
 
-void put_change(JsonWriter& json, std::string_view name, const TimeChange& change) {
+void put_change(JsonWriter& json, std::string_view name, const TimeChange& change, Quantity quantity) {
+  const bool is_time = quantity == Quantity::kTime;
   json.key(name);
   json.begin_object();
-  json.member("before_ns", change.before_ns);
-  json.member("after_ns", change.after_ns);
-  json.member("error_ns", std::llround(change.error_ns));
+  json.member(is_time ? "before_ns" : "before_bytes", change.before_ns);
+  json.member(is_time ? "after_ns" : "after_bytes", change.after_ns);
+  json.member(is_time ? "error_ns" : "error_bytes", std::llround(change.error_ns));
   json.key("beyond_chance");
   json.boolean(change.is_beyond_chance);
   json.end_object();
@@ -123,12 +124,14 @@ class TreeRows {
 
 }  // namespace
 
-std::string render_change(const TimeChange& total, const Page& page) {
+std::string render_change(const TimeChange& total, const DiffOptions& options, const Page& page) {
+  const bool is_time = options.quantity == Quantity::kTime;
+  const auto amount = [&](std::int64_t of) { return is_time ? format_time(of) : format_bytes(of); };
   const std::string verdict = total.is_beyond_chance ? "beyond chance" : "no more than chance may do";
   const std::string change =
-      fmt::format("{}{} ({} %)", total.change_ns() < 0 ? "-" : "+", format_time(std::abs(total.change_ns())),
+      fmt::format("{}{} ({} %)", total.change_ns() < 0 ? "-" : "+", amount(std::abs(total.change_ns())),
                   percent_text(total).empty() ? "0.0" : percent_text(total));
-  return fmt::format("before {}, after {}\n", format_time(total.before_ns), format_time(total.after_ns)) +
+  return fmt::format("before {}, after {}\n", amount(total.before_ns), amount(total.after_ns)) +
          page.paint(style_of(total), change) + ": " + verdict + "\n\n";
 }
 
@@ -153,7 +156,7 @@ std::string render_changed_rows(const TimeChange& all, const std::vector<Changed
   const std::size_t by_chance = rows.size() - shown.size();
   const std::size_t cut = options.limit != 0 && shown.size() > options.limit ? shown.size() - options.limit : 0;
   shown.resize(shown.size() - cut);
-  const TimeScale scale(largest_ns);
+  const TimeScale scale(largest_ns, options.quantity);
   std::vector<Column> columns = number_columns(scale);
   columns.insert(columns.end(), {{"function", Fit::kCutRight}, {"where", Fit::kCutLeft}});
   Table table(std::move(columns));
@@ -170,7 +173,7 @@ std::string render_changed_rows(const TimeChange& all, const std::vector<Changed
 
 std::string render_changed_tree(const std::vector<ChangedNode>& tree, const DiffOptions& options, const Page& page) {
   const TreeRows rows(tree, options);
-  const TimeScale scale(std::max(tree[0].total.before_ns, tree[0].total.after_ns));
+  const TimeScale scale(std::max(tree[0].total.before_ns, tree[0].total.after_ns), options.quantity);
   std::vector<Column> columns = number_columns(scale);
   columns.insert(columns.end(), {{"function", Fit::kCutRight}, {"where", Fit::kCutLeft}});
   Table table(std::move(columns));
@@ -185,7 +188,8 @@ std::string render_changed_tree(const std::vector<ChangedNode>& tree, const Diff
   return std::string(title) + (table.empty() ? "" : table.render(page)) + left_out(rows.without_news(), kChance, page);
 }
 
-std::string diff_json(const profile::Comparison& comparison, std::string_view view) {
+std::string diff_json(const profile::Comparison& comparison, std::string_view view, std::string_view memory) {
+  const Quantity quantity = memory.empty() ? Quantity::kTime : Quantity::kBytes;
   std::string out;
   JsonWriter json(out);
   const auto put_row = [&](const ChangedRow& row) {
@@ -193,13 +197,14 @@ std::string diff_json(const profile::Comparison& comparison, std::string_view vi
     json.member("function", row.function);
     json.member("file", row.file);
     json.member("line", std::int64_t{row.line});
-    put_change(json, "self", row.self);
-    put_change(json, "total", row.total);
+    put_change(json, "self", row.self, quantity);
+    put_change(json, "total", row.total, quantity);
     json.end_object();
   };
   begin_document(json);
   json.member("view", view);
-  put_change(json, "total", comparison.total);
+  if (!memory.empty()) json.member("memory", memory);
+  put_change(json, "total", comparison.total, quantity);
   if (view == "flat") json.column(view, comparison.functions, put_row);
   if (view == "lines") json.column(view, comparison.lines, put_row);
   if (view == "tree")
@@ -207,8 +212,8 @@ std::string diff_json(const profile::Comparison& comparison, std::string_view vi
       json.begin_object();
       json.member("function", node.function);
       json.member("file", node.file);
-      put_change(json, "self", node.self);
-      put_change(json, "total", node.total);
+      put_change(json, "self", node.self, quantity);
+      put_change(json, "total", node.total, quantity);
       json.column("children", node.children,
                   [&](std::size_t child) { json.integer(static_cast<std::int64_t>(child)); });
       json.end_object();

@@ -82,17 +82,22 @@ enum class Side : std::uint8_t { kBefore, kAfter };
 void put(TimeChange& change, Side side, std::int64_t ns) {
   (side == Side::kBefore ? change.before_ns : change.after_ns) += ns;
 }
-// Variances are collected in error_ns, in square microseconds, until judge() takes the root.
-void put_variance(TimeChange& change, std::int64_t us2) { change.error_ns += static_cast<double>(us2); }
+// Variances are collected in error_ns, as squares of its unit, until judge() takes the root. They are told in units of
+// their own, so that many can be added up.
+void put_variance(TimeChange& change, std::int64_t variance, double unit) {
+  change.error_ns += static_cast<double>(variance) * unit;
+}
+constexpr double kSquareMicrosecond = 1e6;
 
 bool is_beyond_chance(const TimeChange& change, std::size_t rows) {
   constexpr double kFalseAlarms = 0.01;
-  if (change.error_ns <= 0) return false;
+  // What has no error was counted.
+  if (change.error_ns <= 0) return change.before_ns != change.after_ns;
   const double z = std::abs(static_cast<double>(change.change_ns())) / change.error_ns;
   return std::erfc(z / std::sqrt(2.0)) * static_cast<double>(std::max<std::size_t>(rows, 1)) < kFalseAlarms;
 }
 void judge(TimeChange& change, std::size_t rows) {
-  change.error_ns = std::sqrt(change.error_ns) * 1e3;
+  change.error_ns = std::sqrt(change.error_ns);
   change.is_beyond_chance = is_beyond_chance(change, rows);
 }
 
@@ -114,11 +119,11 @@ class RowMerger {
       put(changed.total, side, row.total_ns);
     }
   }
-  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names) {
+  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names, double unit) {
     for (const FlatRow& row : rows_(profile)) {
       ChangedRow& changed = row_for(profile, names, row);
-      put_variance(changed.self, row.self_ns);
-      put_variance(changed.total, row.total_ns);
+      put_variance(changed.self, row.self_ns, unit);
+      put_variance(changed.total, row.total_ns, unit);
     }
   }
   std::vector<ChangedRow> take() {
@@ -165,10 +170,10 @@ class TreeMerger {
       put(node.self, side, from.self_ns);
     });
   }
-  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names) {
+  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names, double unit) {
     add(profile, names, [&](ChangedNode& node, const TreeNode& from) {
-      put_variance(node.total, from.total_ns);
-      put_variance(node.self, from.self_ns);
+      put_variance(node.total, from.total_ns, unit);
+      put_variance(node.self, from.self_ns, unit);
     });
   }
   std::vector<ChangedNode> take() {
@@ -211,36 +216,85 @@ class TreeMerger {
   std::vector<ChangedNode> nodes_;
 };
 
+// All that is wanted of both sides.
+class Comparer {
+ public:
+  Comparer(const SameFunctions& same, ComparedParts parts)
+      : same_(same),
+        parts_(parts),
+        functions_(same.all, &flat, false),
+        by_line_(same.all, &lines, true),
+        trees_(same.all) {}
+
+  // First with weights, then with variances in the place of them.
+  void add_weights(const Profile& profile, Side side) {
+    put(result_.total, side, profile.sampled_ns());
+    if (parts_.functions) functions_.add_times(profile, names_of(side), side);
+    if (parts_.lines) by_line_.add_times(profile, names_of(side), side);
+    if (parts_.tree) trees_.add_times(profile, names_of(side), side);
+  }
+  void add_variances(const Profile& profile, Side side, double unit) {
+    if (parts_.functions) functions_.add_variances(profile, names_of(side), unit);
+    if (parts_.lines) by_line_.add_variances(profile, names_of(side), unit);
+    if (parts_.tree) trees_.add_variances(profile, names_of(side), unit);
+  }
+  void add_variance_of_total(double variance) { result_.total.error_ns += variance; }
+  void set_period(Side side, const SamplingPeriod& period) {
+    (side == Side::kBefore ? result_.before_period : result_.after_period) = period;
+  }
+  Comparison take() {
+    judge(result_.total, 1);
+    if (parts_.functions) result_.functions = functions_.take();
+    if (parts_.lines) result_.lines = by_line_.take();
+    if (parts_.tree) result_.tree = trees_.take();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] const std::vector<std::uint32_t>& names_of(Side side) const {
+    return side == Side::kBefore ? same_.before : same_.after;
+  }
+
+  const SameFunctions& same_;
+  const ComparedParts parts_;
+  RowMerger functions_, by_line_;
+  TreeMerger trees_;
+  Comparison result_;
+};
+
 }  // namespace
 
 Comparison compare(Profile before, Profile after, Extent extent, ComparedParts parts) {
   const SameFunctions same = same_functions(before, after);
-  RowMerger functions(same.all, &flat, false);
-  RowMerger by_line(same.all, &lines, true);
-  TreeMerger trees(same.all);
-  Comparison result;
+  Comparer comparer(same, parts);
   const bool is_total_measured = extent == Extent::kWhole && is_measured(before) && is_measured(after);
   for (const Side side : {Side::kBefore, Side::kAfter}) {
     Profile& profile = side == Side::kBefore ? before : after;
-    const std::vector<std::uint32_t>& names = side == Side::kBefore ? same.before : same.after;
     const SamplingPeriod period = period_of(profile);
-    (side == Side::kBefore ? result.before_period : result.after_period) = period;
-    put(result.total, side, profile.sampled_ns());
-    if (parts.functions) functions.add_times(profile, names, side);
-    if (parts.lines) by_line.add_times(profile, names, side);
-    if (parts.tree) trees.add_times(profile, names, side);
-    if (is_total_measured) result.total.error_ns += variance_of_measured(profile, period);
+    comparer.set_period(side, period);
+    comparer.add_weights(profile, side);
+    if (is_total_measured) comparer.add_variance_of_total(variance_of_measured(profile, period) * kSquareMicrosecond);
     weights_to_variances(profile, period);
-    if (!is_total_measured) put_variance(result.total, profile.sampled_ns());
-    if (parts.functions) functions.add_variances(profile, names);
-    if (parts.lines) by_line.add_variances(profile, names);
-    if (parts.tree) trees.add_variances(profile, names);
+    if (!is_total_measured)
+      comparer.add_variance_of_total(static_cast<double>(profile.sampled_ns()) * kSquareMicrosecond);
+    comparer.add_variances(profile, side, kSquareMicrosecond);
   }
-  judge(result.total, 1);
-  if (parts.functions) result.functions = functions.take();
-  if (parts.lines) result.lines = by_line.take();
-  if (parts.tree) result.tree = trees.take();
-  return result;
+  return comparer.take();
+}
+
+Comparison compare_memory(Profile before, Profile after, const MemoryQuestion& question, ComparedParts parts) {
+  const SameFunctions same = same_functions(before, after);
+  Comparer comparer(same, parts);
+  for (const Side side : {Side::kBefore, Side::kAfter}) {
+    Profile& profile = side == Side::kBefore ? before : after;
+    put_memory_in_place_of_samples(profile, question, MemoryWeight::kBytes);
+    comparer.add_weights(profile, side);
+    put_memory_in_place_of_samples(profile, question, MemoryWeight::kVariance);
+    const double unit = unit_of_variances(profile);
+    comparer.add_variance_of_total(static_cast<double>(profile.sampled_ns()) * unit);
+    comparer.add_variances(profile, side, unit);
+  }
+  return comparer.take();
 }
 
 }  // namespace plimsoll::profile

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/memory.h"
 #include "profile/profile.h"
 
 namespace plimsoll::profile {
@@ -71,5 +72,10 @@ struct ComparedParts {
 
 // Compares two profiles; their weights are used up. Linear in samples and stacks.
 Comparison compare(Profile before, Profile after, Extent extent = Extent::kSelection, ComparedParts parts = {});
+
+// The same of a view of their allocations: wherever a time is told, it is bytes. Of samples the error is that of the
+// estimates; what was counted, or is so large that it was sure to be a sample, has none, and any change of it counts.
+// (A sampled peak is the highest of many estimates: how much too high it is for that is not in the error.)
+Comparison compare_memory(Profile before, Profile after, const MemoryQuestion& question, ComparedParts parts = {});
 
 }  // namespace plimsoll::profile

@@ -55,6 +55,46 @@ TEST(Diff, TheErrorIsThatOfCounting) {
   EXPECT_NEAR(row_of(all, "a").self.error_ns, 30.0 * kMillisecond, 0.1 * kMillisecond);
 }
 
+// So many samples of blocks of a byte by `keep`, each of which stands for 1000 bytes, and one of 5 MB by `load`.
+Profile with_memory(int blocks, std::uint64_t distance) {
+  Profile profile = draw_profile("main(app.py:1);keep(app.py:10) 1\nmain(app.py:1);load(app.py:20) 1");
+  profile.allocation_distance = distance;
+  profile.is_exact = distance == 0;
+  for (int i = 0; i <= blocks; ++i) {
+    AllocationRow row;
+    row.number = static_cast<std::uint64_t>(i);
+    row.thread = ThreadId{0};
+    row.stack = profile.samples.stack[i == 0 ? 1 : 0];
+    row.size = row.chance_bytes = i == 0 ? 5'000'000 : 1;
+    profile.allocations.push_back(row);
+  }
+  return profile;
+}
+
+TEST(Diff, OfMemoryKnowsWhatIsAnEstimate) {
+  // GIVEN samples of small blocks, 400 and 460, and a large one WHEN the memory is compared
+  const Comparison all = compare_memory(with_memory(400, 1000), with_memory(460, 1000), MemoryView::kLive);
+  // THEN the difference of estimates is known to sqrt(860) distances, and a block that was sure to be a sample is known
+  EXPECT_NEAR(static_cast<double>(row_of(all, "keep").self.change_ns()), 60'030, 60);
+  EXPECT_NEAR(row_of(all, "keep").self.error_ns, 29'326, 50);
+  EXPECT_FALSE(row_of(all, "keep").self.is_beyond_chance);
+  EXPECT_EQ(row_of(all, "load").self.after_ns, 5'000'000);
+  EXPECT_EQ(row_of(all, "load").self.error_ns, 0);
+  EXPECT_FALSE(row_of(all, "load").self.is_beyond_chance);
+  EXPECT_EQ(row_of(all, "main").total.change_ns(), all.total.change_ns());
+  EXPECT_NEAR(all.total.error_ns, 29'326, 50);
+  EXPECT_TRUE(row_of(compare_memory(with_memory(100, 1000), with_memory(500, 1000), MemoryView::kLive), "keep")
+                  .self.is_beyond_chance);
+}
+
+TEST(Diff, OfExactMemoryNothingIsChance) {
+  const Comparison all = compare_memory(with_memory(400, 0), with_memory(401, 0), MemoryView::kLive);
+  EXPECT_EQ(row_of(all, "keep").self.change_ns(), 1);
+  EXPECT_TRUE(row_of(all, "keep").self.is_beyond_chance);
+  EXPECT_FALSE(row_of(all, "load").self.is_beyond_chance);
+  EXPECT_TRUE(all.total.is_beyond_chance);
+}
+
 TEST(Diff, ChanceIsNoChange) {
   // GIVEN the same program, sampled twice, a hundred times over
   std::mt19937 random(1);

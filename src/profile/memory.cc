@@ -308,14 +308,18 @@ std::vector<LifetimeRow> lifetimes(const Profile& profile) {
 // In units that many samples can be added up in: the variance of a sample is at most the square of the distance.
 constexpr double kVarianceUnits = 1 << 20U;
 
+double unit_of_variances(const Profile& profile) {
+  const auto distance = static_cast<double>(profile.allocation_distance);
+  return distance * distance / kVarianceUnits;
+}
+
 double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks) {
   if (bytes <= 0) return 0;
-  const auto distance = static_cast<double>(profile.allocation_distance);
   MemoryEstimate sum;
   sum.bytes = static_cast<double>(bytes);
   sum.distance = profile.allocation_distance;
   sum.looks = looks;
-  sum.variance = static_cast<double>(variance) / kVarianceUnits * distance * distance;
+  sum.variance = static_cast<double>(variance) * unit_of_variances(profile);
   const Interval interval = sum.interval();
   return (interval.high - interval.low) / 2 / sum.bytes;
 }

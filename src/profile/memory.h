@@ -165,6 +165,8 @@ enum class MemoryWeight : std::uint8_t { kBytes, kVariance };
 // Puts the allocations of a view in the place of the samples, so that what works on samples (trees, formats) works on
 // them.
 void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight);
+// What kVariance counts in: square bytes.
+double unit_of_variances(const Profile& profile);
 // Half the width of the interval of a sum of such samples, in parts of the sum, from its bytes and its kVariance, and
 // MemoryEstimate::looks.
 double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks);
