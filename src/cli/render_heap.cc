@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 
 #include "cli/heap_units.h"
@@ -106,10 +107,34 @@ std::string finish(std::string& out, JsonWriter& json) {
   return out + "\n";
 }
 
+// Where a class is, if that is known.
+std::string class_address(const Snapshot& snapshot, std::uint32_t type) {
+  const Node node = snapshot.types[type].object;
+  return node == heap::kNoNode ? "" : fmt::format("{:#x}", snapshot.address[node]);
+}
+
+// Classes of one name, as a function makes one each time that it is called, are told apart by where they are.
+class ClassTexts {
+ public:
+  explicit ClassTexts(const Snapshot& snapshot) : snapshot_(snapshot) {
+    for (const heap::Type& type : snapshot.types) ++count_[type.name];
+  }
+  [[nodiscard]] std::string of(std::uint32_t type) const {
+    const std::string& name = snapshot_.types[type].name;
+    const std::string at = count_.find(name)->second > 1 ? class_address(snapshot_, type) : "";
+    return printable(name) + (at.empty() ? "" : " (class at " + at + ")");
+  }
+
+ private:
+  const Snapshot& snapshot_;
+  std::map<std::string_view, std::size_t> count_;
+};
+
 std::string types_table(const HeapView& view, std::vector<heap::TypeRow> rows, const HeapOptions& options,
                         const Page& page) {
   const std::uint64_t total = total_size(view.snapshot);
   const std::size_t more = cut(rows, options.limit);
+  const ClassTexts texts(view.snapshot);
   Table table({{"count"}, {"size"}, {"%"}, {"retained"}, {"%"}, {"class", Fit::kCutRight}});
   for (const heap::TypeRow& row : rows)
     table.add_row({{{format_count(row.count)}},
@@ -117,7 +142,7 @@ std::string types_table(const HeapView& view, std::vector<heap::TypeRow> rows, c
                    {{format_percent(share(row.size, total)), heat(share(row.size, total))}},
                    {{bytes_text(row.retained)}},
                    {{format_percent(share(row.retained, total)), heat(share(row.retained, total))}},
-                   {{printable(view.snapshot.types[row.type].name), Style::kStrong}}});
+                   {{texts.of(row.type), Style::kStrong}}});
   return table.render(page) + more_text(more, page);
 }
 
@@ -137,6 +162,7 @@ void put_types(JsonWriter& json, const HeapView& view, std::vector<heap::TypeRow
   json.column("types", rows, [&](const heap::TypeRow& row) {
     json.begin_object();
     json.member("type", view.snapshot.types[row.type].name);
+    if (const std::string at = class_address(view.snapshot, row.type); !at.empty()) json.member("class_address", at);
     json.member("count", static_cast<std::int64_t>(row.count));
     json.member("bytes", static_cast<std::int64_t>(row.size));
     json.member("retained_bytes", static_cast<std::int64_t>(row.retained));

@@ -112,6 +112,25 @@ def test_rules_for_nobody_are_warned_of(take: Any) -> None:
     assert keep.entries
 
 
+def test_classes_of_one_name_are_told_apart_by_where_they_are(tmp_path: pathlib.Path) -> None:
+    # GIVEN two classes of one name, as a function makes one each time that it is called
+    def made(count: int) -> "list[Any]":
+        class Twin:
+            __slots__ = ("number",)
+        return [Twin() for _ in range(count)]
+
+    kept = made(100), made(200)
+    path = tmp_path / "a.heap"
+    plimsoll.heap.snapshot(path)
+    # WHEN classes are shown THEN each row says which one it is
+    addresses = [f"{id(type(each[0])):#x}" for each in kept]
+    rows = [row for row in json.loads(harness.plimsoll_command("heap", "show", path, "--json").out)["types"] if row["type"].endswith(".Twin")]
+    assert {row["class_address"]: row["count"] for row in rows} == dict(zip(addresses, (100, 200)))
+    shown = harness.plimsoll_command("heap", "show", path, "--limit", "0").out
+    assert all(f".Twin (class at {address})" in shown for address in addresses)
+    assert "class at" not in next(line for line in shown.splitlines() if line.endswith(" dict"))
+
+
 def test_the_shell_shows_views_and_rules_of_a_file(tmp_path: pathlib.Path) -> None:
     # GIVEN
     path = tmp_path / "a.heap"
