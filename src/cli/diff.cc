@@ -131,8 +131,7 @@ class Diff final : public Command {
     std::size_t rows = 0;
     for (const profile::Profile* profile : {&before, &after}) {
       if (!profile->has_allocations())
-        return Error{ErrorKind::kUsage, fmt::format("{} holds no allocations: record them with plimsoll run --alloc",
-                                                    profile == &before ? before_ : after_)};
+        return Error{ErrorKind::kUsage, no_allocations(*profile, profile == &before ? before_ : after_)};
       PLIMSOLL_TRY(profile::check_question(*profile, question));
       rows += profile::allocations_of(*profile, question).size();
     }

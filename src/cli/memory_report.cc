@@ -11,6 +11,7 @@
 #include "cli/memory_estimate.h"
 #include "cli/place.h"
 #include "cli/render_tree.h"
+#include "cli/summary.h"
 #include "cli/table.h"
 #include "cli/utf8.h"
 #include "formats/json.h"
@@ -145,6 +146,8 @@ std::string notes(const Profile& profile, const Page& page) {
     out += page.paint(Style::kWarning, fmt::format("lost: {} allocations or samples of them: all is more than it says",
                                                    format_count(lost))) +
            "\n";
+  if (const std::string early = incomplete_note(profile); !early.empty() && !profile.is_exact)
+    out += page.paint(Style::kWarning, early) + "\n";
   for (const profile::Drop& drop : profile.drops) {
     if (drop.reason == "allocation hooks removed by another tool")
       out +=
@@ -401,6 +404,8 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
     json.member("sums_taken_ns", profile::sums_taken_ns(profile, options.question.at_ns));
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
+  json.key("complete");
+  json.boolean(profile.complete);
   put_estimate(json, "all", report.all);
   json.column("allocators", profile::memory_by_domain(profile, options.question), [&](const profile::DomainRow& row) {
     json.begin_object();

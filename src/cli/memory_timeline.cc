@@ -9,6 +9,7 @@
 #include "cli/json_document.h"
 #include "cli/memory_estimate.h"
 #include "cli/place.h"
+#include "cli/summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/json.h"
@@ -75,7 +76,8 @@ std::string timeline_text(const Profile& profile, const TimelineOptions& options
                          ? "processes\nthat there were then; what a process had is gone when it has ended"
                          : "process") +
                  "who: plimsoll show FILE live --at TIME") +
-         "\n";
+         "\n" +
+         (profile.complete || profile.is_exact ? "" : page.paint(Style::kWarning, incomplete_note(profile)) + "\n");
 }
 
 std::string timeline_json(const Profile& profile, const TimelineOptions& options) {
@@ -85,6 +87,8 @@ std::string timeline_json(const Profile& profile, const TimelineOptions& options
   json.member("distance_bytes", static_cast<std::int64_t>(profile.allocation_distance));
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
+  json.key("complete");
+  json.boolean(profile.complete);
   json.column("moments", profile::memory_over_time(profile, options.moments, options.window),
               [&](const MemoryMoment& row) {
                 json.begin_object();

@@ -368,9 +368,7 @@ class Show final : public Command {
   }
 
   Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
-    if (!profile.has_allocations())
-      return Error{ErrorKind::kUsage, fmt::format("{} holds no allocations: record them with plimsoll run --alloc",
-                                                  arguments_.input.path())};
+    if (!profile.has_allocations()) return usage(no_allocations(profile, arguments_.input.path()));
     MemoryOptions options = memory_options(arguments_, request);
     const bool is_timeline = arguments_.view == "memory";
     profile::Filter conditions = request.conditions;

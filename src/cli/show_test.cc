@@ -224,6 +224,31 @@ TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
       << console.out;
 }
 
+TEST(Show, SaysOfMemoryOfAProgramThatWasKilledThatItEndsEarly) {
+  // GIVEN samples of allocations of a program that was killed, and a file that ends before there are any
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile_with_blocks();
+    profile.complete = false;
+    return profile;
+  };
+  console.files["early.plim"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("main 1");
+    profile.complete = false;
+    return profile;
+  };
+  const auto show_view = shows_app(console);
+  // WHEN / THEN each view says so: what is alive at the end of the file may have been freed
+  for (const auto& words : std::vector<std::vector<std::string>>{{"live"}, {"peak", "--flat"}, {"types"}, {"memory"}}) {
+    EXPECT_TRUE(contains(show_view(words), "incomplete: the program was killed or is still running")) << console.out;
+    std::vector<std::string> with_json = words;
+    with_json.emplace_back("--json");
+    EXPECT_TRUE(contains(show_view(with_json), R"("complete":false)")) << console.out;
+  }
+  EXPECT_EQ(testing::run_words(make_show(), {"show", "early.plim", "live"}, console), kUsage);
+  EXPECT_TRUE(contains(console.err, "holds no allocations; it ends early: the program was killed")) << console.err;
+}
+
 TEST(Show, SaysOfMemrayWhatItRecords) {
   // GIVEN exact profiles of memray's, one of which has only sums
   FakeConsole console;

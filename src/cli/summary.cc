@@ -166,6 +166,15 @@ std::string early_end(const profile::Profile& profile) {
                                       : "the program was killed or is still running";
 }
 
+std::string incomplete_note(const profile::Profile& profile) {
+  return profile.complete ? "" : "incomplete: " + early_end(profile) + "; this is what was recorded by then";
+}
+
+std::string no_allocations(const profile::Profile& profile, std::string_view file) {
+  return profile.complete ? fmt::format("{} holds no allocations: record them with plimsoll run --alloc", file)
+                          : fmt::format("{} holds no allocations; it ends early: {}", file, early_end(profile));
+}
+
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page) {
   std::string out;
   const auto add = [&](const std::string& line) {
@@ -174,7 +183,7 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   for (const profile::Drop& drop : profile.drops)
     if (drop.count > 0) add((is_lost(drop) ? "lost: " : "not whole: ") + in_words(drop));
   add(coverage_note(profile, selection));
-  if (!profile.complete) add("incomplete: " + early_end(profile) + "; this is what was recorded by then");
+  add(incomplete_note(profile));
   return out;
 }
 

@@ -46,6 +46,10 @@ bool is_lost(const profile::Drop& drop);
 std::string heading(const profile::Profile& profile, const Selection& selection, const Page& page);
 // Why a profile is not complete; of several processes it is not known which one.
 std::string early_end(const profile::Profile& profile);
+// That it does, as a line below what is shown; empty of a profile that is whole.
+std::string incomplete_note(const profile::Profile& profile);
+// An error's words: that a file has no allocations, and why.
+std::string no_allocations(const profile::Profile& profile, std::string_view file);
 // A line for each thing that the numbers above do not show: drops, CPU time without samples, a file that ends early.
 // Empty for a perfect profile.
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page);

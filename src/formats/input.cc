@@ -17,10 +17,11 @@ constexpr std::size_t kLargestUnpacked = std::size_t{4} << 30U;
 
 bool is_plim(std::string_view bytes) { return bytes.starts_with(profile::plim::kMagic); }
 
-Error unknown_format() {
+Error unknown_format(std::string_view bytes) {
   std::string names;
   for (const Reader& reader : readers()) names += (names.empty() ? "" : ", ") + std::string(reader.name);
-  return {ErrorKind::kBadInput, "not a profile that can be read; formats are " + names};
+  const std::string_view what = bytes.empty() ? "empty, so no profile" : "not a profile that can be read";
+  return {ErrorKind::kBadInput, std::string(what) + "; formats are " + names};
 }
 
 // Null if there is none.
@@ -32,7 +33,7 @@ const Reader* reader_of(std::string_view bytes) {
 
 Result<profile::Profile> read_plain(std::string_view bytes) {
   if (const Reader* reader = reader_of(bytes)) return reader->read(bytes);
-  return refusal(bytes).value_or(unknown_format());
+  return refusal(bytes).value_or(unknown_format(bytes));
 }
 
 // A file larger than this is not copied if its reader puts aside what it has read, as the copy would take more memory

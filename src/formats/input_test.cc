@@ -50,6 +50,7 @@ TEST(Input, ThatIsNoProfileIsAnErrorThatListsTheFormats) {
     ASSERT_FALSE(profile.ok());
     EXPECT_EQ(profile.error().kind, ErrorKind::kBadInput);
     EXPECT_NE(profile.error().message.find("vmprof"), std::string::npos) << profile.error().message;
+    EXPECT_EQ(profile.error().message.starts_with("empty"), bytes.empty()) << profile.error().message;
   }
 }
 
