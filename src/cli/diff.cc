@@ -147,6 +147,7 @@ class Diff final : public Command {
       console.notice("one profile has what C libraries take from malloc, and the other has not");
     if (!after.is_exact && question.view == profile::MemoryView::kPeak)
       console.notice("a sampled peak is the highest of many estimates, and so rather too high");
+    options_.is_exact = before.is_exact && after.is_exact;
     const profile::Comparison comparison =
         profile::compare_memory(std::move(before), std::move(after), question,
                                 {.functions = view_ == "flat", .lines = view_ == "lines", .tree = view_ == "tree"});

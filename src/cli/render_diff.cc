@@ -72,6 +72,12 @@ constexpr std::string_view kNoneStandsOut = "no single row has changed beyond ch
 constexpr std::string_view kNoPathStandsOut =
     "no single call path has changed beyond chance (the view flat has the largest changes)\n";
 constexpr std::string_view kChance = "more have changed by no more than chance may (--all shows them)";
+constexpr std::string_view kUnchanged = "more have not changed (--all shows them)";
+
+std::string_view nothing_of(const DiffOptions& options) {
+  return options.is_exact ? std::string_view("nothing has changed\n") : kNothing;
+}
+std::string_view rest_of(const DiffOptions& options) { return options.is_exact ? kUnchanged : kChance; }
 
 void put_change(JsonWriter& json, std::string_view name, const TimeChange& change, Quantity quantity) {
   const bool is_time = quantity == Quantity::kTime;
@@ -127,12 +133,14 @@ class TreeRows {
 std::string render_change(const TimeChange& total, const DiffOptions& options, const Page& page) {
   const bool is_time = options.quantity == Quantity::kTime;
   const auto amount = [&](std::int64_t of) { return is_time ? format_time(of) : format_bytes(of); };
-  const std::string verdict = total.is_beyond_chance ? "beyond chance" : "no more than chance may do";
+  const std::string_view verdict = options.is_exact         ? ""
+                                   : total.is_beyond_chance ? ": beyond chance"
+                                                            : ": no more than chance may do";
   const std::string change =
       fmt::format("{}{} ({} %)", total.change_ns() < 0 ? "-" : "+", amount(std::abs(total.change_ns())),
                   percent_text(total).empty() ? "0.0" : percent_text(total));
   return fmt::format("before {}, after {}\n", amount(total.before_ns), amount(total.after_ns)) +
-         page.paint(style_of(total), change) + ": " + verdict + "\n\n";
+         page.paint(style_of(total), change) + std::string(verdict) + "\n\n";
 }
 
 std::string render_changed_rows(const TimeChange& all, const std::vector<ChangedRow>& rows, const DiffOptions& options,
@@ -166,9 +174,11 @@ std::string render_changed_rows(const TimeChange& all, const std::vector<Changed
     cells.push_back({{place_text(row->file, row->line, page), Style::kDim}});
     table.add_row(std::move(cells));
   }
-  const std::string_view title = none_stands_out ? kNoneStandsOut : table.empty() ? kNothing : std::string_view{};
+  const std::string_view title = none_stands_out ? kNoneStandsOut
+                                 : table.empty() ? nothing_of(options)
+                                                 : std::string_view{};
   return std::string(title) + (table.empty() ? "" : table.render(page)) +
-         left_out(cut, "more rows (--limit 0 shows all)", page) + left_out(by_chance, kChance, page);
+         left_out(cut, "more rows (--limit 0 shows all)", page) + left_out(by_chance, rest_of(options), page);
 }
 
 std::string render_changed_tree(const std::vector<ChangedNode>& tree, const DiffOptions& options, const Page& page) {
@@ -184,8 +194,11 @@ std::string render_changed_tree(const std::vector<ChangedNode>& tree, const Diff
     cells.push_back({{place_text(node.file, 0, page), Style::kDim}});
     table.add_row(std::move(cells));
   });
-  const std::string_view title = !table.empty() ? "" : tree[0].total.is_beyond_chance ? kNoPathStandsOut : kNothing;
-  return std::string(title) + (table.empty() ? "" : table.render(page)) + left_out(rows.without_news(), kChance, page);
+  const std::string_view title = !table.empty()                   ? ""
+                                 : tree[0].total.is_beyond_chance ? kNoPathStandsOut
+                                                                  : nothing_of(options);
+  return std::string(title) + (table.empty() ? "" : table.render(page)) +
+         left_out(rows.without_news(), rest_of(options), page);
 }
 
 std::string diff_json(const profile::Comparison& comparison, std::string_view view, std::string_view memory) {

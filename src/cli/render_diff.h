@@ -18,6 +18,7 @@ struct DiffOptions {
   bool show_all = false;   // also what may be chance
   std::size_t limit = 30;  // rows; 0 = all
   Quantity quantity = Quantity::kTime;
+  bool is_exact = false;  // nothing is an estimate, and no change may be chance
 };
 
 // Two lines: both totals, and what to make of their difference.
