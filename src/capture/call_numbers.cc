@@ -9,12 +9,11 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <system_error>
-#include <thread>
 
 #include "capture/thread_slots.h"
 #include "memory/local.h"
 #include "os/os.h"
+#include "os/own_thread.h"
 
 namespace plimsoll::capture {
 
@@ -64,11 +63,12 @@ ComeBack ended_by(const os::ThreadTick& tick, Call call) {
   return found;
 }
 
+// Takes `signal` alone.
 void learn_on_this_thread(int signal) {
-  sigset_t others;
-  ::sigfillset(&others);
-  for (const int taken : {signal, SIGSEGV, SIGBUS}) ::sigdelset(&others, taken);
-  ::pthread_sigmask(SIG_SETMASK, &others, nullptr);
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  ::sigaddset(&taken, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &taken, nullptr);
   constexpr std::int64_t kLong = 1'000'000'000;
   constexpr int kMilliseconds = 2;
   const Result<os::ThreadTick> tick = os::ThreadTick::create(
@@ -148,11 +148,14 @@ void learn_call_numbers(int signal) noexcept {
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   if (::sigaction(signal, &action, &before) != 0) return;
-  try {
-    std::thread(learn_on_this_thread, signal).join();
-  } catch (const std::system_error&) {
-    // There cannot be another thread: none of a recording's, either, which says so.
-  }
+  const auto learn = [](void* argument) -> void* {
+    os::become_own_thread();
+    learn_on_this_thread(*static_cast<const int*>(argument));
+    return nullptr;
+  };
+  // (If there cannot be another thread, there is none for the recording, either, which says so.)
+  pthread_t thread{};
+  if (os::start_own_thread(thread, "plimsoll", learn, &signal) == 0) ::pthread_join(thread, nullptr);
   ::sigaction(signal, &before, nullptr);
 }
 
