@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.most_versions,
                                  reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")]
 
 FINE, FAILED, NO_PERMISSION, NO_SAMPLES, BAD_INPUT = 0, 1, 3, 4, 5
-SAYS_WHY = {FAILED: ("is not CPython",), NO_SAMPLES: ("no samples",),
+SAYS_WHY = {FAILED: ("is not CPython", "the first thread of process"), NO_SAMPLES: ("no samples",),
             BAD_INPUT: ("has ended", "there is no process", "has become another program")}
 
 

@@ -123,7 +123,7 @@ def test_damage_is_survived() -> None:
             pass
 
 
-@pytest.mark.parametrize("data, words", [(b"", "not"), (b"root:x:0:0", "not"), (b"\x1f\x8bnothing", "gzip"),
+@pytest.mark.parametrize("data, words", [(b"", "empty"), (b"root:x:0:0", "not"), (b"\x1f\x8bnothing", "gzip"),
                                          (b"\0\0\0\0\0\0\0\3" + bytes(12), "big-endian")])
 def test_what_is_no_profile_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
