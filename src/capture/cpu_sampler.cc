@@ -42,9 +42,9 @@ Result<os::TickClock> choose_clock(const TickSettings& settings, const TickSigna
   if (try_clock(os::TickClock::kPerf, signals).ok()) return os::TickClock::kPerf;
   // A CPU timer is exact up to the scheduler's own rate and never disturbs a sleeping thread. Above that rate a
   // monotonic timer ticks often enough, and on the thread's own CPU, so that samples are of where it is; but also in
-  // waits, once in each. (A thread of ours could send ticks only to threads that run. But a signal takes 20 us to
-  // another CPU of a virtual machine, and is met at the next system call: a program that asked for the time every 4 us
-  // had 99 % of its samples there, where 28 % belong.)
+  // waits, twice in each at most. (A thread of ours could send ticks only to threads that run. But a signal takes 20 us
+  // to another CPU of a virtual machine, and is met at the next system call: a program that asked for the time every 4
+  // us had 99 % of its samples there, where 28 % belong.)
   const bool slow_enough = settings.rate_hz * 2 <= os::scheduler_hz();
   const os::TickClock clock = slow_enough ? os::TickClock::kThreadCpu : os::TickClock::kMonotonic;
   PLIMSOLL_TRY(try_clock(clock, signals));

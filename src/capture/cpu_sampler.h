@@ -171,8 +171,8 @@ class CpuSampler {
   // The handler's work. Async-signal-safe: no allocation, no lock, no system call but the thread's CPU clock where it
   // cannot be inferred and, every few ticks, the change of the period. noexcept, as is all that it calls: the way of an
   // exception out of a handler would be the unwinder, which locks and allocates. `context` is what the signal
-  // interrupted: where native frames are to be found. True if no other tick will come before the thread has run
-  // again, should it be that it waits.
+  // interrupted: where native frames are to be found. True if there is an end to ticks, should it be that the
+  // thread waits: at most one comes then before it has run again.
   bool tick(const siginfo_t& info, const ucontext_t* context = nullptr) noexcept;
 
  private:

@@ -188,6 +188,7 @@ void CpuSampler::adopt(Tid tid, std::int64_t start_cpu_ns, Head head) {
   slot->due_cpu_ns = cpu_ns + first_ns;
   slot->tick_set_ns = first_ns;
   slot->tick_due_ns = now + first_ns;
+  slot->was_in_wait = false;
   slot->info = ThreadInfo{slot->serial, tid, {}, now, now};
   if (!make_room(*slot) || !arm(*slot, first_ns)) {  // no memory; or the thread has ended in the meantime
     carried_ns_ += carried;

@@ -76,7 +76,7 @@ bool CpuSampler::tick(const siginfo_t& info, const ucontext_t* context) noexcept
   take_sample(*slot, began_ns, context);
   if (measures_itself_) tick_costs_.add(monotonic_ns() - began_ns);
   if (ticks % kJitterTicks == 0 && slot->tick.clock() == os::TickClock::kPerf) vary_period(*slot);
-  return slot->tick.clock() != os::TickClock::kMonotonic || slot->resting.load(std::memory_order_relaxed);
+  return slot->tick.clock() != os::TickClock::kMonotonic || slot->rest_tick.is_armed();
 }
 
 void CpuSampler::vary_period(ThreadSlot& slot) noexcept {
@@ -169,7 +169,12 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_
   const std::int64_t used = cpu_ns - std::exchange(slot.cpu_at_tick_ns, cpu_ns);
   const std::int64_t late = now_ns - slot.tick_due_ns;  // a preempted thread's tick is late, a waiting one's is not
   const bool was_resting = slot.resting.exchange(false, std::memory_order_relaxed);
-  const bool is_waiting = is_in_wait || (!was_resting && used < slot.tick_set_ns / 8 && late < slot.tick_set_ns / 2);
+  // The first tick in a wait finds that the thread has run before it. A second one is the last, whatever the first has
+  // cost: the wait begins anew each time.
+  const bool was_in_wait = std::exchange(slot.was_in_wait, is_in_wait);
+  const bool has_hardly_run = used < slot.tick_set_ns / 8;
+  const bool is_waiting =
+      is_in_wait ? has_hardly_run || was_in_wait : has_hardly_run && !was_resting && late < slot.tick_set_ns / 2;
   slot.due_cpu_ns = std::min(slot.due_cpu_ns, cpu_ns + 2 * period);  // the rate may have been raised
   const bool is_due = cpu_ns >= slot.due_cpu_ns - kClose;
   if (is_due) slot.due_cpu_ns = std::max(slot.due_cpu_ns, cpu_ns - period) + slot.jitter.next(period, slot.random);

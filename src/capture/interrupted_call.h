@@ -31,14 +31,15 @@ void end_call_for_pending(ucontext_t& context, int tick) noexcept;
 // that goes on: so the thread waits. Async-signal-safe.
 bool has_interrupted_call(const ucontext_t& context) noexcept;
 
-// For the handler of a tick that is the signal `tick`, and that comes once in a wait: if `context` goes on behind a
-// call that the tick has ended with EINTR, begins it anew. Another signal that has come at the same time has its
-// handler run before, so that `context` is the beginning of that one, and the call ends for it; and for one that is
-// pending it does, too. So the handler must have others blocked: one that came in the middle of it would end nothing.
-// What a call is to do once more is wait for what is left of the time it was given, where the kernel tells that, or
-// where it is an instant; poll, epoll_wait and a sleep that is not to tell begin with all of it. Which call it was is
-// seen from the code (see call_numbers.h); if it is not known, and on aarch64, nothing is done. (A signal that comes in
-// the last microsecond, when none was pending and the call has not begun again, does not end it.) Async-signal-safe.
+// For the handler of a tick that is the signal `tick`, and that comes a few times in a wait at most: if `context` goes
+// on behind a call that the tick has ended with EINTR, begins it anew. Another signal that has come at the same time
+// has its handler run before, so that `context` is the beginning of that one, and the call ends for it; and for one
+// that is pending it does, too. So the handler must have others blocked: one that came in the middle of it would end
+// nothing. What a call is to do once more is wait for what is left of the time it was given, where the kernel tells
+// that, or where it is an instant; poll, epoll_wait and a sleep that is not to tell begin with all of it. Which call it
+// was is seen from the code (see call_numbers.h); if it is not known, and on aarch64, nothing is done. (A signal that
+// comes in the last microsecond, when none was pending and the call has not begun again, does not end it.)
+// Async-signal-safe.
 void begin_call_anew(ucontext_t& context, int tick) noexcept;
 
 }  // namespace plimsoll::capture

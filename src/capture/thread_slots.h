@@ -54,7 +54,8 @@ struct alignas(128) ThreadSlot {
   std::int64_t due_cpu_ns = 0;
   std::int64_t tick_set_ns = 0;
   std::int64_t tick_due_ns = 0;
-  LastStack stacks;  // the handler's
+  bool was_in_wait = false;  // that tick interrupted a call
+  LastStack stacks;          // the handler's
 
   // Bookkeeping.
   ThreadInfo info;
