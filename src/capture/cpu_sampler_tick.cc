@@ -189,7 +189,7 @@ bool CpuSampler::is_due(ThreadSlot& slot, std::int64_t now_ns, std::int64_t cpu_
 }
 
 void CpuSampler::rest(ThreadSlot& slot, std::int64_t cpu_left_ns) const noexcept {
-  // A monotonic timer interrupts whatever the thread sleeps in. So that a sleep is interrupted once at most, the tick
+  // A monotonic timer interrupts whatever the thread sleeps in. So that a sleep is interrupted twice at most, the tick
   // stops here, and a timer on the thread's CPU clock, which stands still in a sleep, starts it again.
   if (!slot.rest_tick.is_armed()) return;
   slot.resting.store(true, std::memory_order_relaxed);
