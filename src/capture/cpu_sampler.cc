@@ -1,7 +1,6 @@
 #include "capture/cpu_sampler.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <utility>
 

@@ -23,16 +23,16 @@ std::atomic<int> installed_signal{0};
 std::atomic<os::SignalHandler> program_on_tick{SIG_DFL};
 std::atomic<os::SignalHandler> program_on_trap{SIG_DFL};
 
-// Whether no other tick will come in the wait that this one may have ended.
+// What CpuSampler::tick says: whether there is an end to ticks in the wait that this one may have ended.
 bool feed(const siginfo_t& info, const ucontext_t& context) {
   const int saved_errno = errno;
-  bool is_last = false;
+  bool have_end = false;
   {
     const RunningHandler running;
-    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) is_last = sampler->tick(info, &context);
+    if (CpuSampler* sampler = active_sampler.load(std::memory_order_seq_cst)) have_end = sampler->tick(info, &context);
   }
   errno = saved_errno;
-  return is_last;
+  return have_end;
 }
 
 bool is_tick(const siginfo_t& info) { return os::origin_of(info).kind != os::TickOrigin::Kind::kForeign; }
@@ -48,9 +48,9 @@ void on_tick(int signal, siginfo_t* info, void* context) {
   auto& interrupted = *static_cast<ucontext_t*>(context);
   const os::SignalHandler handler = program_on_tick.load();
   if (is_tick(*info) || handler == SIG_DFL) {
-    const bool is_last = feed(*info, interrupted);
+    const bool have_end = feed(*info, interrupted);
     end_call_for_pending(interrupted, signal);
-    if (is_last) begin_call_anew(interrupted, signal);
+    if (have_end) begin_call_anew(interrupted, signal);
     return;
   }
   pass_on(handler, signal, interrupted);

@@ -18,8 +18,7 @@ bool is_pprof(std::string_view bytes);
 bool ends_early(std::string_view bytes);
 inline constexpr std::string_view kEndsEarly =
     "a pprof file that ends early: most of its names come last, and without them nothing can be told of it; copy or "
-    "write "
-    "it anew";
+    "write it anew";
 
 // kBadInput where the bytes break the wire format; kUnsupported if no value is one of time.
 Result<profile::Profile> read(std::string_view bytes);
