@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "os/put_aside.h"
 #include "remote/asyncio_callbacks.h"
 #include "remote/waiting.h"
 
@@ -238,14 +237,17 @@ bool Sampler::has_memory() const {
 }
 
 bool Sampler::computes_on(const Thread& thread, std::int64_t used_ns) {
-  return os::has_only_computed(used_ns, monotonic_ns() - thread.looked_ns);
+  return used_ns >= (monotonic_ns() - thread.looked_ns) / 8 * 7;
 }
 
 bool Sampler::ran_until_now(Thread& thread, std::int64_t used_ns) {
   if (used_ns <= 0) return false;
   if (computes_on(thread, used_ns)) return true;
-  const std::optional<bool> was_put_aside = os::was_just_put_aside(thread.probe);
-  return was_put_aside ? *was_put_aside : !was_woken(thread);
+  constexpr std::int64_t kMoment = 50'000;
+  const std::optional<std::int64_t> its = thread.probe.counted_ns();
+  const std::optional<std::int64_t> ours =
+      os::ThreadProbe(os::current_tid(), os::ThreadProbe::Keep::kClosed).counted_ns();
+  return its && ours ? *ours - *its < kMoment : !was_woken(thread);
 }
 
 bool Sampler::was_woken(Thread& thread) {
