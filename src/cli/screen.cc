@@ -123,6 +123,7 @@ void Screen::enter() {
   set_fatal_actions(give_back_and_die);
   termios raw = before_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
+  raw.c_lflag |= NOFLSH;                        // Ctrl-C would cut off what is on its way, within a sequence, too
   raw.c_iflag &= ~static_cast<tcflag_t>(IXON);  // Ctrl-S would stop everything
   raw.c_cc[VMIN] = 1;
   raw.c_cc[VTIME] = 0;

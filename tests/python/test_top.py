@@ -258,6 +258,27 @@ def test_keys_that_end_it_give_the_terminal_back(how: str) -> None:
         assert program.process.poll() is None
 
 
+def bytes_written(pid: int) -> int:
+    """What the process has given to write(2) and its kin."""
+    return int(pathlib.Path(f"/proc/{pid}/io").read_text().partition("wchar: ")[2].split()[0])
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1c"])
+def test_what_is_on_its_way_when_a_key_ends_it_arrives(key: str) -> None:
+    with screen() as (terminal, _):
+        # GIVEN more pictures than a terminal has taken in (4095 bytes): the rest is the kernel's
+        arrived, written = len(terminal.raw), bytes_written(terminal.process.pid)
+        end = time.monotonic() + harness.DEADLINE / 4
+        while bytes_written(terminal.process.pid) < written + 10_000:
+            assert time.monotonic() < end, "too little is drawn"
+            terminal.resize(160 - terminal.screen.columns, 24)
+        # WHEN the key is pressed THEN they are still there, and none is cut off
+        terminal.type(key)
+        assert terminal.finish() == 0
+        assert len(terminal.raw) - arrived >= 9_000
+        terminal.assert_given_back()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_give_the_terminal_back(number: "signal.Signals") -> None:
     with screen() as (terminal, program):
