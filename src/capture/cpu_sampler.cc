@@ -233,6 +233,7 @@ void CpuSampler::restart_tick(ThreadSlot& slot) { restart_tick(slot, slot.period
 bool CpuSampler::restart_tick(ThreadSlot& slot, std::int64_t first_ns) {
   slot.clock.restart(first_ns);
   slot.pace.restart();
+  if (slot.is_blocked || slot.silent_until_ns != 0) return true;  // whoever ends that starts it again
   return slot.tick.restart(first_ns, slot.period_ns.load(std::memory_order_relaxed));
 }
 
@@ -240,7 +241,7 @@ void CpuSampler::take_by_ticks(ThreadSlot& slot, bool by_ticks) {
   slot.is_restless = by_ticks;
   slot.is_credited = false;  // from now on its time is known to its end
   slot.period_ns.store(tick_period(slot), std::memory_order_relaxed);
-  restart_tick(slot);
+  if (!is_paused()) restart_tick(slot);
 }
 
 std::size_t CpuSampler::thread_count() const {

@@ -200,6 +200,30 @@ TEST_P(CpuSamplerControl, AThreadThatStartsInAPauseIsSampledAfterIt) {
   sampling.expect_told_of_between(outside, worker.most_ns - inside);
 }
 
+// ---- silence, before another program takes this one's place: a trap would kill it ----
+
+TEST_P(CpuSamplerControl, NoTickComesToASilentThreadWhateverElseChanges) {
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  run_registered(sampling, "worker", [&] {
+    burn_until([&] { return !sampling.samples().empty(); });
+    // GIVEN a thread that is silent
+    sampling->silence_caller();
+    const std::size_t samples = sampling.samples().size();
+    // WHEN others change the rate, or end a pause
+    EXPECT_TRUE(sampling->set_rate(2000).ok());
+    sampling->pause();
+    sampling->resume();
+    // THEN there is no tick
+    burn(20 * kMillisecond);
+    EXPECT_EQ(sampling.samples().size(), samples);
+    // AND there are again when it ends
+    sampling->end_silence_of_caller();
+    burn_until([&] { return sampling.samples().size() > samples; });
+  });
+  sampling->stop();
+}
+
 // ---- the rate ----
 
 TEST_P(CpuSamplerControl, TheRateMayChangeWhileThreadsRun) {

@@ -19,8 +19,8 @@ NODE = shutil.which("node")
 PROGRAM = """
 import time
 def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: sum(range(1000))
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(1000))
 def left(): burn(0.3)
 def right(): burn(0.1)
 left(); right()

@@ -117,8 +117,8 @@ import time
 class Made:
     def __init__(self):
         sum(range(300))
-end = time.process_time() + 0.3
-while time.process_time() < end:
+end = time.thread_time() + 0.3
+while time.thread_time() < end:
     Made()
 print("null")
 """)

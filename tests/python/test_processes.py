@@ -22,8 +22,8 @@ Write = Callable[..., pathlib.Path]
 BURN = """
 import os, sys, time
 def burn(seconds):
-    start = time.process_time()
-    while time.process_time() - start < seconds: sum(range(1000))
+    start = time.thread_time()
+    while time.thread_time() - start < seconds: sum(range(1000))
 """
 
 
