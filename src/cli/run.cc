@@ -176,6 +176,10 @@ class Run final : public Command {
     const std::string& plim = output.plim();
     Result<Ending> ending = run_and_wait(argv, variables(boot.value(), argv[0], path.value()), meanwhile);
     if (!ending.ok()) return ending;
+    if (ending.value().signal == SIGTRAP)
+      console.notice(
+          "the program was killed by SIGTRAP: if C code in it calls exec, which Python would tell us of, it may have "
+          "been a tick of ours that came then; with --engine timer there is none");
     adopt_pypy_files(plim, pypy, console);
     if (!output.was_recorded())
       console.notice(output.nothing_recorded());

@@ -280,6 +280,27 @@ print("done")
     assert finished.expect().out == "done\n"
 
 
+def test_exec_in_c_code_is_safe_with_a_timer(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that becomes another one many times, without a word to Python
+    script = program(BURN + """
+import ctypes
+count = int(sys.argv[1])
+burn(0.02)
+words = [os.fsencode(word) for word in (sys.executable, sys.argv[0], str(count - 1))]
+if count: ctypes.CDLL(None).execv(words[0], (ctypes.c_char_p * 4)(*words, None))
+print("done")
+""")
+    options = ["--children", "--engine", "timer", "-o", tmp_path / "out.plim"]
+    assert harness.plimsoll_run(script, "8", options=options).expect().out == "done\n"
+
+
+def test_what_may_have_been_a_tick_at_an_exec_is_told(tmp_path: pathlib.Path, program: Write) -> None:
+    script = program("import os, signal; os.kill(os.getpid(), signal.SIGTRAP)")
+    finished = harness.plimsoll_run(script, options=["-o", tmp_path / "out.plim"])
+    assert finished.code in (-signal.SIGTRAP, 128 + signal.SIGTRAP)
+    assert "--engine timer" in finished.err
+
+
 def test_a_child_that_soon_is_another_program_leaves_no_profile_of_its_own(tmp_path: pathlib.Path,
                                                                              program: Write) -> None:
     # GIVEN children in which subprocess calls a function before they become other programs, one of them a Python
