@@ -99,12 +99,13 @@ assert round(plimsoll.stats().rate_hz) == 200
 plimsoll.stop()
 print(json.dumps(0))
 """)
-    # THEN each part has its number of samples, and all have their time
+    # THEN each part has its number of samples, less those of ticks that come late on a busy machine, as a timer's do,
+    # and all have their time
+    late = 0.2 if engine in harness.TIMER_ENGINES else 0
     profile = plimsoll.Profile.open(out)
     counts = {plain: row.total_samples for row in profile.flat() if (plain := harness.plain_name(row.function))}
-    assert counts["first"] == pytest.approx(20, abs=3)
-    assert counts["second"] == pytest.approx(200, rel=0.1)
-    assert counts["third"] == pytest.approx(40, abs=6)
+    for name, count, near in (("first", 20, 3), ("second", 200, 20), ("third", 40, 6)):
+        assert count * (1 - late) - near <= counts[name] <= count + near
     for name, seconds in (("first", 0.4), ("second", 0.2), ("third", 0.2)):
         assert harness.total_seconds(profile)[name] == pytest.approx(seconds, rel=0.15)
 
