@@ -15,6 +15,22 @@
 
 namespace plimsoll::heap {
 
+// How many places of a frame are in use, its variables and then its stack, if that is written down: of one that does
+// not run, or waits for another one of Python's.
+inline std::uint64_t places_in_use(const ImageView& view, Address frame) {
+  const auto& fields = view.fields().frame;
+  constexpr std::uint64_t kMost = 1U << 20U;
+  std::uint64_t count = 0;
+  if (view.fields().has_tagged_frames) {
+    const std::uint64_t top = view.word(frame, fields.stack), first = raw(frame) + fields.variables;
+    count = top > first ? (top - first) / 8 : 0;
+  } else {
+    const auto top = view.number<std::int32_t>(frame, fields.stack);
+    count = top > 0 ? static_cast<std::uint64_t>(top) : 0;
+  }
+  return count <= kMost ? count : 0;
+}
+
 // Shows a Sink what objects hold.
 template <typename Sink>
 class ImageEdges {
@@ -63,7 +79,7 @@ class ImageEdges {
     edge(Address{view_.word(frame, view_.layout().frame.executable) & ~kTag});
     edge(view_.pointer(frame, fields.locals));
     edge(view_.pointer(frame, fields.object));
-    view_.each_row<1>(offset_by(frame, fields.variables), variables_in_use(frame), [&](const auto& row) {
+    view_.each_row<1>(offset_by(frame, fields.variables), places_in_use(view_, frame), [&](const auto& row) {
       const std::uint64_t tag = view_.fields().has_tagged_frames ? row[0] & kTag : 0;
       const Address held{row[0] & ~kTag};
       if (tag == kTag || is_null(held)) return;  // a number
@@ -268,21 +284,6 @@ class ImageEdges {
     }
     const std::uint64_t room = view_.item_count(object);
     if (places <= room && depth <= room - places) elements(variables, places + depth, EdgeKind::kReference);
-  }
-
-  // Of a frame that does not run.
-  [[nodiscard]] std::uint64_t variables_in_use(Address frame) const {
-    const auto& fields = view_.fields().frame;
-    constexpr std::uint64_t kMost = 1U << 20U;
-    std::uint64_t count = 0;
-    if (view_.fields().has_tagged_frames) {
-      const std::uint64_t top = view_.word(frame, fields.stack), first = raw(frame) + fields.variables;
-      count = top > first ? (top - first) / 8 : 0;
-    } else {
-      const auto top = view_.number<std::int32_t>(frame, fields.stack);
-      count = top > 0 ? static_cast<std::uint64_t>(top) : 0;
-    }
-    return count <= kMost ? count : 0;
   }
 
   // Items of a class in C that may be references.

@@ -1,10 +1,12 @@
 #include "heap/image_roots.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cpython/collector_lists.h"
 #include "cpython/collector_pages.h"
 #include "cpython/walk.h"
+#include "heap/image_edges.h"
 
 namespace plimsoll::heap {
 namespace {
@@ -74,9 +76,12 @@ class InterpreterRoots {
   void add_frames(Address frame, std::size_t thread) {
     constexpr std::size_t kDeepest = 1'000'000;
     if (!view_.spend(8)) return;
+    bool is_innermost = true;
     cpython::internal::each_frame(view_.image(), view_.layout(), runtime_.code_type, frame, kDeepest,
                                   [&](Address at, const auto& look, const cpython::PyFrame& found) {
-                                    if (look.found) add_frame(at, found.code, thread);
+                                    if (!look.found) return view_.spend(8);
+                                    add_frame(at, found.code, thread);
+                                    if (!std::exchange(is_innermost, false)) add_stack(roots_.back(), at, found.code);
                                     return view_.spend(8);
                                   });
   }
@@ -100,18 +105,34 @@ class InterpreterRoots {
   }
 
   void add_variables(ImageRoot& root, Address frame, Address names) {
-    constexpr std::uint64_t kTag = 3, kMost = 1U << 20U;
+    constexpr std::uint64_t kMost = 1U << 20U;
     const std::uint64_t count = std::min(view_.item_count(names), kMost);
     Address at = view_.place_in(names, view_.fields().tuple_items);
     view_.each_row<1>(offset_by(frame, view_.fields().frame.variables), count, [&](const auto& row) {
       const Address name = view_.pointer(at, 0);
       at = offset_by(at, 8);
-      // Both bits: a small number in place of a reference.
-      const bool is_tagged = view_.fields().has_tagged_frames;
-      if (is_tagged && (row[0] & kTag) == kTag) return;
-      const std::uint64_t word = is_tagged ? row[0] & ~kTag : row[0];
-      if (word != 0) root.edges.push_back({Address{word}, name});
+      if (const Address held = held_by(row[0]); !is_null(held)) root.edges.push_back({held, name});
     });
+  }
+
+  // What it goes on with when the call that it waits for is done. (Of the innermost one nobody knows how much that is:
+  // it may run.)
+  void add_stack(ImageRoot& root, Address frame, Address code) {
+    const std::uint64_t first = view_.item_count(view_.pointer_in(code, view_.fields().code.variable_names));
+    const std::uint64_t depth = view_.number_in<std::uint32_t>(code, view_.fields().code.stack_size);
+    const std::uint64_t end = places_in_use(view_, frame);
+    if (end <= first || end - first > depth) return;
+    const std::uint64_t start = view_.fields().frame.variables + 8 * first;
+    view_.each_row<1>(offset_by(frame, start), end - first, [&](const auto& row) {
+      if (const Address held = held_by(row[0]); !is_null(held)) root.edges.push_back({held, {}, "stack"});
+    });
+  }
+
+  // By a place of a frame: null for nothing, and for a small number in place of a reference.
+  [[nodiscard]] Address held_by(std::uint64_t word) const {
+    constexpr std::uint64_t kTag = 3;  // both bits: such a number
+    if (!view_.fields().has_tagged_frames) return Address{word};
+    return (word & kTag) == kTag ? Address{} : Address{word & ~kTag};
   }
 
   const ImageView& view_;

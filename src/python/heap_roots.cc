@@ -71,6 +71,8 @@ class ThreadRoots {
     add(node, field_at<PyObject*>(frame, kFrameFields.locals), "locals");
     add(node, field_at<PyObject*>(frame, kFrameFields.object), "frame");
     add_variables(node, frame, variable_names(code));
+    for (Py_ssize_t i = PyTuple_GET_SIZE(variable_names(code)); i < places_in_use(frame, code); ++i)
+      add(node, held_at(frame, i), "stack");
     nodes_[thread].children.push_back(nodes_.size());
     nodes_.push_back(std::move(node));
   }
@@ -80,13 +82,16 @@ class ThreadRoots {
   }
 
   static void add_variables(RootNode& node, void* frame, PyObject* names) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-      auto word = field_at<std::uintptr_t>(frame, kFrameFields.variables + 8 * i);
-      constexpr std::uintptr_t kTag = 3;  // both bits: a small number in place of a reference
-      if (kFrameFields.is_tagged && (word & kTag) == kTag) continue;
-      if (kFrameFields.is_tagged) word &= ~kTag;
-      if (word != 0) node.edges.push_back({pointer_to<PyObject>(Address{word}), PyTuple_GET_ITEM(names, i)});
-    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+      if (PyObject* held = held_at(frame, i); held != nullptr) node.edges.push_back({held, PyTuple_GET_ITEM(names, i)});
+  }
+
+  // Null for nothing, and for a small number in place of a reference.
+  static PyObject* held_at(void* frame, Py_ssize_t place) {
+    constexpr std::uintptr_t kTag = 3;  // both bits: such a number
+    const auto word = field_at<std::uintptr_t>(frame, kFrameFields.variables + 8 * place);
+    if (!kFrameFields.is_tagged) return pointer_to<PyObject>(Address{word});
+    return (word & kTag) == kTag ? nullptr : pointer_to<PyObject>(Address{word & ~kTag});
   }
 
   std::vector<RootNode>& nodes_;

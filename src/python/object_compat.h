@@ -318,18 +318,19 @@ void visit_code(PyCodeObject* code, Visit visit) {
 // Where an interpreter frame keeps what it holds, in bytes. Up to 3.10 frames are objects, and show it themselves.
 struct FrameFields {
   std::ptrdiff_t function, globals, locals, object;
-  std::ptrdiff_t variables;  // localsplus: arguments, local variables and cells
+  std::ptrdiff_t stack;  // how far what follows is in use: an int, which is negative where nobody knows, or a pointer
+  std::ptrdiff_t variables;  // localsplus: arguments, local variables and cells, and then its stack
   bool is_tagged;            // variables are tagged references
 };
 #if PY_VERSION_HEX >= 0x030E0000
 inline constexpr bool kFramesAreObjects = false;
-inline constexpr FrameFields kFrameFields{16, 24, 40, 48, 80, true};
+inline constexpr FrameFields kFrameFields{16, 24, 40, 48, 64, 80, true};
 #elif PY_VERSION_HEX >= 0x030C0000
 inline constexpr bool kFramesAreObjects = false;
-inline constexpr FrameFields kFrameFields{16, 24, 40, 48, 72, false};
+inline constexpr FrameFields kFrameFields{16, 24, 40, 48, 64, 72, false};
 #elif PY_VERSION_HEX >= 0x030B0000
 inline constexpr bool kFramesAreObjects = false;
-inline constexpr FrameFields kFrameFields{0, 8, 24, 40, 72, false};
+inline constexpr FrameFields kFrameFields{0, 8, 24, 40, 64, 72, false};
 #else
 inline constexpr bool kFramesAreObjects = true;
 inline constexpr FrameFields kFrameFields{};
@@ -341,6 +342,19 @@ inline PyObject* variable_names(PyCodeObject* code) {
   return code->co_localsplusnames;
 #else
   return code->co_varnames;
+#endif
+}
+
+// How many places of a frame are in use: its variables, and of its stack those that it goes on with when the call that
+// it waits for is done. Up to 3.13 that is not written down while the call is one of C code.
+inline Py_ssize_t places_in_use([[maybe_unused]] void* frame, [[maybe_unused]] PyCodeObject* code) {
+#if PY_VERSION_HEX >= 0x030B0000
+  const char* const first = static_cast<char*>(frame) + kFrameFields.variables;
+  const Py_ssize_t places = kFrameFields.is_tagged ? (field_at<const char*>(frame, kFrameFields.stack) - first) / 8
+                                                   : field_at<std::int32_t>(frame, kFrameFields.stack);
+  return places <= Py_ssize_t{code->co_nlocalsplus} + code->co_stacksize ? places : 0;
+#else
+  return 0;
 #endif
 }
 

@@ -222,6 +222,31 @@ def test_local_variables_of_all_threads_are_roots(take: Any) -> None:
         assert any("waiter().only_here" in path for path in paths), paths
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="what a frame goes on with is not written down")
+def test_a_frame_holds_what_it_goes_on_with(take: Any) -> None:
+    # GIVEN a loop over a list that nothing else holds, and bytes that wait for another argument of a call
+    def rows() -> "list[Held]":
+        return [Held() for _ in range(100)]
+
+    def second_of(first: bytes, second: Any) -> Any:
+        return second
+
+    def work() -> Any:
+        return second_of(bytes(5_000_001), take())
+
+    for row in rows():
+        # WHEN a snapshot is taken meanwhile
+        heap, first = work(), id(row)
+        break
+    # THEN the frames hold them, not native code
+    others = [each for each in heap.objects(f"{__name__}.Held") if each.address != first]
+    assert len(others) == 99
+    here = "test_a_frame_holds_what_it_goes_on_with().stack"
+    assert [str(path) for each in others for path in each.paths() if here not in str(path)] == []
+    large = [each for each in heap.objects("bytes") if each.size > 5_000_000]
+    assert [str(path).split("[1] -> ")[-1] for each in large for path in each.paths()] == ["work().stack -> bytes"]
+
+
 def test_garbage_is_told_from_what_native_code_holds(take: Any) -> None:
     # GIVEN a cycle that nobody holds
     first, second = Held(), Held()

@@ -505,3 +505,33 @@ def test_no_object_has_more_references_than_it_counts(tmp_path: pathlib.Path) ->
                       for kind in ("list", "%lru_list_elem"))
     if sys.version_info >= (3, 10):  # before, the class of entries is never made ready, and so is none
         assert lists == [1] * 1000 and set(entries) == {1} and len(entries) > 900
+
+
+LOOPING = """
+import os
+class Row: pass
+def rows(): return [Row() for _ in range(100)]
+def second_of(first, second): return second
+def wait():
+    print(flush=True)
+    os.read(0, 1)
+def work(): second_of(bytes(5_000_001), wait())
+def main():
+    for row in rows(): work()
+main()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="what a frame goes on with is not written down")
+def test_a_frame_holds_what_it_goes_on_with(tmp_path: pathlib.Path) -> None:
+    # GIVEN a loop over a list that nothing else holds, and bytes that wait for another argument of a call
+    with harness.Running([sys.executable, "-c", LOOPING]) as running:
+        running.line()
+        # WHEN
+        take(running.process.pid, tmp_path / "outside.heap")
+    # THEN the frames hold them, not native code
+    rows = ask(tmp_path / "outside.heap", "select path(id) from objects where type = '__main__.Row' and holders = 1")
+    assert len(rows) == 99
+    assert [path for (path,) in rows if not path.startswith("threads[0][2].stack")] == []  # main()
+    large = ask(tmp_path / "outside.heap", "select path(id) from objects where type = 'bytes' and size > 5000000")
+    assert [path for (path,) in large] == ["threads[0][1].stack"]  # work()
