@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -34,14 +33,21 @@ namespace {
 using heap::AddressSet;
 using heap::Node;
 
+// Where what the collector knows is found: on its lists, in its pages, or else here.
+struct Tracked {
+  TrackedObjects lists;
+  TrackedPages pages;
+  bool has_pages = false;
+  std::vector<nanobind::object> objects;
+};
+
 // Both passes over the heap, while nothing else may change it.
 class Capture {
  public:
-  Capture(CaptureOptions options, TrackedObjects lists, PyObject* tracked, std::vector<heap::Region> regions)
+  Capture(CaptureOptions options, Tracked tracked, std::vector<heap::Region> regions)
       : values_(options.values),
         hidden_(std::move(options.hidden)),
-        lists_(std::move(lists)),
-        tracked_(tracked),
+        tracked_(std::move(tracked)),
         plans_(std::move(options.rules), options.python_traverse),
         regions_(std::move(regions)) {}
 
@@ -49,9 +55,11 @@ class Capture {
     const std::int64_t start = monotonic_ns();
     Result<std::vector<RootNode>> roots = find_roots(hidden_);
     if (!roots.ok()) return roots.error();
-    find(roots.value());
+    PLIMSOLL_TRY(find(roots.value()));
     statistics_.mark_ns = monotonic_ns() - start;
     write(roots.value(), writer);
+    // (A reference may be the last one where other threads have run since it was taken.)
+    if (!kIsFreeThreaded) tracked_.objects.clear();
     statistics_.stop_ns = monotonic_ns() - start;
     return Ok{};
   }
@@ -62,13 +70,16 @@ class Capture {
   std::vector<Asked> take_asked() { return std::move(asked_); }
 
  private:
-  void find(const std::vector<RootNode>& roots) {
+  Status find(const std::vector<RootNode>& roots) {
     // What is ours is taken for found, so that nothing is followed from there, and taken out again at the end.
     std::erase_if(hidden_, [&](PyObject* object) { return !found_.insert(address_of(object)); });
     // What the collector has on its lists is read meanwhile: links are waited for, one after the other.
     AddressSet tracked;
+    bool is_sure = true;
     const auto read_lists = [&] {
-      lists_.visit([&](std::size_t list, PyObject* object) {
+      if (tracked_.has_pages)
+        is_sure = tracked_.pages.visit([&](PyObject* object) { tracked.insert(address_of(object)); });
+      tracked_.lists.visit([&](std::size_t list, PyObject* object) {
         tracked.insert(address_of(object));
         generations_.add(list, address_of(object));
       });
@@ -80,12 +91,14 @@ class Capture {
       for (const RootEdge& edge : node.edges) finder.add(edge.held);
     finder.run();
     beside.join();
+    if (!is_sure) return Error{ErrorKind::kUnsupported, "the pages of this Python's objects are not as expected"};
     find_tracked(tracked, finder);
     finder.run();
     tracked = AddressSet();
     for (PyObject* object : hidden_) found_.erase(address_of(object));
     found_.seal();
     statistics_.objects = found_.size();
+    return Ok{};
   }
 
   // What nothing but the collector's lists leads to: held by C code, or garbage; but not what our own modules hold.
@@ -93,14 +106,13 @@ class Capture {
     AddressSet ours;
     TypePlans our_plans({});
     Finder our_finder(our_plans, ours, &found_);
-    for (PyObject* object : hidden_)
-      if (object != tracked_) our_finder.follow(object);  // which holds everybody's
+    for (PyObject* object : hidden_) our_finder.follow(object);
     our_finder.run();
     const auto add = [&](PyObject* object) {
       if (!found_.contains(address_of(object)) && !ours.contains(address_of(object))) finder.add(object);
     };
     tracked.for_each_not_in(found_, [&](Address object) { add(pointer_to<PyObject>(object)); });
-    for (Py_ssize_t i = 0; tracked_ != nullptr && i < PyList_GET_SIZE(tracked_); ++i) add(PyList_GET_ITEM(tracked_, i));
+    for (const nanobind::object& object : tracked_.objects) add(object.ptr());
   }
 
   void write(std::vector<RootNode>& roots, heap::SnapshotWriter& writer) {
@@ -171,8 +183,7 @@ class Capture {
   Threads threads_ = Threads::kNone;
   Values values_;
   std::vector<PyObject*> hidden_;
-  TrackedObjects lists_;
-  PyObject* tracked_;  // else a list of what is on them
+  Tracked tracked_;
   TypePlans plans_;
   AddressSet found_;
   heap::Generations generations_;
@@ -190,38 +201,19 @@ std::vector<int> collector_thresholds(nanobind::module_& collector) {
   return thresholds;
 }
 
-// Runs `work` while no other thread runs Python code. False if it did not run.
-bool run_alone(const std::function<void()>& work) {
-  if constexpr (!kIsFreeThreaded) {
-    work();
-    return true;
-  }
-  struct Call {
-    const std::function<void()>& work;
-    bool is_done;
-  } call{work, false};
-  // The world is stopped around all calls; the first does everything.
-  visit_objects_alone(
-      [](PyObject*, void* argument) {
-        auto* self = static_cast<Call*>(argument);
-        if (!self->is_done) self->work();
-        self->is_done = true;
-        return 0;
-      },
-      &call);
-  return call.is_done;
-}
-
 // A capture with all that must be made before the heap stands still.
 class Preparation {
  public:
   static Result<std::unique_ptr<Preparation>> make(const std::string& path, CaptureOptions options) {
     // What is mapped is asked for while other threads go on, which may take some of it away before it is looked at.
     PLIMSOLL_TRY(memory::FaultGuard::ensure_installed());
-    Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
-    if (!writer.ok()) return writer.error();
-    for (const auto& [name, value] : options.meta) writer.value().add_meta(name, value);
-    return std::unique_ptr<Preparation>(new Preparation(writer.take(), std::move(options)));
+    std::unique_ptr<Preparation> preparation(new Preparation(std::move(options)));
+    PLIMSOLL_TRY(preparation->begin_file(path));
+    return preparation;
+  }
+  // What was begun of a file does not stay, whatever the reason that it was not finished.
+  ~Preparation() {
+    if (is_file_ours_) writer_.discard();
   }
 
   // For a program that waits for the snapshot.
@@ -232,6 +224,8 @@ class Preparation {
   // Around a fork, in the parent.
   void hold_allocations() { capture_->allocations().hold(); }
   void release_allocations() { capture_->allocations().release(); }
+  // In the parent: a child goes on with the file.
+  void leave_file() { is_file_ours_ = false; }
 
   std::vector<Asked> take_asked() { return capture_->take_asked(); }
   // The snapshot, while the heap stands still. Throws nothing, as finish(): it is called by functions in C, for which
@@ -261,26 +255,35 @@ class Preparation {
     CaptureStatistics statistics = capture_->statistics();
     add_meta(statistics);
     PLIMSOLL_TRY(writer_.finish());
+    is_file_ours_ = false;
     statistics.edges = writer_.edge_count();
     statistics.lost_edges = writer_.lost_edge_count();
     statistics.file_bytes = writer_.file_bytes();
     return statistics;
   }
 
-  Preparation(heap::SnapshotWriter writer, CaptureOptions options)
-      : writer_(std::move(writer)), values_(options.values) {
+  explicit Preparation(CaptureOptions options) : values_(options.values), meta_(std::move(options.meta)) {
     std::vector<heap::TypeRule> rules = heap::built_in_rules();
     rules.insert(rules.end(), options.rules.begin(), options.rules.end());
     options.rules = std::move(rules);
     options.python_traverse = python_traverse();
     std::vector<heap::Region> regions = own_regions();
     nanobind::module_ collector = nanobind::module_::import_("gc");
-    TrackedObjects lists;
-    if (!lists.find(collector_thresholds(collector))) {
-      tracked_ = collector.attr("get_objects")();
-      options.hidden.push_back(tracked_.ptr());
-    }
-    capture_ = std::make_unique<Capture>(std::move(options), std::move(lists), tracked_.ptr(), std::move(regions));
+    Tracked tracked;
+    tracked.has_pages = tracked.pages.find();
+    if (!tracked.has_pages && !tracked.lists.find(collector_thresholds(collector)))
+      tracked.objects = all_tracked(collector);
+    capture_ = std::make_unique<Capture>(std::move(options), std::move(tracked), std::move(regions));
+  }
+
+  // After all else, which may fail.
+  Status begin_file(const std::string& path) {
+    Result<heap::SnapshotWriter> writer = heap::SnapshotWriter::create(path);
+    if (!writer.ok()) return writer.error();
+    writer_ = writer.take();
+    is_file_ours_ = true;
+    for (const auto& [name, value] : meta_) writer_.add_meta(name, value);
+    return Ok{};
   }
 
   // That of any class written in Python. One that is loaded in every program is asked.
@@ -307,8 +310,9 @@ class Preparation {
 
   Error no_memory_{ErrorKind::kSystem, "no memory was left for the snapshot"};  // and none would be for this
   heap::SnapshotWriter writer_;
+  bool is_file_ours_ = false;
   Values values_;
-  nanobind::object tracked_;
+  decltype(CaptureOptions::meta) meta_;
   std::unique_ptr<Capture> capture_;
 };
 
@@ -360,6 +364,7 @@ Result<CaptureChild> CaptureChild::start(const std::string& path, CaptureOptions
   });
   child.pause_ns_ = monotonic_ns() - start;
   if (child.pid_ < 0) return system_error("cannot fork for a snapshot", error);
+  preparation.value()->leave_file();
   return child;
 }
 

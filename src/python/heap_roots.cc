@@ -1,12 +1,16 @@
 #include "python/heap_roots.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <new>
 
+#include "cpython/collector_pages.h"
 #include "cpython/walk.h"
 #include "memory/local.h"
+#include "os/process.h"
 #include "python/interpreter.h"
 #include "python/object_compat.h"
 #include "python/type_plan.h"
@@ -99,6 +103,8 @@ class ThreadRoots {
   const std::vector<PyObject*>& hidden_;
   memory::LocalReader memory_;
 };
+
+constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};  // of what is our own, no more is read than there is
 
 Result<cpython::Layout> own_layout() {
   return cpython::find_layout(memory::LocalReader{}, own_version(), address_of(::dlsym(RTLD_DEFAULT, "_PyRuntime")));
@@ -208,6 +214,96 @@ void TrackedObjects::visit(const std::function<void(std::size_t, PyObject*)>& vi
     }
     if (first == last && first != lists_[i]) visit_one(i, object_of(first));
   }
+}
+
+namespace {
+
+// Reads numbers of two bytes, too.
+struct PageReader : memory::LocalReader {
+  using LocalReader::load;
+  [[nodiscard]] bool load(Address at, std::uint16_t& out) const { return read(at, &out, sizeof out); }
+};
+
+// Of several interpreters nobody knows whose a page is, also when one has ended; and while a snapshot is taken only
+// ours stands still.
+bool may_have_other_interpreters() {
+  return PyInterpreterState_Next(PyInterpreterState_Head()) != nullptr ||
+         PyDict_GetItemString(PyImport_GetModuleDict(), "_interpreters") != nullptr;
+}
+
+}  // namespace
+
+bool TrackedPages::find() {
+  if (!kIsFreeThreaded || may_have_other_interpreters()) return false;
+  Result<cpython::Layout> layout = own_layout();
+  Result<cpython::ObjectFields> fields = cpython::object_fields(own_version());
+  if (!layout.ok() || !fields.ok()) return false;
+  PyObject* probe = PyList_New(0);
+  if (probe == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  layout_ = layout.take();
+  fields_ = fields.take();
+  known_ = {address_of(PyImport_GetModuleDict()), address_of(PyEval_GetBuiltins()), address_of(probe)};
+  const bool is_seen = has(probe);
+  PyObject_GC_UnTrack(probe);
+  const bool is_seen_untracked = has(probe);
+  Py_DECREF(probe);
+  known_.pop_back();
+  return is_seen && !is_seen_untracked;
+}
+
+bool TrackedPages::has(PyObject* object) const {
+  constexpr std::uint64_t kSegment = cpython::page_size::kSegment;
+  bool is_seen = false;
+  const std::uint64_t start = raw(address_of(object)) / kSegment * kSegment;
+  visit_between(start, start + kSegment, [&](PyObject* each) { is_seen = is_seen || each == object; });
+  return is_seen;
+}
+
+bool TrackedPages::visit_between(std::uint64_t start, std::uint64_t end,
+                                 const std::function<void(PyObject*)>& visit_one) const {
+  constexpr std::uint64_t kSegment = cpython::page_size::kSegment;
+  const PageReader memory;
+  const cpython::ObjectView view(memory, layout_, fields_, kNoBudget);
+  cpython::CollectorPages pages(view, known_);
+  bool is_whole = pages.is_found();
+  for (std::uint64_t at = (start + kSegment - 1) / kSegment * kSegment; pages.is_found() && at < end; at += kSegment)
+    is_whole = pages.each_in(Address{at}, [&](Address object) { visit_one(pointer_to<PyObject>(object)); }) && is_whole;
+  return is_whole;
+}
+
+bool TrackedPages::visit(const std::function<void(PyObject*)>& visit_one) const {
+  const Result<std::vector<os::Mapping>> mappings = os::mappings_of(os::Pid{::getpid()});
+  bool is_whole = mappings.ok() && PyInterpreterState_Next(PyInterpreterState_Head()) == nullptr;
+  for (std::size_t i = 0; is_whole && i < mappings.value().size(); ++i) {
+    const os::Mapping& mapping = mappings.value()[i];
+    if (mapping.is_readable && mapping.is_writable && mapping.inode == 0)
+      is_whole = visit_between(mapping.start, mapping.end, visit_one);
+  }
+  return is_whole;
+}
+
+std::vector<nanobind::object> all_tracked(nanobind::module_& collector) {
+  std::vector<nanobind::object> tracked;
+  if constexpr (!kIsFreeThreaded) {
+    for (const nanobind::handle object : collector.attr("get_objects")()) tracked.push_back(nanobind::borrow(object));
+    return tracked;
+  }
+  bool is_out_of_memory = false;
+  visit_each_alone([&](PyObject* object) {
+    // Who is still making one of these may have an error if another one has a reference to it.
+    if (PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object)) return true;
+    try {
+      tracked.push_back(nanobind::borrow(object));
+    } catch (const std::bad_alloc&) {
+      is_out_of_memory = true;
+    }
+    return !is_out_of_memory;
+  });
+  if (is_out_of_memory) throw std::bad_alloc();
+  return tracked;
 }
 
 }  // namespace plimsoll::python

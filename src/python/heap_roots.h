@@ -2,12 +2,15 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cpython/layout.h"
+#include "cpython/object_fields.h"
 
 namespace plimsoll::python {
 
@@ -51,5 +54,29 @@ class TrackedObjects {
 
   std::vector<Link*> lists_;
 };
+
+// What the collector of a free-threaded build knows: it has no lists, and asks the allocator. Read without taking a
+// reference to any object: a tuple that another thread is still making may have none but that thread's.
+class TrackedPages {
+ public:
+  // Finds out how the allocator keeps them. False where that is not as expected, where there may be other interpreters,
+  // and in builds with a GIL.
+  bool find();
+  // visit(object) for each, while no other thread runs. False if not all that were visited need be objects.
+  bool visit(const std::function<void(PyObject*)>& visit_one) const;
+
+ private:
+  // Likewise for those in some of the memory.
+  bool visit_between(std::uint64_t start, std::uint64_t end, const std::function<void(PyObject*)>& visit_one) const;
+  [[nodiscard]] bool has(PyObject* object) const;
+
+  cpython::Layout layout_;
+  cpython::ObjectFields fields_;
+  std::vector<Address> known_;  // dicts of the collector's
+};
+
+// What the collector knows, where neither is as expected: with a reference to each; in free-threaded builds without
+// tuples and frozensets. Not in a list of Python's, which the snapshot of another thread would take for the program's.
+std::vector<nanobind::object> all_tracked(nanobind::module_& collector);
 
 }  // namespace plimsoll::python

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "python/compat.h"
@@ -358,11 +359,32 @@ inline Py_ssize_t places_in_use([[maybe_unused]] void* frame, [[maybe_unused]] P
 #endif
 }
 
-// visit(object, argument) for some objects, all while no other thread runs, in free-threaded builds; else does nothing.
-inline void visit_objects_alone([[maybe_unused]] int (*visit)(PyObject*, void*), [[maybe_unused]] void* argument) {
+// visit(object) for the objects that the collector knows, until that is false; all while no other thread runs. In
+// free-threaded builds; else does nothing.
+inline void visit_each_alone([[maybe_unused]] const std::function<bool(PyObject*)>& visit) {
 #ifdef Py_GIL_DISABLED
-  PyUnstable_GC_VisitObjects(visit, argument);
+  PyUnstable_GC_VisitObjects(
+      [](PyObject* object, void* told) {
+        return (*static_cast<const std::function<bool(PyObject*)>*>(told))(object) ? 1 : 0;
+      },
+      const_cast<std::function<bool(PyObject*)>*>(&visit));
 #endif
+}
+
+// Runs `work` while no other thread runs Python code. False if it did not run.
+inline bool run_alone(const std::function<void()>& work) {
+  if (!kIsFreeThreaded) {
+    work();
+    return true;
+  }
+  bool is_done = false;
+  // The world is stopped around all visits; the first does everything.
+  visit_each_alone([&](PyObject*) {
+    work();
+    is_done = true;
+    return false;
+  });
+  return is_done;
 }
 
 // What a thread state holds beside its frames; null for what it does not have.

@@ -394,6 +394,33 @@ def test_a_child_writes_the_heap_as_it_was(tmp_path: pathlib.Path) -> None:
         pending.wait()
 
 
+FEW_FILES = """
+import json, os, resource, sys
+import plimsoll.heap
+path = sys.argv[1]
+first = os.dup(0)
+resource.setrlimit(resource.RLIMIT_NOFILE, (first + 2, first + 2))
+os.close(first)
+try:
+    plimsoll.heap.fork_snapshot(path)
+except OSError as error:
+    print(json.dumps([str(error), os.listdir(os.path.dirname(path))]))
+"""
+
+
+def test_a_child_that_cannot_be_begun_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    # GIVEN a program that may open two files, and has no file, or an older one, at the path
+    # WHEN it wants a child that takes a snapshot, which needs three
+    path = tmp_path / "child.heap"
+    without = run(FEW_FILES, str(path))
+    path.write_bytes(b"older")
+    with_older = run(FEW_FILES, str(path))
+    # THEN nothing is left of the snapshot, and the older file stays
+    assert "cannot make a pipe" in without[0] and without[1] == []
+    assert "cannot make a pipe" in with_older[0] and with_older[1] == ["child.heap"]
+    assert path.read_bytes() == b"older"
+
+
 def test_a_child_that_is_killed_is_told_of(tmp_path: pathlib.Path) -> None:
     # GIVEN a child that waits for a reader of the pipe that it writes to
     os.mkfifo(tmp_path / "pipe")
