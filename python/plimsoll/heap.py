@@ -105,7 +105,8 @@ class Pending:
         self._child = child
 
     def wait(self) -> Taken:
-        """Blocks until it is written. OSError if the child failed or was ended; then the file is incomplete."""
+        """Blocks until it is written. OSError if the child failed or was ended; then the file is incomplete. After a
+        signal whose handler raises, as Ctrl-C does, it can be called again."""
         return _taken(self.path, self._child.wait())
 
 

@@ -106,7 +106,19 @@ std::shared_ptr<CaptureChild> start_child(const FilePath& path, bool with_values
       value_or_raise(CaptureChild::start(path.bytes, options_of(with_values, hidden, rules, meta))));
 }
 
+// Until the child is done; signals are handled meanwhile.
+void await_end(const CaptureChild& child) {
+  constexpr int kTurnMs = 100;  // for a signal that comes just before the child is waited for
+  const auto is_done = [&] {
+    const nb::gil_scoped_release release;
+    return child.is_done(kTurnMs);
+  };
+  while (!is_done())
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 nb::dict wait_for(CaptureChild& child) {
+  await_end(child);
   Result<CaptureStatistics> taken = [&] {
     const nb::gil_scoped_release release;
     return child.wait();

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 #include <nanobind/nanobind.h>
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -58,6 +59,11 @@ class CaptureChild {
  public:
   // Stops the program for as long as a fork takes. The child runs no code of the program's, neither at its end.
   static Result<CaptureChild> start(const std::string& path, CaptureOptions options);
+  // Whether the child is done, or has been waited for; waits for that for so long, or until a signal comes.
+  [[nodiscard]] bool is_done(int timeout_ms) const {
+    pollfd told{pipe_.get(), POLLIN, 0};
+    return !pipe_.is_open() || ::poll(&told, 1, timeout_ms) > 0;
+  }
   // Blocks until the child is done; stop_ns is what start() took. An error tells how it failed.
   Result<CaptureStatistics> wait();
   [[nodiscard]] std::int64_t pid() const { return pid_; }

@@ -421,6 +421,27 @@ def test_a_child_that_cannot_be_begun_leaves_no_file(tmp_path: pathlib.Path) -> 
     assert path.read_bytes() == b"older"
 
 
+def test_waiting_for_a_child_can_be_interrupted(tmp_path: pathlib.Path) -> None:
+    # GIVEN a child that is stopped, and a signal whose handler raises
+    def handle(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handle)
+    pending = plimsoll.heap.fork_snapshot(tmp_path / "child.heap")
+    os.kill(pending.pid, signal.SIGSTOP)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        # WHEN it is waited for
+        with pytest.raises(KeyboardInterrupt):
+            pending.wait()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        os.kill(pending.pid, signal.SIGCONT)
+    # THEN the program goes on, and can wait again
+    assert pending.wait().objects == len(plimsoll.heap.open(tmp_path / "child.heap"))
+
+
 def test_a_child_that_is_killed_is_told_of(tmp_path: pathlib.Path) -> None:
     # GIVEN a child that waits for a reader of the pipe that it writes to
     os.mkfifo(tmp_path / "pipe")
