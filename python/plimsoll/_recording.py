@@ -150,6 +150,7 @@ def start(options: Options) -> _core.Recording:
     with locked():
         if active() is not None:
             raise ValueError("a recording is active already: stop it first")
+        _install_once()  # before a tick can come
         core = _make(options)
         now = _active = _Active(options, core)
         try:
@@ -220,9 +221,7 @@ def _stop_at_exit() -> None:
 
 
 def _install_hooks(now: _Active) -> None:
-    _install_once()
     _wrap_thread_starts(now)
-    _wrap_exec(now)
     _wrap_signals(now)
     if now.recording.has_reader:
         _wrap_fault_handlers(now)
@@ -254,8 +253,9 @@ def _install_once() -> None:
         return
     _installed = True
     atexit.register(_stop_at_exit)
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+    os.register_at_fork(before=_fork_hooks.before, after_in_parent=_fork_hooks.in_parent,
                         after_in_child=_after_fork_in_child)
+    _wrap_exec()
     _wrap_exit()
 
 
@@ -275,16 +275,18 @@ def _wrap_thread_starts(now: _Active) -> None:
         _wrap(now, module, name, _core.ThreadStarter)
 
 
-def _wrap_exec(now: _Active) -> None:
-    """Before the process becomes another program, what is recorded goes to the file.
+def _wrap_exec() -> None:
+    """Before the process becomes another program, what is recorded goes to the file, and no tick is on its way; one may
+    be when a recording begins, or has just ended.
 
     Not by an audit hook: with one, each id() and each sys._getframe() is an event; copy.deepcopy took a sixth longer.
     """
     import posix
 
-    for module in (os, posix):
-        for name in ("execv", "execve"):
-            _wrap(now, module, name, _core.ExecCaller)
+    for name in ("execv", "execve"):
+        ours = _core.ExecCaller(getattr(os, name), _lock)
+        for module in (os, posix):
+            setattr(module, name, ours)
 
 
 def _wrap_signals(now: _Active) -> None:
@@ -351,28 +353,6 @@ def _name_threads(recording: _core.Recording) -> None:
             recording.name_thread(native_id, _session_facts.in_utf8(name), thread.ident or 0)
 
 
-_forking_thread = 0  # its ident, while the recording is held for it
-
-
-def _before_fork() -> None:
-    global _forking_thread
-    _leave_parents()
-    _lock.acquire()
-    _forking_thread = threading.get_ident()
-    now = active()
-    if now is not None:
-        now.hold_for_fork()
-
-
-def _after_fork_in_parent() -> None:
-    global _forking_thread
-    now = active()
-    if now is not None:
-        now.release_after_fork()
-    _forking_thread = 0
-    _lock.release()
-
-
 def _after_fork_in_child() -> None:
     now = _forget()
     if now is None or not now.recording.is_active:
@@ -398,13 +378,9 @@ def _is_soon_another_program() -> bool:
 
 def _forget() -> Optional[_Active]:
     """In the child of a fork: what was active in the parent is so no longer, and the lock is free."""
-    global _active, _forking_thread
+    global _active
     now, _active = _active, None
-    was_prepared, _forking_thread = _forking_thread == threading.get_ident(), 0
-    if was_prepared:
-        _lock.release()
-    else:  # whoever has it may not exist here
-        _lock._at_fork_reinit()  # type: ignore[attr-defined]
+    _fork_hooks.in_child()
     return now
 
 
@@ -421,3 +397,6 @@ def _leave_parents() -> None:
         now = _forget()
         if now is not None:
             _abandon(now)
+
+
+_fork_hooks = _core.ForkHooks(_lock, _leave_parents)

@@ -130,11 +130,13 @@ void CpuSampler::abandon() {
 
 // ---- pause and rate ----
 
+void CpuSampler::hold_ticks(ThreadSlot& slot) {
+  slot.tick.pause();
+  slot.rest_tick.pause();
+}
+
 void CpuSampler::hold_ticks() {
-  slots_.for_each([](ThreadSlot& slot) {
-    slot.tick.pause();
-    slot.rest_tick.pause();
-  });
+  slots_.for_each([](ThreadSlot& slot) { hold_ticks(slot); });
 }
 
 void CpuSampler::pause() {
@@ -233,7 +235,7 @@ void CpuSampler::restart_tick(ThreadSlot& slot) { restart_tick(slot, slot.period
 bool CpuSampler::restart_tick(ThreadSlot& slot, std::int64_t first_ns) {
   slot.clock.restart(first_ns);
   slot.pace.restart();
-  if (slot.is_blocked || slot.silent_until_ns != 0) return true;  // whoever ends that starts it again
+  if (slot.is_blocked || slot.is_silent) return true;  // whoever ends that starts it again
   return slot.tick.restart(first_ns, slot.period_ns.load(std::memory_order_relaxed));
 }
 

@@ -122,7 +122,7 @@ class CpuSampler {
   // on, at the rate that was asked for, or by the reader.
   void take_by_ticks(ThreadSlot& slot, bool by_ticks);
 
-  // No tick of the calling thread is pending or comes in the next second, or until the silence is ended.
+  // No tick of the calling thread is pending or comes until the silence is ended.
   void silence_caller();
   void end_silence_of_caller();
 
@@ -221,6 +221,7 @@ class CpuSampler {
   // The program has taken SIGTRAP for itself: perf events send the other signal from now on.
   void give_up_traps();
   [[nodiscard]] int signal_of(const ThreadSlot& slot) const;
+  static void hold_ticks(ThreadSlot& slot);
   void hold_ticks();
   void find_new_threads(Head head);  // as far as there is memory for it: else the next look finds them
   void adopt_new_threads(Head head);

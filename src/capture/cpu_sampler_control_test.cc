@@ -224,6 +224,34 @@ TEST_P(CpuSamplerControl, NoTickComesToASilentThreadWhateverElseChanges) {
   sampling->stop();
 }
 
+TEST_P(CpuSamplerControl, ATickThatASilentThreadHasBlockedIsGone) {
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  run_registered(sampling, "worker", [&] {
+    // GIVEN a thread that computes while it blocks all signals, of which others have sent one
+    const SignalsBlocked blocked;
+    ::pthread_kill(::pthread_self(), SIGUSR1);
+    burn(20 * kMillisecond);
+    // WHEN it is silent
+    sampling->silence_caller();
+    // THEN that one alone waits for it, however long that lasts
+    burn(20 * kMillisecond);
+    sampling->poll();
+    burn(20 * kMillisecond);
+    sigset_t pending;
+    ::sigpending(&pending);
+    for (int signal = 1; signal < SIGRTMAX; ++signal)
+      EXPECT_EQ(::sigismember(&pending, signal), signal == SIGUSR1 ? 1 : 0) << signal;
+    sigset_t sent;
+    ::sigemptyset(&sent);
+    ::sigaddset(&sent, SIGUSR1);
+    int taken = 0;
+    EXPECT_EQ(::sigwait(&sent, &taken), 0);
+    sampling->end_silence_of_caller();
+  });
+  sampling->stop();
+}
+
 // ---- the rate ----
 
 TEST_P(CpuSamplerControl, TheRateMayChangeWhileThreadsRun) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/signals_blocked.h"
 #include "capture/cpu_sampler.h"
 #include "capture/tick_signals.h"
 
@@ -101,14 +102,15 @@ void CpuSampler::set_thread_state(Tid tid, Address thread_state) {
 }
 
 void CpuSampler::silence_caller() {
-  constexpr std::int64_t kSilence = 1'000'000'000;
   const std::lock_guard guard(mutex_);
   const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
   if (found == by_tid_.end()) return;
   ThreadSlot& slot = *found->second;
-  slot.tick.pause();  // a tick that is pending arrives on the way back from this system call
-  slot.rest_tick.pause();
-  slot.silent_until_ns = monotonic_ns() + kSilence;
+  slot.is_silent = true;
+  hold_ticks(slot);  // a tick that is pending arrives on the way back from this system call
+  const SignalsBlocked blocked = ticks_blocked();
+  hold_ticks(slot);  // its handler may have started it again
+  take_blocked_ticks();
 }
 
 void CpuSampler::end_silence_of_caller() {
@@ -116,7 +118,7 @@ void CpuSampler::end_silence_of_caller() {
   const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
   if (found == by_tid_.end()) return;
   ThreadSlot& slot = *found->second;
-  if (std::exchange(slot.silent_until_ns, 0) != 0 && !is_paused() && !slot.is_blocked) restart_tick(slot);
+  if (std::exchange(slot.is_silent, false) && !is_paused() && !slot.is_blocked) restart_tick(slot);
 }
 
 os::TickClock CpuSampler::clock_for_next_thread() const {
@@ -346,12 +348,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
     arm(slot, slot.period_ns.load(std::memory_order_relaxed));
     return;
   }
-  if (slot.silent_until_ns != 0) {
-    if (slot.info.end_ns < slot.silent_until_ns) return;
-    slot.silent_until_ns = 0;
-    restart_tick(slot);
-    return;
-  }
+  if (slot.is_silent) return;
   const std::uint32_t ticks = slot.ticks.load(std::memory_order_relaxed);
   const bool is_silent = ticks == std::exchange(slot.ticks_at_poll, ticks);
   // Silence alone proves nothing: on a crowded machine the scheduler's ticks, and CPU timers with them, come late.

@@ -23,7 +23,7 @@ ThreadSlot* ThreadSlots::allocate() {
   slot.ticks_at_poll = 0;
   slot.jitter.restart();
   slot.is_blocked = false;
-  slot.silent_until_ns = 0;
+  slot.is_silent = false;
   return &slot;
 }
 

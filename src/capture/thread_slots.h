@@ -64,8 +64,8 @@ struct alignas(128) ThreadSlot {
   std::int64_t grid_cpu_ns = 0;  // then one sample is due at each whole period after this
   std::int64_t missed_ns = 0;    // in a pause: what samples before it should have paid for
   std::uint32_t ticks_at_poll = 0;
-  bool is_blocked = false;           // blocks our signal: paused by the watchdog
-  std::int64_t silent_until_ns = 0;  // CLOCK_MONOTONIC; see CpuSampler::silence_caller
+  bool is_blocked = false;  // blocks our signal: paused by the watchdog
+  bool is_silent = false;   // see CpuSampler::silence_caller
   // A RunReader's: see there.
   double restlessness = 0;
   bool is_restless = true;

@@ -1,10 +1,14 @@
 #include "capture/tick_signals.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <span>
 
 #include "capture/cpu_sampler.h"
 #include "capture/interrupted_call.h"
@@ -66,6 +70,20 @@ void on_trap(int signal, siginfo_t* info, void* context) {
   const os::SignalHandler handler = program_on_trap.load();
   if (handler == SIG_DFL) return os::take_default_action(SIGTRAP);
   pass_on(handler, signal, interrupted);
+}
+
+// Of a signal that is blocked; what others have sent is put back.
+void take_ticks(int signal) {
+  std::array<siginfo_t, 64> others;
+  std::size_t count = 0;
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  constexpr timespec kNow{};
+  while (count < others.size() && ::sigtimedwait(&only, &others[count], &kNow) == signal)
+    if (!is_tick(others[count])) ++count;
+  for (siginfo_t& other : std::span(others).first(count))
+    ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(os::current_tid()), signal, &other);
 }
 
 using TickHandler = void (*)(int, siginfo_t*, void*);
@@ -141,6 +159,14 @@ SignalsBlocked ticks_blocked() noexcept {
 // handler sees what was stored.
 RunningHandler::RunningHandler() noexcept { running_handlers.fetch_add(1, std::memory_order_seq_cst); }
 RunningHandler::~RunningHandler() { running_handlers.fetch_sub(1, std::memory_order_acq_rel); }
+
+void take_blocked_ticks() noexcept {
+  sigset_t pending, blocked;
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  for (const int signal : {SIGTRAP, installed_signal.load()})
+    if (signal != 0 && ::sigismember(&pending, signal) == 1 && ::sigismember(&blocked, signal) == 1) take_ticks(signal);
+}
 
 void set_active_sampler(CpuSampler* sampler) { active_sampler.store(sampler, std::memory_order_seq_cst); }
 

@@ -41,6 +41,10 @@ void put_tick_handler_back(int signal);
 // While it lives, ticks wait that come to the calling thread.
 SignalsBlocked ticks_blocked() noexcept;
 
+// Ticks that wait for the calling thread, as it blocks their signals, are gone. One of another program's that it
+// becomes would let them in, and end. Signals that others have sent go on waiting.
+void take_blocked_ticks() noexcept;
+
 // Whom handlers feed from now on; nobody if null.
 void set_active_sampler(CpuSampler* sampler);
 

@@ -13,6 +13,7 @@ void bind_errors(nanobind::module_& module);     // exceptions
 void bind_files(nanobind::module_& module);      // write a file whole or not at all
 void bind_session(nanobind::module_& module);    // Session: record this process
 void bind_threads(nanobind::module_& module);    // threads from their first instruction
+void bind_processes(nanobind::module_& module);  // fork, exec and _exit
 void bind_signals(nanobind::module_& module);    // signals of the program that are ours, too
 void bind_tags(nanobind::module_& module);       // tags
 void bind_columns(nanobind::module_& module);    // what memoryviews look at

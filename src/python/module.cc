@@ -17,6 +17,7 @@ NB_MODULE(_core, module) {
   plimsoll::python::bind_files(module);
   plimsoll::python::bind_session(module);
   plimsoll::python::bind_threads(module);
+  plimsoll::python::bind_processes(module);
   plimsoll::python::bind_signals(module);
   plimsoll::python::bind_tags(module);
   plimsoll::python::bind_columns(module);

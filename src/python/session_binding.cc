@@ -259,13 +259,6 @@ void bind_session(nb::module_& module) {
              const nb::gil_scoped_release release;
              session.flush();
            })
-      .def("hold_for_fork",
-           [](Recording& self) {
-             capture::Session& session = self.session();
-             const nb::gil_scoped_release release;
-             session.hold_for_fork();
-           })
-      .def("release_after_fork", [](Recording& self) { self.session().release_after_fork(); })
       .def("name_thread", [](Recording& self, int tid, const std::string& name, unsigned long ident) {
         self.session().sampler().name_thread(Tid{tid}, name);
         self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));

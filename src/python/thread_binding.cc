@@ -216,43 +216,6 @@ class Loader : public Standin {
   }
 };
 
-// For os.execv and os.execve: what is recorded so far is written before the process becomes another program.
-class ExecCaller : public Standin {
-  // Whatever comes back from an exec has failed.
-  struct GoesOn {
-    capture::Session& session;
-    ~GoesOn() { session.exec_has_failed(); }
-  };
-
- public:
-  using Standin::Standin;
-  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    const auto session = current_recording();
-    if (session == nullptr) return call_original(args, kwargs);
-    close_allocation_epoch();
-    session->prepare_exec();
-    const GoesOn goes_on{*session};
-    return call_original(args, kwargs);
-  }
-};
-
-// For os._exit, which runs no exit handlers; multiprocessing's forked children end with it. What is to be done before
-// is done, and whatever becomes of that, the process ends here.
-class ExitCaller : public Standin {
- public:
-  ExitCaller(nb::object original, nb::object before) : Standin(std::move(original)), before_(std::move(before)) {}
-  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    try {
-      before_();
-    } catch (nb::python_error&) {
-    }
-    return call_original(args, kwargs);
-  }
-
- private:
-  nb::object before_;
-};
-
 // For faulthandler.enable, which puts its handler over ours. A thread of ours that reads what has gone must not meet
 // it: faulthandler would look at all threads while they run, and may fault itself. At its next look that thread puts
 // our handler in front again.
@@ -304,8 +267,6 @@ void bind_threads(nb::module_& module) {
   bind_standin<ThreadStarter>(module, "ThreadStarter", "Starts threads that register themselves.");
   bind_standin<Loader>(module, "Loader", "Loads code whose allocations are recorded.");
   bind_standin<LimitSetter>(module, "LimitSetter", "Gives addresses back before there is a limit of them.");
-  bind_standin<ExecCaller>(module, "ExecCaller", "Becomes another program when what is recorded is written.");
-  bind_standin<ExitCaller, nb::object>(module, "ExitCaller", "Ends the process when what is recorded is written.");
   bind_standin<FaultHandlerSetter>(module, "FaultHandlerSetter", "Sets up handlers while nobody reads.");
   nb::class_<CollectionMarker>(module, "CollectionMarker", "A callback for gc.callbacks.")
       .def(nb::init<>())
