@@ -253,7 +253,7 @@ def _install_once() -> None:
         return
     _installed = True
     atexit.register(_stop_at_exit)
-    os.register_at_fork(before=_fork_hooks.before, after_in_parent=_fork_hooks.in_parent,
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
                         after_in_child=_after_fork_in_child)
     _wrap_exec()
     _wrap_exit()
@@ -283,10 +283,9 @@ def _wrap_exec() -> None:
     """
     import posix
 
-    for name in ("execv", "execve"):
-        ours = _core.ExecCaller(getattr(os, name), _lock)
-        for module in (os, posix):
-            setattr(module, name, ours)
+    for module in (os, posix):
+        for name in ("execv", "execve"):
+            setattr(module, name, _core.ExecCaller(getattr(module, name), _lock))
 
 
 def _wrap_signals(now: _Active) -> None:
@@ -380,7 +379,7 @@ def _forget() -> Optional[_Active]:
     """In the child of a fork: what was active in the parent is so no longer, and the lock is free."""
     global _active
     now, _active = _active, None
-    _fork_hooks.in_child()
+    _let_go_in_child()
     return now
 
 
@@ -399,4 +398,4 @@ def _leave_parents() -> None:
             _abandon(now)
 
 
-_fork_hooks = _core.ForkHooks(_lock, _leave_parents)
+_before_fork, _after_fork_in_parent, _let_go_in_child = _core.fork_hooks(_lock, _leave_parents)

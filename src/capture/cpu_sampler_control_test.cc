@@ -12,6 +12,7 @@
 
 #include "capture/cpu_sampler.h"
 #include "capture/sampler_testing.h"
+#include "capture/tick_signals.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -437,6 +438,33 @@ TEST_P(CpuSamplerControl, AThreadThatBlocksTheSignalIsCountedAsSuchAndSampledOnc
   }
   EXPECT_GE(sampling.samples().size(), 5U);
   thread.end();
+  sampling->stop();
+  sampling.expect_all_accounted_for();
+}
+
+TEST(CpuSamplerWithATimer, AThreadWhoseTickRestsIsSampledAgainThoughWhatWakesItUpIsIgnored) {
+  Sampling sampling({1000, os::TickClock::kMonotonic, 64});
+  sampling->start({os::current_tid()});
+  run_registered(sampling, "worker", [&] {
+    burn_until([&] { return !sampling.samples().empty(); });
+    // GIVEN a thread whose tick rests, as it has waited
+    for (int i = 0; i < 3; ++i) ::usleep(10'000);
+    // WHEN the signal is ignored in the moment in which the tick is to go on
+    struct sigaction ignored {
+    }, ours{};
+    ignored.sa_handler = SIG_IGN;
+    ::sigaction(interrupting_tick_signal(), &ignored, &ours);
+    burn(20 * kMillisecond);
+    ::sigaction(interrupting_tick_signal(), &ours, nullptr);
+    // THEN it is sampled within a while nevertheless
+    const std::size_t samples = sampling.samples().size();
+    const std::int64_t patience = thread_cpu_ns() + 3000 * kMillisecond;
+    while (sampling.samples().size() < samples + 5 && thread_cpu_ns() < patience) {
+      burn(kMillisecond);
+      sampling->poll();
+    }
+    EXPECT_GE(sampling.samples().size(), samples + 5);
+  });
   sampling->stop();
   sampling.expect_all_accounted_for();
 }

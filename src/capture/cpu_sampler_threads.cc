@@ -362,6 +362,8 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   } else if (slot.is_blocked && !os::blocks_signal(slot.tid, signal_of(slot))) {
     slot.is_blocked = false;
     restart_tick(slot);
+  } else if (is_suspect && slot.resting.load(std::memory_order_relaxed)) {
+    restart_tick(slot);  // what was to wake it up is late, or came while the program ignored all signals
   }
 }
 

@@ -76,7 +76,7 @@ nb::object numbers(const HeapSet& self) {
   return column(kept, owner);
 }
 
-nb::list types(const HeapSet& self) {
+nb::list types_of_set(const HeapSet& self) {
   const heap::Snapshot& snapshot = self.heap().snapshot();
   return rows_of(snapshot, heap::types(snapshot, self.heap().dominance(), self.set()));
 }
@@ -113,7 +113,7 @@ void bind_heap_sets(nb::module_& module) {
       .def("holders", [](const HeapSet& self) { return self.found(heap::holders_of); })
       .def("reached", [](const HeapSet& self) { return self.found(heap::reached_from); })
       .def("numbers", &numbers)
-      .def("types", &types);
+      .def("types", &types_of_set);
 }
 
 }  // namespace plimsoll::python

@@ -106,6 +106,32 @@ class ForkHooks {
   std::shared_ptr<capture::Session> held_;
 };
 
+template <void (ForkHooks::*kHook)()>
+PyObject* call_hook(PyObject* kept, PyObject* /*arguments*/) noexcept {
+  try {
+    (static_cast<ForkHooks*>(PyCapsule_GetPointer(kept, nullptr))->*kHook)();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+// Its three hooks, as functions in C. (Objects of a class of ours would keep that class: an interpreter lets go of what
+// its forks call when all else has gone, up to 3.9 after its last collection, and then no other one could load us.)
+nb::tuple fork_hooks(nb::object lock, nb::object leave_parents) {
+  static constexpr PyMethodDef kHooks[] = {
+      {"before_fork", call_hook<&ForkHooks::before>, METH_NOARGS, nullptr},
+      {"after_fork_in_parent", call_hook<&ForkHooks::in_parent>, METH_NOARGS, nullptr},
+      {"after_fork_in_child", call_hook<&ForkHooks::in_child>, METH_NOARGS, nullptr}};
+  const nb::capsule kept(new ForkHooks(std::move(lock), std::move(leave_parents)),
+                         [](void* hooks) noexcept { delete static_cast<ForkHooks*>(hooks); });
+  nb::list functions;
+  for (const PyMethodDef& hook : kHooks)  // (Python does not write to them.)
+    functions.append(nb::steal(PyCFunction_New(const_cast<PyMethodDef*>(&hook), kept.ptr())));
+  return nb::tuple(functions);
+}
+
 // For os.execv and os.execve: what is recorded so far is written before the process becomes another program, nobody
 // begins a recording meanwhile, and no tick is on its way, nor waits for a thread to let it in: the next program would
 // meet it, and end.
@@ -156,11 +182,10 @@ class ExitCaller : public Standin {
 }  // namespace
 
 void bind_processes(nb::module_& module) {
-  nb::class_<ForkHooks>(module, "ForkHooks", "What os.fork calls, in which no signal handler of the program's runs.")
-      .def(nb::init<nb::object, nb::object>())
-      .def("before", &ForkHooks::before)
-      .def("in_parent", &ForkHooks::in_parent)
-      .def("in_child", &ForkHooks::in_child);
+  module.def(
+      "fork_hooks", &fork_hooks, nb::arg("lock"), nb::arg("leave_parents"),
+      "What os.fork is to call before, in the parent and in the child: no signal handler of the program's runs in "
+      "these.");
   bind_standin<ExecCaller, nb::object>(module, "ExecCaller",
                                        "Becomes another program when what is recorded is written.");
   bind_standin<ExitCaller, nb::object>(module, "ExitCaller", "Ends the process when what is recorded is written.");

@@ -36,7 +36,8 @@ print(json.dumps(sorted(got) == sorted(sent)))
     # WHEN it is recorded THEN it runs as it does alone, and all of it is recorded
     recorded = harness.record(tmp_path, script, options=["--engine", engine])
     assert recorded.truth
-    assert harness.total_seconds(recorded.profile)["burn"] == pytest.approx(0.5, rel=0.1)
+    late = harness.missed_at_the_end(recorded.profile) / 1e9 if engine in harness.TIMER_ENGINES else 0
+    assert harness.total_seconds(recorded.profile)["burn"] + late == pytest.approx(0.5, rel=0.1)
 
 
 @pytest.mark.any_version

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import copy
 import errno
 import gc
 import json
-import os
 import pathlib
 import pickle
 import re
@@ -454,15 +454,15 @@ def test_a_start_that_is_interrupted_records_nothing(tmp_path: pathlib.Path, mon
     def interrupted(recording: object) -> None:
         raise KeyboardInterrupt
 
-    callbacks, execv = list(gc.callbacks), os.execv
+    callbacks, start_thread = list(gc.callbacks), _thread.start_new_thread
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(_recording, "_name_threads", interrupted)
         plimsoll.Profiler(tmp_path / "a.plim").start()
     # THEN nothing of it is left, and the next one begins as ever
     assert not plimsoll.is_active()
-    assert gc.callbacks == callbacks and os.execv is execv
+    assert gc.callbacks == callbacks and _thread.start_new_thread is start_thread
     with plimsoll.profile(tmp_path / "b.plim"):
-        assert os.execv is not execv
+        assert _thread.start_new_thread is not start_thread
 
 
 def test_it_is_saved_in_every_format(profile: plimsoll.Profile, tmp_path: pathlib.Path) -> None:

@@ -430,9 +430,9 @@ def test_waiting_for_a_child_can_be_interrupted(tmp_path: pathlib.Path) -> None:
     pending = plimsoll.heap.fork_snapshot(tmp_path / "child.heap")
     os.kill(pending.pid, signal.SIGSTOP)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         # WHEN it is waited for
         with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
             pending.wait()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
