@@ -283,9 +283,11 @@ def _wrap_exec() -> None:
     """
     import posix
 
-    for module in (os, posix):
-        for name in ("execv", "execve"):
-            setattr(module, name, _core.ExecCaller(getattr(module, name), _lock))
+    for name in ("execv", "execve"):
+        in_os, in_posix = getattr(os, name), getattr(posix, name)
+        ours = _core.ExecCaller(in_os, _lock)
+        setattr(os, name, ours)
+        setattr(posix, name, ours if in_posix is in_os else _core.ExecCaller(in_posix, _lock))
 
 
 def _wrap_signals(now: _Active) -> None:
