@@ -1,6 +1,7 @@
 #include "capture/interrupted_call.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -159,6 +160,57 @@ TEST(EndedCall, IsNotGuessedFromWhatIsMovedToAnotherRegister) {
   EndedThread thread(SYS_poll);
   thread.code[0] = 0x41;  // to R8D
   EXPECT_EQ(thread.begun_anew(), 0);
+}
+
+// A signal waits for the calling thread, as for one in a tick's handler, for the scope.
+class Pending {
+ public:
+  explicit Pending(int signal) {
+    ::sigemptyset(&only_);
+    ::sigaddset(&only_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &only_, &before_);
+    ::pthread_kill(::pthread_self(), signal);
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() {
+    int taken = 0;
+    ::sigwait(&only_, &taken);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t only_{}, before_{};
+};
+
+TEST(PendingSignal, EndsACallThatATickHasBegunAnew) {
+  Thread thread(SYS_read);
+  end_call_for_pending(thread.context, SIGRTMAX);
+  EXPECT_TRUE(thread.is_as_it_was(SYS_read)) << "there is none";
+  const Pending pending(SIGUSR1);
+  end_call_for_pending(thread.context, SIGRTMAX);
+  EXPECT_EQ(thread.registers()[REG_RIP], thread.start() + kCallBytes);
+  EXPECT_EQ(thread.registers()[REG_RAX], -EINTR);
+}
+
+TEST(PendingSignal, IsNoReasonToEndACallOfAThreadThatBlocksIt) {
+  const Pending pending(SIGUSR1);
+  Thread thread(SYS_read);
+  ::sigaddset(&thread.context.uc_sigmask, SIGUSR1);
+  end_call_for_pending(thread.context, SIGRTMAX);
+  EXPECT_TRUE(thread.is_as_it_was(SYS_read));
+}
+
+TEST(PendingSignal, OfTheTickItselfEndsNothing) {
+  const Pending pending(SIGUSR1);
+  Thread thread(SYS_read);
+  end_call_for_pending(thread.context, SIGUSR1);
+  EXPECT_TRUE(thread.is_as_it_was(SYS_read));
+}
+
+TEST(PendingSignal, KeepsACallFromBeginningAnew) {
+  const Pending pending(SIGUSR1);
+  EXPECT_EQ(EndedThread(SYS_poll).begun_anew(), 0);
 }
 
 #endif
