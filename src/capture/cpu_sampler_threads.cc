@@ -118,7 +118,7 @@ void CpuSampler::end_silence_of_caller() {
   const auto found = by_tid_.find(static_cast<std::int32_t>(os::current_tid()));
   if (found == by_tid_.end()) return;
   ThreadSlot& slot = *found->second;
-  if (std::exchange(slot.is_silent, false) && !is_paused() && !slot.is_blocked) restart_tick(slot);
+  if (std::exchange(slot.is_silent, false) && !is_paused()) restart_tick(slot);
 }
 
 os::TickClock CpuSampler::clock_for_next_thread() const {
@@ -354,8 +354,7 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   // Silence alone proves nothing: on a crowded machine the scheduler's ticks, and CPU timers with them, come late.
   const bool is_suspect = is_silent && cpu_ns - accounted > kSilence * slot.period_ns.load(std::memory_order_relaxed);
   if (is_suspect && os::blocks_signal(slot.tid, signal_of(slot))) {
-    slot.tick.pause();
-    slot.rest_tick.pause();
+    hold_ticks(slot);
     slot.is_blocked = true;
     // (It may have let the signal in meanwhile, and have a sample of that time.)
     count_drop(DropReason::kSignalBlocked, slot.account_until(cpu_ns));

@@ -33,7 +33,7 @@ MALLOCS = ("mimalloc", "mimalloc_debug") if FREE_THREADED else ("pymalloc", "deb
 #: Nothing here takes nearly as long; a program that hangs must not hang the tests.
 DEADLINE = 240
 NO_STACK = 0xFFFFFFFF
-# What programs of signals begin with: CPU time of the calling thread, and what they import.
+# What programs of signals and of processes begin with: CPU time of the calling thread, and what they import.
 BURN = """
 import json, os, signal, sys, threading, time
 def burn(seconds):

@@ -13,12 +13,7 @@ pytestmark = pytest.mark.most_versions
 
 Write = Callable[..., pathlib.Path]
 
-BURN = """
-import os, signal, sys, threading, time
-def burn(seconds):
-    start = time.thread_time()
-    while time.thread_time() - start < seconds: sum(range(1000))
-"""
+BURN = harness.BURN
 
 
 @pytest.mark.any_version

@@ -19,12 +19,7 @@ pytestmark = pytest.mark.most_versions
 
 Write = Callable[..., pathlib.Path]
 
-BURN = """
-import os, sys, time
-def burn(seconds):
-    start = time.thread_time()
-    while time.thread_time() - start < seconds: sum(range(1000))
-"""
+BURN = harness.BURN
 
 
 def seconds_in(profile: plimsoll.Profile, function: str) -> float:
