@@ -12,8 +12,8 @@ namespace plimsoll::os {
 namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGHUP};
-// The thread that was interrupted may hold what whoever is to speak waits for.
-constexpr std::int64_t kLongestWait = 500'000'000;
+// The thread that was interrupted may hold what whoever is to speak waits for; a disk may take seconds to take that in.
+constexpr std::int64_t kLongestWait = 3'000'000'000;
 
 std::atomic<Doorbell*> watcher{nullptr};
 std::atomic<bool> is_asked{false};

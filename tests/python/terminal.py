@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import errno
 import fcntl
 import os
 import pty
@@ -107,9 +109,12 @@ class Terminal:
                  env: Optional[Mapping[str, Optional[str]]] = None, **options: Any) -> None:
         self.screen = Screen(columns, rows)
         self.raw = ""
+        #: Bytes that the program has written, and that were read here.
+        self.received = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, self._slave = pty.openpty()
         self._set_size(columns, rows)
-        self.modes_before = self.modes()
+        self.modes_before = self._modes_at_end = self.modes()
         changes = {"TERM": "xterm-256color", "NO_COLOR": None, "COLUMNS": None, **(env or {})}
         self.process = subprocess.Popen([os.fspath(word) for word in words], stdin=self._slave, stdout=self._slave,
                                         stderr=self._slave, env=harness.environment(changes),
@@ -129,9 +134,9 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        if self._master >= 0:
-            os.close(self._master)
-            os.close(self._slave)
+        for end in (self._master, self._slave):
+            if end >= 0:
+                os.close(end)
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -143,7 +148,7 @@ class Terminal:
 
     def modes(self) -> "list[Any]":
         """How the terminal treats what is typed."""
-        return termios.tcgetattr(self._slave)
+        return termios.tcgetattr(self._slave) if self._slave >= 0 else self._modes_at_end
 
     def hang_up(self) -> None:
         """Closes the window."""
@@ -157,9 +162,16 @@ class Terminal:
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:
             return False
-        data = os.read(self._master, 65536).decode("utf-8", "replace")
-        self.raw += data
-        self.screen.feed(data)
+        try:
+            data = os.read(self._master, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:  # all has been read, and nobody can write more
+                raise
+            return False
+        self.received += len(data)
+        text = self._decoder.decode(data)
+        self.raw += text
+        self.screen.feed(text)
         return True
 
     def wait_for(self, what: Callable[["Terminal"], bool]) -> None:
@@ -180,7 +192,11 @@ class Terminal:
         while self.process.poll() is None:
             assert time.monotonic() < end, f"it does not end; the screen is\n{self.screen.text}"
             self._read(0.05)
-        while self._read(0.05):
+        # The terminal's end comes after all that was written, however long the kernel takes to hand it over.
+        self._modes_at_end = self.modes()
+        os.close(self._slave)
+        self._slave = -1
+        while self._read(harness.DEADLINE / 4):
             pass
         return self.process.returncode
 
