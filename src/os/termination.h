@@ -2,7 +2,8 @@
 //
 // SIGTERM and SIGHUP end a process at once, if the program does not handle them: so end the workers of a
 // multiprocessing.Pool. What is not in a file yet is lost then. While somebody watches, such a signal rings a bell, and
-// the process ends when that one has had its say, or some moments later: by the signal, as it would have.
+// the process ends when that one has had its say, or some moments later: by the signal, as it would have. Until then
+// the thread that took the signal stands still; unless it holds what whoever is to speak waits for: then it goes on.
 #pragma once
 
 #include "base/signals_blocked.h"
@@ -18,7 +19,7 @@ void watch_termination(Doorbell& bell);
 void look_at_termination_again() noexcept;
 // Whether the process is about to end, and waits for end_now(). For any thread.
 bool is_ending() noexcept;
-// Nothing more is to be said. For any thread.
+// Nothing more is to be said: if the process is about to end, it does. For any thread.
 void end_now() noexcept;
 // Nobody watches any more; signals end the process as they would without us. Returns when no thread waits any more.
 void stop_watching_termination();

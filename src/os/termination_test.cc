@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <mutex>
 #include <thread>
 
 namespace plimsoll::os {
@@ -66,9 +67,58 @@ TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
         watch_termination(bell);
         leave();
         ::raise(signal);
+        for (;;) ::pause();
       });
       EXPECT_TRUE(ended_by(status, signal)) << status;
     }
+}
+
+TEST(Termination, WhoeverHoldsWhatTheLastWordsNeedGoesOnUntilTheyAreSaid) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const int status = status_of([&] {
+    Doorbell bell;
+    watch_termination(bell);
+    std::mutex held;
+    std::thread watching([&] {
+      while (!is_ending()) bell.wait_for(1'000'000'000);
+      const std::lock_guard guard(held);
+      speak_at_the_end(bell, pipe[1]);
+    });
+    // GIVEN a thread that gets the signal while it holds what whoever watches asks for
+    held.lock();
+    ::raise(SIGTERM);
+    // WHEN it gives that back
+    held.unlock();
+    for (;;) ::pause();
+  });
+  ::close(pipe[1]);
+  // THEN all is said, and the signal ends the process
+  EXPECT_TRUE(ended_by(status, SIGTERM)) << status;
+  char said = 0;
+  EXPECT_EQ(::read(pipe[0], &said, 1), 1);
+  ::close(pipe[0]);
+}
+
+TEST(Termination, WhoeverStopsToWatchInTheMeantimeEndsTheProcess) {
+  const int status = status_of([] {
+    Doorbell bell;
+    watch_termination(bell);
+    // GIVEN nobody who has answered until the thread went on
+    ::raise(SIGTERM);
+    stop_watching_termination();
+  });
+  EXPECT_TRUE(ended_by(status, SIGTERM)) << status;
+}
+
+TEST(Termination, ASecondSignalEndsTheProcessAtOnce) {
+  const int status = status_of([] {
+    Doorbell bell;
+    watch_termination(bell);
+    ::raise(SIGTERM);
+    ::raise(SIGHUP);
+  });
+  EXPECT_TRUE(ended_by(status, SIGHUP)) << status;
 }
 
 TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {
