@@ -186,6 +186,7 @@ def test_what_calls_the_kernel_has_no_more_time_where_others_want_the_cpus(tmp_p
         recorded.truth["huge"] / whole, abs=0.12)
 
 
+@pytest.mark.any_version
 @pytest.mark.skipif(harness.kernel_version() < (6, 12), reason="threads choose the length of their turns since Linux 6.12")
 @pytest.mark.parametrize("options", [[], ["-r", "200"], ["--stop", "-r", "200"]], ids=" ".join)
 def test_short_bursts_count_as_long_ones(tmp_path: pathlib.Path, options: "list[str]") -> None:
@@ -243,6 +244,7 @@ ends.set()
     assert {thread.name for thread in profile.threads} == {"MainThread", "short", "a name of more than sixteen bytes"}
 
 
+@pytest.mark.any_version
 def test_threads_do_not_end_for_want_of_files(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
     # GIVEN more threads than there may be files open, all of which live for as long as any of them works
     threads, files, seconds = 30, 16, 0.12
@@ -302,6 +304,7 @@ def test_threads_that_begin_late_are_not_lost(tmp_path: pathlib.Path) -> None:
     assert 0.85 * recorded.truth["cpu"] < sum(profile.samples.weight_ns) / 1e9 < 1.03 * profile.process_cpu
 
 
+@pytest.mark.any_version
 def test_time_of_threads_that_are_not_met_is_told_of(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
     # GIVEN a program that computes for a tenth of its time, which few looks meet
     code = program("import time\n"
@@ -316,6 +319,7 @@ def test_time_of_threads_that_are_not_met_is_told_of(tmp_path: pathlib.Path, pro
     assert 0.9 * profile.process_cpu < told < 1.03 * profile.process_cpu + 0.02
 
 
+@pytest.mark.any_version
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="threads can be stopped on x86-64 only")
 def test_threads_that_wait_for_cpus_have_their_time_when_they_are_stopped(
         tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:

@@ -22,6 +22,8 @@ import pytest
 import harness
 import plimsoll
 
+pytestmark = pytest.mark.most_versions
+
 Write = Callable[..., pathlib.Path]
 
 

@@ -15,6 +15,8 @@ import plimsoll
 from native_programs import built
 from test_memory import near
 
+pytestmark = pytest.mark.most_versions
+
 Write = Callable[..., pathlib.Path]
 
 

@@ -12,6 +12,8 @@ import pytest
 import harness
 import plimsoll
 
+pytestmark = pytest.mark.most_versions
+
 Write = Callable[[str], pathlib.Path]
 
 
