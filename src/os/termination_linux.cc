@@ -22,7 +22,7 @@ constexpr std::int64_t kLongestWait = 500'000'000;
 constexpr timespec kLongestDelay = {2, 0};
 
 std::atomic<Doorbell*> watcher{nullptr};
-// The signal that the process is about to end by, while a thread waits in its handler, or less than zero if none does.
+// The signal that the process is about to end by, while a thread waits in its handler; its negative where none does.
 std::atomic<int> ending{0};
 std::atomic<int> running_handlers{0};
 Doorbell answer;
