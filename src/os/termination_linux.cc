@@ -2,7 +2,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,7 +14,7 @@
 namespace plimsoll::os {
 namespace {
 
-constexpr std::array kSignals = {SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGTERM, SIGHUP};
 // The thread that was interrupted may hold what whoever is to speak waits for, as malloc's lock: it goes on after the
 // first, and whoever speaks ends the process, or after the second nobody.
 constexpr std::int64_t kLongestWait = 500'000'000;
