@@ -106,7 +106,7 @@ class ObjectText {
   // What an object has under a name, wherever it is kept; null if nothing.
   [[nodiscard]] Address attribute(Address object, const ImageType& type, const std::string& wanted) const {
     for (const ImageMember& member : type.members)
-      if (member.name == wanted) return view_.pointer(object, member.offset);
+      if (member.name == wanted && member.is_in(object, view_)) return view_.pointer(object, member.offset);
     if (!type.has_attributes) return {};
     const cpython::Attributes attributes = attributes_of(view_, object, type);
     // Values that a dict has taken over are the dict's.

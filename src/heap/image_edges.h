@@ -296,7 +296,8 @@ class ImageEdges {
   // Attributes, fields that are known by name, other fields, the class.
   void tell(Address object, const ImageType& type) {
     if (type.has_attributes) attributes(object, type);
-    for (const ImageMember& member : type.members) named(view_.pointer(object, member.offset), member.name.c_str());
+    for (const ImageMember& member : type.members)
+      if (member.is_in(object, view_)) named(view_.pointer(object, member.offset), member.name.c_str());
     for (const std::uint32_t offset : type.words) sink_.guess(view_.pointer(object, offset));
     const HiddenElements hidden = hidden_elements(type.own_memory, view_, object, view_.head_shift());
     elements(hidden.first, hidden.count, EdgeKind::kElement);

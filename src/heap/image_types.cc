@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace plimsoll::heap {
@@ -306,16 +307,21 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
     name = name_of_base;
   }
   if (root != type.address) type.shape = of_subclass(type.shape);
-  type.own_memory = kind_of_memory(type, view_.word_in(solid, field::kBasicSize) - view_.head_shift());
-  for (const HiddenField& hidden : hidden_fields(type.own_memory))
-    type.members.push_back({hidden.offset + view_.head_shift(), hidden.name});
+  const std::uint64_t shift = view_.head_shift(), size = view_.word_in(solid, field::kBasicSize) - shift;
+  type.own_memory = kind_of_memory(type, size);
+  const std::span<const HiddenField> all_fields = hidden_fields(type.c_name, size);
+  for (const std::span<const HiddenField> fields : {hidden_fields(type.own_memory), all_fields})
+    for (const HiddenField& hidden : fields)
+      type.members.push_back({static_cast<std::uint32_t>(hidden.offset + shift), hidden.name,
+                              hidden.flag == 0 ? 0 : static_cast<std::uint32_t>(hidden.flag + shift)});
   std::uint64_t from = view_.word_in(root, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
                       type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame ||
                       type.shape == ImageShape::kSimpleQueue;
   if (is_own) from = head();
   // What stands before is told of above, or is not Python's.
-  if (type.own_memory == OwnMemory::kNumPy) from = view_.head_shift() + cpython::numpy_field::kLater;
+  if (type.own_memory == OwnMemory::kNumPy) from = shift + cpython::numpy_field::kLater;
+  if (!all_fields.empty()) from = shift + size;
   set_words(type, solid, from, end_of_words(type, solid));
   const bool is_known = has(kOwners, type.c_name) || type.is(flag::kException) || (is_own && root == solid);
   type.is_guessed =

@@ -39,10 +39,15 @@ enum class ImageShape : std::uint8_t {
   kWords,  // in fields of its own only
 };
 
-// A field that tp_members names and that is a reference.
+// A field that is a reference: tp_members names it, or own_memory.h.
 struct ImageMember {
   std::uint32_t offset = 0;
   std::string name;
+  std::uint32_t flag = 0;  // where a byte is that is 0 in objects without it; 0: all have it
+
+  [[nodiscard]] bool is_in(Address object, const ImageView& view) const {
+    return flag == 0 || view.number<std::uint8_t>(object, flag) != 0;
+  }
 };
 
 // The plan of a class.

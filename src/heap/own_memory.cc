@@ -24,6 +24,11 @@ constexpr std::array<Known, 9> kKnown{{{"list", OwnMemory::kList, 40},
 
 constexpr std::array<HiddenField, 1> kOfBytesIO{{{16, "buffer"}}};
 constexpr std::array<HiddenField, 2> kOfNumPy{{{array::kBase, "base"}, {array::kDescription, "dtype"}}};
+// The collector is not shown these classes' objects at all. One without a time zone is made without room for it.
+constexpr std::uint32_t kHasZone = 24;
+constexpr std::array<HiddenField, 1> kOfDateTime{{{40, "tzinfo", kHasZone}}};
+constexpr std::array<HiddenField, 1> kOfTime{{{32, "tzinfo", kHasZone}}};
+constexpr std::array<HiddenField, 2> kOfTimeZone{{{16, "offset"}, {24, "name"}}};
 
 }  // namespace
 
@@ -36,6 +41,13 @@ OwnMemory own_memory_of(std::string_view c_name, std::uint64_t basic_size) {
 std::span<const HiddenField> hidden_fields(OwnMemory kind) {
   if (kind == OwnMemory::kBytesIO) return kOfBytesIO;
   if (kind == OwnMemory::kNumPy) return kOfNumPy;
+  return {};
+}
+
+std::span<const HiddenField> hidden_fields(std::string_view c_name, std::uint64_t basic_size) {
+  if (c_name == "datetime.datetime" && basic_size >= 48) return kOfDateTime;
+  if (c_name == "datetime.time" && basic_size >= 40) return kOfTime;
+  if (c_name == "datetime.timezone" && basic_size >= 32) return kOfTimeZone;
   return {};
 }
 

@@ -43,8 +43,12 @@ inline void add_own(ObjectSize& size, OwnMemory kind, std::uint64_t bytes) {
 struct HiddenField {
   std::uint32_t offset = 0;
   const char* name = nullptr;
+  std::uint32_t flag = 0;  // where a byte is that is 0 in objects without the field; 0: all have it
 };
 std::span<const HiddenField> hidden_fields(OwnMemory kind);
+// Likewise of the class that is so called in C, which has no others, and whose objects have so many bytes: they keep
+// nothing beside them.
+std::span<const HiddenField> hidden_fields(std::string_view c_name, std::uint64_t basic_size);
 
 // How many elements an array of NumPy's has; none if that cannot be.
 template <typename Memory>

@@ -185,6 +185,7 @@ class ObjectEdges {
         if (held != nullptr && (!shows || take(held, next))) sink_.named(held, member.name);
       }
     for (const Member& field : plan.hidden) {
+      if (field.flag != 0 && field_at<std::uint8_t>(object, field.flag) == 0) continue;
       PyObject* held = field_at<PyObject*>(object, field.offset);
       take(held, next);
       named(held, field.name);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "cpython/code_object.h"
@@ -115,6 +116,20 @@ constexpr std::size_t kHeadShift = sizeof(PyObject) - 16;
 // In front of the items of a list, in their block: how many there is room for.
 constexpr std::size_t kListHead = kIsFreeThreaded ? 8 : 0;
 
+std::vector<Member> hidden_of(PyTypeObject* type, heap::OwnMemory own_memory) {
+  std::vector<Member> hidden;
+  const auto add = [&](std::span<const heap::HiddenField> fields) {
+    for (const heap::HiddenField& field : fields)
+      hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name,
+                        field.flag == 0 ? 0 : static_cast<Py_ssize_t>(field.flag + kHeadShift)});
+  };
+  add(heap::hidden_fields(own_memory));
+  for (const PyTypeObject* base = type; base != nullptr; base = base->tp_base)
+    if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)  // a class in Python may be called anything
+      add(heap::hidden_fields(base->tp_name, static_cast<std::uint64_t>(base->tp_basicsize) - kHeadShift));
+  return hidden;
+}
+
 std::size_t block_of(std::size_t bytes) {
   return heap::block_of(bytes, kIsFreeThreaded ? heap::Allocator::kMimalloc : heap::Allocator::kPymalloc);
 }
@@ -217,8 +232,7 @@ TypePlan& TypePlans::add(PyTypeObject* type) {
     plan.own_memory =
         heap::own_memory_of(method.of->tp_name, static_cast<std::uint64_t>(method.of->tp_basicsize) - kHeadShift);
   }
-  for (const heap::HiddenField& field : heap::hidden_fields(plan.own_memory))
-    plan.hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name});
+  plan.hidden = hidden_of(type, plan.own_memory);
   if (is_subtype(type, &PyUnicode_Type)) plan.size_rule = SizeRule::kText;
   if (plan.own_memory == heap::OwnMemory::kList) plan.size_rule = SizeRule::kList;
   if (method.of == &PyDict_Type && type->tp_itemsize == 0) plan.size_rule = SizeRule::kDict;

@@ -44,10 +44,11 @@ enum class SizeRule : std::uint8_t {
 // Whose contents are told apart.
 enum class Content : std::uint8_t { kNone, kBytes, kText };
 
-// A field of objects that tp_members names and that is a reference.
+// A field of objects that is a reference: tp_members names it, or heap/own_memory.h.
 struct Member {
   Py_ssize_t offset;
   const char* name;
+  Py_ssize_t flag = 0;  // where a byte is that is 0 in objects without it; 0: all have it
 };
 
 // The plan of a class.

@@ -507,6 +507,42 @@ def test_no_object_has_more_references_than_it_counts(tmp_path: pathlib.Path) ->
         assert lists == [1] * 1000 and set(entries) == {1} and len(entries) > 900
 
 
+ZONED = """
+import ctypes, datetime, json, os, sys
+import plimsoll.heap
+class Moment(datetime.datetime): pass
+def zone(minutes): return datetime.timezone(datetime.timedelta(minutes=minutes), f"zone {minutes}")
+former = zone(99)
+for _ in range(1000):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(former))  # as C code would that holds it
+gone = [datetime.datetime(2020, 1, 1, tzinfo=former) for _ in range(100)]
+del gone
+without = [datetime.datetime(2020, 1, 1) for _ in range(100)] + [datetime.time(1), Moment(2020, 1, 1)]
+zoned = [datetime.datetime(2020, 1, 1, tzinfo=zone(1)), datetime.time(1, tzinfo=zone(2)),
+         Moment(2020, 1, 1, tzinfo=zone(3))]
+plimsoll.heap.snapshot(sys.argv[1])
+zones = [each.tzinfo for each in zoned]
+print(json.dumps([[*map(id, each)] for each in (without, zoned, zones)]), flush=True)
+os.read(0, 1)
+"""
+
+
+def test_a_time_holds_its_zone(tmp_path: pathlib.Path) -> None:
+    # GIVEN times with zones that nothing else holds, and times without, where others were that had one
+    # WHEN
+    (without, zoned, zones), paths = both(ZONED, tmp_path)
+    for path in paths:
+        graph = Graph(path)
+        held_by = {at: {name: held for held, kind, name in edges if kind != "class"} for at, edges in graph.edges.items()}
+        # THEN each zone is there, with its offset and name, and whose it is
+        assert [held_by.get(each) for each in zoned] == [{".tzinfo": each} for each in zones], path
+        for each in zones:
+            assert {name: graph.objects[held][0] for name, held in held_by[each].items()} == {
+                ".offset": "datetime.timedelta", ".name": "str"}, path
+        # AND who has none holds nothing
+        assert [each for each in without if held_by.get(each)] == [], path
+
+
 LOOPING = """
 import os
 class Row: pass
