@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <map>
 #include <vector>
 
@@ -142,11 +143,13 @@ class ObjectText {
     return digits(object, type);
   }
 
-  // Of an int; empty if it is none, or has more than 60 bits.
+  // Of an int; empty if it is none, or does not fit into 64 bits: as from inside.
   [[nodiscard]] std::string digits(Address object, const ImageType& type) const {
-    constexpr std::size_t kRoom = 32;
-    const bool is_small = type.is(flag::kInt) && cpython::int_digits(view_, object).count <= 2;
-    return is_small ? cpython::int_text(view_, object, kRoom) : std::string{};
+    constexpr std::size_t kRoom = 32, kMostDigits = 3;
+    if (!type.is(flag::kInt) || cpython::int_digits(view_, object).count > kMostDigits) return {};
+    const std::string text = cpython::int_text(view_, object, kRoom);
+    std::int64_t number = 0;
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc{} ? text : std::string{};
   }
 
   const ImageView& view_;

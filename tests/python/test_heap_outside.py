@@ -354,6 +354,31 @@ def test_values_are_recorded_only_if_they_are_asked_for(tmp_path: pathlib.Path) 
         ["'it is a secret that nobody records'"], ["8675309"], [repr(b"it's\xff\x00")], [repr(100000.0)]]
 
 
+NUMBERS = """
+import json, os, sys, plimsoll.heap
+numbers = [eval(text) for text in json.loads(sys.argv[2])]
+plimsoll.heap.snapshot(sys.argv[1], values=True)
+print(json.dumps([*map(id, numbers)]), flush=True)
+os.read(0, 1)
+"""
+
+
+def test_ints_of_64_bits_have_their_values(tmp_path: pathlib.Path) -> None:
+    # GIVEN ints of two digits of 30 bits and of more, one of them a time in nanoseconds
+    short = [2**60 - 1, 2**60, -(2**60), 1795854752442870377, 2**63 - 1, -(2**63)]
+    long = [2**63, -(2**63) - 1, 10**40]
+    texts = [*map(str, short + long)]
+    # WHEN their values are recorded from inside and from outside
+    inside, outside = tmp_path / "inside.heap", tmp_path / "outside.heap"
+    with harness.Running([sys.executable, "-c", NUMBERS, inside, json.dumps(texts)]) as running:
+        numbers = json.loads(running.line())
+        take(running.process.pid, outside, "--values")
+    # THEN both have those that fit into 64 bits
+    for path in (inside, outside):
+        found = dict(ask(path, "select address, text from objects where type = 'int'"))
+        assert [found[at] for at in numbers] == [*texts[:len(short)], *[None] * len(long)], path
+
+
 @pytest.mark.any_version
 def test_copies_no_more_than_it_may(tmp_path: pathlib.Path) -> None:
     # GIVEN a program with more than a megabyte
