@@ -221,6 +221,15 @@ inline bool find_own_table([[maybe_unused]] PyObject* dict, [[maybe_unused]] Own
 #endif
 }
 
+// Of frozendict (3.15), which is laid out as a dict is, and is no subclass of it.
+inline bool is_frozen_dict([[maybe_unused]] PyTypeObject* type) {
+#ifdef PyFrozenDict_Check
+  return PyType_IsSubtype(type, &PyFrozenDict_Type) != 0;
+#else
+  return false;
+#endif
+}
+
 // visit(key, value) for all that a dict has, in its order.
 template <typename Visit>
 void each_item(PyObject* dict, Visit visit) {

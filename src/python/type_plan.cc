@@ -40,7 +40,7 @@ Shape shape_of(PyTypeObject* type) {
   if (type == &PyList_Type) return Shape::kList;
   if (type == &PyDict_Type) return Shape::kDict;
   if (type == &PyCode_Type) return Shape::kCode;
-  if (is_subtype(type, &PyDict_Type)) return Shape::kDictLike;
+  if (is_subtype(type, &PyDict_Type) || is_frozen_dict(type)) return Shape::kDictLike;
   if (is_subtype(type, &PyType_Type)) return Shape::kClass;
   if (is_subtype(type, &PyModule_Type)) return Shape::kModule;
   if (is_subtype(type, &_PyWeakref_RefType) || type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType)

@@ -22,7 +22,7 @@ enum class Shape : std::uint8_t {
   kTuple,     // exactly a tuple
   kList,      // exactly a list
   kDict,      // exactly a dict
-  kDictLike,  // of a subclass of dict
+  kDictLike,  // of a subclass of dict, and frozendict
   kCode,
   kClass,
   kModule,

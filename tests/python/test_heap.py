@@ -88,6 +88,24 @@ def test_finds_what_tp_traverse_does_not_show(take: Any) -> None:
     assert {id(numbers), *map(id, numbers)} <= addresses
 
 
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="there is no frozendict")
+def test_a_frozendict_holds_its_keys_as_a_dict_does(take: Any) -> None:
+    # GIVEN frozendicts with keys that only they hold, one of them with an attribute
+    class Table(frozendict):  # type: ignore[name-defined,misc]  # noqa: F821
+        pass
+
+    table = Table({"a key that only %s holds" % "this one": [1]})
+    table.attribute = [2]
+    for each in (frozendict({"a key that only %s holds" % "that one": [1]}), table):  # type: ignore[name-defined]  # noqa: F821
+        (key, value), = each.items()
+        # WHEN
+        held = take(values=True).find(id(each)).referents()
+        # THEN they are found, as what they are
+        assert (" key", id(key)) in [(name, found.address) for name, found in held]
+        assert (f"[str {key!r}]", id(value)) in [(name, found.address) for name, found in held]
+        assert [found.address for _, found in held].count(id(value)) == 1
+
+
 def test_finds_all_that_very_long_lists_hold(take: Any) -> None:
     # GIVEN lists of more than a million, two of them at the end of another
     long = [(0, number) for number in range(3)] * 400_000
