@@ -30,11 +30,31 @@ std::int64_t assumed_period_ns(const Profile& profile) {
   return std::min(*quartile, kLongest);
 }
 
+// What samples of running threads stand for in a recording of our own, by the median of its time: far more than was
+// asked for where --max-overhead lowers the rate, or where ticks take too long for it. 0 where that is not known: in
+// other formats a row may be a sum of many samples.
+std::int64_t delivered_period_ns(const Profile& profile) {
+  if (profile.meta_value("plimsoll").empty() || !profile.meta_value("format").empty()) return 0;
+  std::vector<std::int64_t> weights;
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < profile.samples.size(); ++i) {
+    const std::int64_t weight = profile.samples.weight_ns[i];
+    if (profile.samples.activity[i] != Activity::kRunning || weight <= 0) continue;
+    weights.push_back(weight);
+    all += weight;
+  }
+  std::sort(weights.begin(), weights.end());
+  std::int64_t sum = 0;
+  for (const std::int64_t weight : weights)
+    if (sum += weight; sum >= all - sum) return weight;
+  return 0;
+}
+
 SamplingPeriod period_of(const Profile& profile) {
   const std::string_view text = profile.meta_value("rate_hz");
   double rate = 0;
   std::from_chars(text.data(), text.data() + text.size(), rate);
-  if (rate > 0) return {static_cast<std::int64_t>(1e9 / rate), false};
+  if (rate > 0) return {std::max(static_cast<std::int64_t>(1e9 / rate), delivered_period_ns(profile)), false};
   return {assumed_period_ns(profile), true};
 }
 

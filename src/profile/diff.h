@@ -47,7 +47,8 @@ struct ChangedNode {
   std::vector<std::size_t> children;  // by the size of their change, largest first
 };
 
-// The time between two samples: as the profile tells it, or as its weights make one think.
+// The time between two samples: as the profile tells it, or as its weights make one think; of a recording that was
+// asked for more than it delivered, what it delivered.
 struct SamplingPeriod {
   std::int64_t ns = 0;
   bool is_assumed = false;

@@ -208,6 +208,23 @@ TEST(Diff, ATotalThatWasMeasuredIsNoChance) {
   EXPECT_FALSE(compare(measured(700, "gil"), measured(714, "gil"), Extent::kWhole).total.is_beyond_chance);
 }
 
+TEST(Diff, WhereTheRateWasLoweredASampleIsChanceForAllOfItsTime) {
+  // GIVEN recordings at 1000 Hz that --max-overhead has brought down to a sample every 25 ms: 9 of them, and 16
+  const auto slow = [](int count) {
+    std::string drawing;
+    for (int i = 0; i < 100; ++i) drawing += i < count ? "main(app.py:1) 25\n" : "other(app.py:5) 25\n";
+    Profile profile = draw_profile(drawing);
+    profile.meta = measured(0).meta;
+    return profile;
+  };
+  // WHEN they are compared
+  const Comparison all = compare(slow(9), slow(16), Extent::kWhole);
+  // THEN the difference is known to sqrt(25) of these samples, not of milliseconds
+  EXPECT_NEAR(row_of(all, "main").self.error_ns, 125.0 * kMillisecond, 1.0 * kMillisecond);
+  EXPECT_FALSE(row_of(all, "main").self.is_beyond_chance);
+  EXPECT_EQ(all.before_period.ns, 25 * kMillisecond);
+}
+
 TEST(Diff, WhatWasLostIsNotKnown) {
   Profile before = measured(700);
   before.drops.push_back({"ring full", 20, 20 * kMillisecond});
