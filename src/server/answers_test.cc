@@ -102,5 +102,17 @@ TEST(Answers, KnowWhichMethodIsForWhat) {
   EXPECT_TRUE(answer(request(http::verb::head, "/s3cret/profile.json?x=1"), exhibit()).body().empty());
 }
 
+TEST(Answers, ToHeadHaveNoBodyWhateverTheySay) {
+  // WHEN only the head of an answer is asked for, of what is there, of what is not, and of what is asked otherwise
+  for (const char* target : {"/s3cret/profile.json", "/s3cret/nothing", "/wrong", "/s3cret/source/v1"}) {
+    const Response response = answer(request(http::verb::head, target), exhibit());
+    // THEN nothing follows it that the client would take for the next answer, and the length is that of GET's
+    EXPECT_TRUE(response.body().empty()) << target;
+    EXPECT_EQ(response[http::field::content_length],
+              std::to_string(answer(request(http::verb::get, target), exhibit()).body().size()))
+        << target;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::server
