@@ -55,7 +55,11 @@ class Server:
         if self._token:
             sent["Authorization"] = f"Token {self._token}"
         try:
-            connection.request("POST", self._path + path, body=body, headers=sent)
+            connection.connect()
+            try:
+                connection.request("POST", self._path + path, body=body, headers=sent)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a server that wants no more has mostly said why: too large, or a wrong token
             answer = connection.getresponse()
             text = answer.read(_MOST_ANSWER).decode("utf-8", "replace")
         except ValueError as error:  # a line end in the token or in the address

@@ -28,16 +28,17 @@ Upload = Callable[..., harness.Finished]
 
 
 class Server:
-    """A double of vmprof's server. `answers` replaces what it says to a path."""
+    """A double of vmprof's server. `answers` replaces what it says to a path; to those in `unread` it says so at once."""
 
     def __init__(self) -> None:
         self.requests: "list[tuple[str, Mapping[str, str], bytes]]" = []
         self.answers: "dict[str, tuple[int, Mapping[str, str], bytes]]" = {}
+        self.unread: "set[str]" = set()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = b"" if self.path in outer.unread else self.rfile.read(int(self.headers["Content-Length"]))
                 outer.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
                 status, headers, answer = outer.answers.get(self.path) or outer.answer(self.path)
                 self.send_response(status)
@@ -179,6 +180,19 @@ def test_a_profile_that_the_server_does_not_take(server: Server, prof: pathlib.P
     server.answers[f"/api/runtime/upload/cpu/{RUNTIME}/add"] = (400, {}, b'["frozen"]')
     done = plimsoll_upload(prof, "--web-url", server.url).expect(1)
     assert 'answers 400' in done.err and '["frozen"]' in done.err and done.out == ""
+
+
+def test_a_server_that_does_not_read_what_is_too_large(server: Server, prof: pathlib.Path,
+                                                       plimsoll_upload: Upload) -> None:
+    # GIVEN a profile that no connection can hold, and a server that closes it after its answer
+    with open(prof, "r+b") as file:
+        file.truncate(256 << 20)
+    path = f"/api/runtime/upload/cpu/{RUNTIME}/add"
+    server.unread.add(path)
+    server.answers[path] = (413, {}, b"at most 1 MB")
+    # WHEN it is sent THEN the answer is told, not that nobody answers
+    done = plimsoll_upload(prof, "--web-url", server.url).expect(1)
+    assert done.err == f"plimsoll: {server.url} answers 413 to {path}: at most 1 MB\n"
 
 
 def test_an_answer_that_is_lists_in_lists(server: Server, prof: pathlib.Path, plimsoll_upload: Upload) -> None:
