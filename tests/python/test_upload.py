@@ -186,7 +186,7 @@ def test_a_server_that_does_not_read_what_is_too_large(server: Server, prof: pat
                                                        plimsoll_upload: Upload) -> None:
     # GIVEN a profile that no connection can hold, and a server that closes it after its answer
     with open(prof, "r+b") as file:
-        file.truncate(256 << 20)
+        file.truncate(64 << 20)
     path = f"/api/runtime/upload/cpu/{RUNTIME}/add"
     server.unread.add(path)
     server.answers[path] = (413, {}, b"at most 1 MB")
