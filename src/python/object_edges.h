@@ -211,11 +211,18 @@ class ObjectEdges {
 
   void attributes(PyObject* object, const TypePlan& plan, std::size_t& next) {
     const Attributes found = attributes_of(object, plan.type);
-    if (found.dict != nullptr && *found.dict != nullptr) {
-      sink_.name_space(*found.dict);
-      if (Sink::kTellsNames && take(*found.dict, next)) sink_.named(*found.dict, "__dict__");
+    const bool has_dict = found.dict != nullptr && *found.dict != nullptr;
+    if (has_dict) sink_.name_space(*found.dict);
+    if (!Sink::kTellsNames) return;
+    if (has_dict) {
+      // In 3.13 and 3.14 up to March 2026 values that such a dict has taken over are shown in its place (gh-130327).
+      const bool is_shown = take(*found.dict, next);
+      sink_.named(*found.dict, "__dict__");
+      for (std::size_t i = 0; !is_shown && found.values != nullptr && i < found.capacity; ++i)
+        if (found.values[i] != nullptr) take(found.values[i], next);
+      return;
     }
-    if (!Sink::kTellsNames || found.values == nullptr) return;
+    if (found.values == nullptr) return;
     const SharedNames names = shared_names(plan.type);
     for (std::size_t i = 0; i < std::min(found.capacity, names.count); ++i)
       if (found.values[i] != nullptr && names[i] != nullptr && take(found.values[i], next))

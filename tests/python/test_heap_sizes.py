@@ -149,3 +149,22 @@ def test_a_size_method_in_c_that_calls_python_is_not_called(take: Any) -> None:
     found = take().find(id(kept))
     assert not asked
     assert found.size < 100
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.held = bytes(500_001)
+
+
+def test_a_dict_that_was_asked_for_is_its_owners(take: Any) -> None:
+    # GIVEN an instance that alone holds bytes, and whose dict somebody has looked at
+    owner = Owner()
+    assert list(vars(owner)) == ["held"]
+    # WHEN
+    heap = take()
+    # THEN it holds the dict, and that alone the attribute
+    found, attributes = heap.find(id(owner)), heap.find(id(vars(owner)))
+    assert sorted(name for name, _ in found.referents()) == [".__class__", ".__dict__"]
+    assert attributes.referrers() == [found]
+    assert heap.find(id(owner.held)).referrers() == [attributes]
+    assert found.retained > 500_000
