@@ -125,6 +125,16 @@ TEST_F(DiffCommand, SaysThatNothingHasChanged) {
   EXPECT_NE(console.out.find("nothing has changed beyond chance"), std::string::npos) << console.out;
 }
 
+TEST_F(DiffCommand, SaysNoPercentageOfNothing) {
+  // GIVEN a side that has nothing of what is asked for
+  EXPECT_EQ(run({"empty.plim", "after.plim"}), kFine);
+  EXPECT_NE(console.out.find("+2.52 s (new): beyond chance"), std::string::npos) << console.out;
+  console.out.clear();
+  console.files["gone.plim"] = [] { return profile::testing::draw_profile("other 10"); };
+  EXPECT_EQ(run({"before.plim", "gone.plim", "--function", "parse"}), kFine);
+  EXPECT_NE(console.out.find("-500 ms (gone): beyond chance"), std::string::npos) << console.out;
+}
+
 TEST_F(DiffCommand, DoesNotSayThatNothingHasChangedWhereOnlyTheWholeHas) {
   // GIVEN forty functions that each take a little longer, and so little that it may be chance
   const auto forty = [](const char* ms) {

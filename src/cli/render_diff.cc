@@ -136,9 +136,10 @@ std::string render_change(const TimeChange& total, const DiffOptions& options, c
   const std::string_view verdict = options.is_exact         ? ""
                                    : total.is_beyond_chance ? ": beyond chance"
                                                             : ": no more than chance may do";
+  const bool has_percent = total.before_ns != 0 && total.after_ns != 0;
   const std::string change =
-      fmt::format("{}{} ({} %)", total.change_ns() < 0 ? "-" : "+", amount(std::abs(total.change_ns())),
-                  percent_text(total).empty() ? "0.0" : percent_text(total));
+      fmt::format("{}{} ({}{})", total.change_ns() < 0 ? "-" : "+", amount(std::abs(total.change_ns())),
+                  percent_text(total).empty() ? "0.0" : percent_text(total), has_percent ? " %" : "");
   return fmt::format("before {}, after {}\n", amount(total.before_ns), amount(total.after_ns)) +
          page.paint(style_of(total), change) + std::string(verdict) + "\n\n";
 }
