@@ -21,12 +21,12 @@ using profile::ChangedNode;
 using profile::ChangedRow;
 using profile::TimeChange;
 
-// "+18.8", "-3.0"; "new" and "gone" where there is nothing to compare with.
-std::string percent_text(const TimeChange& change) {
+// "+18.8", "-3.0", with the unit behind it; "new" and "gone" where there is nothing to compare with.
+std::string percent_text(const TimeChange& change, std::string_view unit = "") {
   if (change.before_ns == 0) return change.after_ns == 0 ? "" : "new";
   if (change.after_ns == 0) return "gone";
-  return fmt::format("{:+.1f}",
-                     100.0 * static_cast<double>(change.change_ns()) / static_cast<double>(change.before_ns));
+  return fmt::format("{:+.1f}{}",
+                     100.0 * static_cast<double>(change.change_ns()) / static_cast<double>(change.before_ns), unit);
 }
 
 std::string signed_text(const TimeScale& scale, std::int64_t ns) {
@@ -136,10 +136,9 @@ std::string render_change(const TimeChange& total, const DiffOptions& options, c
   const std::string_view verdict = options.is_exact         ? ""
                                    : total.is_beyond_chance ? ": beyond chance"
                                                             : ": no more than chance may do";
-  const bool has_percent = total.before_ns != 0 && total.after_ns != 0;
-  const std::string change =
-      fmt::format("{}{} ({}{})", total.change_ns() < 0 ? "-" : "+", amount(std::abs(total.change_ns())),
-                  percent_text(total).empty() ? "0.0" : percent_text(total), has_percent ? " %" : "");
+  const std::string percent = percent_text(total, " %");
+  const std::string change = fmt::format("{}{} ({})", total.change_ns() < 0 ? "-" : "+",
+                                         amount(std::abs(total.change_ns())), percent.empty() ? "0.0 %" : percent);
   return fmt::format("before {}, after {}\n", amount(total.before_ns), amount(total.after_ns)) +
          page.paint(style_of(total), change) + std::string(verdict) + "\n\n";
 }
