@@ -311,9 +311,10 @@ void ImageTypes::set_shape(ImageType& type, Address solid) const {
   type.own_memory = kind_of_memory(type, size);
   const std::span<const HiddenField> all_fields = hidden_fields(type.c_name, size);
   for (const std::span<const HiddenField> fields : {hidden_fields(type.own_memory), all_fields})
-    for (const HiddenField& hidden : fields)
-      type.members.push_back({static_cast<std::uint32_t>(hidden.offset + shift), hidden.name,
-                              hidden.flag == 0 ? 0 : static_cast<std::uint32_t>(hidden.flag + shift)});
+    for (const HiddenField& each : fields) {
+      const HiddenField hidden = each.behind(view_.head_shift());
+      type.members.push_back({hidden.offset, hidden.name, hidden.flag});
+    }
   std::uint64_t from = view_.word_in(root, field::kBasicSize);
   const bool is_own = type.shape == ImageShape::kWords || type.shape == ImageShape::kModule ||
                       type.shape == ImageShape::kGenerator || type.shape == ImageShape::kFrame ||

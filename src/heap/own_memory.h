@@ -44,6 +44,11 @@ struct HiddenField {
   std::uint32_t offset = 0;
   const char* name = nullptr;
   std::uint32_t flag = 0;  // where a byte is that is 0 in objects without the field; 0: all have it
+
+  // Where the head of objects is so much longer.
+  [[nodiscard]] constexpr HiddenField behind(std::uint32_t more) const {
+    return {offset + more, name, flag == 0 ? 0 : flag + more};
+  }
 };
 std::span<const HiddenField> hidden_fields(OwnMemory kind);
 // Likewise of the class that is so called in C, which has no others, and whose objects have so many bytes: they keep

@@ -34,18 +34,16 @@ void speak_at_the_end(Doorbell& bell, int to) {
   end_now();
 }
 
-// A process that somebody watches, and that does `before`, is to end by a signal: it does, when all was said.
-template <typename Before>
-void expect_last_words(int signal, Before before) {
+// A process that somebody watches, and whose `body` brings it to its end by a signal: it ends by that, when all was
+// said.
+template <typename Body>
+void expect_last_words(int signal, Body body) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   const int status = status_of([&] {
     Doorbell bell;
     watch_termination(bell);
-    before();
-    std::thread watching(speak_at_the_end, std::ref(bell), pipe[1]);
-    ::raise(signal);
-    watching.join();
+    body(bell, pipe[1]);
   });
   ::close(pipe[1]);
   EXPECT_TRUE(ended_by(status, signal)) << status;
@@ -54,8 +52,19 @@ void expect_last_words(int signal, Before before) {
   ::close(pipe[0]);
 }
 
+// Likewise of one that does `before`, and raises the signal then.
+template <typename Before>
+void expect_last_words_after(int signal, Before before) {
+  expect_last_words(signal, [&](Doorbell& bell, int to) {
+    before();
+    std::thread watching(speak_at_the_end, std::ref(bell), to);
+    ::raise(signal);
+    watching.join();
+  });
+}
+
 TEST(Termination, WhoeverWatchesSpeaksBeforeTheSignalEndsTheProcess) {
-  for (const int signal : {SIGTERM, SIGHUP}) expect_last_words(signal, [] {});
+  for (const int signal : {SIGTERM, SIGHUP}) expect_last_words_after(signal, [] {});
 }
 
 TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
@@ -74,30 +83,20 @@ TEST(Termination, EndsWithoutLastWordsWhereNobodyHasAny) {
 }
 
 TEST(Termination, WhoeverHoldsWhatTheLastWordsNeedGoesOnUntilTheyAreSaid) {
-  int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
-  const int status = status_of([&] {
-    Doorbell bell;
-    watch_termination(bell);
+  expect_last_words(SIGTERM, [](Doorbell& bell, int to) {
     std::mutex held;
     std::thread watching([&] {
       while (!is_ending()) bell.wait_for(1'000'000'000);
       const std::lock_guard guard(held);
-      speak_at_the_end(bell, pipe[1]);
+      speak_at_the_end(bell, to);
     });
     // GIVEN a thread that gets the signal while it holds what whoever watches asks for
     held.lock();
     ::raise(SIGTERM);
-    // WHEN it gives that back
+    // WHEN it gives that back THEN all is said, and the signal ends the process
     held.unlock();
     for (;;) ::pause();
   });
-  ::close(pipe[1]);
-  // THEN all is said, and the signal ends the process
-  EXPECT_TRUE(ended_by(status, SIGTERM)) << status;
-  char said = 0;
-  EXPECT_EQ(::read(pipe[0], &said, 1), 1);
-  ::close(pipe[0]);
 }
 
 TEST(Termination, WhoeverStopsToWatchInTheMeantimeEndsTheProcess) {
@@ -139,7 +138,7 @@ TEST(Termination, WhatTheProgramHandlesOrIgnoresIsLeftAlone) {
 
 TEST(Termination, AHandlerThatIsTakenBackLeavesTheLastWordsToWhoeverWatches) {
   for (const int signal : {SIGTERM, SIGHUP})
-    expect_last_words(signal, [&] {
+    expect_last_words_after(signal, [&] {
       // GIVEN a program that has a handler for a while
       ::signal(signal, [](int) {});
       look_at_termination_again();

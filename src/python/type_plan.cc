@@ -119,9 +119,10 @@ constexpr std::size_t kListHead = kIsFreeThreaded ? 8 : 0;
 std::vector<Member> hidden_of(PyTypeObject* type, heap::OwnMemory own_memory) {
   std::vector<Member> hidden;
   const auto add = [&](std::span<const heap::HiddenField> fields) {
-    for (const heap::HiddenField& field : fields)
-      hidden.push_back({static_cast<Py_ssize_t>(field.offset + kHeadShift), field.name,
-                        field.flag == 0 ? 0 : static_cast<Py_ssize_t>(field.flag + kHeadShift)});
+    for (const heap::HiddenField& each : fields) {
+      const heap::HiddenField field = each.behind(kHeadShift);
+      hidden.push_back({static_cast<Py_ssize_t>(field.offset), field.name, static_cast<Py_ssize_t>(field.flag)});
+    }
   };
   add(heap::hidden_fields(own_memory));
   for (const PyTypeObject* base = type; base != nullptr; base = base->tp_base)
