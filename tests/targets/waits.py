@@ -1,6 +1,7 @@
 """Threads that wait in one way each, and say for how long they lived: waits.py SECONDS
 
-Prints, by thread, its life in nanoseconds on CLOCK_MONOTONIC and its CPU time.
+Prints, by thread, in nanoseconds, its life, and what passed from before it was started until it was gone (it may wait
+for a CPU before its first line, and after its last), both on CLOCK_MONOTONIC; and its CPU time.
 """
 
 import json
@@ -57,7 +58,9 @@ def main():
         works = [(computing,), (computing,)]
     threads = [threading.Thread(target=live, args=work, name=f"{work[0].__name__} {number}")
                for number, work in enumerate(works)]
+    asked = {}
     for thread in threads:
+        asked[thread.name] = time.monotonic_ns()
         thread.start()
     time.sleep(SECONDS)
     lock.release()
@@ -65,6 +68,9 @@ def main():
         os.write(end, b"x")
     for thread in threads:
         thread.join()
+        while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # one that is joined has yet to end
+            time.sleep(0.0001)
+        lives[thread.name]["with_start_and_end"] = time.monotonic_ns() - asked[thread.name]
     print(json.dumps(lives))
 
 
