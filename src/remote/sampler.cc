@@ -227,8 +227,13 @@ void Sampler::found_running(Thread& thread, const os::Schedule& before, const os
   }
   // A thread that ends may still run for a while when the memory of its process is gone already.
   thread.is_gone = snapshot.walk.stop == cpython::WalkStop::kUnreadable && !has_memory();
-  if (thread.is_gone) return;
+  if (thread.is_gone) return was_gone_since(thread, before, schedule);
   drop(cpython::is_proven(snapshot.walk.stop) ? DropReason::kMoved : capture::reason_of(snapshot.walk.stop));
+}
+
+void Sampler::was_gone_since(Thread& thread, const os::Schedule& before, const os::Schedule& schedule) {
+  const std::int64_t spent_ns = (schedule.cpu_ns - before.cpu_ns) + (schedule.ready_ns - before.ready_ns);
+  thread.info.end_ns = std::min(thread.info.end_ns, thread.looked_ns + spent_ns);
 }
 
 bool Sampler::has_memory() const {

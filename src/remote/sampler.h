@@ -188,6 +188,8 @@ class Sampler {
   // Whether a thread that is ready to run slept until a moment ago. (It may be woken by the very tick that wakes us:
   // sleeps end up to 50 us late, whenever the kernel has something to do.)
   static bool was_woken(Thread& thread);
+  // A thread without memory: since the last look it has ended, and what it may have waited for is not known any more.
+  static void was_gone_since(Thread& thread, const os::Schedule& before, const os::Schedule& schedule);
   // Whether the process has not given up its memory, as it does when it ends or calls exec.
   [[nodiscard]] bool has_memory() const;
   void found_queued(Thread& thread, const cpython::Snapshot& snapshot, bool has_native);

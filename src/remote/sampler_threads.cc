@@ -184,6 +184,8 @@ void Sampler::end_thread(Thread& thread) {
   const bool has_last = !thread.pending.empty() && thread.pending[0].time_ns >= forgotten_before_ns_;
   if (owes && thread.pending_count == 0 && has_last) thread.pending_count = 1;
   if (owes) pay(thread, last);
+  if (settings_.mode == capture::Mode::kWall && thread.open_ready_ns > 0 && has_last)
+    put(thread, thread.pending[0], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(capture::DropReason::kThreadEnded);
   thread.pending_count = 0;
   if (owes && settings_.mode != capture::Mode::kGil) drop_unpaid(last.cpu_ns - thread.paid->cpu_ns);
