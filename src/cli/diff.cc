@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/memory_report.h"
 #include "cli/render_diff.h"
+#include "cli/show_words.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/units.h"
@@ -26,6 +27,7 @@ class Diff final : public Command {
     return "  plimsoll diff before.plim after.plim               functions whose own time has changed\n"
            "  plimsoll diff before.plim after.plim tree          where in the call tree\n"
            "  plimsoll diff before.plim after.plim lines         line by line\n"
+           "  plimsoll diff before.plim after.plim --from 5s     without what each does first\n"
            "  plimsoll diff before.plim after.plim --memory live   bytes alive at the end, by who allocated them\n"
            "  plimsoll diff before.plim after.plim --function parse --fail-over 5\n"
            "      exit code 1 if what leads through parse takes 5 % longer, and that is no chance";
@@ -40,16 +42,24 @@ class Diff final : public Command {
         ->type_name("TEXT");
     app.add_option("--file", conditions_.file, "Only stacks with a function whose file name holds TEXT")
         ->type_name("TEXT");
+    app.add_option("--activity", activities_,
+                   "Only time spent so: running, ready, gil, lock, io, sleep, other, or waiting")
+        ->type_name("WHAT")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option("--tag", tags_,
                    "Only samples with this tag: NAME or NAME=PATTERN (* and ?); NAME= for those without it")
         ->type_name("TAG")
         ->allow_extra_args(false);
+    app.add_option("--from", from_, "Only samples from TIME on, since each one's own start (1.5, 1.5s, 200ms)")
+        ->type_name("TIME");
+    app.add_option("--to", to_, "Only samples before TIME")->type_name("TIME");
     app.add_option(
            "--memory", memory_,
            "Of recordings with --alloc, bytes in place of time: alive at the end (live), at the peak (peak), or "
            "all that was allocated (alloc)")
         ->type_name("live|peak|alloc");
-    app.add_flag("--cpu", only_cpu_, "Of recordings of wall-clock time, CPU time only");
+    app.add_flag("--cpu", only_cpu_, "Of recordings of wall-clock time, CPU time only: --activity running");
     app.add_option("--sort", sort_, "flat, lines: by the change of self (default) or total time")
         ->type_name("self|total");
     app.add_flag("--all", options_.show_all, "Show what may be chance, too");
@@ -65,8 +75,7 @@ class Diff final : public Command {
     const Result<ColorChoice> color = parse_color(color_);
     if (!color.ok()) return color.error();
     PLIMSOLL_TRY(check());
-    for (const std::string& tag : tags_) conditions_.tags.push_back(profile::TagCondition::parse(tag));
-    if (only_cpu_) conditions_.activities = {Activity::kRunning};
+    PLIMSOLL_TRY(read_conditions());
     Result<Input> before = console.read_profile(before_);
     if (!before.ok()) return before.error();
     narrow(before_, before.value(), console);
@@ -86,7 +95,7 @@ class Diff final : public Command {
       return kNoSamples;
     }
     if (const bool is_known = !mode_of(before.value()).empty() && !mode_of(after.value()).empty();
-        is_known && mode_of(before.value()) != mode_of(after.value()) && !only_cpu_)
+        is_known && mode_of(before.value()) != mode_of(after.value()) && conditions_.activities.empty())
       console.notice("one profile is of CPU time and the other is not: --cpu compares CPU time");
     const profile::Extent extent = is_everything(conditions_) ? profile::Extent::kWhole : profile::Extent::kSelection;
     const profile::Comparison comparison =
@@ -106,8 +115,11 @@ class Diff final : public Command {
       return std::find(kMemory.begin(), kMemory.end(), word) != kMemory.end();
     };
     if (is_of_memory() && !is_kind(memory_)) return Error{ErrorKind::kUsage, no_such("memory", memory_, kMemory)};
-    if (is_of_memory() && only_cpu_)
-      return Error{ErrorKind::kUsage, "--cpu is of time, --memory of memory: choose one"};
+    if (is_of_memory() && (only_cpu_ || !activities_.empty()))
+      return Error{ErrorKind::kUsage,
+                   fmt::format("{} is of time, --memory of memory: choose one", only_cpu_ ? "--cpu" : "--activity")};
+    if (only_cpu_ && !activities_.empty())
+      return Error{ErrorKind::kUsage, "--cpu is --activity running: choose one of the two"};
     if (is_kind(view_))
       return Error{ErrorKind::kUsage, fmt::format("{} is no view here: --memory {} compares memory, as flat, tree or "
                                                   "lines",
@@ -121,6 +133,14 @@ class Diff final : public Command {
       return Error{ErrorKind::kUsage, "--fail-over: a percentage of growth is not negative"};
     options_.by_total = sort_ == "total";
     options_.limit = static_cast<std::size_t>(limit_);
+    return Ok{};
+  }
+
+  Status read_conditions() {
+    PLIMSOLL_TRY(read_times(from_, to_, conditions_));
+    PLIMSOLL_TRY(read_activities(activities_, conditions_));
+    for (const std::string& tag : tags_) conditions_.tags.push_back(profile::TagCondition::parse(tag));
+    if (only_cpu_) conditions_.activities = {Activity::kRunning};
     return Ok{};
   }
 
@@ -200,8 +220,8 @@ class Diff final : public Command {
     return kFailed;
   }
 
-  std::string before_, after_, view_ = "flat", memory_, sort_ = "self", color_ = "auto";
-  std::vector<std::string> tags_;
+  std::string before_, after_, view_ = "flat", memory_, from_, to_, sort_ = "self", color_ = "auto";
+  std::vector<std::string> activities_, tags_;
   profile::Filter conditions_;
   DiffOptions options_;
   std::int64_t limit_ = 30;

@@ -120,6 +120,43 @@ TEST_F(DiffCommand, ShowsLinesAndAll) {
   EXPECT_NE(console.out.find("app.py:12"), std::string::npos) << console.out;
 }
 
+TEST_F(DiffCommand, ComparesAStretchOfEach) {
+  // GIVEN programs that start alike, with a sample at each 10 ms, and one that then goes on for longer
+  const auto run_of = [](int work) {
+    profile::Profile profile = drawn(50, work);
+    for (std::size_t i = 0; i < profile.samples.size(); ++i)
+      profile.samples.time_ns[i] = static_cast<std::int64_t>(i + 1) * 10'000'000;
+    return profile;
+  };
+  console.files["before.plim"] = [&] { return run_of(50); };
+  console.files["after.plim"] = [&] { return run_of(200); };
+  // WHEN they are compared without their start, or up to its end THEN only what is in that time counts
+  EXPECT_EQ(run({"before.plim", "after.plim", "--from", "505ms"}), kFine);
+  EXPECT_EQ(console.out.substr(0, console.out.find('\n')), "before 500 ms, after 2.00 s");
+  console.out.clear();
+  EXPECT_EQ(run({"before.plim", "after.plim", "--to", "505ms", "--fail-over", "0"}), kFine);
+  EXPECT_EQ(console.out.substr(0, console.out.find('\n')), "before 500 ms, after 500 ms");
+  EXPECT_EQ(run({"before.plim", "after.plim", "--from", "2s", "--to", "1s"}), kUsage);
+  EXPECT_NE(console.err.find("--from 2s is not before --to 1s"), std::string::npos) << console.err;
+}
+
+TEST_F(DiffCommand, ComparesOneActivity) {
+  // GIVEN recordings of which one also waits
+  console.files["after.plim"] = [] {
+    profile::Profile profile = drawn(50, 200);
+    for (std::size_t i = 50; i < profile.samples.size(); ++i) profile.samples.activity[i] = Activity::kLock;
+    return profile;
+  };
+  // WHEN its waits are left out THEN what computes is as before
+  EXPECT_EQ(run({"before.plim", "after.plim", "--activity", "running", "--function", "load"}), kFine);
+  EXPECT_EQ(console.out.substr(0, console.out.find('\n')), "before 500 ms, after 500 ms");
+  console.out.clear();
+  EXPECT_EQ(run({"before.plim", "after.plim", "--activity", "io,lock"}), kFine);
+  EXPECT_EQ(console.out.substr(0, console.out.find('\n')), "before 0 s, after 2.00 s");
+  EXPECT_EQ(run({"before.plim", "after.plim", "--activity", "lck"}), kUsage);
+  EXPECT_EQ(run({"before.plim", "after.plim", "--activity", "lock", "--cpu"}), kUsage);
+}
+
 TEST_F(DiffCommand, SaysThatNothingHasChanged) {
   EXPECT_EQ(run({"before.plim", "before.plim"}), kFine);
   EXPECT_NE(console.out.find("nothing has changed beyond chance"), std::string::npos) << console.out;

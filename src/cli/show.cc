@@ -52,22 +52,6 @@ constexpr std::size_t kMemoryRows = 20;  // moments
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
-Status read_times(const ShowArguments& arguments, profile::Filter& conditions) {
-  if (!arguments.from.empty()) {
-    const Result<std::int64_t> from = parse_time(arguments.from, "--from");
-    if (!from.ok()) return from.error();
-    conditions.from_ns = from.value();
-  }
-  if (!arguments.to.empty()) {
-    const Result<std::int64_t> to = parse_time(arguments.to, "--to");
-    if (!to.ok()) return to.error();
-    conditions.to_ns = to.value();
-  }
-  if (conditions.from_ns >= conditions.to_ns)
-    return usage(fmt::format("--from {} is not before --to {}: no time is left", arguments.from, arguments.to));
-  return Ok{};
-}
-
 // Times that only some views of memory have.
 Status read_points(const ShowArguments& arguments, ShowRequest& request) {
   if (!arguments.at.empty()) {
@@ -124,7 +108,7 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   ShowRequest request;
   request.arguments = arguments;
   PLIMSOLL_TRY(check_view(arguments.view, arguments.input.path()));
-  PLIMSOLL_TRY(read_times(arguments, request.conditions));
+  PLIMSOLL_TRY(read_times(arguments.from, arguments.to, request.conditions));
   PLIMSOLL_TRY(read_points(arguments, request));
   request.conditions.thread = arguments.thread;
   request.conditions.function = arguments.function;

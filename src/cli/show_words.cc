@@ -9,6 +9,7 @@
 
 #include "cli/output_path.h"
 #include "cli/suggest.h"
+#include "cli/units.h"
 #include "profile/memory.h"
 
 namespace plimsoll::cli {
@@ -83,6 +84,22 @@ Status check_view(std::string_view view, const std::string& path) {
 Status check_sort(std::string_view word) {
   if (word.empty() || word == "self" || word == "total") return Ok{};
   return wrong_word(no_such("--sort order", word, {"self", "total"}));
+}
+
+Status read_times(const std::string& from, const std::string& to, profile::Filter& conditions) {
+  if (!from.empty()) {
+    const Result<std::int64_t> from_ns = parse_time(from, "--from");
+    if (!from_ns.ok()) return from_ns.error();
+    conditions.from_ns = from_ns.value();
+  }
+  if (!to.empty()) {
+    const Result<std::int64_t> to_ns = parse_time(to, "--to");
+    if (!to_ns.ok()) return to_ns.error();
+    conditions.to_ns = to_ns.value();
+  }
+  if (conditions.from_ns >= conditions.to_ns)
+    return wrong_word(fmt::format("--from {} is not before --to {}: no time is left", from.empty() ? "0" : from, to));
+  return Ok{};
 }
 
 Status read_activities(const std::vector<std::string>& names, profile::Filter& conditions) {

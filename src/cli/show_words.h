@@ -1,4 +1,5 @@
-// cli/show_words.h: what the words of `plimsoll show` mean, and which of its views have which options.
+// cli/show_words.h: what the words of `plimsoll show` mean, and of `diff` where it has the same; and which of the views
+// of `show` have which options.
 #pragma once
 
 #include <string>
@@ -13,6 +14,8 @@ namespace plimsoll::cli {
 // An error that says which words there are. `path`: the word before, which may be the view's.
 Status check_view(std::string_view view, const std::string& path);
 Status check_sort(std::string_view word);
+// The words after --from and --to, empty without them, as conditions.
+Status read_times(const std::string& from, const std::string& to, profile::Filter& conditions);
 // Names of activities and of allocators, or of groups of them, as conditions.
 Status read_activities(const std::vector<std::string>& names, profile::Filter& conditions);
 Status read_domains(const std::vector<std::string>& names, profile::Filter& conditions);
