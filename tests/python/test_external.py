@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 from typing import Callable
 
 import pytest
@@ -145,6 +146,13 @@ def test_threads_that_python_does_not_know_are_told_of(tmp_path: pathlib.Path, p
 
 
 def test_a_program_that_becomes_another_one_is_told_of(tmp_path: pathlib.Path, program: Write) -> None:
-    script = program("import os\nsum(range(10**6))\nos.execv('/bin/sh', ['sh', '-c', 'sleep 0.3; exit 7'])")
-    finished = harness.plimsoll_run(script, options=["--external", "-o", tmp_path / "a.plim"]).expect(7)
-    assert "the program runs another program now: the recording ends there" in finished.err
+    # GIVEN a program that becomes a shell, which waits for a line
+    script = program("import os\nsum(range(10**6))\nos.execv('/bin/sh', ['sh', '-c', 'read line; exit 7'])")
+    with harness.Running([harness.binary(), "run", "--python", sys.executable, "--external", "-o", tmp_path / "a.plim",
+                          script]) as running:
+        # WHEN that is said THEN the shell goes on to its end, whose exit code is that of the run
+        assert running.process.stderr is not None
+        notice = "the program runs another program now: the recording ends there"
+        assert any(notice in line.decode() for line in iter(running.process.stderr.readline, b""))
+        running.say("go on")
+        running.finish().expect(7)
