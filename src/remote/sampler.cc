@@ -67,6 +67,7 @@ void Sampler::look() {
   // First, as nobody has been moved from his CPU yet.
   if (settings_.gil_looks == GilLooks::kYes) look_at_gil();
   look_at_those_from(0);
+  name_new_threads();
   // Last, as it is asked then what the others have used.
   if (!end_those_gone()) return;
   // Who has come in their place is to be met at any time of his life as likely as at any other.

@@ -160,6 +160,8 @@ class Sampler {
   void know_from_birth(Thread& thread, std::int64_t now_ns) const;
   // Gives the threads that have been there for a moment the names that the program has for them.
   void name_threads();
+  // Likewise, if there are new ones: a thread may be gone before the next report.
+  void name_new_threads();
   // Which of a thread's states is that of the interpreter that it runs in. To be asked while it stands still.
   [[nodiscard]] ThreadState current_state(const Thread& thread) const;
   // Whether the state whose stack has just been read is the thread's, still: of several it may be one that is on its
@@ -235,6 +237,7 @@ class Sampler {
   Address interpreter_{}, newest_{};  // the first ones of the lists
   Address main_interpreter_{};
   std::int64_t strangers_since_ns_ = 0;   // there were states of no thread in the list; 0: there are none
+  std::int64_t nameless_since_ns_ = 0;    // the first thread came that was not asked for its name; 0: there is none
   std::int64_t listed_ns_ = 0;            // when the threads were known to be those that are known
   std::int64_t forgotten_before_ns_ = 0;  // code that died before that may be another's address now
   std::int64_t ended_cpu_ns_ = 0;         // of threads that have ended

@@ -17,6 +17,9 @@ namespace {
 // A thread that is not in the list so often, although its neighbours are, has left Python.
 constexpr int kMisses = 2;
 
+// A thread that is as old has its name from the program, or gets none. Names are asked for no more often than that.
+constexpr std::int64_t kNamedWithin = 50'000'000;
+
 // How many of a thread's states are likely to be other threads' soon: it has one in each interpreter, and up to 3.11
 // that of a thread which is being made is its maker's at first.
 std::size_t count_of_unborn(const std::vector<ThreadState>& states) {
@@ -137,6 +140,7 @@ void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   thread->paid = thread->probe.schedule();
   thread->looked = thread->settled = thread->known = thread->paid.value_or(os::Schedule{});
   if (listed_ns_ > 0) know_from_birth(*thread, thread->looked_ns);
+  if (nameless_since_ns_ == 0) nameless_since_ns_ = thread->looked_ns;
   sink_.thread(thread->info);
   threads_.push_back(std::move(thread));
 }
@@ -208,9 +212,15 @@ void Sampler::drop_unpaid(std::int64_t cpu_ns) {
   lost.cpu_ns += std::exchange(unpaid_ns_, 0);
 }
 
+void Sampler::name_new_threads() {
+  if (nameless_since_ns_ > 0 && monotonic_ns() - nameless_since_ns_ >= kNamedWithin) name_threads();
+}
+
 void Sampler::name_threads() {
   // A thread gets its name after it has begun, or never, if it is not one of Python's.
   constexpr int kTimes = 3;
+  const std::int64_t now_ns = monotonic_ns();
+  nameless_since_ns_ = 0;
   std::map<std::uint64_t, std::map<std::uint64_t, std::string>> names;  // by interpreter
   for (const auto& thread : threads_) {
     if (thread->has_ended || thread->times_named >= kTimes) continue;
@@ -218,8 +228,12 @@ void Sampler::name_threads() {
     const auto [known, is_first] = names.try_emplace(raw(state.interpreter));
     if (is_first) known->second = program_names(target_, state.interpreter);
     const auto name = known->second.find(state.pthread);
-    if (name != known->second.end()) thread->info.name = name->second;
-    thread->times_named = name != known->second.end() ? kTimes : thread->times_named + 1;
+    if (name != known->second.end()) {
+      thread->info.name = name->second;
+      thread->times_named = kTimes;
+    } else if (now_ns - thread->info.start_ns >= kNamedWithin) {
+      ++thread->times_named;
+    }
   }
 }
 
