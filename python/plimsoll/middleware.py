@@ -11,8 +11,9 @@ A request from this machine with ``plimsoll`` in its query string (``/search?q=t
 in `directory`; the response's header ``x-plimsoll-profile`` names it. What comes by a Unix socket, or a proxy has
 passed on with a header that says so (``Via``, ``Forwarded``, ``X-Forwarded-For`` and the like), is anybody's, and is
 not recorded. A proxy on this machine that sets none, as nginx does without a ``proxy_set_header``, looks like somebody
-on this machine: behind one, pass `when`, to decide for example by a secret header. Whoever may ask for profiles can
-slow the server down and fill its disk, and profiles hold source text.
+on this machine: behind one, pass `when`, to decide for example by a secret header. Waitress takes most of these headers
+away before an application could see them, so under it nothing is recorded without `when`. Whoever may ask for profiles
+can slow the server down and fill its disk, and profiles hold source text.
 
 One request is recorded at a time, and with it whatever else the process does meanwhile. Requests that ask during a
 recording are served as usual, with ``x-plimsoll-profile: busy``.
@@ -27,7 +28,9 @@ from typing import Any, Awaitable, Callable, Iterable, Iterator, MutableMapping,
 from urllib.parse import parse_qs
 
 HEADER = "x-plimsoll-profile"
-_LOOPBACK = ("127.0.0.1", "::1")  # not a Unix socket, behind which there is a proxy
+# The last one is the first, of a server that listens to IPv4 and IPv6 on one socket. A Unix socket is none of them:
+# behind it there is a proxy.
+_LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 #: Beginnings of headers that say that somebody else asks.
 _PROXIES = ("forwarded", "via", "x-forwarded-", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 
@@ -106,6 +109,8 @@ class WSGIProfiler:
 
     @staticmethod
     def _asks(environ: "dict[str, Any]") -> bool:
+        if "waitress.client_disconnected" in environ:  # its key: X-Forwarded-For is gone, unless it trusts the proxy
+            return False
         headers = (name[len("HTTP_"):].lower().replace("_", "-") for name in environ if name.startswith("HTTP_"))
         return _asks(environ.get("QUERY_STRING", ""), environ.get("REMOTE_ADDR", ""), headers)
 

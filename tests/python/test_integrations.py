@@ -278,6 +278,23 @@ def test_a_wsgi_request_is_recorded_on_demand(tmp_path: pathlib.Path) -> None:
         assert wsgi(app, "plimsoll")[1]["x-plimsoll-profile"] == "busy"
 
 
+def test_who_comes_by_ipv4_to_a_socket_of_both_families_is_on_this_machine(tmp_path: pathlib.Path) -> None:
+    # GIVEN a server that listens on [::], to which 127.0.0.1 has an address of IPv6
+    app = WSGIProfiler(wsgi_app, str(tmp_path))
+    # WHEN one from this machine asks THEN it is recorded; one from elsewhere is not
+    assert "x-plimsoll-profile" in wsgi(app, "plimsoll", "::ffff:127.0.0.1")[1]
+    assert "x-plimsoll-profile" not in wsgi(app, "plimsoll", "::ffff:203.0.113.9")[1]
+
+
+def test_waitress_does_not_tell_who_asks(tmp_path: pathlib.Path) -> None:
+    # GIVEN what Waitress makes of a request that a proxy on this machine has passed on with X-Forwarded-For
+    environ: "dict[str, Any]" = {"waitress.client_disconnected": lambda: False}
+    # WHEN somebody elsewhere asks THEN nothing is recorded; AND the program may decide otherwise
+    assert "x-plimsoll-profile" not in wsgi(WSGIProfiler(wsgi_app, str(tmp_path)), "plimsoll", **environ)[1]
+    decided = WSGIProfiler(wsgi_app, str(tmp_path), when=lambda environ: True)
+    assert "x-plimsoll-profile" in wsgi(decided, "plimsoll", **environ)[1]
+
+
 def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_on(tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="speed"):
         WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
