@@ -55,8 +55,10 @@ class Recorder:
         self._options: "dict[str, Any]" = dict(mode=config.getoption("--plimsoll-mode"),
                                                rate_hz=config.getoption("--plimsoll-rate"))
         self._worker: Optional[str] = os.environ.get("PYTEST_XDIST_WORKER")
-        # The controller of pytest-xdist runs no tests itself.
-        self._is_idle = self._worker is None and bool(getattr(config.option, "numprocesses", None))
+        # The controller of pytest-xdist (-n, or --dist with --tx) runs no tests itself, and --collect-only runs none:
+        # its empty profile would be written over the last one.
+        is_controller = self._worker is None and getattr(config.option, "dist", "no") != "no"
+        self._is_idle = is_controller or bool(getattr(config.option, "collectonly", False))
         self._written: "list[str]" = []
         self._error = ""
 

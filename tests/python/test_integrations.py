@@ -73,6 +73,25 @@ def test_without_the_option_nothing_is_recorded(tmp_path: pathlib.Path) -> None:
     assert "plimsoll" not in done.out and not (tmp_path / ".plimsoll").exists()
 
 
+def test_tests_that_are_only_collected_leave_the_profile_of_those_that_ran(tmp_path: pathlib.Path) -> None:
+    # GIVEN the profile of a session
+    run_pytest(tmp_path, "--plimsoll")
+    before = (tmp_path / ".plimsoll" / "session.plim").read_bytes()
+    # WHEN the tests are listed THEN it is still there
+    done = run_pytest(tmp_path, "--plimsoll", "--collect-only")
+    assert "2 tests collected" in done.out and "wrote" not in done.out
+    assert (tmp_path / ".plimsoll" / "session.plim").read_bytes() == before
+
+
+def test_the_controller_of_distributed_tests_records_nothing(tmp_path: pathlib.Path) -> None:
+    # GIVEN the options of pytest-xdist, which here distributes nothing; WHEN tests are distributed, however that was asked for
+    (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--dist', default='no')\n")
+    done = run_pytest(tmp_path, "--plimsoll", "-p", "no:xdist", "--dist", "load")
+    # THEN this process records nothing; AND it does where they are not
+    assert "1 failed, 1 passed" in done.out and not (tmp_path / ".plimsoll").exists()
+    assert "session.plim" in run_pytest(tmp_path, "--plimsoll", "-p", "no:xdist", "--dist", "no").out
+
+
 def test_tests_run_where_profiles_cannot_be_written(tmp_path: pathlib.Path) -> None:
     done = run_pytest(tmp_path, "--plimsoll", "--plimsoll-dir", "/proc/nowhere")
     assert "1 failed, 1 passed" in done.out and "not everything was profiled" in done.out
