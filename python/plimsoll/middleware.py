@@ -52,7 +52,8 @@ class _Recorder:
         self._options = options
         import plimsoll
 
-        plimsoll.Profiler(**options)  # an error here, of options that there are not, rather than in each request
+        # An error here, of options that there are not, and of a path, rather than in each request.
+        plimsoll.Profiler(os.path.join(self._directory, "request.plim"), **options)
 
     def start(self) -> "tuple[Optional[Any], str]":
         """A started profiler, or None, and the header's value."""

@@ -317,6 +317,8 @@ def test_waitress_does_not_tell_who_asks(tmp_path: pathlib.Path) -> None:
 def test_options_of_a_middleware_that_there_are_not_are_no_recording_that_goes_on(tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="speed"):
         WSGIProfiler(wsgi_app, str(tmp_path), speed=3)
+    with pytest.raises(TypeError, match="path"):  # (each request that asked failed: the middleware names the files)
+        WSGIProfiler(wsgi_app, str(tmp_path), path="app.plim")
     with pytest.raises(ValueError, match="walltime"):
         WSGIProfiler(wsgi_app, str(tmp_path), mode="walltime")
     with pytest.raises(TypeError, match="native is True or False, not 'no'"):  # (each request failed)
