@@ -234,8 +234,9 @@ class profile(Profiler):
     def __call__(self, function: F) -> F:
         import inspect
 
-        if not callable(function):
-            raise TypeError(f"a function can be recorded, not {function!r}: @classmethod stands above what records it")
+        if not callable(function) or isinstance(function, staticmethod):  # (callable from 3.10 on)
+            raise TypeError(f"a function can be recorded, not {function!r}: @classmethod and @staticmethod stand above "
+                            "what records it")
         recorder = self
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)

@@ -46,7 +46,8 @@ class tag(_core.Tag):
         if inspect.isasyncgenfunction(function):
             raise TypeError("an asynchronous generator cannot be tagged as a whole: its consumer runs between its "
                             "steps; use 'with plimsoll.tag(...)' around what it does")
-        if not inspect.isroutine(function) or not callable(function):  # (@classmethod stands above the tag)
+        # (@classmethod and @staticmethod stand above the tag; the latter is callable from 3.10 on.)
+        if not inspect.isroutine(function) or not callable(function) or isinstance(function, staticmethod):
             raise TypeError(f"a function can be tagged, not {function!r}")
         wrapper: Callable[..., Any]
         if inspect.iscoroutinefunction(function):
