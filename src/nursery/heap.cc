@@ -54,7 +54,7 @@ Heap::~Heap() { ::munmap(nursery_, nursery_bytes_); }
 Status Heap::set_sampling(Distance distance) {
   PLIMSOLL_TRY(check_sampling(distance));
   account();
-  point_ = SamplePoint(distance, 0x9e3779b97f4a7c15U ^ (statistics().allocated_bytes | 1U));
+  point_.set_distance(distance);
   set_limit();
   return Ok{};
 }

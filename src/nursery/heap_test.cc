@@ -326,5 +326,31 @@ TEST(HeapSampling, TheDistanceCanBeChangedAndTurnedOff) {
   EXPECT_EQ(notes.notes.size(), samples);
 }
 
+TEST(HeapSampling, PointsDependOnTheSeedAlsoWhereSamplingIsTurnedOnLater) {
+  // GIVEN heaps without sampling WHEN it is turned on in each, off, and on again
+  const auto positions = [](std::uint64_t seed) {
+    Notes notes;
+    const auto heap = heap_with({.nursery_bytes = kSmallNursery, .seed = seed, .observer = &notes});
+    std::vector<std::vector<std::uint64_t>> rounds;
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_TRUE(heap->set_sampling({4096}).ok());
+      const std::uint64_t from = heap->statistics().allocated_bytes;
+      const std::size_t known = notes.notes.size();
+      allocate_garbage(*heap, 1 << 18U, 500);
+      EXPECT_TRUE(heap->set_sampling({}).ok());
+      rounds.emplace_back();
+      for (std::size_t i = known; i < notes.notes.size(); ++i)
+        rounds.back().push_back(notes.notes[i].sample.position - from);
+    }
+    return rounds;
+  };
+  // THEN their points are those of their seeds, and those of a second time are others than of the first
+  const auto first = positions(1);
+  EXPECT_FALSE(first[0].empty());
+  EXPECT_EQ(positions(1), first);
+  EXPECT_NE(positions(2)[0], first[0]);
+  EXPECT_NE(first[1], first[0]);
+}
+
 }  // namespace
 }  // namespace plimsoll::nursery

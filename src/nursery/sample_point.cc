@@ -6,9 +6,14 @@
 
 namespace plimsoll::nursery {
 
-SamplePoint::SamplePoint(Distance distance, std::uint64_t seed) : distance_(distance), random_(seed) {
+SamplePoint::SamplePoint(Distance distance, std::uint64_t seed) : random_(seed) {
   for (int i = 0; i < 8; ++i) (void)next_random(random_);  // small seeds begin with small numbers
-  if (!distance_.is_off()) ahead_ = next_distance();
+  set_distance(distance);
+}
+
+void SamplePoint::set_distance(Distance distance) {
+  distance_ = distance;
+  ahead_ = distance_.is_off() ? kNever : next_distance();
 }
 
 std::uint64_t SamplePoint::advance(std::uint64_t bytes) {

@@ -42,6 +42,8 @@ class SamplePoint {
   [[nodiscard]] std::uint64_t ahead() const { return ahead_; }
   // `bytes` have been allocated: the number of points among them.
   std::uint64_t advance(std::uint64_t bytes);
+  // From now on; what is left of the old distance is forgotten. Random ones go on with the same stream of numbers.
+  void set_distance(Distance distance);
   [[nodiscard]] const Distance& distance() const { return distance_; }
 
  private:

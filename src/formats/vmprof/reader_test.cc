@@ -157,6 +157,22 @@ TEST(VmprofReader, MakesTracesOfPyPysTags) {
             "main(app.py:1);f(app.py:2);f(app.py:2) 1000\n");
 }
 
+TEST(VmprofReader, SaysThatTheOutermostFramesAreMissingWhereAStackHasFilledPyPysBuffer) {
+  // GIVEN a recursion whose stack is as PyPy leaves it where its buffer ends, and one that is a frame shorter
+  const auto text_of = [](int calls, const std::string& outermost) {
+    std::string file = "layout unix64 1000\nheader 7 t pypy\nname 4 py:main:1:app.py\nname 8 py:f:2:app.py\n";
+    file += "name 12 py:[stack too deep: outer frames missing]:0:-\nstack";
+    for (int i = 0; i < calls; ++i) file += " 1 8";
+    return samples_text(profile_of(draw_file(file + outermost + " t=1 at=5\nend 6\n")));
+  };
+  // WHEN they are read THEN the first says that its outermost frames are missing, once, and the other is whole
+  EXPECT_TRUE(text_of(508, "").starts_with("[stack too deep: outer frames missing];f(app.py:2);"));
+  EXPECT_TRUE(text_of(508, " 1 12").starts_with("[stack too deep: outer frames missing];f(app.py:2);"));
+  EXPECT_TRUE(text_of(506, " 1 4").starts_with("main(app.py:1);f(app.py:2);"));
+  // AND so is one that fits into no buffer of PyPy's
+  EXPECT_TRUE(text_of(2000, " 1 4").starts_with("main(app.py:1);f(app.py:2);"));
+}
+
 TEST(VmprofReader, TellsTaggedStacksOfOldPyPysByTheirEntries) {
   // GIVEN profiles of PyPy before tags, and with tags but an old version number WHEN read THEN both have their frames
   EXPECT_EQ(samples_text(profile_of(draw_file(R"(

@@ -17,6 +17,13 @@ FunctionKind kind_of_id(std::int64_t id) { return is_odd(id) ? FunctionKind::kNa
 
 constexpr std::string_view kJitted = "jit";  // in a trace that the file does not tell
 
+// PyPy walks a stack from its leaf until 64 bytes or fewer are left of a buffer of 8 KiB, and does not say that it
+// ended there: some 500 frames. What is larger than the buffer is of another writer.
+constexpr std::size_t kBuffer = 8192, kRestOfBuffer = 64;
+bool has_filled_buffer(std::string_view entries) {
+  return entries.size() >= kBuffer - kRestOfBuffer && entries.size() < kBuffer;
+}
+
 }  // namespace
 
 StackId StackBuilder::stack_of(std::string_view entries, const Mode& mode) {
@@ -75,6 +82,10 @@ void StackBuilder::tagged_frames(std::string_view entries) {
   jitted_ = 0;
   trace_ = {};
   for (std::size_t i = 0; i + 1 < count(entries); i += 2) tagged_frame(entry(entries, i), entry(entries, i + 1));
+  if (!has_filled_buffer(entries)) return;
+  const FunctionId missing = synthetic("[stack too deep: outer frames missing]");
+  // (A profile that was converted has it already.)
+  if (frames_.empty() || frames_.back().function != missing) push(missing);
 }
 
 void StackBuilder::tagged_frame(std::int64_t tag, std::int64_t value) {
