@@ -19,7 +19,7 @@ from plimsoll._pypy_files import RecordingFile, move_log
 
 TYPE_CHECKING = False  # typing's own would have to import typing
 if TYPE_CHECKING:
-    from typing import Optional
+    from typing import Any, Callable, Optional
 
 _LONGEST_PERIOD_S = 0.999
 _SHORTEST_PERIOD_S = 1e-6
@@ -63,6 +63,8 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     _check_room(os.path.dirname(path) or ".")
     now = _Active(path, settings, has_log)
     _enable(now.profile.descriptor, settings)
+    facts = [b"\7" + _text("plimsoll." + name) + _text(value) for name, value in _facts()]
+    os.write(now.profile.descriptor, b"".join(facts))  # at once: ticks write there, too
     if now.jitlog is not None:
         import _jitlog
 
@@ -72,6 +74,38 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     _active = now
     atexit.register(_stop_at_exit)
     os.register_at_fork(after_in_child=_after_fork_in_child)
+    _wrap_exec()
+
+
+def _facts() -> "list[tuple[str, str]]":
+    """What is known of the session, and of the process, whose number PyPy does not write."""
+    return [*_session_facts.facts(), ("pid", str(os.getpid())), ("parent_pid", str(os.getppid()))]
+
+
+def _wrap_exec() -> None:
+    """The sampler's timer goes on when the process becomes another program, which its signal kills: nobody handles it
+    there. So the recording ends before that."""
+    import posix
+
+    for name in ("execv", "execve"):
+        ours = _stopping(getattr(posix, name))
+        setattr(os, name, ours)
+        setattr(posix, name, ours)
+
+
+def _stopping(become: Callable[..., Any]) -> Callable[..., Any]:
+    def stop_and_become(path: Any, *words: Any, **names: Any) -> Any:
+        # (os.execvp tries one directory after the other.)
+        stops = _active is not None and (isinstance(path, int) or os.access(path, os.X_OK) and not os.path.isdir(path))
+        if stops:
+            _stop_at_exit()
+        try:
+            return become(path, *words, **names)
+        finally:
+            if stops:
+                _say("the program has not become another one: what follows is not recorded")
+
+    return stop_and_become
 
 
 def _check_room(directory: str) -> None:
@@ -148,7 +182,8 @@ def _restore_log() -> None:
 
 
 def _stop_at_exit() -> None:
-    now = _active
+    global _active
+    now, _active = _active, None
     if now is None:
         return
     if now.has_log:
@@ -156,7 +191,8 @@ def _stop_at_exit() -> None:
     if now.profile.is_ours():
         try:
             _vmprof.disable()
-            _add_records(now.profile.descriptor, now.is_native)
+            if now.is_native:
+                _add_native_names(now.profile.descriptor)
         except (OSError, _vmprof.VMProfError) as error:
             _say(f"the end of the recording could not be written: {error}")
     else:
@@ -175,18 +211,16 @@ def _say(text: str) -> None:
         pass  # the program has closed that, too
 
 
-def _add_records(descriptor: int, is_native: bool) -> None:
-    """Puts what is known of the session in front of the trailer, where a reader ends."""
+def _add_native_names(descriptor: int) -> None:
+    """Puts them in front of the trailer, where a reader ends."""
+    from plimsoll import _pypy_native
+
     at = os.lseek(descriptor, -_TRAILER_BYTES, os.SEEK_END)
     trailer = os.read(descriptor, _TRAILER_BYTES)
     if trailer[:1] != _TRAILER:
         return
-    records = [b"\7" + _text("plimsoll." + name) + _text(value) for name, value in _session_facts.facts()]
-    if is_native:
-        from plimsoll import _pypy_native
-
-        names = _pypy_native.names_in(descriptor).items()
-        records += [b"\x08" + struct.pack("<q", address) + _text(name) for address, name in names]
+    names = _pypy_native.names_in(descriptor).items()
+    records = [b"\x08" + struct.pack("<q", address) + _text(name) for address, name in names]
     os.lseek(descriptor, at, os.SEEK_SET)
     os.write(descriptor, b"".join(records) + trailer)
 

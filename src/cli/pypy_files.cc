@@ -25,7 +25,7 @@ constexpr std::string_view kLog = ".jit";
 constexpr std::string_view kSections = ".pypylog";
 constexpr std::string_view kFact = "vmprof.plimsoll.";  // as the reader names what _pypy.py has put into the file
 
-// The facts of the session, under the names that other recordings have them by.
+// The facts of the session, under the names that other recordings have them by; and which process it was.
 void move_facts(profile::Profile& profile) {
   std::vector<std::pair<std::string, std::string>> facts;
   std::erase_if(profile.meta, [&](auto& entry) {
@@ -33,7 +33,15 @@ void move_facts(profile::Profile& profile) {
     facts.emplace_back(entry.first.substr(kFact.size()), std::move(entry.second));
     return true;
   });
-  for (const auto& [name, value] : facts) profile.set_meta(name, value);
+  for (const auto& [name, value] : facts) {
+    std::int64_t* number = name == "pid"          ? &profile.processes[0].pid
+                           : name == "parent_pid" ? &profile.processes[0].parent_pid
+                                                  : nullptr;
+    if (number == nullptr)
+      profile.set_meta(name, value);
+    else
+      std::from_chars(value.data(), value.data() + value.size(), *number);
+  }
   profile.set_meta("plimsoll", PLIMSOLL_VERSION);
   if (!profile.processes.empty() && profile.processes[0].name.empty())
     profile.processes[0].name = profile.meta_value("argv");

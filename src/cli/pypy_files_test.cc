@@ -88,6 +88,23 @@ TEST_F(PyPyFiles, OfChildProcessesToo) {
   EXPECT_FALSE(has("app.plim") || has("app.123.plim.vmprof"));
 }
 
+TEST_F(PyPyFiles, KnowWhichProcessTheyAreOf) {
+  // GIVEN what a child process that was killed has left, which says which it was at its beginning
+  write("app.123.plim.vmprof", formats::vmprof::testing::draw_file(R"(
+    layout unix64 1000
+    header 6 t pypy
+    meta plimsoll.pid 123
+    meta plimsoll.parent_pid 122
+    stack 1 16 t=0)"));
+  // WHEN it is adopted THEN the profile is of that process, as its name says
+  adopt();
+  const Result<profile::Profile> profile = read("app.123.plim");
+  ASSERT_TRUE(profile.ok());
+  EXPECT_EQ(profile.value().processes[0].pid, 123);
+  EXPECT_EQ(profile.value().processes[0].parent_pid, 122);
+  EXPECT_EQ(profile.value().meta_value("pid"), "");
+}
+
 TEST_F(PyPyFiles, OfAProgramThatRecordedNothingAreTakenAway) {
   write("app.plim.pypylog", "[3e8] {gc-minor\n");
   adopt();

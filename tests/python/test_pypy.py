@@ -130,8 +130,35 @@ def test_child_processes_that_start_anew_have_files_of_their_own(tmp_path: pathl
     parent = plimsoll.Profile.open(tmp_path / "app.plim")
     assert parent.complete and "work" not in harness.total_seconds(parent)
     assert "gc-collect-step" not in {marker.name for marker in parent.markers}
+    # AND is shown with its parent
+    shown = harness.plimsoll_command("show", "--children", tmp_path / "app.plim", "flat").expect(0)
+    assert shown.own_err == "" and "work" in shown.out
     # and no other file is left
     assert sorted(file.name for file in tmp_path.glob("app.*")) == sorted(["app.plim", child.name])
+
+
+BECOMING = """
+import os, sys
+def work():
+    return sum(len(str(i)) for i in range(3000000))
+work()
+try:
+    os.execvp("no-such-program-anywhere", ["none"])
+except FileNotFoundError:
+    work()
+os.execv(sys.executable, [sys.executable, "-c", "print(sum(len(str(i)) for i in range(6000000)))"])
+"""
+
+
+@pytest.mark.parametrize("mode", ["cpu", "wall"])
+def test_a_program_that_becomes_another_one_runs_on(tmp_path: pathlib.Path, program: Write, pypy: Any, mode: str) -> None:
+    # GIVEN a program that calls exec, first in vain, and computes then for many times as long as a tick
+    done = record(pypy, tmp_path / "app.plim", program(BECOMING), options=["--mode", mode])
+    # THEN the sampler's signal does not kill what it has become, and what came before is a whole profile
+    assert done.out == "40888890\n" and done.own_err == ""
+    profile = plimsoll.Profile.open(tmp_path / "app.plim")
+    assert profile.complete and harness.total_seconds(profile)["work"] > 0
+    assert profile.meta["argv"].endswith("program.py")
 
 
 def test_child_processes_that_are_not_recorded_see_nothing_of_it(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
@@ -213,7 +240,8 @@ def test_samples_and_what_the_collector_did_are_on_one_time_axis(tmp_path: pathl
 def test_a_program_that_is_killed_leaves_what_was_sampled(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
     source = program(PROGRAM.replace("sys.exit(3)", "import os; os.kill(os.getpid(), 9)"))
     record(pypy, tmp_path / "app.plim", source, options=[], code=harness.death_by(9))
-    assert not plimsoll.Profile.open(tmp_path / "app.plim").complete
+    profile = plimsoll.Profile.open(tmp_path / "app.plim")
+    assert not profile.complete and profile.meta["argv"].endswith(str(source)) and profile.meta["python"].startswith("PyPy ")
 
 
 def test_what_pypy_cannot_do_is_said(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
