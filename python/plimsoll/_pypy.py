@@ -75,6 +75,7 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
     atexit.register(_stop_at_exit)
     os.register_at_fork(after_in_child=_after_fork_in_child)
     _wrap_exec()
+    _wrap_signals(mode == "wall" and not _samples_allocations(settings))
 
 
 def _facts() -> "list[tuple[str, str]]":
@@ -93,12 +94,54 @@ def _wrap_exec() -> None:
         setattr(posix, name, ours)
 
 
+def _wrap_signals(is_wall: bool) -> None:
+    """There is one timer for a process, and one handler of its signal: with the program's handler in place of the
+    sampler's that would be called at each tick. So the recording ends before the program takes either."""
+    import _signal
+
+    name, timer = ("SIGALRM", _signal.ITIMER_REAL) if is_wall else ("SIGPROF", _signal.ITIMER_PROF)
+    number = getattr(_signal, name)
+
+    def giving_up(original: Callable[..., Any], takes: Callable[..., bool]) -> Callable[..., Any]:
+        def give_up_and_call(*words: Any) -> Any:
+            if _active is not None and takes(*words):
+                _stop_early()
+                _say(f"the program uses {name}, and so does PyPy's sampler: what follows is not recorded")
+            return original(*words)
+
+        return give_up_and_call
+
+    ours = {"signal": giving_up(_signal.signal, lambda which=None, *_: which == number),
+            "setitimer": giving_up(_signal.setitimer, lambda which=None, *_: which == timer)}
+    if is_wall:
+        ours["alarm"] = giving_up(_signal.alarm, lambda *_: True)
+    loaded = sys.modules.get("signal")
+    for function, call in ours.items():
+        if loaded is not None and getattr(loaded, function) is getattr(_signal, function):
+            setattr(loaded, function, call)
+        setattr(_signal, function, call)
+
+
+def _stop_early() -> None:
+    """Ends the recording while the program goes on, which may be as another one. The sampler leaves its signals
+    ignored, which those that are started would inherit."""
+    import _signal
+
+    _stop_at_exit()
+    for number in (_signal.SIGPROF, _signal.SIGALRM):
+        try:
+            if _signal.getsignal(number) == _signal.SIG_DFL:  # as far as the program knows
+                _signal.signal(number, _signal.SIG_DFL)
+        except ValueError:
+            pass  # only the main thread may
+
+
 def _stopping(become: Callable[..., Any]) -> Callable[..., Any]:
     def stop_and_become(path: Any, *words: Any, **names: Any) -> Any:
         # (os.execvp tries one directory after the other.)
         stops = _active is not None and (isinstance(path, int) or os.access(path, os.X_OK) and not os.path.isdir(path))
         if stops:
-            _stop_at_exit()
+            _stop_early()
         try:
             return become(path, *words, **names)
         finally:
@@ -114,6 +157,10 @@ def _check_room(directory: str) -> None:
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST_ROOM_BYTES:
         raise OSError(f"less than {_LEAST_ROOM_BYTES >> 20} MiB are free in {directory}: PyPy's sampler would stop the "
                       "program for ever where the disk is full")
+
+
+def _samples_allocations(settings: dict[str, str]) -> bool:
+    return int(settings.get("alloc_bytes", "0")) > 0 and hasattr(_vmprof, "enable_allocation_triggered")
 
 
 def _enable(profile: int, settings: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from functools import lru_cache
@@ -146,7 +147,8 @@ try:
     os.execvp("no-such-program-anywhere", ["none"])
 except FileNotFoundError:
     work()
-os.execv(sys.executable, [sys.executable, "-c", "print(sum(len(str(i)) for i in range(6000000)))"])
+after = "import signal; print(sum(len(str(i)) for i in range(6000000)), *map(signal.getsignal, (signal.SIGPROF, signal.SIGALRM)))"
+os.execv(sys.executable, [sys.executable, "-c", after])
 """
 
 
@@ -155,10 +157,37 @@ def test_a_program_that_becomes_another_one_runs_on(tmp_path: pathlib.Path, prog
     # GIVEN a program that calls exec, first in vain, and computes then for many times as long as a tick
     done = record(pypy, tmp_path / "app.plim", program(BECOMING), options=["--mode", mode])
     # THEN the sampler's signal does not kill what it has become, and what came before is a whole profile
-    assert done.out == "40888890\n" and done.own_err == ""
+    assert done.out.startswith("40888890 ") and done.out.count("SIG_DFL") + done.out.count(" 0") == 2 and done.own_err == ""
     profile = plimsoll.Profile.open(tmp_path / "app.plim")
     assert profile.complete and harness.total_seconds(profile)["work"] > 0
     assert profile.meta["argv"].endswith("program.py")
+
+
+ALARMED = """
+import signal, sys
+def work(): return sum(len(str(i)) for i in range(3000000))
+work()
+calls = []
+signal.signal(getattr(signal, sys.argv[1]), lambda *_: calls.append(1))
+work()
+print(len(calls), flush=True)
+signal.signal(getattr(signal, sys.argv[1]), signal.SIG_DFL)
+signal.setitimer(getattr(signal, sys.argv[2]), 0.01)
+while True: work()
+"""
+
+
+@pytest.mark.parametrize("mode, number, timer", [("cpu", "SIGPROF", "ITIMER_PROF"), ("wall", "SIGALRM", "ITIMER_REAL")])
+def test_a_program_has_the_signal_of_the_sampler_for_itself(tmp_path: pathlib.Path, program: Write, pypy: Any, mode: str,
+                                                            number: str, timer: str) -> None:
+    # GIVEN a program with a handler of the signal that PyPy's sampler takes for its ticks, and a timer of its own in the end
+    done = record(pypy, tmp_path / "app.plim", program(ALARMED), number, timer, options=["--mode", mode],
+                  code=harness.death_by(getattr(signal, number)))
+    # THEN no tick of ours calls that handler, its own timer ends it, and what came before is recorded, which is said
+    assert done.out == "0\n"
+    assert f"the program uses {number}, and so does PyPy's sampler: what follows is not recorded" in done.err
+    profile = plimsoll.Profile.open(tmp_path / "app.plim")
+    assert profile.complete and harness.total_seconds(profile)["work"] > 0
 
 
 def test_child_processes_that_are_not_recorded_see_nothing_of_it(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
