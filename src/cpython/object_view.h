@@ -307,6 +307,7 @@ bool is_class(const ObjectView<M>& view, Address type_type, Address type) {
   constexpr std::int64_t kHead = 16, kLargestObject = std::int64_t{1} << 20U;
   constexpr int kLongestChain = 64;
   Address meta = view.type_of(type);
+  const bool is_plain = meta == type_type;
   for (int length = 0; meta != type_type; ++length) {
     const bool may_be_class = length < kLongestChain && !is_null(meta) && (raw(meta) & 7U) == 0;
     if (!may_be_class || (view.word_in(meta, type_field::kFlags) & type_flag::kType) == 0) return false;
@@ -314,8 +315,12 @@ bool is_class(const ObjectView<M>& view, Address type_type, Address type) {
   }
   const auto basic = view.template number_in<std::int64_t>(type, type_field::kBasicSize);
   const auto item = view.template number_in<std::int64_t>(type, type_field::kItemSize);
-  return (view.word_in(type, type_field::kFlags) & type_flag::kReady) != 0 && basic >= kHead + view.head_shift() &&
-         basic <= kLargestObject && item >= 0 && item <= kLargestObject;
+  // Up to 3.9 some of C code's own are used without ever having been made ready: what links the entries of
+  // functools.lru_cache, the iterators of arrays.
+  const std::uint64_t flags = view.word_in(type, type_field::kFlags);
+  const bool is_usable = (flags & type_flag::kReady) != 0 || (is_plain && (flags & type_flag::kHeapType) == 0);
+  return is_usable && basic >= kHead + view.head_shift() && basic <= kLargestObject && item >= 0 &&
+         item <= kLargestObject;
 }
 
 // What of a class tells where its instances keep their attributes.

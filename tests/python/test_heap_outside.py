@@ -103,6 +103,29 @@ def test_a_queue_holds_what_is_in_it(tmp_path: pathlib.Path) -> None:
         assert held[0][0] == (23 if sys.version_info >= (3, 13) else 1)
 
 
+UNREADY = """
+import array, functools, os
+@functools.lru_cache(maxsize=100)
+def cached(key): return [key]
+for key in range(50): cached(key)
+turns = [iter(array.array("i", [1])) for _ in range(20)]
+print(flush=True)
+os.read(0, 1)
+"""
+
+
+def test_objects_are_there_whose_class_was_never_made_ready(tmp_path: pathlib.Path) -> None:
+    # GIVEN objects of classes of C code that Python 3.9 uses as they stand in the library: a cache's links, iterators
+    with harness.Running([sys.executable, "-c", UNREADY]) as running:
+        running.line()
+        # WHEN
+        take(running.process.pid, tmp_path / "outside.heap")
+    # THEN they are there
+    rows = dict(ask(tmp_path / "outside.heap", "select name, count from types"))
+    assert rows["functools._lru_list_elem"] >= 50
+    assert rows["arrayiterator" if sys.version_info < (3, 10) else "array.arrayiterator"] == 20
+
+
 INTERNED = """
 import json, os, sys
 class Held: pass
