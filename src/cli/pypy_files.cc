@@ -34,13 +34,12 @@ void move_facts(profile::Profile& profile) {
     return true;
   });
   for (const auto& [name, value] : facts) {
-    std::int64_t* number = name == "pid"          ? &profile.processes[0].pid
-                           : name == "parent_pid" ? &profile.processes[0].parent_pid
-                                                  : nullptr;
-    if (number == nullptr)
+    if (profile.processes.empty() || (name != "pid" && name != "parent_pid")) {
       profile.set_meta(name, value);
-    else
-      std::from_chars(value.data(), value.data() + value.size(), *number);
+      continue;
+    }
+    profile::Process& process = profile.processes[0];
+    std::from_chars(value.data(), value.data() + value.size(), name == "pid" ? process.pid : process.parent_pid);
   }
   profile.set_meta("plimsoll", PLIMSOLL_VERSION);
   if (!profile.processes.empty() && profile.processes[0].name.empty())
