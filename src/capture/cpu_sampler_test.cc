@@ -2,6 +2,8 @@
 #include "capture/cpu_sampler.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -35,6 +37,47 @@ class DeepStack {
 
  private:
   std::vector<FakeFrame> frames_;
+};
+
+// The calling thread stays on some of its CPUs, for the scope.
+class StaysOn {
+ public:
+  explicit StaysOn(const cpu_set_t& cpus) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof cpus, &cpus);
+  }
+  StaysOn(const StaysOn&) = delete;
+  StaysOn& operator=(const StaysOn&) = delete;
+  ~StaysOn() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
+// A thread that gives its CPU to nobody, for the scope.
+class CpuIsTaken {
+ public:
+  explicit CpuIsTaken(const cpu_set_t& cpu)
+      : thread_([this, &cpu] {
+          const StaysOn stays(cpu);
+          const sched_param lowest{1};
+          has_it_ = ::sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+          is_known_ = true;
+          while (has_it_ && !is_over_) std::atomic_signal_fence(std::memory_order_seq_cst);
+        }) {
+    while (!is_known_) std::this_thread::yield();
+  }
+  CpuIsTaken(const CpuIsTaken&) = delete;
+  CpuIsTaken& operator=(const CpuIsTaken&) = delete;
+  ~CpuIsTaken() {
+    is_over_ = true;
+    thread_.join();
+  }
+  [[nodiscard]] bool has_it() const { return has_it_; }
+
+ private:
+  std::atomic<bool> has_it_{false}, is_known_{false}, is_over_{false};
+  std::thread thread_;
 };
 
 class CpuSamplerWith : public testing::WithEachClock {};
@@ -340,6 +383,42 @@ TEST(CpuSampler, AThreadThatEndsWithoutMemoryIsAccountedFor) {
   ASSERT_EQ(sampling.threads().size(), 1U);
   EXPECT_TRUE(sampling.threads().begin()->second.has_ended);
   sampling->stop();
+}
+
+TEST(CpuSampler, AThreadThatHasNotHadACpuYetHasNotEnded) {
+  cpu_set_t all, others, last;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "there is one CPU";
+  CPU_ZERO(&last);
+  for (int cpu = CPU_SETSIZE - 1; CPU_COUNT(&last) == 0; --cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &last);
+  CPU_XOR(&others, &all, &last);
+  const StaysOn stays(others);
+  Sampling sampling(TickSettings{1000, std::nullopt, 64});
+  sampling->start({os::current_tid()});
+  // GIVEN a thread that waits for its first CPU, which another one keeps
+  pthread_attr_t attributes;
+  ASSERT_EQ(::pthread_attr_init(&attributes), 0);
+  ::pthread_attr_setaffinity_np(&attributes, sizeof last, &last);
+  Tid tid{};
+  const auto body = [](void* to) -> void* {
+    *static_cast<Tid*>(to) = os::current_tid();
+    return nullptr;
+  };
+  pthread_t thread{};
+  {
+    const CpuIsTaken taken(last);
+    if (!taken.has_it()) GTEST_SKIP() << "only root may take a CPU for itself";
+    ASSERT_EQ(::pthread_create(&thread, &attributes, body, &tid), 0);
+    // WHEN it is found, and looked at again
+    sampling->poll();
+    sampling->poll();
+  }
+  ::pthread_join(thread, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  sampling->stop();
+  // THEN it is one thread, and not one that has ended and another one
+  EXPECT_EQ(std::ranges::count_if(sampling.threads(), [&](const auto& known) { return known.second.tid == tid; }), 1);
 }
 
 TEST(CpuSampler, EveryReasonToDropHasWords) {

@@ -335,9 +335,10 @@ void CpuSampler::poll_slot(ThreadSlot& slot) {
   constexpr std::int64_t kSilence = 64;  // periods of CPU time without a tick
   const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
   const std::int64_t accounted = slot.accounted_cpu_ns.load(std::memory_order_relaxed);
+  const std::int64_t known_ns = slot.info.cpu_ns + slot.start_cpu_ns;
   // A clock that is gone, or runs behind what we know, belongs to a thread that has ended (its id may live again).
-  if (cpu_ns == 0 || cpu_ns < slot.info.cpu_ns + slot.start_cpu_ns) {
-    retire(slot, slot.info.cpu_ns + slot.start_cpu_ns, DropReason::kThreadEnded);
+  if (cpu_ns < known_ns || (cpu_ns == 0 && os::has_ended(slot.tid))) {
+    retire(slot, known_ns, DropReason::kThreadEnded);
     return;
   }
   slot.info.end_ns = monotonic_ns();

@@ -49,6 +49,11 @@ bool blocks_signal(Tid tid, int signal);
 clockid_t thread_cpu_clock(Tid tid);
 // What it says now; 0 if the thread has ended. Async-signal-safe.
 inline std::int64_t thread_cpu_ns(Tid tid) { return clock_ns(thread_cpu_clock(tid)); }
+// Whether the thread has ended. (The clock of one that has waited for a CPU since it was made says 0, too.)
+inline bool has_ended(Tid tid) {
+  timespec ignored{};
+  return ::clock_gettime(thread_cpu_clock(tid), &ignored) != 0;
+}
 
 // What a thread of this process is in, by the kernel's word: the system call that it waits in, if any.
 struct KernelWait {
