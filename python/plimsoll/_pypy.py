@@ -253,7 +253,7 @@ def _stop_at_exit() -> None:
 def _say(text: str) -> None:
     try:
         if sys.stderr is not None:
-            print("plimsoll: " + text, file=sys.stderr)
+            print("plimsoll: " + text, file=sys.stderr, flush=True)  # PyPy 3.9 would keep it back
     except (OSError, ValueError):
         pass  # the program has closed that, too
 
