@@ -167,14 +167,12 @@ def _enable(profile: int, settings: dict[str, str]) -> None:
     period = min(max(1 / float(settings.get("rate_hz", "1000")), _SHORTEST_PERIOD_S), _LONGEST_PERIOD_S)
     has_memory = float(settings.get("rss_interval_s", "1")) <= _OFTEN_S
     is_native = bool(settings.get("native"))
-    distance = int(settings.get("alloc_bytes", "0"))
-    if distance:
-        sample_allocations = getattr(_vmprof, "enable_allocation_triggered", None)
-        if sample_allocations is not None:
-            if settings.get("mode") == "wall":
-                _say("with --alloc PyPy records CPU time: there is no --mode wall")
-            sample_allocations(profile, distance, period, is_native, has_memory)
-            return
+    if _samples_allocations(settings):
+        if settings.get("mode") == "wall":
+            _say("with --alloc PyPy records CPU time: there is no --mode wall")
+        _vmprof.enable_allocation_triggered(profile, int(settings["alloc_bytes"]), period, is_native, has_memory)
+        return
+    if int(settings.get("alloc_bytes", "0")):
         print("plimsoll: this PyPy cannot sample allocations: there is no --alloc", file=sys.stderr)
     _vmprof.enable(profile, period, has_memory, False, is_native, settings.get("mode") == "wall")
 
