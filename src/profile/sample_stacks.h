@@ -10,6 +10,9 @@
 
 namespace plimsoll::profile {
 
+// What stands for the outermost frames of a stack that was cut.
+inline constexpr const char* kTooDeep = "[stack too deep: outer frames missing]";
+
 // Adds functions, frames and stacks to a profile. It knows what a thread's previous sample looked like: most of a stack
 // is the same from one tick to the next.
 class SampleStacks {
@@ -29,7 +32,7 @@ class SampleStacks {
   // What stands for frames that there are not, or that are not known.
   StackId without_python() { return synthetic_root("[no Python frame]"); }
   StackId native_thread() { return synthetic_root("[native thread]"); }
-  StackId too_deep() { return synthetic_root("[stack too deep: outer frames missing]"); }
+  StackId too_deep() { return synthetic_root(kTooDeep); }
   // No sample of that thread will come.
   void forget_thread(capture::ThreadSerial thread) { last_.erase(thread.index()); }
   // Those whose previous sample is known.

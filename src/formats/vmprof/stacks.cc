@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/hexadecimal.h"
+#include "profile/sample_stacks.h"
 
 namespace plimsoll::formats::vmprof {
 namespace {
@@ -83,7 +84,7 @@ void StackBuilder::tagged_frames(std::string_view entries) {
   trace_ = {};
   for (std::size_t i = 0; i + 1 < count(entries); i += 2) tagged_frame(entry(entries, i), entry(entries, i + 1));
   if (!has_filled_buffer(entries)) return;
-  const FunctionId missing = synthetic("[stack too deep: outer frames missing]");
+  const FunctionId missing = synthetic(profile::kTooDeep);
   // (A profile that was converted has it already.)
   if (frames_.empty() || frames_.back().function != missing) push(missing);
 }
