@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
@@ -96,7 +97,8 @@ def record(shell: Any, line: str, cell: Optional[str] = None) -> "Union[Profile,
         print("%%plimsoll cannot await; write into the cell itself: with plimsoll.Profiler() as profiler: await ...",
               file=sys.stderr)
         return None
-    with plimsoll.Profiler(options.output, rate_hz=options.rate, mode=options.mode) as profiler:
+    output = os.path.expanduser(options.output) if options.output is not None else None  # no shell has done it
+    with plimsoll.Profiler(output, rate_hz=options.rate, mode=options.mode) as profiler:
         exec(code, shell.user_ns)
     found = profiler.profile
     return found.flamegraph() if options.flame and len(found.samples) > 0 else found

@@ -238,13 +238,16 @@ class profile(Profiler):
             raise TypeError(f"a function can be recorded, not {function!r}: @classmethod and @staticmethod stand above "
                             "what records it")
         recorder = self
-        if inspect.iscoroutinefunction(function):
+        is_object = not (inspect.isroutine(function) or inspect.isclass(function)
+                         or isinstance(function, functools.partial))
+        called: Any = type(function).__call__ if is_object else function  # what runs when it is called
+        if inspect.iscoroutinefunction(called):
             @functools.wraps(function)
             async def record_coroutine(*args: Any, **kwargs: Any) -> Any:
                 with _Call(recorder):
                     return await function(*args, **kwargs)
             wrapper: Any = record_coroutine
-        elif inspect.isasyncgenfunction(function):
+        elif inspect.isasyncgenfunction(called):
             @functools.wraps(function)
             async def record_async_generator(*args: Any, **kwargs: Any) -> Any:
                 with _Call(recorder):
@@ -265,7 +268,7 @@ class profile(Profiler):
                     finally:
                         await inner.aclose()
             wrapper = record_async_generator
-        elif inspect.isgeneratorfunction(function):
+        elif inspect.isgeneratorfunction(called):
             @functools.wraps(function)
             def record_generator(*args: Any, **kwargs: Any) -> Any:
                 with _Call(recorder):

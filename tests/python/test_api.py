@@ -215,6 +215,18 @@ def test_a_decorated_coroutine_is_recorded_to_its_end() -> None:
     assert seconds(profile, "hot") > 0.1 and seconds(profile, "cool") > 0.03
 
 
+def test_a_decorated_object_is_recorded_as_what_runs_when_it_is_called() -> None:
+    class Application:
+        async def __call__(self) -> str:
+            await asyncio.sleep(0)
+            hot()
+            return "done"
+
+    decorated: Any = plimsoll.profile()(Application())
+    assert asyncio.run(decorated()) == "done"
+    assert seconds(decorated.profiler.profile, "hot") > 0.1
+
+
 def test_a_decorated_generator_is_recorded_until_it_is_exhausted_or_closed() -> None:
     @plimsoll.profile()
     def items() -> Iterator[int]:

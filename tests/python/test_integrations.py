@@ -184,7 +184,8 @@ class Shell:
 WORK = "import time\nend = time.thread_time() + 0.2\nwhile time.thread_time() < end: total += sum(range(500))"
 
 
-def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixture[str]") -> None:
+def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixture[str]",
+                            monkeypatch: "pytest.MonkeyPatch") -> None:
     # GIVEN a shell that has loaded the extension
     shell = Shell()
     plimsoll.load_ipython_extension(shell)
@@ -198,6 +199,9 @@ def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixtu
     out = tmp_path / "with space.plim"
     kept = magic(f"-r 200 -m cpu -o '{out}' exec('x = \"-o\"')")
     assert shell.user_ns["x"] == "-o" and out.exists() and kept.meta["rate_hz"] == "200"
+    # AND a path is what a shell would make of it
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert magic("-o ~/home.plim x = 2") is not None and (tmp_path / "home.plim").exists()
     # AND an option may have its value with it
     for line, rate in (("--rate=300 --mode cpu y = 3", "300"), ("-r400 y = 4", "400")):
         assert magic(line).meta["rate_hz"] == rate and shell.user_ns["y"] == int(rate) // 100
