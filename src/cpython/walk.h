@@ -92,20 +92,28 @@ bool is_thread_state(const M& memory, const Layout& layout, Address tstate) {
 
 namespace internal {
 
+// A frame and a code object, with what a walk reads of them.
+template <memory::Reader M>
+using FrameFields = memory::Fields<M, 128>;
+template <memory::Reader M>
+using CodeFields = memory::Fields<M, 32>;
+
 // Offset of an instruction pointer into its code object's bytecode, or kNoPosition if it points elsewhere.
 template <memory::Reader M>
-std::int32_t instruction_offset(const M& memory, const Layout& layout, Address frame, Address code, Address instr) {
+[[gnu::always_inline]] inline std::int32_t instruction_offset(const M& memory, const Layout& layout,
+                                                              const FrameFields<M>& frame, const CodeFields<M>& code,
+                                                              Address instr) {
   std::uint64_t units = 0;
-  if (!memory.load(offset_by(code, layout.object.var_size), units)) return kNoPosition;
-  Address start = offset_by(code, layout.code.bytecode);
+  if (!code.load(layout.object.var_size, units)) return kNoPosition;
+  Address start = offset_by(code.at(), layout.code.bytecode);
   if (layout.code.tlbc != kNoField) {
     // Free-threaded: the frame says which of the code object's copies of the bytecode it runs.
     Address copies{};
     std::uint64_t count = 0;
     std::uint32_t index = 0;
-    if (!memory::load_address(memory, offset_by(code, layout.code.tlbc), copies) || is_null(copies) ||
-        !memory.load(copies, count) || !memory.load(offset_by(frame, layout.frame.tlbc_index), index) ||
-        index >= count || !memory::load_address(memory, offset_by(copies, 8 + std::uint64_t{index} * 8), start))
+    if (!code.load(layout.code.tlbc, copies) || is_null(copies) || !memory.load(copies, count) ||
+        !frame.load(layout.frame.tlbc_index, index) || index >= count ||
+        !memory::load_address(memory, offset_by(copies, 8 + std::uint64_t{index} * 8), start))
       return kNoPosition;
   }
   // One unit before the start is where a frame stands that has not run its first instruction yet (3.11, 3.12).
@@ -115,19 +123,24 @@ std::int32_t instruction_offset(const M& memory, const Layout& layout, Address f
 }
 
 template <memory::Reader M>
-std::int32_t position_of(const M& memory, const Layout& layout, Address frame, Address code) {
-  const Address at = offset_by(frame, layout.frame.position);
+[[gnu::always_inline]] inline std::int32_t position_of(const M& memory, const Layout& layout,
+                                                       const FrameFields<M>& frame, const CodeFields<M>& code) {
   if (layout.position_style == PositionStyle::kInstruction) {
     Address instr{};
-    return memory::load_address(memory, at, instr) ? instruction_offset(memory, layout, frame, code, instr)
-                                                   : kNoPosition;
+    return frame.load(layout.frame.position, instr) ? instruction_offset(memory, layout, frame, code, instr)
+                                                    : kNoPosition;
   }
   std::uint32_t lasti = 0;
-  if (!memory.load(at, lasti)) return kNoPosition;
+  if (!frame.load(layout.frame.position, lasti)) return kNoPosition;
   const auto offset = static_cast<std::int32_t>(lasti);
   if (offset < 0) return kBeforeFirst;
   if (layout.position_style == PositionStyle::kLastiBytes) return offset;
   return offset < INT32_MAX / 2 ? offset * 2 : kNoPosition;
+}
+
+template <memory::Reader M>
+std::int32_t position_of(const M& memory, const Layout& layout, Address frame, Address code) {
+  return position_of(memory, layout, FrameFields<M>(memory, frame), CodeFields<M>(memory, code));
 }
 
 // One look at one frame. On kComplete, `previous` is the next frame out, and `found` says whether `out` was filled:
@@ -139,28 +152,29 @@ struct FrameLook {
 };
 
 template <memory::Reader M>
-FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type, Address frame, PyFrame& out) {
+[[gnu::always_inline]] inline FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type,
+                                                      Address frame, PyFrame& out) {
   FrameLook look;
   if ((raw(frame) & 7U) != 0) return {WalkStop::kMisaligned};
-  if (!memory::load_address(memory, offset_by(frame, layout.frame.previous), look.previous))
-    return {WalkStop::kUnreadable};
+  const FrameFields<M> fields(memory, frame);
+  if (!fields.load(layout.frame.previous, look.previous)) return {WalkStop::kUnreadable};
   if (layout.frame.owner != kNoField) {
     constexpr std::uint8_t kLargestOwner = 4;
     std::uint8_t owner = 0;
-    if (!memory.load(offset_by(frame, layout.frame.owner), owner)) return {WalkStop::kUnreadable};
+    if (!fields.load(layout.frame.owner, owner)) return {WalkStop::kUnreadable};
     if (owner > kLargestOwner) return {WalkStop::kBadOwner};
     if (owner >= layout.first_shim_owner) return look;
   }
   std::uint64_t executable = 0;
-  if (!memory.load(offset_by(frame, layout.frame.executable), executable)) return {WalkStop::kUnreadable};
-  const Address code{executable & ~layout.executable_tag_mask};
+  if (!fields.load(layout.frame.executable, executable)) return {WalkStop::kUnreadable};
+  const Address at{executable & ~layout.executable_tag_mask};
+  const CodeFields<M> code(memory, at);
   Address type{};
-  if ((raw(code) & 7U) != 0 || !memory::load_address(memory, offset_by(code, layout.object.type), type) ||
-      type != code_type) {
+  if ((raw(at) & 7U) != 0 || !code.load(layout.object.type, type) || type != code_type) {
     look.stop = WalkStop::kNotCode;  // `previous` stays: the caller may skip an innermost frame
     return look;
   }
-  out = PyFrame{code, position_of(memory, layout, frame, code), 0};
+  out = PyFrame{at, position_of(memory, layout, fields, code), 0};
   look.found = true;
   return look;
 }

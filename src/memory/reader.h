@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/ids.h"
 
@@ -31,5 +32,50 @@ bool load_address(const M& memory, Address at, Address& out) {
   out = Address{value};
   return true;
 }
+
+// A Reader that keeps copies: window(at, size) is where the copy of those bytes stands, or null if there is none in one
+// piece.
+template <typename M>
+concept CopyingReader = Reader<M> && requires(const M& memory, Address at, std::size_t size) {
+  { memory.window(at, size) } -> std::same_as<const std::byte*>;
+};
+
+// One structure of the target, of which some fields are read: in a copy it is found once, not once for each of them.
+// Most fields are among the first kSize bytes.
+template <Reader M, std::size_t kSize>
+class Fields {
+ public:
+  [[gnu::always_inline]] Fields(const M& memory, Address at) : memory_(memory), at_(at) {
+    if constexpr (CopyingReader<M>) copy_ = memory.window(at, kSize);
+  }
+  template <typename Word>
+  [[nodiscard, gnu::always_inline]] inline bool load(std::uint32_t offset, Word& out) const {
+    if constexpr (CopyingReader<M>) {
+      if (copy_ == nullptr || std::size_t{offset} + sizeof out > kSize) [[unlikely]]
+        return load_elsewhere(offset, out);
+      std::memcpy(&out, copy_ + offset, sizeof out);
+      return true;
+    } else {
+      return memory_.load(offset_by(at_, offset), out);
+    }
+  }
+  [[nodiscard, gnu::always_inline]] inline bool load(std::uint32_t offset, Address& out) const {
+    std::uint64_t value = 0;
+    if (!load(offset, value)) return false;
+    out = Address{value};
+    return true;
+  }
+  [[nodiscard]] Address at() const { return at_; }
+
+ private:
+  template <typename Word>
+  [[gnu::noinline]] bool load_elsewhere(std::uint32_t offset, Word& out) const {
+    return memory_.load(offset_by(at_, offset), out);
+  }
+
+  const M& memory_;
+  const Address at_;
+  const std::byte* copy_ = nullptr;
+};
 
 }  // namespace plimsoll::memory

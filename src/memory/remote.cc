@@ -64,41 +64,116 @@ std::size_t RemoteReader::read_blocks(std::span<const Block> blocks) const {
   return done;
 }
 
-const std::byte* PagedReader::find_page(std::uint64_t number) const {
-  const auto [place, is_new] = places_.try_emplace(number, Place{static_cast<std::uint32_t>(places_.size())});
-  const std::size_t index = place->second.index;
-  if (is_new) {
-    if (index == pages_.size() && index < kMostPages) pages_.push_back(std::make_unique_for_overwrite<Page>());
-    if (index >= pages_.size() || !memory_.read(Address{number * kPageSize}, pages_[index]->data(), kPageSize)) {
-      places_.erase(place);
-      return nullptr;
-    }
+bool PagedReader::read(Address at, void* out, std::size_t size) const {
+  auto* to = static_cast<std::byte*>(out);
+  while (size > 0) {
+    const std::size_t here = std::min(size, kPageSize - raw(at) % kPageSize);
+    const std::byte* bytes = window(at, here);
+    if (bytes == nullptr) return false;
+    std::memcpy(to, bytes, here);
+    to += here;
+    size -= here;
+    at = offset_by(at, here);
   }
-  if (!std::exchange(place->second.is_visited, true)) visited_.push_back(number);
-  const std::byte* const page = pages_[index]->data();
-  recent_[number % kRecent] = {number, page};
-  return page;
+  return true;
 }
 
-void PagedReader::copy_together(std::span<const std::uint64_t> numbers) {
+PagedReader::Copy PagedReader::nothing;
+
+PagedReader::Copy* PagedReader::find(std::uint64_t number) const {
+  Copy* const recent = recent_[number % kRecent];
+  if (recent->number == number) return recent;
+  const auto place = rest_.find(number);
+  return place != rest_.end() ? place->second : nullptr;
+}
+
+PagedReader::Copy* PagedReader::add(std::uint64_t number) const {
+  if (count_ == kMostPages || number == kNoPage) return nullptr;
+  if (count_ == copies_.size()) copies_.push_back(std::make_unique_for_overwrite<Copy>());
+  Copy* const copy = copies_[count_].get();
+  Copy*& recent = recent_[number % kRecent];
+  if (recent != &nothing) rest_.emplace(recent->number, recent);
+  recent = copy;
+  copy->number = number;
+  copy->begin = copy->end = copy->copied_begin = copy->copied_end = 0;
+  ++count_;
+  return copy;
+}
+
+void PagedReader::remove_last() const {
+  const Copy* const copy = copies_[--count_].get();
+  Copy*& recent = recent_[copy->number % kRecent];
+  if (recent == copy)
+    recent = &nothing;  // who was there before is found all the same
+  else
+    rest_.erase(copy->number);
+}
+
+const PagedReader::Copy* PagedReader::copy_with(std::uint64_t number, std::size_t begin, std::size_t end) const {
+  Copy* copy = find(number);
+  const bool is_new = copy == nullptr;
+  if (is_new) copy = add(number);
+  if (copy == nullptr) return nullptr;
+  if (begin < copy->copied_begin || end > copy->copied_end) {
+    if (!memory_.read(Address{number * kPageSize}, copy->bytes.data(), kPageSize)) {
+      if (is_new) remove_last();
+      return nullptr;
+    }
+    copy->copied_begin = 0;
+    copy->copied_end = kPageSize;
+  }
+  if (copy->end == 0) {
+    visited_.push_back(copy);
+    // Of a part that was asked for, all is wanted.
+    const bool is_whole = copy->copied_end - copy->copied_begin == kPageSize;
+    copy->begin = is_whole ? static_cast<std::uint32_t>(begin) : copy->copied_begin;
+    copy->end = is_whole ? static_cast<std::uint32_t>(end) : copy->copied_end;
+  }
+  // In steps, so that a walk from frame to frame comes here now and then only.
+  const auto from = static_cast<std::uint32_t>(begin / kStep * kStep);
+  const auto to = static_cast<std::uint32_t>((end + kStep - 1) / kStep * kStep);
+  copy->begin = std::max(std::min(copy->begin, from), copy->copied_begin);
+  copy->end = std::min(std::max(copy->end, to), copy->copied_end);
+  return copy;
+}
+
+void PagedReader::forget() {
+  count_ = 0;
+  recent_ = none();
+  if (!rest_.empty()) rest_.clear();
+  visited_.clear();
+}
+
+void PagedReader::copy_together(std::span<const Part> parts) {
   blocks_.clear();
-  for (const std::uint64_t number : numbers) {
-    const std::size_t index = places_.size();
-    if (index == kMostPages || !places_.try_emplace(number, Place{static_cast<std::uint32_t>(index)}).second) continue;
-    if (index == pages_.size()) pages_.push_back(std::make_unique_for_overwrite<Page>());
-    blocks_.push_back({Address{number * kPageSize}, *pages_[index]});
+  const std::size_t first = count_;
+  for (const Part& part : parts) {
+    Copy* const copy = find(part.page) == nullptr ? add(part.page) : nullptr;
+    if (copy == nullptr) continue;
+    const std::span<std::byte> room = std::span(copy->bytes).subspan(part.begin, part.end - part.begin);
+    blocks_.push_back({Address{part.page * kPageSize + part.begin}, room});
   }
   const std::size_t read = memory_.read_blocks(blocks_);
-  // From the last to the first: the rooms that are free are those at the end.
-  for (std::size_t i = blocks_.size(); i-- > read;) places_.erase(raw(blocks_[i].at) / kPageSize);
+  while (count_ > first + read) remove_last();
+  for (std::size_t i = 0; i < read; ++i) {
+    Copy& copy = *copies_[first + i];
+    copy.copied_begin = static_cast<std::uint32_t>(raw(blocks_[i].at) % kPageSize);
+    copy.copied_end = copy.copied_begin + static_cast<std::uint32_t>(blocks_[i].out.size());
+  }
+}
+
+void PagedReader::visited(std::vector<Part>& out, std::size_t most) const {
+  out.clear();
+  for (const Copy* copy : std::span(visited_).first(std::min(most, visited_.size())))
+    out.push_back({copy->number, copy->begin, copy->end});
 }
 
 void PagedReader::replace(Address at, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t offset = raw(at) % kPageSize;
     const std::size_t here = std::min(bytes.size(), kPageSize - offset);
-    if (const auto place = places_.find(raw(at) / kPageSize); place != places_.end())
-      std::memcpy(pages_[place->second.index]->data() + offset, bytes.data(), here);
+    Copy* const copy = find(raw(at) / kPageSize);
+    if (copy != nullptr && window(at, here) != nullptr) std::memcpy(copy->bytes.data() + offset, bytes.data(), here);
     bytes = bytes.subspan(here);
     at = offset_by(at, here);
   }

@@ -82,11 +82,12 @@ TEST_F(RemoteMemory, PagesAreCopiedOnceUntilForgotten) {
   EXPECT_EQ(byte, 200);
 }
 
-TEST_F(RemoteMemory, PagesAreCopiedTogetherAsFarAsTheyCanBe) {
+TEST_F(RemoteMemory, PartsOfPagesAreCopiedTogetherAsFarAsTheyCanBe) {
   PagedReader paged(memory);
   const std::uint64_t first = raw(pages.at(0)) / Pages::kPage;
+  constexpr std::uint32_t kAll = Pages::kPage;
   // GIVEN two pages, one after them that is not there, and the first once more; WHEN they are copied, and then written
-  paged.copy_together(std::vector<std::uint64_t>{first + 1, first + 2, first});
+  paged.copy_together(std::vector<PagedReader::Part>{{first + 1, 0, kAll}, {first + 2, 0, kAll}, {first, 0, kAll}});
   pages[Pages::kPage] = 99;
   pages[0] = 98;
   // THEN the one before the gap looks as it did
@@ -98,8 +99,32 @@ TEST_F(RemoteMemory, PagesAreCopiedTogetherAsFarAsTheyCanBe) {
   ASSERT_TRUE(paged.load(pages.at(0), byte));
   EXPECT_EQ(byte, 98);
   // and what was needed is known
-  EXPECT_EQ(std::vector<std::uint64_t>(paged.visited().begin(), paged.visited().end()),
-            (std::vector<std::uint64_t>{first + 1, first}));
+  std::vector<PagedReader::Part> visited;
+  paged.visited(visited, 9);
+  constexpr std::uint32_t kStep = PagedReader::kStep;
+  EXPECT_EQ(visited, (std::vector<PagedReader::Part>{{first + 1, 0, kStep}, {first, 0, kStep}}));
+}
+
+TEST_F(RemoteMemory, MoreOfAPageIsCopiedWhenItIsNeeded) {
+  PagedReader paged(memory);
+  const std::uint64_t first = raw(pages.at(0)) / Pages::kPage;
+  // GIVEN a part of a page that was copied, and what was written to it then
+  paged.copy_together(std::vector<PagedReader::Part>{{first, 64, 128}});
+  pages[64] = 99;
+  pages[128] = 98;
+  // WHEN that part is read THEN it looks as it did
+  std::uint32_t word = 0;
+  ASSERT_TRUE(paged.load(pages.at(64), word));
+  EXPECT_EQ(word, 0x43424140U);
+  // WHEN more is THEN all of it is as it is now
+  ASSERT_TRUE(paged.load(pages.at(126), word));
+  EXPECT_EQ(word, 0x81627f7eU);
+  ASSERT_TRUE(paged.load(pages.at(64), word));
+  EXPECT_EQ(word, 0x43424163U);
+  // and it has been visited once
+  std::vector<PagedReader::Part> visited;
+  paged.visited(visited, 9);
+  EXPECT_EQ(visited, (std::vector<PagedReader::Part>{{first, 64, 192}}));
 }
 
 TEST_F(RemoteMemory, PagesAreReadAcrossTheirEdgesAndNoFurther) {

@@ -142,10 +142,10 @@ void sleep_until(std::int64_t time_ns);
 // Asks the kernel about one thread, time and again. Movable.
 class ThreadProbe {
  public:
-  // Whether files of /proc stay open between questions, which costs two descriptors, of another process's thread four,
-  // and makes a question three times cheaper.
+  // Whether files of /proc stay open between questions, which costs two descriptors, or, if a process is named, five,
+  // and makes a question two to three times cheaper.
   enum class Keep : std::uint8_t { kOpen, kClosed };
-  static constexpr std::size_t kMostFiles = 4;
+  static constexpr std::size_t kMostFiles = 5;
   ThreadProbe() = default;
   // `process`: the one that the thread belongs to, 0 for this one.
   ThreadProbe(Tid tid, Keep keep, std::int32_t process = 0);
@@ -173,8 +173,9 @@ class ThreadProbe {
   std::int32_t process_ = 0;
   UniqueFd syscall_;
   UniqueFd schedstat_;
-  UniqueFd status_;  // these two of another process's thread
+  UniqueFd status_;  // these three if the process is named
   UniqueFd stat_;
+  UniqueFd sched_;
 };
 
 // The resident set size of this process in bytes; 0 if unknown.

@@ -287,7 +287,7 @@ class ProcessGreenlets {
   static constexpr std::size_t kMostPages = 96;  // that are kept: few are needed again
 
   void give_back() {
-    if (pages_.visited().size() > kMostPages) pages_.forget();
+    if (pages_.visited_count() > kMostPages) pages_.forget();
   }
 
   // Of the threads, as long as each stands still.

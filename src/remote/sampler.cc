@@ -1,5 +1,7 @@
 #include "remote/sampler.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -251,9 +253,18 @@ bool Sampler::ran_until_now(Thread& thread, std::int64_t used_ns) {
   if (computes_on(thread, used_ns)) return true;
   constexpr std::int64_t kMoment = 50'000;
   const std::optional<std::int64_t> its = thread.probe.counted_ns();
-  const std::optional<std::int64_t> ours =
-      os::ThreadProbe(os::current_tid(), os::ThreadProbe::Keep::kClosed).counted_ns();
+  const std::optional<std::int64_t> ours = own_probe().counted_ns();
   return its && ours ? *ours - *its < kMoment : !was_woken(thread);
+}
+
+const os::ThreadProbe& Sampler::own_probe() {
+  const Tid tid = os::current_tid();
+  if (tid != own_tid_) {
+    own_tid_ = tid;
+    if (!own_place_.is_there()) own_place_ = ProbeRoom::Place(probes_);
+    own_probe_ = os::ThreadProbe(tid, own_place_.keep(), ::getpid());
+  }
+  return own_probe_;
 }
 
 bool Sampler::was_woken(Thread& thread) {

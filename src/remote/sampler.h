@@ -62,6 +62,9 @@ class ProbeRoom {
       if (room_ != nullptr) ++room_->left_;
     }
     [[nodiscard]] bool is_there() const { return room_ != nullptr; }
+    [[nodiscard]] os::ThreadProbe::Keep keep() const {
+      return is_there() ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
+    }
 
    private:
     ProbeRoom* room_ = nullptr;
@@ -180,13 +183,15 @@ class Sampler {
   bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
                     const std::optional<os::Place>& place);
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
-  static bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
-                      const std::optional<Standing>& standing);
+  bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
+               const std::optional<Standing>& standing);
   // Whether it has had a CPU since the last look but for moments.
   static bool computes_on(const Thread& thread, std::int64_t used_ns);
   // Whether a thread that we stand beside ran until we came. One that was put aside before, for others, does not stand
   // where it spends its time: the kernel puts it aside in its calls, which notice that its turn is over.
-  static bool ran_until_now(Thread& thread, std::int64_t used_ns);
+  bool ran_until_now(Thread& thread, std::int64_t used_ns);
+  // Of the calling thread.
+  const os::ThreadProbe& own_probe();
   // Whether a thread that is ready to run slept until a moment ago. (It may be woken by the very tick that wakes us:
   // sleeps end up to 50 us late, whenever the kernel has something to do.)
   static bool was_woken(Thread& thread);
@@ -232,6 +237,9 @@ class Sampler {
   [[nodiscard]] bool has_native() const { return stopping_ && stopping_->has_native(); }
   capture::CodeRegistry registry_;
   capture::Resolver resolver_;
+  Tid own_tid_{};  // whose own_probe_ is
+  ProbeRoom::Place own_place_;
+  os::ThreadProbe own_probe_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t next_serial_ = 0;
   Address interpreter_{}, newest_{};  // the first ones of the lists

@@ -129,10 +129,9 @@ void Sampler::add_state(const ThreadState& state, const os::Task& task) {
 void Sampler::add_thread(const ThreadState& state, const os::Task& task) {
   auto thread = std::make_unique<Thread>();
   thread->place = ProbeRoom::Place(probes_);
-  const auto keep = thread->place.is_there() ? os::ThreadProbe::Keep::kOpen : os::ThreadProbe::Keep::kClosed;
   thread->state = state;
   thread->states = {state};
-  thread->probe = os::ThreadProbe(task.tid, keep, static_cast<std::int32_t>(target_.pid));
+  thread->probe = os::ThreadProbe(task.tid, thread->place.keep(), static_cast<std::int32_t>(target_.pid));
   thread->info.serial = capture::ThreadSerial{next_serial_++};
   thread->info.tid = task.tid;
   thread->info.name = task.name;

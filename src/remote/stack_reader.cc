@@ -23,7 +23,7 @@ constexpr double kForget = 1.002;
 // All that is read of a code object lies within its head.
 constexpr std::uint64_t kCodeHead = 256;
 // A page more that is copied with others costs a quarter of one that is copied alone: of so many it is supposed that
-// they are wanted again.
+// what was read of them is wanted again.
 constexpr std::size_t kMostTogether = 64;
 // Of a thread that runs on, only those that the walk comes to first are copied beforehand: its state, its frames.
 constexpr std::size_t kFastest = 4;
@@ -137,17 +137,21 @@ void StackReader::let_pass(const cpython::Snapshot& last) {
 }
 
 void StackReader::copy_visited(Address thread_state, std::size_t most) {
-  const auto pages = visited_.find(raw(thread_state));
-  if (pages == visited_.end()) return;
-  const std::span<const std::uint64_t> all = pages->second;
+  // What deeper stacks have read once is not copied for ever: now and then it is learned anew what is read.
+  constexpr std::uint32_t kAnewAfter = 64;
+  const auto found = visited_.find(raw(thread_state));
+  if (found == visited_.end()) return;
+  Visited& visited = found->second;
+  if (++visited.walks % kAnewAfter == 0)
+    for (memory::PagedReader::Part& part : visited.parts) part = {part.page, 0, memory::PagedReader::kPageSize};
+  const std::span<const memory::PagedReader::Part> all = visited.parts;
   pages_.copy_together(all.first(std::min(all.size(), most)));
 }
 
 void StackReader::note_visited(Address thread_state) {
   constexpr std::size_t kMostThreads = 10'000;
   if (visited_.size() > kMostThreads) visited_.clear();
-  const std::span<const std::uint64_t> pages = pages_.visited().first(std::min(pages_.visited().size(), kMostTogether));
-  visited_[raw(thread_state)].assign(pages.begin(), pages.end());
+  pages_.visited(visited_[raw(thread_state)].parts, kMostTogether);
 }
 
 void StackReader::note_tasks(cpython::AwaitingStack::Outcome outcome) {
@@ -159,9 +163,10 @@ void StackReader::note_tasks(cpython::AwaitingStack::Outcome outcome) {
 template <memory::Reader M>
 bool StackReader::note_codes(const M& memory) {
   code_starts_.clear();
+  std::uint64_t last = 0;
   cpython::each_from_outermost(frames(), [&](const cpython::PyFrame& frame, std::string_view) {
-    if (frame.position != cpython::kEntryMark && frame.position != cpython::kTaskMark)
-      code_starts_.push_back(raw(frame.code));
+    const bool is_mark = frame.position == cpython::kEntryMark || frame.position == cpython::kTaskMark;
+    if (!is_mark && raw(frame.code) != last) code_starts_.push_back(last = raw(frame.code));
     return true;
   });
   std::sort(code_starts_.begin(), code_starts_.end());
@@ -173,17 +178,13 @@ bool StackReader::note_codes(const M& memory) {
 template <memory::Reader M>
 bool StackReader::note_code(const M& memory, Address code) {
   const cpython::Layout& layout = target_.layout;
-  const auto field = [&](std::uint32_t offset, Address& out) {
-    return memory::load_address(memory, offset_by(code, offset), out);
-  };
+  const memory::Fields<M, kCodeHead> fields(memory, code);
   CodeMarks marks;
   const std::uint32_t name = layout.code.qualname != cpython::kNoField ? layout.code.qualname : layout.code.name;
-  if (!field(name, marks.name) || !field(layout.code.filename, marks.file) ||
-      !field(layout.code.line_table, marks.line_table) ||
-      !memory.load(offset_by(code, layout.code.first_line), marks.first_line))
+  if (!fields.load(name, marks.name) || !fields.load(layout.code.filename, marks.file) ||
+      !fields.load(layout.code.line_table, marks.line_table) || !fields.load(layout.code.first_line, marks.first_line))
     return false;
-  if (layout.code.version != cpython::kNoField && !memory.load(offset_by(code, layout.code.version), marks.version))
-    return false;
+  if (layout.code.version != cpython::kNoField && !fields.load(layout.code.version, marks.version)) return false;
   const auto known = codes_.find(raw(code));
   if (known != codes_.end() && known->second.marks == marks) return true;
   std::shared_ptr<const cpython::CodeInfo> info = room_.copy(pages_, layout, code);

@@ -134,8 +134,12 @@ class StackReader {
   boost::unordered_flat_map<std::uint64_t, KnownCode> codes_;
   std::vector<std::pair<Address, KnownCode>> noted_;  // new in the stack that is being read
   std::vector<Address> new_codes_;
-  // By thread state: the pages that its last walk read, in their order.
-  boost::unordered_flat_map<std::uint64_t, std::vector<std::uint64_t>> visited_;
+  // What walks of a thread have read lately.
+  struct Visited {
+    std::vector<memory::PagedReader::Part> parts;  // of the pages of the last one, in their order
+    std::uint32_t walks = 0;
+  };
+  boost::unordered_flat_map<std::uint64_t, Visited> visited_;  // by thread state
 
   // Of the proof at hand.
   std::vector<std::uint64_t> code_starts_;
