@@ -69,6 +69,7 @@ def start(path: str, settings: dict[str, str], path_of_children: str) -> None:
         import _jitlog
 
         _jitlog.enable(now.jitlog.descriptor)
+        _compile_a_loop()
     if now.has_log:
         _mark_clock()
     _active = now
@@ -161,6 +162,14 @@ def _check_room(directory: str) -> None:
 
 def _samples_allocations(settings: dict[str, str]) -> bool:
     return int(settings.get("alloc_bytes", "0")) > 0 and hasattr(_vmprof, "enable_allocation_triggered")
+
+
+def _compile_a_loop() -> None:
+    """Lets the JIT compile a loop of ours, of which the log tells. A loop that is too long to be unrolled is logged as
+    a part of the trace before it; where there is none yet, PyPy aborts the process, with the program in it."""
+    done = 0
+    while done < 2000:  # by itself the JIT compiles what has gone round 1,039 times
+        done += 1
 
 
 def _enable(profile: int, settings: dict[str, str]) -> None:

@@ -29,7 +29,8 @@ std::string_view kind_text(const Trace& trace) { return trace.kind == Trace::Kin
 
 std::string path_of(const MergePoint& place, const Page& page) {
   if (place.file.empty()) return "";
-  return fmt::format("{}:{}", printable(shown_path(place.file, page.directory).text), place.line);
+  const std::string path = printable(shown_path(place.file, page.directory).text);
+  return place.line == 0 ? path : fmt::format("{}:{}", path, place.line);
 }
 
 // The last stage that has operations: what is left of the trace.
@@ -150,7 +151,7 @@ void put_operation(JsonWriter& json, const Forest& forest, const Operation& oper
   if (!operation.code.empty()) {
     std::string code;
     for (const char byte : operation.code) code += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    json.member("code_offset", operation.code_offset);
+    json.member("code_offset", as_integer(operation.code_offset));
     json.member("code", code);
   }
   json.end_object();

@@ -26,7 +26,7 @@ struct Operation {
   std::string_view descriptor;  // what it works on or leaves to: a field, a guard, a loop
   std::uint64_t descriptor_id = 0;
   std::string_view fail_arguments;  // of guards: what is alive there
-  std::uint16_t code_offset = 0;    // of `code`, from the start of the trace's machine code
+  std::uint32_t code_offset = 0;    // of `code`, from the start of the trace's machine code
   std::string_view code;            // machine code, which may belong to the operations before it, too
 };
 
@@ -35,7 +35,7 @@ struct MergePoint {
   std::size_t before = 0;  // index of an operation
   std::string file;
   std::string function;
-  std::uint64_t line = 0;
+  std::uint64_t line = 0;      // 0 = none
   std::uint64_t position = 0;  // in the byte code
   std::string opcode;
 };
@@ -56,14 +56,14 @@ inline constexpr std::array<std::string_view, kStageCount> kStageNames = {"noopt
 struct Trace {
   // Which of the two.
   enum class Kind : std::uint8_t { kLoop, kBridge };
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  // PyPy's; of loops that it gave the id of the trace before them, one behind all of its
   Kind kind = Kind::kLoop;
   std::string_view driver;           // the interpreter loop that it is of; empty before version 2
   std::uint64_t guard = 0;           // of bridges: the descriptor of the guard that failed
   std::optional<TraceIndex> parent;  // of bridges: the trace with that guard
   std::uint64_t code_start = 0;      // of the machine code; 0 = it was not assembled
   std::uint64_t code_end = 0;
-  std::uint16_t entry_offset = 0;  // of `entry_code`
+  std::uint32_t entry_offset = 0;  // of `entry_code`
   std::string_view entry_code;     // before the code of the first operation: sets up the frame
   std::uint64_t entries = 0;       // how often it was entered, if the log counts that
   bool is_aborted = false;

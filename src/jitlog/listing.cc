@@ -135,7 +135,9 @@ std::vector<PlacedPoint> assembled_places(const Forest& forest, const Trace& tra
 }
 
 std::string place_text(const Forest& forest, const MergePoint& place) {
-  std::string text = place.file + ":" + std::to_string(place.line) + "  " + place.function;
+  std::string text = place.file;
+  if (place.line != 0) text += ":" + std::to_string(place.line);
+  text += "  " + place.function;
   if (!place.opcode.empty()) text += "  " + place.opcode;
   if (const auto found = forest.sources.find({std::string_view(place.file), place.line}); found != forest.sources.end())
     (text += "  ").append(found->second);

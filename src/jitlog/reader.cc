@@ -38,6 +38,8 @@ constexpr unsigned kWholeText = 0xff;
 constexpr unsigned kSuffix = 0x00;  // of the common prefix
 constexpr unsigned kPrefixOnly = 0xef;
 
+// Byte code without a line, as PyPy 3.11 makes some, is on line -1.
+constexpr std::uint64_t kNoLine = std::uint64_t{1} << 63U;
 constexpr std::uint16_t kVersionFailArguments = 2;  // and the names of drivers
 // A text that is in the log once is shown for each of a million records of a few bytes. So names of operations and
 // lines of source are cut, far above what is usual, and merge points, which share texts, take a multiple of the log at
@@ -176,16 +178,30 @@ class Reader {
     if (trace.kind == Trace::Kind::kBridge) trace.guard = guard;
     if (forest_.version >= kVersionFailArguments) trace.driver = in_.text();
     if (in_.failed()) return true;
+    started_ = static_cast<TraceIndex>(forest_.traces.size());
+    add(std::move(trace));
+    return true;
+  }
+  void add(Trace trace) {
     forest_.by_id[trace.id] = static_cast<TraceIndex>(forest_.traces.size());
     forest_.traces.push_back(std::move(trace));
     stage_ = nullptr;
     code_bytes_ = 0;
-    return true;
+    code_offset_ = 0;
   }
   bool open_stage(StageKind kind) {
     const std::uint64_t id = address();
     if (in_.failed()) return true;
     if (forest_.traces.empty() || forest_.traces.back().id != id) return false;
+    const Trace& last = forest_.traces.back();
+    if (kind == StageKind::kRecorded && (last.is_aborted || !last.stage(StageKind::kAssembled).operations.empty())) {
+      // A long loop, which PyPy does not unroll: it does not log that a trace starts, and writes the id of the last
+      // one.
+      unstarted_.push_back({static_cast<TraceIndex>(forest_.traces.size()), started_});
+      Trace loop;
+      loop.id = id;
+      add(std::move(loop));
+    }
     // The same stage again is the loop behind its first round: its operations follow.
     stage_ = &forest_.traces.back().stages[static_cast<std::size_t>(kind)];
     return true;
@@ -239,10 +255,14 @@ class Reader {
     return true;
   }
   bool code() {
-    const std::uint16_t offset = in_.u16();
+    const std::uint16_t low = in_.u16();
     const std::string_view bytes = in_.text();
     if (in_.failed()) return true;
     if (stage_ == nullptr) return true;
+    // The log has 16 bits of an offset, and traces may be longer: it is the one that is nearest to the last.
+    const std::int64_t nearest = code_offset_ + static_cast<std::int16_t>(low - code_offset_);
+    code_offset_ = nearest < 0 ? low : nearest;
+    const auto offset = static_cast<std::uint32_t>(code_offset_);
     code_bytes_ += bytes.size();
     if (code_bytes_ > kMostCodeBytesOfTrace) return false;
     if (stage_->operations.empty()) {
@@ -296,7 +316,7 @@ class Reader {
     const unsigned tag = in_.u8();
     if (!field.is_text) {
       const std::uint64_t number = in_.u64();
-      if (field.meaning == Meaning::kLine) place.line = number;
+      if (field.meaning == Meaning::kLine && number < kNoLine) place.line = number;
       if (field.meaning == Meaning::kPosition) place.position = number;
       return true;
     }
@@ -326,7 +346,7 @@ class Reader {
     const std::uint64_t count = in_.u64();
     if (in_.failed()) return true;
     if (type == 'e')
-      entries_[key] += count;
+      entries_.emplace_back(key, count);
     else if (type == 'b' || type == 'l')
       forest_.counts[key] += count;
     else
@@ -365,14 +385,46 @@ class Reader {
   // Counters and guards may come before or after what they belong to.
   void finish() {
     for (TraceIndex index = 0; index < forest_.traces.size(); ++index) index_guards(index);
+    count_entries();
+    number_unstarted();
     for (Trace& trace : forest_.traces) {
-      if (const auto found = entries_.find(trace.id); found != entries_.end()) trace.entries = found->second;
       if (trace.kind != Trace::Kind::kBridge) continue;
       if (const auto parent = forest_.by_guard.find(trace.guard); parent != forest_.by_guard.end())
         trace.parent = parent->second;
       if (const auto count = forest_.counts.find(trace.guard); count != forest_.counts.end())
         trace.entries = std::max(trace.entries, count->second);
     }
+  }
+  // Traces of one id are counted one by one, in the order of their machine code.
+  void count_entries() {
+    struct Counted {
+      std::vector<TraceIndex> traces;
+      std::size_t next = 0;
+    };
+    boost::unordered_flat_map<std::uint64_t, Counted> by_id;
+    const auto has_entry_counter = [&](const Trace& trace) {
+      return trace.code_start != 0 && (trace.kind == Trace::Kind::kLoop || !forest_.counts.contains(trace.guard));
+    };
+    for (TraceIndex index = 0; index < forest_.traces.size(); ++index) {
+      std::vector<TraceIndex>& traces = by_id[forest_.traces[index].id].traces;
+      if (!traces.empty() && !has_entry_counter(forest_.traces[traces.back()])) traces.pop_back();
+      traces.push_back(index);
+    }
+    for (const auto& [id, count] : entries_) {
+      const auto found = by_id.find(id);
+      if (found == by_id.end()) continue;
+      Counted& counted = found->second;
+      forest_.traces[counted.traces[std::min(counted.next++, counted.traces.size() - 1)]].entries += count;
+    }
+  }
+  void number_unstarted() {
+    std::uint64_t id = 0;
+    for (const Trace& trace : forest_.traces) id = std::max(id, trace.id);
+    for (const auto& [unstarted, started] : unstarted_) {
+      forest_.by_id[forest_.traces[unstarted].id] = started;
+      forest_.traces[unstarted].id = ++id;
+    }
+    for (const auto& [unstarted, started] : unstarted_) forest_.by_id[forest_.traces[unstarted].id] = unstarted;
   }
   void index_guards(TraceIndex index) {
     Trace& trace = forest_.traces[index];
@@ -393,9 +445,12 @@ class Reader {
   Forest forest_;
   Stage* stage_ = nullptr;  // of the last trace
   std::vector<Field> fields_;
-  boost::unordered_flat_map<std::uint64_t, std::uint64_t> entries_;  // by trace id
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> entries_;  // trace id, count
+  TraceIndex started_ = 0;                                        // the last trace of which the log says that it starts
+  std::vector<std::pair<TraceIndex, TraceIndex>> unstarted_;      // others, with the one before that has their id
   std::size_t place_bytes_ = 0;
-  std::size_t code_bytes_ = 0;  // of the last trace
+  std::size_t code_bytes_ = 0;    // of the last trace
+  std::int64_t code_offset_ = 0;  // of its last code
 };
 
 }  // namespace

@@ -57,6 +57,64 @@ TEST(JitlogReader, ReadsAllVersionsAndWordSizes) {
   }
 }
 
+TEST(JitlogReader, ALoopThatTheLogDoesNotStartIsATraceOfItsOwn) {
+  // GIVEN a loop, and one that PyPy has not unrolled, of which it logs the stages only, by the id of the last trace;
+  // likewise behind a bridge that was given up
+  testing::LogWriter log(4, false);
+  log.names({{1, "label"}, {2, "int_add"}});
+  log.start(1, "loop", 0, "").stage(0x17, 1).operation(2, "i2,i0,i1").stage(0x17, 1).operation(2, "i3,i2,i1");
+  log.stage(0x19, 1).operation(1, "?,<Loop1>", 0x70).code_address(0x1000, 0x1100);
+  log.stage(0x17, 1).operation(2, "i2,i0,i1").stage(0x19, 1).operation(1, "?,<Loop2>", 0x80);
+  log.code_address(0x2000, 0x2100);
+  log.start(2, "bridge", 0x90, "pypyjit").stage(0x17, 2).abort(2).stage(0x17, 2).operation(2, "i2,i0,i1");
+  log.stage(0x19, 2).operation(1, "?,<Loop3>", 0xa0).code_address(0x3000, 0x3100);
+  log.counter(1, 'e', 5).counter(0x70, 'l', 50).counter(1, 'e', 7).counter(0x80, 'l', 70).counter(2, 'e', 9);
+  // WHEN the log is read
+  const Forest forest = forest_of(log.bytes());
+  // THEN each has its operations, its code and its counts, and an id that no other has
+  ASSERT_EQ(forest.traces.size(), 4U);
+  const Trace &loop = forest.traces[0], &second = forest.traces[1], &bridge = forest.traces[2];
+  EXPECT_EQ(loop.stage(StageKind::kRecorded).operations.size(), 2U);
+  EXPECT_EQ(loop.code_start, 0x1000U);
+  EXPECT_EQ(loop.entries, 5U);
+  EXPECT_EQ(loop.runs(), 50U);
+  EXPECT_EQ(second.stage(StageKind::kRecorded).operations.size(), 1U);
+  EXPECT_EQ(second.code_start, 0x2000U);
+  EXPECT_EQ(second.entries, 7U);
+  EXPECT_EQ(second.runs(), 70U);
+  EXPECT_TRUE(bridge.is_aborted);
+  EXPECT_EQ(bridge.entries, 0U);
+  EXPECT_EQ(forest.traces[3].kind, Trace::Kind::kLoop);
+  EXPECT_FALSE(forest.traces[3].is_aborted);
+  EXPECT_EQ(forest.traces[3].entries, 9U);
+  for (TraceIndex index = 0; index < 4; ++index) EXPECT_EQ(forest.by_id.at(forest.traces[index].id), index);
+  EXPECT_EQ(loop.id, 1U);
+  EXPECT_EQ(bridge.id, 2U);
+}
+
+TEST(JitlogReader, CodeBehind64KilobytesIsWhereItIs) {
+  // GIVEN machine code of which the log has the lower 16 bits of the offsets only WHEN it is read
+  testing::LogWriter log(4, false);
+  log.names({{2, "int_add"}}).start(1, "loop", 0, "").stage(0x19, 1);
+  for (const unsigned offset : {0x20U, 0x7000U, 0xe000U, 0xfff0U, 0x10U, 0x10U})
+    log.operation(2, "i2,i0,i1").code(offset, "\x90");
+  const Forest forest = forest_of(log.bytes());
+  // THEN those behind the first 64 kB are there
+  std::vector<std::uint32_t> offsets;
+  for (const Operation& one : forest.traces[0].stage(StageKind::kAssembled).operations)
+    offsets.push_back(one.code_offset);
+  EXPECT_EQ(offsets, (std::vector<std::uint32_t>{0x20, 0x7000, 0xe000, 0xfff0, 0x10010, 0x10010}));
+}
+
+TEST(JitlogReader, ByteCodeOfNoLineHasNone) {
+  // GIVEN a place on line -1, as PyPy 3.11 has them WHEN it is read THEN it is on no line
+  testing::LogWriter log(4, false);
+  log.start(1, "loop", 0, "").stage(0x17, 1).declare_places().place("app.py", ~std::uint64_t{0}, "run");
+  const Forest forest = forest_of(log.bytes());
+  ASSERT_NE(forest.traces[0].first_place(), nullptr);
+  EXPECT_EQ(forest.traces[0].first_place()->line, 0U);
+}
+
 TEST(JitlogReader, AppendsTheRoundsOfAStage) {
   // GIVEN the same stage twice, as loops have it behind their first round WHEN it is read THEN it is one
   testing::LogWriter log(4, false);

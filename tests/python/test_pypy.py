@@ -89,6 +89,23 @@ def test_a_program_is_recorded_into_one_file(tmp_path: pathlib.Path, program: Wr
     assert traces and all(trace is not None and trace.code_start for trace in traces)
 
 
+LONG_LOOP = """
+body = "".join(f"        a = (a * 3 + b + {i}) % 1000003\\n" for i in range(250))
+exec(f"def long(n):\\n    a = b = 0\\n    while b < n:\\n        b += 1\\n{body}    return a")
+print("ran", long(5000) >= 0)
+"""
+
+
+def test_with_a_log_of_the_jit_a_program_of_one_long_loop_runs_as_without(tmp_path: pathlib.Path, program: Write,
+                                                                            pypy: Any) -> None:
+    # GIVEN a loop that is too long for PyPy to unroll; WHEN it is the first of a program that is recorded with a log
+    done = record(pypy, tmp_path / "app.plim", program(LONG_LOOP), options=["--jitlog"])
+    # THEN PyPy does not abort, and the loop is a trace of its own
+    assert done.out == "ran True\n"
+    loops = {trace.place.function for trace in Forest.open(tmp_path / "app.plim").query("loops") if trace.place}
+    assert {"long", "_compile_a_loop"} <= loops
+
+
 def test_all_time_is_recorded(tmp_path: pathlib.Path, program: Write, pypy: Any) -> None:
     # GIVEN a program that sleeps
     path = tmp_path / "app.plim"

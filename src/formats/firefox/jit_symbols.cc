@@ -19,7 +19,8 @@ std::string symbol_name(const jitlog::Trace& trace) {
   std::string name = trace.kind == jitlog::Trace::Kind::kLoop ? "loop " : "bridge ";
   name += std::to_string(trace.id);
   if (const jitlog::MergePoint* place = trace.first_place(); place != nullptr)
-    name += ": " + place->function + " (" + place->file + ":" + std::to_string(place->line) + ")";
+    name += ": " + place->function + " (" + place->file +
+            (place->line == 0 ? ")" : ":" + std::to_string(place->line) + ")");
   return name;
 }
 
