@@ -183,6 +183,8 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   for (const profile::Drop& drop : profile.drops)
     if (drop.count > 0) add((is_lost(drop) ? "lost: " : "not whole: ") + in_words(drop));
   add(coverage_note(profile, selection));
+  if (profile.meta_value("weights").starts_with("assumed: a tick"))
+    add("the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right");
   add(incomplete_note(profile));
   return out;
 }

@@ -102,6 +102,14 @@ TEST(Caveats, NameLossesGapsAndAnEarlyEnd) {
             "incomplete: the program was killed or is still running; this is what was recorded by then\n");
 }
 
+TEST(Caveats, SayThatTimesAreTicksOfAnUnknownClock) {
+  // GIVEN a log of PyPy's that does not tell its clock WHEN it is shown THEN its times are not taken for such
+  profile::Profile profile = sample();
+  profile.set_meta("weights", "assumed: a tick of the log is a nanosecond");
+  EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
+            "the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right\n");
+}
+
 TEST(Caveats, OfSeveralProcessesDoNotSayThatTheProgramWasKilled) {
   // GIVEN the profiles of a server and its workers, one of which was killed
   profile::Profile profile = sample();

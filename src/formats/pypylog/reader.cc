@@ -35,6 +35,12 @@ std::optional<Edge> edge_of(std::string_view line) {
   return Edge{*ticks, section, is_start};
 }
 
+// Whether a clock can have so many ticks in a nanosecond: 10 MHz to 10 GHz.
+bool is_rate(double ticks_per_ns) {
+  constexpr double kSlowest = 0.01, kFastest = 10;
+  return ticks_per_ns >= kSlowest && ticks_per_ns <= kFastest;
+}
+
 // What turns ticks into the time of day: the first and the last clock section.
 class Clock {
  public:
@@ -42,12 +48,10 @@ class Clock {
     if (!first_) first_ = Point{ticks, time_ns};
     last_ = Point{ticks, time_ns};
   }
-  // Whether two sections lie as far apart in time as a clock of 10 MHz to 10 GHz can have it.
+  // Whether two sections lie as far apart in time as a clock can have it.
   [[nodiscard]] bool is_known() const {
-    constexpr double kSlowest = 0.01, kFastest = 10;  // ticks in a nanosecond
     if (!first_ || last_.ticks <= first_->ticks || last_.time_ns <= first_->time_ns) return false;
-    const double rate = ticks_per_ns();
-    return rate >= kSlowest && rate <= kFastest;
+    return is_rate(ticks_per_ns());
   }
   [[nodiscard]] std::int64_t time_ns(std::int64_t ticks) const {
     return first_->time_ns + nanoseconds_of(static_cast<double>(ticks - first_->ticks) / ticks_per_ns(), 1);
@@ -65,16 +69,35 @@ class Clock {
   Point last_;
 };
 
+// The microseconds that a line of jit-summary says the JIT took: "Tracing:", a tab, a number, a tab, "0.051975".
+std::int64_t jit_us(std::string_view line) {
+  constexpr std::size_t kDecimals = 6;
+  if (!line.starts_with("Tracing:") && !line.starts_with("Backend:")) return 0;
+  line.remove_prefix(line.rfind('\t') + 1);
+  const std::size_t point = line.find('.');
+  if (point == std::string_view::npos || line.size() - point - 1 != kDecimals) return 0;
+  const auto seconds = integer(line.substr(0, point)), millionths = integer(line.substr(point + 1));
+  constexpr std::int64_t kMostSeconds = 1'000'000'000;
+  return seconds && millionths && *seconds >= 0 && *seconds < kMostSeconds && *millionths >= 0
+             ? *seconds * 1'000'000 + *millionths
+             : 0;
+}
+
 // All edges of a log, and its clock.
 struct Log {
   std::vector<Edge> edges;
   Clock clock;
+  double jit_us = 0;  // by its summary
 };
 Log parse(std::string_view text) {
   Log log;
   while (!text.empty()) {
-    const std::optional<Edge> edge = edge_of(take_line(text));
-    if (!edge) continue;
+    const std::string_view line = take_line(text);
+    const std::optional<Edge> edge = edge_of(line);
+    if (!edge) {
+      log.jit_us += static_cast<double>(jit_us(line));
+      continue;
+    }
     if (!edge->section.starts_with(kClock))
       log.edges.push_back(*edge);
     else if (const auto time = integer(edge->section.substr(kClock.size())); time && edge->is_start)
@@ -101,6 +124,21 @@ class OpenSections {
   static constexpr std::size_t kDeepest = 100;  // of what is open without an end; logs nest a few deep
   std::vector<Edge> open_;
 };
+
+// Ticks in a nanosecond, by how long the JIT was busy in both; none if the log does not tell, or it was too short.
+std::optional<double> rate_by_jit(const Log& log) {
+  constexpr double kEnoughUs = 1000;  // to be right to a few hundredths
+  if (log.jit_us < kEnoughUs) return std::nullopt;
+  double ticks = 0;
+  std::optional<std::int64_t> start;
+  for (const Edge& edge : log.edges) {
+    if (edge.section != "jit-tracing") continue;
+    if (!edge.is_start && start) ticks += static_cast<double>(edge.ticks - *start);
+    start = edge.is_start ? std::optional(edge.ticks) : std::nullopt;
+  }
+  const double rate = ticks / (log.jit_us * 1000);
+  return is_rate(rate) ? std::optional(rate) : std::nullopt;
+}
 
 }  // namespace
 
@@ -140,9 +178,11 @@ Result<profile::Profile> read(std::string_view bytes) {
   if (log.edges.empty()) return Error{ErrorKind::kBadInput, "a log of PyPy's without sections"};
   ForeignProfile out("pypylog");
   const bool is_known = log.clock.is_known();
+  const std::optional<double> rate = rate_by_jit(log);
   const auto time_of = [&](const Edge& edge) {
     const std::int64_t first = log.edges.front().ticks;
-    return is_known ? log.clock.time_ns(edge.ticks) - log.clock.time_ns(first) : edge.ticks - first;
+    if (is_known) return log.clock.time_ns(edge.ticks) - log.clock.time_ns(first);
+    return rate ? nanoseconds_of(static_cast<double>(edge.ticks - first) / *rate, 1) : edge.ticks - first;
   };
   Spans spans;
   std::int64_t last_ns = 0;
@@ -155,7 +195,9 @@ Result<profile::Profile> read(std::string_view bytes) {
   if (is_known) out.profile.start_realtime_ns = log.clock.time_ns(log.edges.front().ticks);
   out.profile.complete = bytes.ends_with('\n');  // a killed program leaves a part of a line
   out.profile.set_meta("mode", "wall");
-  out.profile.set_meta("weights", is_known ? "measured" : "assumed: a tick of the log is a nanosecond");
+  out.profile.set_meta("weights", is_known ? "measured"
+                                  : rate   ? "estimated: by the time that the JIT says it took"
+                                           : "assumed: a tick of the log is a nanosecond");
   return out.take();
 }
 

@@ -19,8 +19,9 @@ namespace plimsoll::formats::pypylog {
 bool add_sections(profile::Profile& profile, std::string_view log);
 
 bool is_pypylog(std::string_view bytes);
-// A log by itself: its sections are the stacks, and weigh their time; a tick is taken for a nanosecond unless the log
-// tells the time.
+// A log by itself: its sections are the stacks, and weigh their time. In a log with text (PYPYLOG=:FILE) the JIT says
+// at its end how many seconds it took, which tells how long a tick is, to a few hundredths. Where neither that nor the
+// time is told, a tick is taken for a nanosecond.
 Result<profile::Profile> read(std::string_view bytes);
 
 }  // namespace plimsoll::formats::pypylog

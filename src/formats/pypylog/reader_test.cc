@@ -76,6 +76,24 @@ TEST(PyPyLog, ByItselfIsAProfileOfItsSections) {
   EXPECT_EQ(profile.threads.at(0).name, "PyPyLog");
 }
 
+TEST(PyPyLog, TheJitSaysHowLongATickIs) {
+  // GIVEN a log in which the JIT was busy twice, for 2,500,000 and 2,700,000 ticks, and says that this took 2 ms
+  const std::string log =
+      "[64] {jit-tracing\n[c8] {jit-backend\n[12c] jit-backend}\n[262604] jit-tracing}\n"
+      "[26260e] {jit-tracing\n[4f58ee] jit-tracing}\n[4f58ee] {jit-summary\n"
+      "Tracing:      \t2\t0.001500\nBackend:      \t1\t0.000500\nTOTAL:      \t\t9.000000\n[4f5d08] jit-summary}\n";
+  // WHEN it is read THEN a tick is 1/2.6 of a nanosecond
+  const profile::Profile profile = read(log).take();
+  EXPECT_EQ(profile.meta_value("weights"), "estimated: by the time that the JIT says it took");
+  EXPECT_NEAR(static_cast<double>(profile.end_ns), (0x4f5d08 - 0x64) / 2.6, 1);
+  // AND not if that is too short to tell, or makes no clock
+  for (const std::string_view seconds : {"0.000100", "9000.000000", "-1.000000", "1e3", "99999999999999.000000"}) {
+    std::string other = log;
+    other.replace(other.find("0.001500"), 8, seconds);
+    EXPECT_TRUE(read(other).value().meta_value("weights").starts_with("assumed")) << seconds;
+  }
+}
+
 TEST(PyPyLog, IsNotCompleteIfItIsCutWithinALine) {
   EXPECT_TRUE(read(kLog).value().complete);
   EXPECT_FALSE(read(kLog.substr(0, kLog.size() - 1)).value().complete);
