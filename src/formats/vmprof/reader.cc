@@ -186,6 +186,8 @@ class Reader {
       thread.process = ProcessId{0};
       thread.os_tid = id;
       thread.is_main = profile_.threads.empty();
+      // PyPy gives the samples of all threads the id 0, and version 0 has none.
+      if (id == 0) thread.name = "all threads";
       profile_.threads.push_back(thread);
     }
     return position->second;

@@ -128,6 +128,15 @@ TEST(VmprofReader, TakesLinesFromPairs) {
   EXPECT_EQ(samples_text(profile), "main(app.py:1)@7;!operator::new(unsigned long)(/usr/lib/libstdc++.so:0) 1000\n");
 }
 
+TEST(VmprofReader, SamplesOfNoThreadAreOfAllThreads) {
+  // GIVEN samples of PyPy's, which all have the thread 0, whichever took them WHEN they are read
+  const profile::Profile profile =
+      profile_of(draw_file("layout unix64 1000\nheader 6 - pypy\nname 4 py:main:1:app.py\nstack 1 4\nend 1"));
+  // THEN they are not told to be the main thread's
+  ASSERT_EQ(profile.threads.size(), 1U);
+  EXPECT_EQ(profile.threads[0].name, "all threads");
+}
+
 TEST(VmprofReader, MakesTracesOfPyPysTags) {
   // GIVEN two traces, one in the loop of f, and the interpreter's frame of f below it
   const std::string bytes = draw_file(R"(
