@@ -213,6 +213,30 @@ q quit  ? help  p pause  s/t sort  l lines  f flame  T thre…
 )");
 }
 
+TEST(RenderTop, FiltersTheStacksOfAFlameGraphByPlace) {
+  // GIVEN a filter that is the place of a function, as functions show it
+  TopState state;
+  state.subject = TopSubject::kFlame;
+  state.filter = "JSON/__init__.py:299";
+  // WHEN the flame graph is drawn THEN it has the stacks with that function
+  EXPECT_NE(drawn(picture_of(), state, {60, 6}).find("│main › loads\n"), std::string::npos);
+}
+
+TEST(RenderTop, FiltersLinesByEachFunctionOnThem) {
+  // GIVEN a line with two functions, of which one has most of its time
+  TopState state;
+  state.subject = TopSubject::kLines;
+  state.filter = "around";
+  const std::string all = drawn(picture_of(R"(
+    around(/home/me/app.py:3 def 1);<listcomp>(/home/me/app.py:3 def 3)  2000
+    other(/home/me/app.py:9 def 8)                                       1000
+)"),
+                                state, {80, 8});
+  // WHEN the other one is asked for THEN the line is there
+  EXPECT_NE(all.find("app.py:3\n"), std::string::npos);
+  EXPECT_EQ(all.find("app.py:9"), std::string::npos);
+}
+
 TEST(RenderTop, ScrollsNoFurtherThanToTheLastRow) {
   TopState state;
   state.first_row = 1'000'000;
@@ -298,6 +322,21 @@ TEST(RenderTop, TellsAllOfItAsJson) {
       top_json(picture, {}),
       R"({"schema":1,"plimsoll":"0.1.0","pid":4242,"python":"3.12.3","command":"python app.py --port 80","rate_hz":200,"window_ns":5000000000,"process_cpu_ns":4525000000,"resident_bytes":123400000,"gil_looks":1000,"gil_held":905,"samples":1,"failed":10,"sampled_ns":1000000000,"mode":"cpu","functions":[{"function":"main","file":"/app.py","first_line":2,"self_ns":1000000000,"total_ns":1000000000,"self_samples":1,"samples":1}],"lines":[{"function":"main","file":"/app.py","line":3,"self_ns":1000000000,"total_ns":1000000000}],"threads":[{"tid":100,"name":"MainThread","state":"running","gil_looks":905,"sampled_ns":1000000000,"activities":{"running":1000000000}}]}
 )");
+}
+
+TEST(RenderTop, TellsAsJsonWhatTheFilterLetsThrough) {
+  // GIVEN a filter WHEN a picture is told as JSON
+  TopState state;
+  state.filter = "tokenise";
+  TopPicture picture = picture_of();
+  select_samples(picture, state);
+  const std::string json = top_json(picture, state);
+  // THEN it has the functions and lines that the screen would show, with the same shares of the same sum
+  const std::string function = R"({"function":"tokenise","file":"/home/me/parser.py",)";
+  EXPECT_NE(json.find(R"("functions":[)" + function + R"("first_line":2,)"), std::string::npos);
+  EXPECT_NE(json.find(R"("lines":[)" + function + R"("line":5,)"), std::string::npos);
+  EXPECT_NE(json.find(R"("sampled_ns":4500000000,)"), std::string::npos);
+  EXPECT_EQ(json.find(R"("function":"main")"), std::string::npos);
 }
 
 TEST(Screen, WritesOnlyLinesThatHaveChanged) {

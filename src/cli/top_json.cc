@@ -17,8 +17,11 @@ void put_name(formats::JsonWriter& json, const Profile& profile, FunctionId id) 
   json.member("file", profile.strings[function.file]);
 }
 
-void put_functions(formats::JsonWriter& json, const Profile& profile, SortBy sort) {
-  json.column("functions", flat_rows(profile, sort), [&](const profile::FlatRow& row) {
+void put_functions(formats::JsonWriter& json, const TopPicture& picture, const TopState& state) {
+  const Profile& profile = picture.live.profile;
+  std::vector<profile::FlatRow> rows = flat_rows(profile, state.sort);
+  std::erase_if(rows, [&](const auto& row) { return !is_asked_for(picture, row.function, state); });
+  json.column("functions", rows, [&](const profile::FlatRow& row) {
     json.begin_object();
     put_name(json, profile, row.function);
     json.member("first_line", std::int64_t{profile.functions[row.function].first_line});
@@ -30,11 +33,13 @@ void put_functions(formats::JsonWriter& json, const Profile& profile, SortBy sor
   });
 }
 
-void put_lines(formats::JsonWriter& json, const Profile& profile) {
+void put_lines(formats::JsonWriter& json, const TopPicture& picture, const TopState& state) {
+  const Profile& profile = picture.live.profile;
   json.key("lines");
   json.begin_array();
   for (const FileReport& file : line_report(profile).files)
     for (const LineWeight& line : file.lines) {
+      if (!is_asked_for(picture, file.file, line, state)) continue;
       json.begin_object();
       put_name(json, profile, line.function);
       json.member("line", std::int64_t{line.line});
@@ -84,14 +89,16 @@ void put_process(formats::JsonWriter& json, const TopPicture& picture) {
 }  // namespace
 
 std::string top_json(const TopPicture& picture, const TopState& state) {
-  const Profile& profile = picture.live.profile;
+  // Of a flame graph the filter is one of stacks.
+  TopState rows = state;
+  if (state.subject == TopSubject::kFlame) rows.filter.clear();
   std::string out;
   formats::JsonWriter json(out);
   begin_document(json);
   put_process(json, picture);
   json.member("mode", state.time == TopTime::kCpu ? "cpu" : "wall");
-  put_functions(json, profile, state.sort);
-  put_lines(json, profile);
+  put_functions(json, picture, rows);
+  put_lines(json, picture, rows);
   json.column("threads", picture.threads, [&](const ThreadRow& row) { put_thread(json, picture, row); });
   json.end_object();
   return out + "\n";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/line_report.h"
 #include "cli/thread_report.h"
 #include "cli/top_state.h"
 #include "os/process.h"
@@ -32,6 +33,14 @@ void complete(TopPicture& picture);
 // Lets live.profile have the samples that the state asks for. A filter is a matter of rows, but of a flame graph it is
 // one of stacks.
 void select_samples(TopPicture& picture, const TopState& state);
+
+// "parser.py:12", as shown.
+std::string place_in(const TopPicture& picture, StringId file, std::uint32_t line);
+
+// Whether the filter, if there is one, lets through what is called and stands so; a line by any function on it.
+bool is_asked_for(std::string_view name, std::string_view place, const TopState& state);
+bool is_asked_for(const TopPicture& picture, FunctionId function, const TopState& state);
+bool is_asked_for(const TopPicture& picture, StringId file, const LineWeight& line, const TopState& state);
 
 // What a thread does, in a word; "ended" if it is not there any more.
 std::string_view state_of(const TopPicture& picture, const profile::LiveThread& thread);

@@ -7,7 +7,6 @@
 #include "cli/place.h"
 #include "cli/top_body.h"
 #include "cli/units.h"
-#include "profile/filter.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -18,10 +17,6 @@ using profile::Profile;
 constexpr std::size_t kPercent = 7, kTime = 9, kGap = 2;
 // On a narrower screen names are more than numbers.
 constexpr std::size_t kWideScreen = 60;
-
-bool is_asked_for(std::string_view name, std::string_view place, const TopState& state) {
-  return state.filter.empty() || profile::contains(name, state.filter) || profile::contains(place, state.filter);
-}
 
 // What the numbers of a function or a line look like, and their titles.
 class Numbers {
@@ -76,19 +71,12 @@ std::vector<SourceLine> source_lines(const Profile& profile, const TopState& sta
   return lines;
 }
 
-std::string place_in(const Profile& profile, const SourceLine& line, const std::string& directory) {
-  return fmt::format("{}:{}", shown_path(profile.strings[line.file], directory).text, line.weight.line);
-}
-
 }  // namespace
 
 TopBody functions_body(const TopPicture& picture, const TopState& state, std::size_t width) {
   const Profile& profile = picture.live.profile;
   std::vector<FlatRow> rows = flat_rows(profile, state.sort);
-  std::erase_if(rows, [&](const FlatRow& row) {
-    return !is_asked_for(function_name(profile, row.function),
-                         place_of(profile, row.function, 0, picture.directory).text, state);
-  });
+  std::erase_if(rows, [&](const FlatRow& row) { return !is_asked_for(picture, row.function, state); });
   const Numbers numbers(state, profile.sampled_ns(), width);
   ScreenLine title(width);
   numbers.title(title);
@@ -109,9 +97,7 @@ TopBody functions_body(const TopPicture& picture, const TopState& state, std::si
 TopBody lines_body(const TopPicture& picture, const TopState& state, const TopSources& sources, std::size_t width) {
   const Profile& profile = picture.live.profile;
   std::vector<SourceLine> rows = source_lines(profile, state);
-  std::erase_if(rows, [&](const SourceLine& row) {
-    return !is_asked_for(function_name(profile, row.weight.function), place_in(profile, row, picture.directory), state);
-  });
+  std::erase_if(rows, [&](const SourceLine& row) { return !is_asked_for(picture, row.file, row.weight, state); });
   const Numbers numbers(state, profile.sampled_ns(), width);
   const auto place_cells = [width](const ScreenLine& line) { return line.room() - name_cells(line, width * 2) - kGap; };
   ScreenLine title(width);
@@ -124,7 +110,7 @@ TopBody lines_body(const TopPicture& picture, const TopState& state, const TopSo
             const std::string_view text = sources(of.strings[rows[i].file]).line(rows[i].weight.line);
             ScreenLine line(width);
             numbers.row(line, rows[i].weight.self_ns, rows[i].weight.total_ns);
-            line.path(place_in(of, rows[i], picture.directory), place_cells(line), Style::kDim);
+            line.path(place_in(picture, rows[i].file, rows[i].weight.line), place_cells(line), Style::kDim);
             line.add("  ").add(without_indent(text), Style::kStrong);
             return line.take();
           }};
