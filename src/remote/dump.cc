@@ -150,48 +150,60 @@ class Dumper {
     return thread;
   }
 
+  // What it does at the moment that its stack is of: it may have waited when all were listed, and run now. (Unless the
+  // kernel does not say: then it does what it did.)
+  void note_moment(const ThreadState* state, const os::KernelWait& wait, DumpedThread& thread) const {
+    if (wait.kind != os::KernelWait::Kind::kUnknown)
+      thread.activity =
+          activity_of(memory_, target_.layout, target_.runtime, state != nullptr ? *state : ThreadState{}, wait);
+    if (state != nullptr) thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, *state);
+  }
+
   // Both kinds of frames. False if there are no Python frames although there is a state.
   bool read_native(const ThreadState* state, const os::ThreadProbe& probe, DumpedThread& thread) {
     using Outcome = NativeReader::Outcome;
     const Address address = state != nullptr ? state->address : Address{};
     NativeReader::Look look;
     for (int tried = 0; tried < kNativeTries && look.outcome == Outcome::kMoved; ++tried)
-      look = look_once(thread.task, address, probe);
+      look = look_once(thread, state, address, probe);
     if (look.outcome == Outcome::kEnded) thread.state = DumpedThread::State::kEnded;
     const bool has_both = look.outcome == Outcome::kRead;
     // At least its machine code.
-    if (look.outcome == Outcome::kMoved) look = look_once(thread.task, Address{}, probe);
+    if (look.outcome == Outcome::kMoved) look = look_once(thread, state, Address{}, probe);
     if (look.outcome == Outcome::kRead)
       put_native(look.snapshot, has_both && state != nullptr, thread);
     else if (look.outcome != Outcome::kEnded)
       thread.native_problem = std::string("no native frames: ") + reason_of(look.outcome);
-    if (has_both && state != nullptr) thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, *state);
     return has_both;
   }
 
-  NativeReader::Look look_once(const os::Task& task, Address state, const os::ThreadProbe& probe) {
+  // `address`: of the state, or null for its machine code alone.
+  NativeReader::Look look_once(DumpedThread& thread, const ThreadState* state, Address address,
+                               const os::ThreadProbe& probe) {
     NativeReader& reader = native_->reader;
-    // One that was stopped by a signal is in no call that could be disturbed.
-    if (task.state == 'T') {
-      const NativeReader::Look look = reader.read_stopped(task.tid, probe, state, reader_);
-      if (look.outcome != NativeReader::Outcome::kRefused) return look;
-    }
+    const os::Task& task = thread.task;
     const std::optional<os::Schedule> schedule = probe.schedule();
     const os::KernelWait wait = probe.wait();
+    note_moment(state, wait, thread);
+    // One that was stopped by a signal is in no call that could be disturbed.
+    if (task.state == 'T') {
+      const NativeReader::Look look = reader.read_stopped(task.tid, probe, address, reader_);
+      if (look.outcome != NativeReader::Outcome::kRefused) return look;
+    }
     using Kind = os::KernelWait::Kind;
     if (schedule && wait.kind != Kind::kRunnable && wait.kind != Kind::kUnknown) {
-      const NativeReader::Look look = reader.read_waiting(Standing{&probe, *schedule}, wait, state, reader_);
+      const NativeReader::Look look = reader.read_waiting(Standing{&probe, *schedule}, wait, address, reader_);
       // Its registers would help; and it would not notice.
       const bool is_short = look.outcome == NativeReader::Outcome::kRead && wait.is_resumable &&
                             reader.unwind().head.stop == native::UnwindStop::kRegister;
       if (!is_short) return look;
-      const NativeReader::Look stopped = reader.read_stopped(task.tid, probe, state, reader_);
+      const NativeReader::Look stopped = reader.read_stopped(task.tid, probe, address, reader_);
       if (stopped.outcome != NativeReader::Outcome::kRefused) return stopped;
-      return reader.read_waiting(Standing{&probe, *schedule}, wait, state, reader_);
+      return reader.read_waiting(Standing{&probe, *schedule}, wait, address, reader_);
     }
     // (Where the kernel does not say what it is in, it might be a call that a stop would end.)
     if (wait.kind == Kind::kUnknown && task.state != 'R') return {NativeReader::Outcome::kRefused, {}, {}};
-    return reader.read_stopped(task.tid, probe, state, reader_);
+    return reader.read_stopped(task.tid, probe, address, reader_);
   }
 
   // The frames of the last look. `has_python`: those of Python, too.
@@ -242,8 +254,8 @@ class Dumper {
       shared_cpu_.begin_look();
       if (!standing) standing = shared_cpu_.stand_beside(probe);
       is_sure = standing || can_prove_running(target_.layout);
+      note_moment(&state, probe.wait(), thread);
       snapshot = reader_.read(state.address, standing);
-      thread.holds_gil = holds_gil(memory_, target_.layout, target_.runtime, state);
     }
     if (!snapshot.is_proven) {
       const bool is_readable = snapshot.walk.stop == cpython::WalkStop::kComplete;

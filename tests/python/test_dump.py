@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any, Iterator
 import pytest
 
 import harness
+import native_programs
 
 pytestmark = pytest.mark.skipif(not harness.may_look_at_others(),
                                 reason="kernel.yama.ptrace_scope forbids looking at other processes; root may")
@@ -185,6 +187,20 @@ def test_says_how_a_process_without_its_first_thread_is_looked_at() -> None:
         # and that one shows it
         assert any("<lambda>" in [frame["function"] for frame in each["frames"]]
                    for each in dump(int(thread))["threads"])
+
+
+@pytest.mark.parametrize("words", [[], pytest.param(["--native"], marks=pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="native frames can be looked at on x86-64 only, so far"))])
+def test_a_thread_does_what_it_does_at_the_moment_of_its_stack(words: "list[str]", tmp_path: pathlib.Path) -> None:
+    # GIVEN a thread that runs when the threads are listed, and sleeps when its stack is read
+    preloaded = {"LD_PRELOAD": str(native_programs.built(tmp_path, "after_list.c"))}
+    with harness.Running([sys.executable, harness.TARGETS / "sleeps_when_told.py"]) as running:
+        running.line()
+        done = harness.plimsoll_command("dump", str(running.process.pid), "--json", *words, env=preloaded).expect()
+    thread, = json.loads(done.out)["threads"]
+    # THEN it is said to sleep
+    assert [frame["function"] for frame in thread["frames"] if frame.get("kind") != "native"] == ["nap", "spin", "<module>"]
+    assert (thread["state"], thread["holds_gil"]) == ("sleep", False)
 
 
 @pytest.mark.any_version

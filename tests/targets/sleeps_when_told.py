@@ -1,0 +1,19 @@
+"""Runs, until SIGUSR1 tells it to sleep."""
+
+import signal
+import time
+from typing import Any
+
+
+def nap(*_: Any) -> None:
+    time.sleep(1000)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+signal.signal(signal.SIGUSR1, nap)
+print("ready", flush=True)
+spin()
