@@ -60,9 +60,20 @@ TopFeed::TopFeed(remote::Target target, const remote::SessionSettings& settings)
 
 void TopFeed::look() {
   (void)window_.flush({monotonic_ns(), 0, {}}, capture::SampleSink::Ending::kOpen);
-  result_ = remote::record(target_, settings_, window_,
-                           [this](std::int64_t time_ns) { return wait_until(time_ns, stop_.get()); });
+  result_ = remote::record(target_, settings_, window_, [this](std::int64_t time_ns) {
+    note_cpu();
+    return wait_until(time_ns, stop_.get());
+  });
   raise_event(ended_);
+}
+
+void TopFeed::note_cpu() {
+  constexpr std::int64_t kSoon = 100'000'000;  // the shortest window
+  const std::int64_t now_ns = monotonic_ns();
+  const std::lock_guard lock(cpu_mutex_);
+  if (!cpu_ns_.empty() && now_ns - cpu_ns_.back().first < kSoon) return;
+  if (const std::optional<os::Usage> usage = os::usage_of(target_.pid)) cpu_ns_.emplace_back(now_ns, usage->cpu_ns);
+  while (!cpu_ns_.empty() && cpu_ns_.front().first < now_ns - kTopWindows.back()) cpu_ns_.pop_front();
 }
 
 Result<remote::SessionResult> TopFeed::stop() {
@@ -73,6 +84,7 @@ Result<remote::SessionResult> TopFeed::stop() {
 
 void TopFeed::begin_anew() {
   window_.begin_anew(monotonic_ns());
+  const std::lock_guard lock(cpu_mutex_);
   cpu_ns_.clear();
 }
 
@@ -80,8 +92,8 @@ std::optional<double> TopFeed::cpu_percent(const TopPicture& picture, std::int64
   // Of a process that has ended nothing but its samples is left.
   const std::int64_t length_ns = picture.live.profile.end_ns;
   if (!picture.usage) return percent_of(picture.live.profile.sampled_cpu_ns(), length_ns);
+  const std::lock_guard lock(cpu_mutex_);
   cpu_ns_.emplace_back(now_ns, picture.usage->cpu_ns);
-  while (cpu_ns_.front().first < now_ns - kTopWindows.back()) cpu_ns_.pop_front();
   const auto from = std::find_if(cpu_ns_.begin(), cpu_ns_.end(),
                                  [&](const auto& point) { return point.first >= now_ns - length_ns; });
   // (A picture is seldom made just where a window begins.)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,13 +33,17 @@ class TopFeed {
 
  private:
   void look();
+  // As long as it looks, and not only as pictures are made: in a pause there are none, and then one of the last
+  // seconds.
+  void note_cpu();
   std::optional<double> cpu_percent(const TopPicture& picture, std::int64_t now_ns);
 
   const remote::Target target_;
   const remote::SessionSettings settings_;
   profile::LiveWindow window_;
-  TopPicture facts_;                                          // what is the same in all pictures
-  std::deque<std::pair<std::int64_t, std::int64_t>> cpu_ns_;  // by CLOCK_MONOTONIC, as pictures were made
+  TopPicture facts_;  // what is the same in all pictures
+  std::mutex cpu_mutex_;
+  std::deque<std::pair<std::int64_t, std::int64_t>> cpu_ns_;  // by CLOCK_MONOTONIC
   UniqueFd stop_, ended_;
   Result<remote::SessionResult> result_;
   std::thread thread_;

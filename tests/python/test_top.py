@@ -197,6 +197,26 @@ def test_a_pause_stands_still_and_goes_on() -> None:
         terminal.wait_for(lambda t: "PAUSED" not in t.screen.text)
 
 
+def test_after_a_pause_the_cpu_is_that_of_the_last_seconds(program: Program) -> None:
+    # GIVEN a program that computes while the picture is paused, and then rests for longer than the window
+    path = program("import time\nprint('ready', flush=True)\ninput()\nend = time.process_time() + 1\n"
+                   "while time.process_time() < end: pass\ntime.sleep(3)\nprint('rested', flush=True)\ninput()\n")
+    with harness.Running([sys.executable, path]) as burning:
+        assert burning.line() == "ready"
+        with Terminal(top(str(burning.process.pid), "-w", "1s")) as terminal:
+            terminal.wait_for_text("CPU ", "functions by self")
+            terminal.type("p")
+            terminal.wait_for_text("PAUSED")
+            burning.say("go")
+            assert burning.line() == "rested"
+            # WHEN it goes on
+            terminal.type("p")
+            terminal.wait_for(lambda t: "PAUSED" not in t.screen.text and t.screen.lines[1].startswith("CPU "))
+            # THEN the CPU is that of the last second, as all else
+            # (As little as a clock tells is "<0.1".)
+            assert float(terminal.screen.lines[1].split()[1].lstrip("<")) < 2
+
+
 def test_follows_the_size_of_the_terminal() -> None:
     with screen() as (terminal, _):
         terminal.wait_for(lambda t: t.screen.lines[-1].startswith("q quit"))
