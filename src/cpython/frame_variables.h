@@ -181,7 +181,7 @@ class VariablesReader {
   // is not what a reader looks for.
   void read_names(Address names) {
     const ValueClass* type = values_.classes().of_object(names);
-    if (type == nullptr || type->kind != ValueKind::kDict) return;
+    if (type == nullptr || (type->kind != ValueKind::kDict && type->kind != ValueKind::kOrderedDict)) return;
     each_item(
         view_, names,
         [&](Address key, Address value) {

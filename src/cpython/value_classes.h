@@ -28,6 +28,7 @@ enum class ValueKind : std::uint8_t {
   kTuple,
   kList,
   kDict,
+  kOrderedDict,
   kSet,
   kDeque,
   kRange,
@@ -50,7 +51,7 @@ struct NamedKind {
   ValueKind kind;
 };
 // (With its size: GCC takes an array whose size it is to count for one that may be written to.)
-inline constexpr std::array<NamedKind, 31> kValueKinds{
+inline constexpr std::array<NamedKind, 32> kValueKinds{
     NamedKind{"NoneType", ValueKind::kConstant},
     NamedKind{"ellipsis", ValueKind::kConstant},
     NamedKind{"NotImplementedType", ValueKind::kConstant},
@@ -66,6 +67,7 @@ inline constexpr std::array<NamedKind, 31> kValueKinds{
     NamedKind{"list", ValueKind::kList},
     NamedKind{"dict", ValueKind::kDict},
     NamedKind{"frozendict", ValueKind::kDict},
+    NamedKind{"collections.OrderedDict", ValueKind::kOrderedDict},
     NamedKind{"set", ValueKind::kSet},
     NamedKind{"frozenset", ValueKind::kSet},
     NamedKind{"collections.deque", ValueKind::kDeque},

@@ -10,6 +10,7 @@
 
 #include "cpython/int_object.h"
 #include "cpython/literals.h"
+#include "cpython/ordered_items.h"
 #include "cpython/value_classes.h"
 
 namespace plimsoll::cpython {
@@ -152,7 +153,8 @@ class ValueReader {
     switch (type.kind) {
       case ValueKind::kTuple: put_tuple(object, type.is_exact); break;
       case ValueKind::kList: put_list(object); break;
-      case ValueKind::kDict: put_dict(object); break;
+      case ValueKind::kDict:
+      case ValueKind::kOrderedDict: put_dict(object, type); break;
       case ValueKind::kSet: put_set(object, type); break;
       case ValueKind::kDeque: put_deque(object); break;
       default: put_row(object, 3); break;
@@ -166,6 +168,7 @@ class ValueReader {
       case ValueKind::kTuple: out_ += "(...)"; return;
       case ValueKind::kList: out_ += "[...]"; return;
       case ValueKind::kDict:
+      case ValueKind::kOrderedDict:
       case ValueKind::kSet: out_ += "{...}"; return;
       case ValueKind::kInstance:
       case ValueKind::kException:
@@ -265,7 +268,7 @@ class ValueReader {
     out_ += ")";
   }
 
-  void put_dict(Address object) {
+  void put_dict(Address object, const ValueClass& type) {
     const std::uint64_t count = view_.word(object, at(container_field::kDictUsed));
     std::uint64_t shown = 0;
     out_ += "{";
@@ -275,7 +278,10 @@ class ValueReader {
       out_ += ": ";
       put(value);
     };
-    each_item(view_, object, put_item, kSlotsPerItem * (limits_.items + 1));
+    if (type.kind == ValueKind::kOrderedDict)
+      each_ordered_item(view_, object, put_item, limits_.items);
+    else
+      each_item(view_, object, put_item, kSlotsPerItem * (limits_.items + 1));
     end_items(shown, count);
     out_ += "}";
   }

@@ -73,9 +73,18 @@ def others():
     holes = {number: None for number in range(40)}
     for number in range(38):
         del holes[number]
+    # As caches do; large enough that positions in its table take two bytes, and with strs and others as keys.
+    used = collections.OrderedDict((str(number), number) for number in range(300))
+    used["0"] = used.pop("0")
+    used.move_to_end("299", last=False)
+    mixed = collections.OrderedDict({"a": 1, 2: 3, -5: None})
+    mixed.move_to_end("a")
     return {
         "queue": (collections.deque([1, 2]), "collections.deque([1, 2])"),
         "counted": (collections.Counter("aab"), "collections.Counter({'a': 2, 'b': 1})"),
+        "used": (used, "collections.OrderedDict({'299': 299, " + "".join(
+            f"'{number}': {number}, " for number in range(1, 10)) + "... 290 more})"),
+        "mixed": (mixed, "collections.OrderedDict({2: 3, -5: None, 'a': 1})"),
         "ordered": (collections.OrderedDict(a=1), "collections.OrderedDict({'a': 1})"),
         "pair": (Pair(1, "b"), "__main__.Pair(1, 'b')"),
         "colour": (Colour.RED, "__main__.Colour(1)"),
