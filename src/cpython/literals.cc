@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace plimsoll::cpython {
 namespace {
 
@@ -39,13 +41,34 @@ void append_escaped(std::string& out, unsigned char byte) {
   out += kDigits[byte & 15U];
 }
 
-// As repr has it: a backslash, u and four digits.
-void append_surrogate(std::string& out, std::string_view three_bytes) {
+// As repr has it: a backslash, and x and two digits, u and four, or U and eight.
+void append_escaped_point(std::string& out, char32_t point) {
   constexpr std::string_view kDigits = "0123456789abcdef";
+  out += point < 0x100 ? "\\x" : point < 0x10000 ? "\\u" : "\\U";
+  for (unsigned shift = point < 0x100 ? 8 : point < 0x10000 ? 16 : 32; shift > 0; shift -= 4)
+    out += kDigits[(point >> (shift - 4)) & 15U];
+}
+
+char32_t surrogate(std::string_view three_bytes) {
   const auto six_bits = [&](std::size_t i) { return static_cast<unsigned char>(three_bytes[i]) & 0x3fU; };
-  const unsigned number = 0xd000U | (six_bits(1) << 6U) | six_bits(2);
-  out += "\\u";
-  for (unsigned shift = 16; shift > 0; shift -= 4) out += kDigits[(number >> (shift - 4)) & 15U];
+  return 0xd000U | (six_bits(1) << 6U) | six_bits(2);
+}
+
+struct Range {
+  char32_t first, last;
+};
+// Characters that nobody sees, or that look like a space: Unicode's categories Zs, Zl, Zp, Cf and Co. (What is not
+// assigned differs between versions of Python.)
+constexpr std::array<Range, 25> kInvisible = {
+    {{0xa0, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},
+     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x1680, 0x1680},   {0x180e, 0x180e},
+     {0x2000, 0x200f},   {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},   {0xe000, 0xf8ff},
+     {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f},
+     {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0001, 0xe0001}, {0xe0020, 0xe007f}, {0xf0000, 0x10ffff}}};
+
+bool is_invisible(char32_t point) {
+  return std::any_of(kInvisible.begin(), kInvisible.end(),
+                     [&](const Range& range) { return point >= range.first && point <= range.last; });
 }
 
 char quote_for(std::string_view text) {
@@ -101,13 +124,17 @@ std::string text_literal(std::string_view utf8) {
     constexpr unsigned char kLead = 0xc2;           // of U+0080 to U+00BF; those below U+00A0 are control characters
     constexpr unsigned char kSurrogateLead = 0xed;  // and then 0xa0 or more
     if (byte == kSurrogateLead && next >= 0xa0 && i + 2 < utf8.size()) {
-      append_surrogate(out, utf8.substr(i, 3));
+      append_escaped_point(out, surrogate(utf8.substr(i, 3)));
       i += 2;
     } else if (byte == kLead && next >= 0x80 && next < 0xa0) {
       append_escaped(out, next);
       ++i;
     } else if (is_control(byte)) {
       append_escaped(out, byte);
+    } else if (const Utf8Character whole = first_character(utf8.substr(i));
+               byte >= kLead && is_invisible(whole.point)) {
+      append_escaped_point(out, whole.point);
+      i += whole.size - 1;
     } else {
       if (utf8[i] == quote || utf8[i] == '\\') out += '\\';
       out += utf8[i];

@@ -46,11 +46,21 @@ TEST(Literals, TextsHaveTheQuotesAndEscapesOfRepr) {
   EXPECT_EQ(text_literal("a\n\x1b\\\x7f"), "'a\\n\\x1b\\\\\\x7f'");
   EXPECT_EQ(text_literal("gr\xc3\xbc\xc3\x9f\x65"), "'gr\xc3\xbc\xc3\x9f\x65'");
   EXPECT_EQ(text_literal("\xc2\x85"), "'\\x85'");
-  // A lone surrogate is a byte of a file name that is no text; U+D7FF, U+E000 are characters.
+  // A lone surrogate is a byte of a file name that is no text; U+D7FB, U+F900 are characters.
   EXPECT_EQ(text_literal("\xed\xb2\x80\xed\xb3\xbf"), "'\\udc80\\udcff'");
-  EXPECT_EQ(text_literal("\xed\x9f\xbf\xee\x80\x80"), "'\xed\x9f\xbf\xee\x80\x80'");
+  EXPECT_EQ(text_literal("\xed\x9f\xbb\xef\xa4\x80"), "'\xed\x9f\xbb\xef\xa4\x80'");
   EXPECT_EQ(text_literal("\xed\xb2"), "'\xed\xb2'");
   EXPECT_EQ(bytes_literal(std::string_view("\0\xff'a", 4)), "b\"\\x00\\xff'a\"");
+}
+
+TEST(Literals, CharactersThatNobodySeesAreEscapedAsByRepr) {
+  // GIVEN a no-break space, a soft hyphen, a space without width, an override of direction and an end of line
+  EXPECT_EQ(text_literal("a\xc2\xa0\xc2\xad"), "'a\\xa0\\xad'");
+  EXPECT_EQ(text_literal("\xe2\x80\x8b\xe2\x80\xae\xe2\x80\xa8z"), "'\\u200b\\u202e\\u2028z'");
+  // AND characters of private use, and a tag THEN none is taken for nothing, or for a space
+  EXPECT_EQ(text_literal("\xee\x80\x80\xf4\x8f\xbf\xbf\xf3\xa0\x81\x81"), "'\\ue000\\U0010ffff\\U000e0041'");
+  // AND those beside them are as they are
+  EXPECT_EQ(text_literal("\xc2\xa1\xc2\xae\xe2\x80\x90\xe2\x80\xb0"), "'\xc2\xa1\xc2\xae\xe2\x80\x90\xe2\x80\xb0'");
 }
 
 }  // namespace
