@@ -105,7 +105,7 @@ class Attach final : public Command {
   Result<int> run(Console& console) override {
     if (has_native_memory_ && alloc_.empty()) alloc_ = "512K";
     PLIMSOLL_TRY(check_settings());
-    const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
+    const Result<remote::Target> target = remote::find_named_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     if (!alloc_.empty()) return run_inside(target.value().layout.version, console);
     PLIMSOLL_TRY(remote::check(target.value(), recording_.session));

@@ -83,7 +83,7 @@ class DumpCommand final : public Command {
   using PageFor = std::function<Page(const std::string& directory)>;
 
   [[nodiscard]] Result<std::string> of_process(const PageFor& page) const {
-    const Result<remote::Target> target = remote::find_target(os::Pid{pid_});
+    const Result<remote::Target> target = remote::find_named_target(os::Pid{pid_});
     if (!target.ok()) return target.error();
     ProcessSources sources(os::Pid{pid_});
     const SourceLookup source = [&](std::string_view file) -> const SourceText& { return sources.of(file); };

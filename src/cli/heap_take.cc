@@ -82,7 +82,7 @@ Result<int> take_heap(Console& console, const HeapTake& take) {
   PLIMSOLL_TRY(check_recording_path(take.output));
   if (!take.core.empty()) return take_of_core(console, take);
   const os::Pid pid{take.pid};
-  Result<remote::Target> target = remote::find_target(pid);
+  Result<remote::Target> target = remote::find_named_target(pid);
   if (!target.ok()) return target.error();
   const cpython::Layout& layout = target.value().layout;
   if (const auto fields = cpython::object_fields(layout.version); !fields.ok()) return fields.error();

@@ -104,7 +104,7 @@ class Top final : public Command {
     color_ = color.value();
     PLIMSOLL_TRY(start_program(signals));
     Result<remote::Target> target =
-        program_.empty() ? remote::find_target(os::Pid{pid_})
+        program_.empty() ? remote::find_named_target(os::Pid{pid_})
                          : remote::await_target(watched_->pid(), [&] { return was_ended_early(signals); });
     if (!target.ok() && !was_ended_early(signals)) return target.error();
     if (!target.ok()) return report_program(TopEnd::kAsked, console);

@@ -99,6 +99,9 @@ std::vector<Pid> children_of(Pid pid);
 // When it was started, in ticks since the machine was; 0 if it is gone. A process of the same number has another.
 std::uint64_t start_ticks(Pid pid);
 
+// For how long it has been there, in nanoseconds, to some hundredths of a second; that of all time if it is gone.
+std::int64_t age_ns(Pid pid);
+
 // Where the stack of its program began, which exec draws anew; 0 if that is not told.
 std::uint64_t stack_start(Pid pid);
 

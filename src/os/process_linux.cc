@@ -259,6 +259,13 @@ std::uint64_t start_ticks(Pid pid) {
   return stat_number(proc_path(pid, "stat"), kStart);
 }
 
+std::int64_t age_ns(Pid pid) {
+  const std::uint64_t start = start_ticks(pid);
+  const long ticks_a_second = ::sysconf(_SC_CLK_TCK);
+  if (start == 0 || ticks_a_second <= 0) return INT64_MAX;
+  return clock_ns(CLOCK_BOOTTIME) - static_cast<std::int64_t>(start) * (1'000'000'000 / ticks_a_second);
+}
+
 std::uint64_t stack_start(Pid pid) {
   constexpr int kStackStart = 28;
   // (Of the process the kernel would add up what all its threads have used.)

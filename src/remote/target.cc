@@ -170,4 +170,9 @@ Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up) 
   }
 }
 
+Result<Target> find_named_target(os::Pid pid) {
+  constexpr std::int64_t kYoung = 2'000'000'000;
+  return await_target(pid, [pid] { return os::age_ns(pid) > kYoung || !os::is_alive(pid); });
+}
+
 }  // namespace plimsoll::remote

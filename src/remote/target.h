@@ -36,6 +36,10 @@ Result<Target> find_target(os::Pid pid);
 // again for some seconds, until it is one, may not be looked at, or `gives_up` is true.
 Result<Target> await_target(os::Pid pid, const std::function<bool()>& gives_up);
 
+// The same of a process that somebody has named: one that was started within the last two seconds, as by a shell in the
+// line before, may be on its way to Python, and has the rest of that time.
+Result<Target> find_named_target(os::Pid pid);
+
 // The table of offsets that the module _asyncio publishes (cpython/task_layout.h): in its own file, or in that of the
 // interpreter, if it is built in. None if the module is not loaded, or publishes none (before 3.14).
 std::optional<Address> find_asyncio_debug(os::Pid pid);

@@ -58,6 +58,24 @@ def test_ends_well_whatever_the_process_is_at(tmp_path: pathlib.Path) -> None:
         assert plimsoll.Profile.open(path).complete
 
 
+def test_a_process_that_was_just_started_may_be_on_its_way_to_python(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process that a shell has begun, and that is no Python yet
+    program = tmp_path / "waits.py"
+    program.write_text("import sys\nfor line in sys.stdin: pass\n")
+    with harness.Running(["sh", "-c", 'read line; exec "$@"', "sh", sys.executable, program]) as started:
+        # WHEN it is to be looked at
+        with harness.Running([harness.binary(), "dump", str(started.process.pid)]) as looking:
+            # (Said when it has seen that: it sleeps, or has ended.)
+            status = pathlib.Path(f"/proc/{looking.process.pid}/status")
+            while looking.process.poll() is None and "State:\tS" not in status.read_text():
+                pass
+            started.say("go")
+            done = looking.finish()
+        # THEN that waits until it is one
+        assert "is not CPython" not in done.err and done.code in (FINE, *SAYS_WHY)
+        started.finish().expect(0)
+
+
 def test_a_stopped_process_is_looked_at_and_stays_stopped(tmp_path: pathlib.Path) -> None:
     with harness.Running([sys.executable, harness.TARGETS / "on_command.py"]) as running:
         running.line()
