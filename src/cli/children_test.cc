@@ -119,6 +119,14 @@ TEST_F(Children, ThatAreNotThereAreMissed) {
   EXPECT_NE(console_.err.find("no child process has a profile beside"), std::string::npos) << console_.err;
 }
 
+TEST_F(Children, MayBeInTheProfileItself) {
+  // GIVEN one of several processes, as attach --children makes it WHEN they are asked for THEN they are not missed
+  add("app.plim", "main@1 | main(app.py:1 def 1)  10\nworker@12 | work(app.py:9 def 9)  20");
+  EXPECT_EQ(show("app.plim"), kFine);
+  EXPECT_NE(console_.out.find("CPU time 30.0 ms"), std::string::npos) << console_.out;
+  EXPECT_NE(console_.err.find("app.plim has 2 processes in itself"), std::string::npos) << console_.err;
+}
+
 TEST_F(Children, AreNotBesideStandardInput) {
   EXPECT_EQ(testing::run_words(make_show(), {"show", "-", "--children"}, console_), kUsage);
 }

@@ -51,7 +51,10 @@ Result<Input> ProfileInput::read(Console& console) const {
 
 void ProfileInput::join_children(Input& input, Console& console) const {
   const std::vector<std::string> children = profiles_of_children(path_);
-  if (children.empty()) console.notice(fmt::format("no child process has a profile beside {}", path_));
+  if (const std::size_t own = input.profile.processes.size(); children.empty() && own > 1)
+    console.notice(fmt::format("{} has {} processes in itself: no more lie beside it", path_, own));
+  else if (children.empty())
+    console.notice(fmt::format("no child process has a profile beside {}", path_));
   std::size_t earlier = 0, others = 0;
   for (const std::string& child : children) {
     Result<Input> more = console.read_profile(child);

@@ -3,6 +3,8 @@
 // The table that it has as a dict keeps its keys in the order in which they came; move_to_end() changes the list alone.
 #pragma once
 
+#include <bit>
+
 #include "cpython/object_view.h"
 
 namespace plimsoll::cpython {
@@ -18,7 +20,8 @@ Address value_of_key(const ObjectView<M>& view, Address dict, Address key, std::
   const bool is_sized = view.fields().keys_style == KeysStyle::kSized;
   const std::uint64_t begin = is_sized ? 40 : 32;
   const std::uint64_t size =
-      is_sized ? view.word(keys, 8) : std::uint64_t{1} << view.template number<std::uint8_t>(keys, 8);
+      is_sized ? view.word(keys, 8) : std::uint64_t{1} << (view.template number<std::uint8_t>(keys, 8) & 63U);
+  if (!std::has_single_bit(size)) return {};  // it may have been written to since
   const std::uint64_t width = (raw(table.entries) - raw(keys) - begin) / size;
   if (width != 1 && width != 2 && width != 4 && width != 8) return {};
   const std::uint64_t empty = ~std::uint64_t{0} >> (64 - 8 * width);  // -1; -2 is where an entry was

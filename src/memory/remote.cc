@@ -78,21 +78,19 @@ bool PagedReader::read(Address at, void* out, std::size_t size) const {
   return true;
 }
 
-PagedReader::Copy PagedReader::nothing;
-
 PagedReader::Copy* PagedReader::find(std::uint64_t number) const {
   Copy* const recent = recent_[number % kRecent];
-  if (recent->number == number) return recent;
+  if (recent != nullptr && recent->number == number) return recent;
   const auto place = rest_.find(number);
   return place != rest_.end() ? place->second : nullptr;
 }
 
 PagedReader::Copy* PagedReader::add(std::uint64_t number) const {
-  if (count_ == kMostPages || number == kNoPage) return nullptr;
+  if (count_ == kMostPages) return nullptr;
   if (count_ == copies_.size()) copies_.push_back(std::make_unique_for_overwrite<Copy>());
   Copy* const copy = copies_[count_].get();
   Copy*& recent = recent_[number % kRecent];
-  if (recent != &nothing) rest_.emplace(recent->number, recent);
+  if (recent != nullptr) rest_.emplace(recent->number, recent);
   recent = copy;
   copy->number = number;
   copy->begin = copy->end = copy->copied_begin = copy->copied_end = 0;
@@ -104,9 +102,20 @@ void PagedReader::remove_last() const {
   const Copy* const copy = copies_[--count_].get();
   Copy*& recent = recent_[copy->number % kRecent];
   if (recent == copy)
-    recent = &nothing;  // who was there before is found all the same
+    recent = nullptr;  // who was there before is found all the same
   else
     rest_.erase(copy->number);
+}
+
+bool PagedReader::complete(Copy& copy) const {
+  const Address start{copy.number * kPageSize};
+  const RemoteReader::Block before{start, std::span(copy.bytes).first(copy.copied_begin)};
+  const RemoteReader::Block after{offset_by(start, copy.copied_end), std::span(copy.bytes).subspan(copy.copied_end)};
+  for (const RemoteReader::Block& missing : {before, after})
+    if (!missing.out.empty() && !memory_.read(missing.at, missing.out.data(), missing.out.size())) return false;
+  copy.copied_begin = 0;
+  copy.copied_end = kPageSize;
+  return true;
 }
 
 const PagedReader::Copy* PagedReader::copy_with(std::uint64_t number, std::size_t begin, std::size_t end) const {
@@ -115,12 +124,10 @@ const PagedReader::Copy* PagedReader::copy_with(std::uint64_t number, std::size_
   if (is_new) copy = add(number);
   if (copy == nullptr) return nullptr;
   if (begin < copy->copied_begin || end > copy->copied_end) {
-    if (!memory_.read(Address{number * kPageSize}, copy->bytes.data(), kPageSize)) {
+    if (!complete(*copy)) {
       if (is_new) remove_last();
       return nullptr;
     }
-    copy->copied_begin = 0;
-    copy->copied_end = kPageSize;
   }
   if (copy->end == 0) {
     visited_.push_back(copy);
@@ -139,7 +146,7 @@ const PagedReader::Copy* PagedReader::copy_with(std::uint64_t number, std::size_
 
 void PagedReader::forget() {
   count_ = 0;
-  recent_ = none();
+  recent_.fill(nullptr);
   if (!rest_.empty()) rest_.clear();
   visited_.clear();
 }

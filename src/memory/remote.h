@@ -79,7 +79,7 @@ class PagedReader {
     if (end > kPageSize) [[unlikely]]
       return nullptr;
     const Copy* copy = recent_[number % kRecent];
-    if (copy->number != number || begin < copy->begin || end > copy->end) [[unlikely]] {
+    if (copy == nullptr || copy->number != number || begin < copy->begin || end > copy->end) [[unlikely]] {
       copy = copy_with(number, begin, end);
       if (copy == nullptr) return nullptr;
     }
@@ -99,14 +99,15 @@ class PagedReader {
   void replace(Address at, std::span<const std::byte> bytes);
 
  private:
-  static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
   // A page as far as it is here.
   struct Copy {
-    std::uint64_t number = kNoPage;
+    std::uint64_t number = 0;
     std::uint32_t begin = 0, end = 0;                // what was read, in steps; `end` is 0 until something is
     std::uint32_t copied_begin = 0, copied_end = 0;  // what is here
     std::array<std::byte, kPageSize> bytes;
   };
+  // Copies what is not here of a page. What is stays as it is, as nothing that was read changes until forget().
+  [[nodiscard]] bool complete(Copy& copy) const;
   // The copy of a page that has these bytes; null if they cannot be read.
   [[nodiscard]] const Copy* copy_with(std::uint64_t number, std::size_t begin, std::size_t end) const;
   [[nodiscard]] Copy* find(std::uint64_t number) const;
@@ -115,7 +116,6 @@ class PagedReader {
   // The last one that was added is not.
   void remove_last() const;
 
-  static Copy nothing;
   const RemoteReader& memory_;
   std::vector<RemoteReader::Block> blocks_;  // of copy_together; kept for its room
   mutable std::vector<std::unique_ptr<Copy>> copies_;
@@ -123,15 +123,9 @@ class PagedReader {
   static constexpr std::size_t kRecent = 16;
   // By number: one of those that share a place is found without a search, as a walk goes to and fro between frames and
   // their code. The others are in `rest_`, which is empty for most walks.
-  mutable std::array<Copy*, kRecent> recent_ = none();
+  mutable std::array<Copy*, kRecent> recent_{};
   mutable boost::unordered_flat_map<std::uint64_t, Copy*> rest_;
   mutable std::vector<Copy*> visited_;
-
-  static std::array<Copy*, kRecent> none() {
-    std::array<Copy*, kRecent> all;
-    all.fill(&nothing);
-    return all;
-  }
 };
 
 }  // namespace plimsoll::memory

@@ -105,7 +105,7 @@ TEST_F(RemoteMemory, PartsOfPagesAreCopiedTogetherAsFarAsTheyCanBe) {
   EXPECT_EQ(visited, (std::vector<PagedReader::Part>{{first + 1, 0, kStep}, {first, 0, kStep}}));
 }
 
-TEST_F(RemoteMemory, MoreOfAPageIsCopiedWhenItIsNeeded) {
+TEST_F(RemoteMemory, TheRestOfAPageIsCopiedWhenItIsNeeded) {
   PagedReader paged(memory);
   const std::uint64_t first = raw(pages.at(0)) / Pages::kPage;
   // GIVEN a part of a page that was copied, and what was written to it then
@@ -116,15 +116,18 @@ TEST_F(RemoteMemory, MoreOfAPageIsCopiedWhenItIsNeeded) {
   std::uint32_t word = 0;
   ASSERT_TRUE(paged.load(pages.at(64), word));
   EXPECT_EQ(word, 0x43424140U);
-  // WHEN more is THEN all of it is as it is now
+  // WHEN more is THEN that is as it is now, and the part as it was
   ASSERT_TRUE(paged.load(pages.at(126), word));
   EXPECT_EQ(word, 0x81627f7eU);
+  pages[0] = 97;
+  ASSERT_TRUE(paged.load(pages.at(0), word));
+  EXPECT_EQ(word, 0x03020100U);
   ASSERT_TRUE(paged.load(pages.at(64), word));
-  EXPECT_EQ(word, 0x43424163U);
+  EXPECT_EQ(word, 0x43424140U);
   // and it has been visited once
   std::vector<PagedReader::Part> visited;
   paged.visited(visited, 9);
-  EXPECT_EQ(visited, (std::vector<PagedReader::Part>{{first, 64, 192}}));
+  EXPECT_EQ(visited, (std::vector<PagedReader::Part>{{first, 0, 192}}));
 }
 
 TEST_F(RemoteMemory, PagesAreReadAcrossTheirEdgesAndNoFurther) {
