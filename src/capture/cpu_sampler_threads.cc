@@ -278,17 +278,17 @@ void CpuSampler::find_new_threads(Head head) {
 }
 
 void CpuSampler::adopt_new_threads(Head head) {
+  // A thread that Python has done with needs a moment more to end; a clock that has started over is another thread's.
+  // (Whether the list has it says nothing: the kernel leaves some out while many end, and has them in the next one.)
   boost::unordered_flat_map<std::int32_t, std::int64_t> still_ending;
+  for (const auto& [id, cpu_ns] : ended_)
+    if (!os::has_ended(Tid{id}) && os::thread_cpu_ns(Tid{id}) >= cpu_ns) still_ending.emplace(id, cpu_ns);
+  ended_ = std::move(still_ending);
   for (const Tid tid : os::list_threads()) {
     const auto id = static_cast<std::int32_t>(tid);
-    if (tid == except_[0] || tid == except_[1] || by_tid_.contains(id)) continue;
-    // A thread that Python has done with needs a moment more to end; a clock that has started over is another thread's.
-    if (const auto ended = ended_.find(id); ended != ended_.end() && os::thread_cpu_ns(tid) >= ended->second)
-      still_ending.insert(*ended);
-    else
-      adopt_late(tid, head);
+    if (tid == except_[0] || tid == except_[1] || by_tid_.contains(id) || ended_.contains(id)) continue;
+    adopt_late(tid, head);
   }
-  ended_ = std::move(still_ending);
 }
 
 void CpuSampler::adopt_late(Tid tid, Head head) {

@@ -185,6 +185,8 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   add(coverage_note(profile, selection));
   if (profile.meta_value("weights").starts_with("assumed: a tick"))
     add("the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right");
+  if (profile.meta_value("weights").starts_with("estimated: by the time"))
+    add("how long ticks are is estimated by how long the JIT says it took: on a busy machine times may be too short");
   add(incomplete_note(profile));
   return out;
 }

@@ -108,6 +108,9 @@ TEST(Caveats, SayThatTimesAreTicksOfAnUnknownClock) {
   profile.set_meta("weights", "assumed: a tick of the log is a nanosecond");
   EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
             "the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right\n");
+  // AND where the JIT tells THEN it is said what that is good for
+  profile.set_meta("weights", "estimated: by the time that the JIT says it took");
+  EXPECT_NE(caveats(profile, select(profile, {}), Page{}).find("times may be too short"), std::string::npos);
 }
 
 TEST(Caveats, OfSeveralProcessesDoNotSayThatTheProgramWasKilled) {
