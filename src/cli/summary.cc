@@ -13,6 +13,7 @@
 #include "cli/output_path.h"
 #include "cli/units.h"
 #include "cli/utf8.h"
+#include "formats/pypylog/reader.h"
 #include "profile/time_kind.h"
 
 namespace plimsoll::cli {
@@ -183,9 +184,10 @@ std::string caveats(const profile::Profile& profile, const Selection& selection,
   for (const profile::Drop& drop : profile.drops)
     if (drop.count > 0) add((is_lost(drop) ? "lost: " : "not whole: ") + in_words(drop));
   add(coverage_note(profile, selection));
-  if (profile.meta_value("weights").starts_with("assumed: a tick"))
+  const std::string_view weights = profile.meta_value("weights");
+  if (weights == formats::pypylog::kAssumedTicks)
     add("the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right");
-  if (profile.meta_value("weights").starts_with("estimated: by the time"))
+  if (weights == formats::pypylog::kEstimatedTicks)
     add("how long ticks are is estimated by how long the JIT says it took: on a busy machine times may be too short");
   add(incomplete_note(profile));
   return out;

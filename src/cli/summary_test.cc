@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/pypylog/reader.h"
 #include "profile/testing.h"
 #include "profile/time_kind.h"
 
@@ -105,11 +106,11 @@ TEST(Caveats, NameLossesGapsAndAnEarlyEnd) {
 TEST(Caveats, SayThatTimesAreTicksOfAnUnknownClock) {
   // GIVEN a log of PyPy's that does not tell its clock WHEN it is shown THEN its times are not taken for such
   profile::Profile profile = sample();
-  profile.set_meta("weights", "assumed: a tick of the log is a nanosecond");
+  profile.set_meta("weights", formats::pypylog::kAssumedTicks);
   EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
             "the log does not tell how long its ticks are: each is shown as a nanosecond, and only shares are right\n");
   // AND where the JIT tells THEN it is said what that is good for
-  profile.set_meta("weights", "estimated: by the time that the JIT says it took");
+  profile.set_meta("weights", formats::pypylog::kEstimatedTicks);
   EXPECT_NE(caveats(profile, select(profile, {}), Page{}).find("times may be too short"), std::string::npos);
 }
 

@@ -108,6 +108,9 @@ class ObjectView {
 // The keys of a dict, or those that instances of a class share.
 struct KeyTable {
   Address entries{};
+  Address indices{};           // of entries, by hash; what is in no use has all bits set
+  std::uint64_t size = 0;      // of indices: a power of two
+  std::uint64_t width = 0;     // of an index, in bytes: 1, 2, 4 or 8
   std::uint64_t count = 0;     // of entries, also those that are no more
   std::uint64_t capacity = 0;  // of those that there can be
   std::uint64_t bytes = 0;     // all of it
@@ -131,6 +134,9 @@ KeyTable sized_table(const ObjectView<M>& view, Address keys) {
   constexpr std::uint64_t kIndices = 40, kEntry = 24;
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 36U;
   table.references = view.word(keys, 0);
+  table.indices = offset_by(keys, kIndices);
+  table.size = size;
+  table.width = width;
   table.count = view.word(keys, 32);
   table.capacity = usable(size);
   table.entries = offset_by(keys, kIndices + size * width);
@@ -153,9 +159,12 @@ KeyTable table_of_kind(const ObjectView<M>& view, Address keys) {
   const std::uint64_t free = view.word(keys, 16);
   table.references = view.word(keys, 0);
   table.count = view.word(keys, 24);
-  if (log2_size > kLargestLog || log2_bytes > kLargestLog + 3 || kind > kSplit) return table;
+  if (log2_size > kLargestLog || log2_bytes < log2_size || log2_bytes > log2_size + 3 || kind > kSplit) return table;
   const std::uint64_t size = std::uint64_t{1} << log2_size;
   if (table.count > size || free > size) return table;
+  table.indices = offset_by(keys, kIndices);
+  table.size = size;
+  table.width = std::uint64_t{1} << (log2_bytes - log2_size);
   table.has_hashes = kind == kGeneral;
   table.is_shared = kind == kSplit;
   table.capacity = table.is_shared ? table.count + free : usable(size);

@@ -3,8 +3,6 @@
 // The table that it has as a dict keeps its keys in the order in which they came; move_to_end() changes the list alone.
 #pragma once
 
-#include <bit>
-
 #include "cpython/object_view.h"
 
 namespace plimsoll::cpython {
@@ -14,26 +12,18 @@ template <memory::Reader M>
 Address value_of_key(const ObjectView<M>& view, Address dict, Address key, std::uint64_t hash) {
   constexpr int kMostProbes = 64;
   constexpr std::uint64_t kKeptBits = 5;  // of a hash, those that a probe uses up
-  const Address keys = view.pointer_in(dict, container_field::kDictKeys);
-  const KeyTable table = key_table(view, keys);
+  const KeyTable table = key_table(view, view.pointer_in(dict, container_field::kDictKeys));
   if (!table.is_sound || !is_null(view.pointer_in(dict, container_field::kDictValues))) return {};
-  const bool is_sized = view.fields().keys_style == KeysStyle::kSized;
-  const std::uint64_t begin = is_sized ? 40 : 32;
-  const std::uint64_t size =
-      is_sized ? view.word(keys, 8) : std::uint64_t{1} << (view.template number<std::uint8_t>(keys, 8) & 63U);
-  if (!std::has_single_bit(size)) return {};  // it may have been written to since
-  const std::uint64_t width = (raw(table.entries) - raw(keys) - begin) / size;
-  if (width != 1 && width != 2 && width != 4 && width != 8) return {};
-  const std::uint64_t empty = ~std::uint64_t{0} >> (64 - 8 * width);  // -1; -2 is where an entry was
-  std::uint64_t at = hash & (size - 1), rest = hash;
+  const std::uint64_t empty = ~std::uint64_t{0} >> (64 - 8 * table.width);  // -1; -2 is where an entry was
+  std::uint64_t at = hash & (table.size - 1), rest = hash;
   for (int i = 0; i < kMostProbes && view.spend(1); ++i) {
-    const std::uint64_t entry = view.word(keys, begin + at * width) & empty;
+    const std::uint64_t entry = view.word(table.indices, at * table.width) & empty;
     if (entry == empty) return {};
     const std::uint64_t offset = entry * (table.has_hashes ? 24 : 16) + (table.has_hashes ? 8 : 0);
     if (entry < table.count && view.pointer(table.entries, offset) == key)
       return view.pointer(table.entries, offset + 8);
     rest >>= kKeptBits;
-    at = (at * 5 + rest + 1) & (size - 1);
+    at = (at * 5 + rest + 1) & (table.size - 1);
   }
   return {};
 }

@@ -139,11 +139,11 @@ class Haste {
 // Sleeps until a CLOCK_MONOTONIC time, whatever signals come.
 void sleep_until(std::int64_t time_ns);
 
-// Asks the kernel about one thread, time and again. Movable.
+// Asks the kernel about one thread, time and again. Movable. Used by one thread at a time.
 class ThreadProbe {
  public:
-  // Whether files of /proc stay open between questions, which costs two descriptors, or, if a process is named, five,
-  // and makes a question two to three times cheaper.
+  // Whether files of /proc stay open between questions, which costs two descriptors, or, if a process is named, up to
+  // five, and makes a question two to three times cheaper.
   enum class Keep : std::uint8_t { kOpen, kClosed };
   static constexpr std::size_t kMostFiles = 5;
   ThreadProbe() = default;
@@ -167,6 +167,7 @@ class ThreadProbe {
   [[nodiscard]] bool has_ended() const;
 
  private:
+  [[nodiscard]] UniqueFd keep_open(const char* name) const;
   [[nodiscard]] std::string_view read(const UniqueFd& open, const char* name, std::span<char> buffer) const;
 
   Tid tid_{};
@@ -175,7 +176,7 @@ class ThreadProbe {
   UniqueFd schedstat_;
   UniqueFd status_;  // these three if the process is named
   UniqueFd stat_;
-  UniqueFd sched_;
+  mutable UniqueFd sched_;  // from the first question on: it is asked on busy machines only
 };
 
 // The resident set size of this process in bytes; 0 if unknown.

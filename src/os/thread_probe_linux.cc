@@ -24,18 +24,18 @@ std::string_view ThreadProbe::read(const UniqueFd& open, const char* name, std::
   return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
+UniqueFd ThreadProbe::keep_open(const char* name) const {
+  UniqueFd fd(::open(proc_task_path(tid_, name, process_).c_str(), O_RDONLY | O_CLOEXEC));
+  return fd.is_open() ? move_out_of_the_way(std::move(fd)) : UniqueFd{};
+}
+
 ThreadProbe::ThreadProbe(Tid tid, Keep keep, std::int32_t process) : tid_(tid), process_(process) {
   if (keep == Keep::kClosed) return;
-  const auto open = [&](const char* name) {
-    UniqueFd fd(::open(proc_task_path(tid, name, process).c_str(), O_RDONLY | O_CLOEXEC));
-    return fd.is_open() ? move_out_of_the_way(std::move(fd)) : UniqueFd{};
-  };
-  syscall_ = open("syscall");
-  schedstat_ = open("schedstat");
+  syscall_ = keep_open("syscall");
+  schedstat_ = keep_open("schedstat");
   if (process == 0) return;
-  status_ = open("status");
-  stat_ = open("stat");
-  sched_ = open("sched");
+  status_ = keep_open("status");
+  stat_ = keep_open("stat");
 }
 
 KernelWait ThreadProbe::wait() const {
@@ -110,6 +110,7 @@ std::optional<std::int64_t> ThreadProbe::counted_ns() const {
   // "se.exec_start                                :       6855399.754201", in milliseconds.
   constexpr std::string_view kField = "se.exec_start", kAfter = " :";
   char buffer[512];
+  if (stat_.is_open() && !sched_.is_open()) sched_ = keep_open("sched");
   const std::string_view text = read(sched_, "sched", buffer);
   std::size_t at = text.find(kField);
   at = at == std::string_view::npos ? at : text.find_first_not_of(kAfter, at + kField.size());

@@ -195,9 +195,7 @@ Result<profile::Profile> read(std::string_view bytes) {
   if (is_known) out.profile.start_realtime_ns = log.clock.time_ns(log.edges.front().ticks);
   out.profile.complete = bytes.ends_with('\n');  // a killed program leaves a part of a line
   out.profile.set_meta("mode", "wall");
-  out.profile.set_meta("weights", is_known ? "measured"
-                                  : rate   ? "estimated: by the time that the JIT says it took"
-                                           : "assumed: a tick of the log is a nanosecond");
+  out.profile.set_meta("weights", is_known ? kMeasuredTicks : rate ? kEstimatedTicks : kAssumedTicks);
   return out.take();
 }
 

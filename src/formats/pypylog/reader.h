@@ -18,6 +18,11 @@ namespace plimsoll::formats::pypylog {
 // false, and adds nothing, if the log has no two clock sections: then its time is not known.
 bool add_sections(profile::Profile& profile, std::string_view log);
 
+// What a profile read from a log tells in its meta value "weights".
+constexpr std::string_view kMeasuredTicks = "measured";
+constexpr std::string_view kEstimatedTicks = "estimated: by the time that the JIT says it took";
+constexpr std::string_view kAssumedTicks = "assumed: a tick of the log is a nanosecond";
+
 bool is_pypylog(std::string_view bytes);
 // A log by itself: its sections are the stacks, and weigh their time. In a log with text (PYPYLOG=:FILE) the JIT says
 // at its end how many seconds it took, which tells how long a tick is, to a few hundredths. Where neither that nor the
