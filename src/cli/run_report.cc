@@ -102,7 +102,10 @@ bool is_little(std::int64_t cpu_ns, std::int64_t all_cpu_ns) {
 
 void report_recording(const std::string& plim, const std::string& shown_as, Children children, Console& console) {
   std::error_code error;
-  if (!std::filesystem::exists(plim, error)) return console.notice("nothing was recorded");
+  const std::filesystem::file_type type = std::filesystem::status(plim, error).type();
+  if (type == std::filesystem::file_type::not_found) return console.notice("nothing was recorded");
+  if (type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo)
+    return console.notice(fmt::format("wrote {}, which cannot be read back", shown_as.empty() ? plim : shown_as));
   const Result<profile::Profile> result = profile::read_plim_file(plim);
   if (!result.ok()) return console.notice(result.error().message);
   const profile::Profile& profile = result.value();

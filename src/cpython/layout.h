@@ -5,7 +5,9 @@
 // first object in _PyRuntime, whose own layout is known for each minor version.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "base/ids.h"
@@ -51,6 +53,14 @@ enum class LineTableStyle : std::uint8_t {
 
 // A field that this version does not have.
 inline constexpr std::uint32_t kNoField = 0xffffffffU;
+
+// How many bytes of a structure hold these fields, of 8 bytes at most.
+constexpr std::size_t end_of_fields(std::initializer_list<std::uint32_t> fields) {
+  std::size_t end = 0;
+  for (const std::uint32_t field : fields)
+    if (field != kNoField) end = std::max(end, field + std::size_t{8});
+  return end;
+}
 
 // Offsets in bytes. See the comments for the C names.
 struct Layout {

@@ -92,17 +92,20 @@ bool is_thread_state(const M& memory, const Layout& layout, Address tstate) {
 
 namespace internal {
 
-// A frame and a code object, with what a walk reads of them.
-template <memory::Reader M>
-using FrameFields = memory::Fields<M, 128>;
-template <memory::Reader M>
-using CodeFields = memory::Fields<M, 32>;
+// How many bytes of a frame, and of a code object, hold all that a walk reads of them.
+struct Reach {
+  explicit constexpr Reach(const Layout& layout)
+      : frame(end_of_fields({layout.frame.previous, layout.frame.executable, layout.frame.position, layout.frame.owner,
+                             layout.frame.tlbc_index})),
+        code(end_of_fields({layout.object.type, layout.object.var_size, layout.code.tlbc})) {}
+  std::size_t frame, code;
+};
 
 // Offset of an instruction pointer into its code object's bytecode, or kNoPosition if it points elsewhere.
 template <memory::Reader M>
 [[gnu::always_inline]] inline std::int32_t instruction_offset(const M& memory, const Layout& layout,
-                                                              const FrameFields<M>& frame, const CodeFields<M>& code,
-                                                              Address instr) {
+                                                              const memory::Fields<M>& frame,
+                                                              const memory::Fields<M>& code, Address instr) {
   std::uint64_t units = 0;
   if (!code.load(layout.object.var_size, units)) return kNoPosition;
   Address start = offset_by(code.at(), layout.code.bytecode);
@@ -124,7 +127,7 @@ template <memory::Reader M>
 
 template <memory::Reader M>
 [[gnu::always_inline]] inline std::int32_t position_of(const M& memory, const Layout& layout,
-                                                       const FrameFields<M>& frame, const CodeFields<M>& code) {
+                                                       const memory::Fields<M>& frame, const memory::Fields<M>& code) {
   if (layout.position_style == PositionStyle::kInstruction) {
     Address instr{};
     return frame.load(layout.frame.position, instr) ? instruction_offset(memory, layout, frame, code, instr)
@@ -140,7 +143,9 @@ template <memory::Reader M>
 
 template <memory::Reader M>
 std::int32_t position_of(const M& memory, const Layout& layout, Address frame, Address code) {
-  return position_of(memory, layout, FrameFields<M>(memory, frame), CodeFields<M>(memory, code));
+  const Reach reach(layout);
+  return position_of(memory, layout, memory::Fields<M>(memory, frame, reach.frame),
+                     memory::Fields<M>(memory, code, reach.code));
 }
 
 // One look at one frame. On kComplete, `previous` is the next frame out, and `found` says whether `out` was filled:
@@ -152,11 +157,11 @@ struct FrameLook {
 };
 
 template <memory::Reader M>
-[[gnu::always_inline]] inline FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type,
-                                                      Address frame, PyFrame& out) {
+[[gnu::always_inline]] inline FrameLook look_at_frame(const M& memory, const Layout& layout, const Reach& reach,
+                                                      Address code_type, Address frame, PyFrame& out) {
   FrameLook look;
   if ((raw(frame) & 7U) != 0) return {WalkStop::kMisaligned};
-  const FrameFields<M> fields(memory, frame);
+  const memory::Fields<M> fields(memory, frame, reach.frame);
   if (!fields.load(layout.frame.previous, look.previous)) return {WalkStop::kUnreadable};
   if (layout.frame.owner != kNoField) {
     constexpr std::uint8_t kLargestOwner = 4;
@@ -168,7 +173,7 @@ template <memory::Reader M>
   std::uint64_t executable = 0;
   if (!fields.load(layout.frame.executable, executable)) return {WalkStop::kUnreadable};
   const Address at{executable & ~layout.executable_tag_mask};
-  const CodeFields<M> code(memory, at);
+  const memory::Fields<M> code(memory, at, reach.code);
   Address type{};
   if ((raw(at) & 7U) != 0 || !code.load(layout.object.type, type) || type != code_type) {
     look.stop = WalkStop::kNotCode;  // `previous` stays: the caller may skip an innermost frame
@@ -179,14 +184,20 @@ template <memory::Reader M>
   return look;
 }
 
+template <memory::Reader M>
+FrameLook look_at_frame(const M& memory, const Layout& layout, Address code_type, Address frame, PyFrame& out) {
+  return look_at_frame(memory, layout, Reach(layout), code_type, frame, out);
+}
+
 // Calls visit(Address, const FrameLook&, const PyFrame&) for one frame after another, from `frame` outwards: until it
 // returns false, or after `most`. Whether a look that found nothing is the end is for `visit` to say.
 template <memory::Reader M, typename Visit>
 void each_frame(const M& memory, const Layout& layout, Address code_type, Address frame, std::size_t most,
                 Visit visit) {
+  const Reach reach(layout);
   for (std::size_t depth = 0; depth < most && !is_null(frame); ++depth) {
     PyFrame found;
-    const FrameLook look = look_at_frame(memory, layout, code_type, frame, found);
+    const FrameLook look = look_at_frame(memory, layout, reach, code_type, frame, found);
     if (!visit(frame, look, found)) return;
     frame = look.previous;
   }
@@ -270,6 +281,7 @@ template <memory::Reader M, typename Entries = NoEntries>
 Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Address frame, std::span<PyFrame> out,
                  [[maybe_unused]] Entries entries = {}) {
   Walk walk;
+  const internal::Reach reach(layout);
   // Cycle detection after Brent: remember a frame, twice as long each time, and meet it again in a cycle.
   Address remembered{};
   std::uint32_t steps = 0;
@@ -277,7 +289,7 @@ Walk walk_frames(const M& memory, const Layout& layout, Address code_type, Addre
   if (is_null(frame)) return walk;
   for (;;) {
     PyFrame found;
-    const internal::FrameLook look = internal::look_at_frame(memory, layout, code_type, frame, found);
+    const internal::FrameLook look = internal::look_at_frame(memory, layout, reach, code_type, frame, found);
     if (look.stop == WalkStop::kNotCode && steps == 0) {
       walk.leaf_skipped = true;
     } else if (look.stop != WalkStop::kComplete) {

@@ -4,6 +4,7 @@
 // file, or a test's drawing of memory (FakeMemory).
 #pragma once
 
+#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -41,17 +42,18 @@ concept CopyingReader = Reader<M> && requires(const M& memory, Address at, std::
 };
 
 // One structure of the target, of which some fields are read: in a copy it is found once, not once for each of them.
-// Most fields are among the first kSize bytes.
-template <Reader M, std::size_t kSize>
+template <Reader M>
 class Fields {
  public:
-  [[gnu::always_inline]] Fields(const M& memory, Address at) : memory_(memory), at_(at) {
-    if constexpr (CopyingReader<M>) copy_ = memory.window(at, kSize);
+  // `size`: no field that is read ends behind so many bytes.
+  [[gnu::always_inline]] Fields(const M& memory, Address at, std::size_t size) : memory_(memory), at_(at), size_(size) {
+    if constexpr (CopyingReader<M>) copy_ = memory.window(at, size);
   }
   template <typename Word>
   [[nodiscard, gnu::always_inline]] inline bool load(std::uint32_t offset, Word& out) const {
+    assert(offset + sizeof out <= size_);
     if constexpr (CopyingReader<M>) {
-      if (copy_ == nullptr || std::size_t{offset} + sizeof out > kSize) [[unlikely]]
+      if (copy_ == nullptr) [[unlikely]]
         return load_elsewhere(offset, out);
       std::memcpy(&out, copy_ + offset, sizeof out);
       return true;
@@ -75,6 +77,7 @@ class Fields {
 
   const M& memory_;
   const Address at_;
+  const std::size_t size_;
   const std::byte* copy_ = nullptr;
 };
 

@@ -126,6 +126,7 @@ class StackReader {
   const Marks marks_;
   const memory::RemoteReader memory_;
   memory::PagedReader pages_;
+  const std::size_t marks_end_;  // of a code object: how many bytes hold its CodeMarks
   const std::size_t walk_slots_;
   GrowingArray<cpython::PyFrame> frames_;  // so many, and room for those who await them
   std::size_t count_ = 0;

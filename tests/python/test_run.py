@@ -126,3 +126,8 @@ def test_what_a_child_used_beside_its_recording_is_no_other_child_s(tmp_path: pa
     notices = harness.plimsoll_run(script, options=["--children", "-o", tmp_path / "o.plim"]).expect().notices
     assert any("has a profile of its own" in line for line in notices)
     assert not any("did not record" in line for line in notices), notices
+
+
+def test_a_recording_that_goes_nowhere_is_said_to_be_there(tmp_path: pathlib.Path, program: Write) -> None:
+    told = harness.plimsoll_run(program(PROGRAM, "app.py"), options=["-o", "/dev/null"]).expect()
+    assert "wrote /dev/null, which cannot be read back" in told.err and "cannot read" not in told.err

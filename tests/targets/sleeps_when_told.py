@@ -10,10 +10,10 @@ def nap(*_: Any) -> None:
 
 
 def spin() -> None:
+    print("ready", flush=True)  # in here: who hears it may tell us to sleep at once
     while True:
         pass
 
 
 signal.signal(signal.SIGUSR1, nap)
-print("ready", flush=True)
 spin()
