@@ -49,8 +49,6 @@ def begin() -> None:
     try:
         _start(path, base_path, settings, follow)
     except Exception as error:  # the program must run, whatever happens here
-        if isinstance(error, ImportError) and "loading in subinterpreters" in str(error):
-            return  # the recording of the first one is of all interpreters of the process
         print(f"plimsoll: {error}\nplimsoll: the program runs unprofiled", file=sys.stderr)
 
 

@@ -238,6 +238,25 @@ for _ in range(2):
     assert profile.complete and harness.total_seconds(profile)["burn_inside"] == pytest.approx(0.1, rel=0.2)
 
 
+@pytest.mark.parametrize("options", [[], ["--children"]])
+def test_another_interpreter_begins_as_without_a_recording(options: "list[str]", tmp_path: pathlib.Path,
+                                                            program: Write) -> None:
+    # GIVEN an interpreter that a thread makes which has ended when the interpreter does
+    script = program(START + LEGACY + """
+import os
+made = []
+thread = threading.Thread(target=lambda: made.append(make_legacy()))
+thread.start()
+thread.join()
+run(made[0], "import os, sys; os.write(1, ' '.join(sorted(sys.modules)).encode())")
+interpreters.destroy(made[0])
+""")
+    plain = harness.run([sys.executable, script]).expect().out
+    # WHEN the program is recorded THEN the interpreter has the modules that it has without us, and comes to its end
+    recorded = harness.plimsoll_run(script, options=["-q", *options, "-o", tmp_path / "x.plim"]).expect()
+    assert set(recorded.out.split()) - set(plain.split()) <= {"sitecustomize"} and recorded.err == ""
+
+
 @pytest.mark.skipif(harness.FREE_THREADED, reason="Python refuses modules of one interpreter to others where there is no GIL")
 def test_the_first_interpreter_that_has_it_need_not_be_the_main_one(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN two interpreters after each other that look at columns of a profile and of a heap, and ask in SQL

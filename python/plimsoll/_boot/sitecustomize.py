@@ -15,6 +15,19 @@ def _take_ourselves_out() -> None:
     sys.path_importer_cache.pop(here, None)
 
 
+def _is_recorded() -> bool:
+    """Whether this process has an interpreter already: its recording is of all of them.
+
+    Found out without importing anything into this one: threading, for example, takes the thread that imports it for the
+    interpreter's main thread, for which the interpreter's end waits, and which may be the one that ends it, or another.
+    """
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return b"/plimsoll/_core." in maps.read()
+    except OSError:
+        return False
+
+
 def _start_recording() -> None:
     try:
         from plimsoll._launch import begin
@@ -39,5 +52,6 @@ def _run_the_real_one() -> None:
 
 if "PLIMSOLL_RUN" in os.environ:
     _take_ourselves_out()
-    _start_recording()
+    if not _is_recorded():
+        _start_recording()
     _run_the_real_one()
