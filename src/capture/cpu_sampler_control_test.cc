@@ -518,6 +518,34 @@ TEST_P(CpuSamplerControl, ASignalThatNoTickSentIsCountedAndIgnored) {
   EXPECT_TRUE(sampling.samples().empty());
 }
 
+TEST_P(CpuSamplerControl, NoHandlerOfTheProgramRunsInTheMiddleOfATicks) {
+  // GIVEN a thread that computes while it blocks all signals, one of which has come by then, and in all likelihood a
+  // tick
+  static std::atomic<bool> is_in_a_tick;
+  is_in_a_tick = false;
+  static int tick;
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  tick = traps_are_ours() && GetParam() == os::TickClock::kPerf ? SIGTRAP : tick_signal();
+  struct sigaction noted {
+  }, before{};
+  noted.sa_flags = SA_SIGINFO;
+  noted.sa_sigaction = [](int, siginfo_t*, void* context) {
+    is_in_a_tick = ::sigismember(&static_cast<ucontext_t*>(context)->uc_sigmask, tick) == 1;
+  };
+  ::sigaction(SIGUSR1, &noted, &before);
+  run_registered(sampling, "worker", [&] {
+    const SignalsBlocked blocked;
+    burn(20 * kMillisecond);
+    ::pthread_kill(::pthread_self(), SIGUSR1);
+    // WHEN it takes them all
+  });
+  // THEN what the handler has interrupted is no tick
+  EXPECT_FALSE(is_in_a_tick);
+  sampling->stop();
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
 TEST_P(CpuSamplerControl, TheChildOfAForkRunsOnWithoutTicks) {
   Sampling sampling(at(5000));
   sampling->start({});

@@ -92,14 +92,12 @@ Status install(int signal, TickHandler handler) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  // See begin_call_anew for why a tick has others wait; but faults are what its loads are guarded against. A trap is
-  // one of them: it is another tick, and the kernel would end a process that blocks it.
-  ::sigemptyset(&action.sa_mask);
-  if (signal != SIGTRAP) {
-    ::sigfillset(&action.sa_mask);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS})
-      ::sigdelset(&action.sa_mask, fault);
-  }
+  // Others wait: a handler of the program's in the middle of ours would compute without ticks, and by siglongjmp never
+  // let ours end, for which the end of the recording waits (see begin_call_anew, too). But faults are what our loads
+  // are guarded against. A trap is one of them: it is another tick, and the kernel would end a process that blocks it.
+  ::sigfillset(&action.sa_mask);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS})
+    ::sigdelset(&action.sa_mask, fault);
   if (::sigaction(signal, &action, nullptr) != 0)
     return system_error("cannot install the sampling signal's handler", errno);
   return Ok{};
