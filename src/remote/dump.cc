@@ -203,6 +203,9 @@ class Dumper {
     }
     // (Where the kernel does not say what it is in, it might be a call that a stop would end.)
     if (wait.kind == Kind::kUnknown && task.state != 'R') return {NativeReader::Outcome::kRefused, {}, {}};
+    // It is to stop where it computes; from another CPU it would be met at the end of a system call too often.
+    shared_cpu_.begin_look();
+    (void)shared_cpu_.stand_beside(probe);
     return reader.read_stopped(task.tid, probe, address, reader_);
   }
 

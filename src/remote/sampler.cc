@@ -157,9 +157,12 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   const auto has_gil = [&] { return holds_gil(memory_, target_.layout, target_.runtime, thread.state); };
   NativeReader::Look look;
   bool holds_now = false;
-  const std::int64_t used_ns = schedule.cpu_ns - before.cpu_ns;
+  // It is to stop where it computes; from another CPU it would be met at the end of a system call too often.
+  std::optional<Standing> standing;
+  if (shared_cpu_) standing = shared_cpu_->stand_beside(thread.probe, schedule, place);
+  const std::int64_t used_ns = (standing ? standing->schedule : schedule).cpu_ns - before.cpu_ns;
   // (Where we have its CPU, it stands in the queue for our sake.)
-  const bool is_beside = place && place->cpu == os::current_cpu();
+  const bool is_beside = standing || (place && place->cpu == os::current_cpu());
   bool has_run = is_beside ? ran_until_now(thread, used_ns) : used_ns > 0 && computes_on(thread, used_ns);
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     StackReader::let_pass(look.snapshot);

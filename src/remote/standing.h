@@ -8,6 +8,8 @@
 // is.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "os/os.h"
@@ -28,8 +30,12 @@ std::optional<Standing> standing_still(const os::ThreadProbe& probe);
 // Of threads that run. While it lives the calling thread stays on the CPU that it went to last. Used by one thread.
 class SharedCpu {
  public:
-  // How often it changes the CPU until begin_look() is called again: each time costs some 20 us.
+  // How often it changes the CPU until begin_look() is called again: each time costs some 20 us, and takes 100.
   static constexpr int kMostMoves = 8;
+  // Sleeps for so many nanoseconds.
+  using Rest = std::function<void(std::int64_t)>;
+
+  explicit SharedCpu(Rest rest = nullptr);
 
   void begin_look() { moves_ = 0; }
   // Goes to where the thread is, if need be. `schedule` and then `place` were read a moment ago. None if the thread
@@ -45,6 +51,8 @@ class SharedCpu {
  private:
   os::CpuSeat seat_;
   int moves_ = 0;
+  Rest rest_;
+  std::uint64_t random_;
 };
 
 }  // namespace plimsoll::remote

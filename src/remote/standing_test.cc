@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "base/clock.h"
@@ -64,6 +65,29 @@ TEST(SharedCpu, AThreadThatRunsStandsStillBesideUs) {
   }
   EXPECT_GT(proven, kLooks / 10);
   EXPECT_GT(thread.count(), 0U);
+}
+
+TEST(SharedCpu, LetsAThreadRunOnToAMomentOfItsOwnWhereItHasComeFromAnotherCpu) {
+  const Counting thread;
+  const os::ThreadProbe probe = thread.probe();
+  // GIVEN that we sleep until the thread has counted on
+  int rests = 0;
+  std::set<std::int64_t> times;
+  const auto until_it_counts = [&](std::int64_t ns) {
+    ++rests;
+    times.insert(ns);
+    for (const std::uint64_t before = thread.count(); thread.count() == before;) std::this_thread::yield();
+  };
+  constexpr int kTimes = 10;
+  for (int i = 0; i < kTimes; ++i) {
+    // WHEN we come to its CPU
+    SharedCpu shared(until_it_counts);
+    while (!shared.stand_beside(probe)) shared.begin_look();
+    // THEN we have slept there before it is said to stand still
+    EXPECT_GT(rests, i);
+  }
+  // AND never for the same time
+  EXPECT_GT(times.size(), 1U);
 }
 
 TEST(SharedCpu, GivesTheThreadBackWhereItMayRun) {
