@@ -35,13 +35,14 @@ std::optional<SampleFrame> NativeResolver::frame_at(Address instruction, std::in
   if (known != known_.end()) return known->second;
   const std::shared_ptr<const native::Module> module = modules_.find(instruction, time_ns);
   // (Made code is not remembered: what is there may be known in a moment.)
-  if (module == nullptr) return frame_made(instruction, time_ns);
+  if (module == nullptr || !module->is_elf) return frame_made(instruction, time_ns, module.get());
   const SampleFrame frame = frame_in(*module, raw(instruction));
   if (is_current) known_.emplace(raw(instruction), frame);
   return frame;
 }
 
-std::optional<SampleFrame> NativeResolver::frame_made(Address instruction, std::int64_t time_ns) {
+std::optional<SampleFrame> NativeResolver::frame_made(Address instruction, std::int64_t time_ns,
+                                                      const native::Module* memory) {
   // (What is in no mapping that is known is of a file that was loaded a moment ago, most likely.)
   const native::CodeRange* range = code() != nullptr ? code()->find(raw(instruction)) : nullptr;
   const std::optional<os::Pid> process = range != nullptr ? modules_.process() : std::nullopt;
@@ -50,6 +51,7 @@ std::optional<SampleFrame> NativeResolver::frame_made(Address instruction, std::
     known = made_.find(*process, instruction, time_ns, monotonic_ns());
     if (known != nullptr && is_trampoline(known->second.name)) return std::nullopt;
   }
+  if (known == nullptr && memory != nullptr) return frame_in(*memory, raw(instruction));
   if (known == nullptr) {
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
     return SampleFrame{unknown_, {}};

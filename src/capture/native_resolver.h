@@ -50,8 +50,8 @@ class NativeResolver {
     boost::unordered_flat_map<std::uint64_t, CodeId> by_start;
   };
 
-  // Of code that is of no file.
-  std::optional<SampleFrame> frame_made(Address instruction, std::int64_t time_ns);
+  // Of code that is of no file, or in `memory` that has only the name of one.
+  std::optional<SampleFrame> frame_made(Address instruction, std::int64_t time_ns, const native::Module* memory);
   SampleFrame frame_in(const native::Module& module, std::uint64_t address);
   CodeId add(NativeFunction function);
 

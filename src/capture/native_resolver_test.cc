@@ -1,6 +1,11 @@
 #include "capture/native_resolver.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
 
 #include "native/library_testing.h"
 
@@ -46,6 +51,39 @@ TEST_F(NativeNames, OfALibraryThatWasWrittenAnewAreItsOwn) {
   // (also if a sample from before comes late)
   EXPECT_EQ(function_at(kLater), function);
   EXPECT_NE(function_at(2 * kLater), function);
+}
+
+// Code that a JIT has made in memory that is shared, to which the kernel gives the name of a file, and what it is
+// called.
+class SharedCode {
+ public:
+  explicit SharedCode(const std::string& name) {
+    std::ofstream(map_) << std::hex << raw(address()) << " 40 " << name << std::endl;
+  }
+  SharedCode(const SharedCode&) = delete;
+  SharedCode& operator=(const SharedCode&) = delete;
+  ~SharedCode() {
+    ::unlink(map_.c_str());
+    ::munmap(start_, kSize);
+  }
+  [[nodiscard]] Address address() const { return Address{reinterpret_cast<std::uint64_t>(start_)}; }
+
+ private:
+  static constexpr std::size_t kSize = native::testing::kPage;
+  const std::string map_ = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  void* const start_ = ::mmap(nullptr, kSize, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+};
+
+TEST_F(NativeNames, OfCodeThatIsMadeInSharedMemoryAreThoseOfItsMaker) {
+  const SharedCode code("made at run time");
+  ASSERT_TRUE(modules_.refresh(kLater).ok());
+  const std::optional<SampleFrame> named = names_.frame_at(offset_by(code.address(), 0x10), kLater);
+  const std::optional<SampleFrame> other = names_.frame_at(offset_by(code.address(), 0x50), kLater);
+  ASSERT_TRUE(named && other);
+  EXPECT_EQ(names_.function(named->code).name, "made at run time");
+  EXPECT_EQ(names_.function(named->code).file, "[jit]");
+  // What it has not told of is in that file, as ever.
+  EXPECT_TRUE(names_.function(other->code).file.starts_with("/dev/zero")) << names_.function(other->code).file;
 }
 
 TEST(Trampolines, AreTheOnesThatCPythonNames) {

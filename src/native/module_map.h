@@ -28,6 +28,7 @@ struct ModuleMark {
 struct Module {
   os::Mapping first;  // its first mapping, by which it is known, together with
   ModuleMark mark;
+  bool is_elf = false;      // else memory that has only a file's name, as what processes share does
   std::uint64_t end = 0;    // of its last mapping
   std::uint64_t slide = 0;  // its addresses in memory, minus those in the file
   UnwindTable table;        // empty: it has none, or a damaged one

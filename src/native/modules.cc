@@ -101,11 +101,11 @@ bool is_replaced(const Module& module, const ProcessMemory& memory) {
 
 void compile(Module& module, RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
   std::vector<Elf64_Phdr> headers;
-  const bool is_elf = read_headers(memory, module.first.start, headers);
+  module.is_elf = read_headers(memory, module.first.start, headers);
   if (const Elf64_Phdr* first = header_of(headers, PT_LOAD)) module.slide = slide_of(module.first.start, *first);
   module.mark = place_of_mark(module, headers, memory);
   module.mark.hash = hash_at(module.mark, memory);
-  if (!is_elf) return;
+  if (!module.is_elf) return;
   const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME);
   if (index == nullptr || header_of(headers, PT_LOAD) == nullptr) return;
   const std::optional<std::uint64_t> section = section_address(memory, module.slide + index->p_vaddr);
