@@ -197,6 +197,20 @@ def test_a_limit_that_makes_no_sense_is_no_recording_of_somebody_else() -> None:
         spprof.start()
 
 
+def test_a_recording_that_cannot_begin_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    # GIVEN a profile of before, and a name that is free
+    before = tmp_path / "before.json"
+    before.write_text("{}")
+    # WHEN a recording that is to be saved there cannot begin
+    for path in (before, tmp_path / "new.json"):
+        with pytest.raises(ValueError, match="memory_mb"):
+            spprof.start(output_path=path, memory_limit_mb=10**6)
+        with plimsoll.profile(), pytest.raises(RuntimeError, match="active already"):
+            spprof.start(output_path=path)
+    # THEN there is what there was
+    assert list(tmp_path.iterdir()) == [before] and before.read_text() == "{}"
+
+
 def test_threads_may_register() -> None:
     assert spprof.register_thread() and spprof.unregister_thread()
     with spprof.ThreadProfiler() as profiler:

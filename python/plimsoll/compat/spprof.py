@@ -281,8 +281,10 @@ def start(interval_ms: int = 10, output_path: Optional[PathLike] = None, memory_
     with _lock:
         if is_active():
             raise RuntimeError("Profiler already running")
+        is_new = False
         if output_path is not None:
             output_path = os.path.abspath(os.fsdecode(output_path))  # the program may go to another directory
+            is_new = not os.path.lexists(output_path)
             _check_writable(output_path)
         try:
             _session = _Session(interval_ms, output_path, memory_limit_mb)
@@ -290,6 +292,9 @@ def start(interval_ms: int = 10, output_path: Optional[PathLike] = None, memory_
             if not plimsoll.is_active():  # what was asked for makes no sense
                 raise
             raise RuntimeError(str(error)) from None  # somebody else's recording
+        finally:
+            if is_new and output_path is not None and not is_active():
+                os.unlink(output_path)  # an empty file would look like a profile
 
 
 def _check_writable(path: str) -> None:
