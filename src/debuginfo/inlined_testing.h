@@ -9,6 +9,9 @@ namespace plimsoll::debuginfo {
 int outermost(int number);
 // Of an instruction of the innermost function, as the file counts addresses.
 std::uint64_t address_of_marked_instruction();
+// Likewise, of a lambda that was inlined into its function.
+int with_lambda(int number);
+std::uint64_t address_in_lambda();
 // The file of this program.
 std::string this_program();
 

@@ -96,7 +96,9 @@ std::string scopes_of(Dwarf_Die declaration) {
     const bool is_named = tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type;
     if (!is_named) continue;
     const char* name = ::dwarf_diename(&child);
-    text += std::string(name != nullptr ? name : "(anonymous namespace)") + "::";
+    // (That of a lambda is such a class.)
+    const char* unnamed = tag == DW_TAG_namespace ? "(anonymous namespace)" : "(anonymous class)";
+    text += std::string(name != nullptr ? name : unnamed) + "::";
   }
   return {};
 }

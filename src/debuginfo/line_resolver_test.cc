@@ -38,6 +38,15 @@ TEST(LineResolver, TellsInlinedFunctionsAndWhereTheyWereCalled) {
   EXPECT_EQ(places[2].line, kLineInInnermost);
 }
 
+TEST(LineResolver, CallsWhatIsInAClassWithoutANameAfterNoNamespace) {
+  // GIVEN an instruction of a lambda
+  const std::vector<Place> places = find(address_in_lambda());
+  // THEN it is in its function, and in no namespace that it is not in
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(places[0].function, "plimsoll::debuginfo::with_lambda(int)");
+  EXPECT_TRUE(places[1].function.ends_with("(anonymous class)::operator()")) << places[1].function;
+}
+
 TEST(LineResolver, KnowsNothingOfAddressesWithoutCode) {
   EXPECT_TRUE(find(1).empty());
   EXPECT_TRUE(find(UINT64_MAX).empty());
