@@ -369,10 +369,7 @@ class Show final : public Command {
       console.notice(fmt::format("--at {} is after the end of {}, at {}: this is how it was then", arguments_.at,
                                  arguments_.input.path(), format_time(profile.end_ns)));
     if (is_timeline ? profile.allocations.empty() : profile::allocations_of(profile, options.question).empty()) {
-      const bool asks_for_tags = profile.is_exact && !request.conditions.tags.empty();
-      console.notice(
-          fmt::format("no allocation of {} is left to show{}", arguments_.input.path(),
-                      asks_for_tags ? ": exact recordings of allocations have no tags, samples (--alloc) have" : ""));
+      console.notice(no_allocation_left(profile, request.conditions, arguments_.input.path()));
       return kNoSamples;
     }
     const Environment& environment = console.environment();

@@ -225,7 +225,7 @@ TEST(Show, ShowsMemoryAllocatedAliveAndAtThePeak) {
 }
 
 TEST(Show, SaysOfMemoryOfAProgramThatWasKilledThatItEndsEarly) {
-  // GIVEN samples of allocations of a program that was killed, and a file that ends before there are any
+  // GIVEN samples of allocations of a program that was killed, and files that end before there are any
   FakeConsole console;
   console.files["app.plim"] = [] {
     profile::Profile profile = profile_with_blocks();
@@ -234,6 +234,12 @@ TEST(Show, SaysOfMemoryOfAProgramThatWasKilledThatItEndsEarly) {
   };
   console.files["early.plim"] = [] {
     profile::Profile profile = profile::testing::draw_profile("main 1");
+    profile.complete = false;
+    return profile;
+  };
+  console.files["empty.plim"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("main 1");
+    profile.is_exact = true;
     profile.complete = false;
     return profile;
   };
@@ -247,6 +253,11 @@ TEST(Show, SaysOfMemoryOfAProgramThatWasKilledThatItEndsEarly) {
   }
   EXPECT_EQ(testing::run_words(make_show(), {"show", "early.plim", "live"}, console), kUsage);
   EXPECT_TRUE(contains(console.err, "holds no allocations; it ends early: the program was killed")) << console.err;
+  // AND of a recording that ended before its first allocation was written
+  for (const char* const view : {"live", "alloc", "memory"}) {
+    EXPECT_EQ(testing::run_words(make_show(), {"show", "empty.plim", view}, console), kNoSamples);
+    EXPECT_TRUE(contains(console.err, "is left to show; it ends early: the program was killed")) << console.err;
+  }
 }
 
 TEST(Show, SaysOfMemrayWhatItRecords) {

@@ -176,6 +176,15 @@ std::string no_allocations(const profile::Profile& profile, std::string_view fil
                           : fmt::format("{} holds no allocations; it ends early: {}", file, early_end(profile));
 }
 
+std::string no_allocation_left(const profile::Profile& profile, const profile::Filter& conditions,
+                               std::string_view file) {
+  std::string message = fmt::format("no allocation of {} is left to show", file);
+  if (profile.is_exact && !conditions.tags.empty())
+    message += ": exact recordings of allocations have no tags, samples (--alloc) have";
+  if (!profile.complete) message += "; it ends early: " + early_end(profile);
+  return message;
+}
+
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page) {
   std::string out;
   const auto add = [&](const std::string& line) {

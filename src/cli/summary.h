@@ -50,6 +50,9 @@ std::string early_end(const profile::Profile& profile);
 std::string incomplete_note(const profile::Profile& profile);
 // An error's words: that a file has no allocations, and why.
 std::string no_allocations(const profile::Profile& profile, std::string_view file);
+// Likewise: that none is left which a view could show.
+std::string no_allocation_left(const profile::Profile& profile, const profile::Filter& conditions,
+                               std::string_view file);
 // A line for each thing that the numbers above do not show: drops, CPU time without samples, a file that ends early.
 // Empty for a perfect profile.
 std::string caveats(const profile::Profile& profile, const Selection& selection, const Page& page);
