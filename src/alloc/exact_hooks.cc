@@ -214,11 +214,12 @@ void abandon_exact() {
   take_out();
 }
 
-void ask_for_exact_epoch() {
+bool ask_for_exact_epoch() {
   // (If it is asked for still, nothing has happened since.)
-  if (!exact_is_made || (exact->attention.load(std::memory_order_relaxed) & kEpoch) != 0) return;
+  if (!exact_is_made || (exact->attention.load(std::memory_order_relaxed) & kEpoch) != 0) return false;
   exact->asked_ns.store(monotonic_ns(), std::memory_order_relaxed);
   exact->attention.fetch_or(kEpoch, std::memory_order_release);
+  return true;
 }
 
 void hand_over_exact_epoch() {

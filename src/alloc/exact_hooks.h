@@ -63,8 +63,9 @@ Status start_exact(ExactTaker& taker, AllocatorTable& table, Interpreters interp
 // These words, of what was logged(), have been dealt with, and their memory is for others. While very many have not,
 // threads that allocate wait, up to a second at a time. For any thread. May throw std::bad_alloc.
 void take_words_back(std::vector<std::uint32_t> words);
-// The next call with the books is to tell of what there is; an epoch ends at this moment. For any thread.
-void ask_for_exact_epoch();
+// The next call with the books is to tell of what there is; an epoch ends at this moment. False if that was asked for
+// before, and no such call has come since: then it ended there. For any thread.
+bool ask_for_exact_epoch();
 // Tells of it here, if no such call has come since, and the books can be had without waiting: nobody has the GIL at the
 // moment, as in a program that sleeps. For a thread of ours, which has no GIL.
 void hand_over_exact_epoch();

@@ -189,7 +189,7 @@ class Program {
       case 11: return runtime.table.begin_others();
       case 12: return end_others();
       case 13: return runtime.below.fail_once();
-      case 14: return how_much % 2 == 0 ? close_exact_epoch() : ask_for_exact_epoch();
+      case 14: return how_much % 2 == 0 ? close_exact_epoch() : (void)ask_for_exact_epoch();
       default: return how_much % 8 == 0 ? lock() : witness_.lose_next();
     }
   }

@@ -63,16 +63,16 @@ void ExactRecorder::keep_time(std::int64_t now_ns, std::int64_t start_ns) {
   if (const HandOver hand_over = hand_over_.load(); hand_over != nullptr && now_ns >= asked_ns_ + kPatience)
     hand_over();
   if (now_ns < next_epoch_ns_) return;
-  asked_ns_ = now_ns;
   next_epoch_ns_ =
       now_ns + (words_done_.load() != nullptr
                     ? kBetweenEvents
                     : std::max({kShortestEpoch, (now_ns - start_ns) / kEpochShare, pass_on_ns_ * kCostShare}));
-  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) ask();
+  // (Who is asked again has not told for as long as before: epochs may be shorter than the patience.)
+  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr && ask()) asked_ns_ = now_ns;
 }
 
 void ExactRecorder::fetch() {
-  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) ask();
+  if (const AskForEpoch ask = ask_for_epoch_.load(); ask != nullptr) (void)ask();
   if (const HandOver hand_over = hand_over_.load(); hand_over != nullptr) hand_over();
 }
 

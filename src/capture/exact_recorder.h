@@ -68,8 +68,9 @@ class ExactRecorder {
   void add(ExactBatch batch);
   void add(EventBatch batch);
   // Epochs will be added when they are asked for, by a program that goes on to allocate; and by `hand_over`, if it can,
-  // of one that does not. From then on these are called; and `silence` when no more are wanted.
-  using AskForEpoch = void (*)();
+  // of one that does not. From then on these are called; and `silence` when no more are wanted. (`ask` is false if what
+  // was asked for last has not been told yet.)
+  using AskForEpoch = bool (*)();
   using HandOver = void (*)();
   using Silence = void (*)();
   void expect_epochs(AskForEpoch ask, HandOver hand_over, Silence silence) {
@@ -164,7 +165,7 @@ class ExactRecorder {
   std::vector<ExactBatch> collected_;
   std::vector<EventBatch> collected_events_;
   std::int64_t next_epoch_ns_ = 0;
-  std::int64_t asked_ns_ = 0;          // when an epoch was asked for last
+  std::int64_t asked_ns_ = 0;          // since when an epoch is asked for
   std::int64_t pass_on_ns_ = 0;        // how long the last epochs took to tell of
   GrowingArray<ResolvedNode> nodes_;   // by CallNode; the first is none
   std::vector<ResolvedFrame> frames_;  // the first is none
