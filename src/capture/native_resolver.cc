@@ -51,8 +51,8 @@ std::optional<SampleFrame> NativeResolver::frame_made(Address instruction, std::
     known = made_.find(*process, instruction, time_ns, monotonic_ns());
     if (known != nullptr && is_trampoline(known->second.name)) return std::nullopt;
   }
-  if (known == nullptr && memory != nullptr) return frame_in(*memory, raw(instruction));
   if (known == nullptr) {
+    if (memory != nullptr) return frame_in(*memory, raw(instruction));
     if (unknown_.is_none()) unknown_ = add({"machine code of no file", ""});
     return SampleFrame{unknown_, {}};
   }

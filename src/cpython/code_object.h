@@ -134,8 +134,7 @@ bool read_code(const M& memory, const Layout& layout, Address code, CodeInfo& ou
   Address file{};
   Address table{};
   std::uint32_t first_line = 0;
-  const std::uint32_t name_field = layout.code.qualname != kNoField ? layout.code.qualname : layout.code.name;
-  if (!field(name_field, name) || !field(layout.code.filename, file) || !field(layout.code.line_table, table) ||
+  if (!field(layout.code_name(), name) || !field(layout.code.filename, file) || !field(layout.code.line_table, table) ||
       !memory.load(offset_by(code, layout.code.first_line), first_line))
     return false;
   out.first_line = static_cast<std::int32_t>(first_line);

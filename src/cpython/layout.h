@@ -144,6 +144,11 @@ struct Layout {
     std::uint32_t array_entries;           // of a node with 32 children: a_array
   } context{};
 
+  // Of a code object: where its name is, with those of what it stands in if this version has that.
+  [[nodiscard]] constexpr std::uint32_t code_name() const {
+    return code.qualname != kNoField ? code.qualname : code.name;
+  }
+
   // Whether each entry from C into Python can be found on the C stack; see EntryMarks.
   [[nodiscard]] bool has_entry_marks() const { return frame_style != FrameStyle::kFrameObject; }
 

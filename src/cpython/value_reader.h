@@ -217,10 +217,7 @@ class ValueReader {
     out_ += "<" + std::string(what) + (text.empty() ? "" : " " + text) + ">";
   }
 
-  [[nodiscard]] Address name_of_code(Address code) const {
-    const auto& fields = view_.layout().code;
-    return view_.pointer(code, fields.qualname != kNoField ? fields.qualname : fields.name);
-  }
+  [[nodiscard]] Address name_of_code(Address code) const { return view_.pointer(code, view_.layout().code_name()); }
 
   // Begins the next item of a container; false if there is no room for it.
   bool begin_item(std::uint64_t& shown) {

@@ -206,6 +206,7 @@ class Dumper {
     // It is to stop where it computes; from another CPU it would be met at the end of a system call too often.
     shared_cpu_.begin_look();
     (void)shared_cpu_.stand_beside(probe);
+    note_moment(state, probe.wait(), thread);  // it has gone on meanwhile
     return reader.read_stopped(task.tid, probe, address, reader_);
   }
 

@@ -31,11 +31,6 @@ constexpr std::size_t kFastest = 4;
 constexpr std::size_t kMostCodes = 200'000;
 constexpr std::size_t kMostCodeBytes = std::size_t{128} << 20U;
 
-// Of a code object: its name as far as it has one, with those of what it stands in.
-std::uint32_t name_field(const cpython::Layout& layout) {
-  return layout.code.qualname != cpython::kNoField ? layout.code.qualname : layout.code.name;
-}
-
 }  // namespace
 
 // (There can be as many marks as frames.)
@@ -45,7 +40,7 @@ StackReader::StackReader(const Target& target, std::size_t max_depth, Marks mark
       memory_(target.memory()),
       pages_(memory_),
       marks_end_(
-          cpython::end_of_fields({name_field(target.layout), target.layout.code.filename, target.layout.code.line_table,
+          cpython::end_of_fields({target.layout.code_name(), target.layout.code.filename, target.layout.code.line_table,
                                   target.layout.code.first_line, target.layout.code.version})),
       walk_slots_(marks == Marks::kYes ? 2 * max_depth : max_depth),
       room_(kMostCodeBytes) {
@@ -188,7 +183,7 @@ bool StackReader::note_code(const M& memory, Address code) {
   const cpython::Layout& layout = target_.layout;
   const memory::Fields<M> fields(memory, code, marks_end_);
   CodeMarks marks;
-  if (!fields.load(name_field(layout), marks.name) || !fields.load(layout.code.filename, marks.file) ||
+  if (!fields.load(layout.code_name(), marks.name) || !fields.load(layout.code.filename, marks.file) ||
       !fields.load(layout.code.line_table, marks.line_table) || !fields.load(layout.code.first_line, marks.first_line))
     return false;
   if (layout.code.version != cpython::kNoField && !fields.load(layout.code.version, marks.version)) return false;
