@@ -49,6 +49,7 @@ class Outcome:
     ok: bool
     summary: str
     seconds: float
+    failures: str = ""
 
 
 def environment() -> dict[str, str]:
@@ -94,6 +95,17 @@ def prepare(tag: str, interpreter: str) -> tuple[bool, str, Path]:
     return True, "", python
 
 
+def failures_in(output: str) -> str:
+    """What pytest says of each test that failed, without its lists of warnings and of skipped tests."""
+    inside, lines = False, []
+    for line in output.splitlines():
+        if heading := re.fullmatch(r"=+ (.+?) =+", line):
+            inside = heading[1] in ("FAILURES", "ERRORS")
+        elif inside or line.startswith(("FAILED ", "ERROR ")):
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def test(tag: str, interpreter: str, arguments: list[str]) -> Outcome:
     """Installs into one interpreter and runs its tests; prints what pytest said in one piece."""
     began = time.monotonic()
@@ -108,7 +120,7 @@ def test(tag: str, interpreter: str, arguments: list[str]) -> Outcome:
     ok, output = run(command, log)
     closing = next((line.strip("= ") for line in reversed(output.splitlines())
                     if re.search(r"\d+ (passed|failed|error)", line)), "no test ran")
-    outcome = Outcome(tag, ok, closing, time.monotonic() - began)
+    outcome = Outcome(tag, ok, closing, time.monotonic() - began, failures_in(output))
     say(f"=== {tag}: {outcome.seconds:.0f} s\n{output}")
     return outcome
 
@@ -150,6 +162,8 @@ def main() -> int:
     if missing:
         print(f"not found: {' '.join(missing)} (tools/provide_pythons.sh provides them)")
     failed = [outcome for outcome in outcomes if not outcome.ok]
+    for outcome in failed:  # once more, where a log that is cut in its middle has them
+        print(f"\n=== {outcome.tag} failed\n{outcome.failures}")
     return 1 if failed or (options.all and missing) else 0
 
 

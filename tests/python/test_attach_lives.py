@@ -55,7 +55,7 @@ def test_ends_well_whatever_the_process_is_at(tmp_path: pathlib.Path) -> None:
     assert set(outcomes) > {FINE}, outcomes
     # AND each profile that there is can be read
     for path in tmp_path.glob("*.plim"):
-        assert plimsoll.Profile.open(path).complete
+        assert plimsoll.Profile.open(path).complete, path
 
 
 def test_a_process_that_was_just_started_may_be_on_its_way_to_python(tmp_path: pathlib.Path) -> None:
