@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PREPARED, _BEGUN, _ENDED = "prepared", "begun", "ended"
 _LONGEST = 1 << 16  # bytes of what the target says
+_SCRIPT = "script.py"  # beside the pipe
 
 
 # ---- in the target ----
@@ -36,15 +37,43 @@ def prepare(pipe: str) -> None:
     _thread.start_new_thread(_answer, (pipe, load, _PREPARED))
 
 
+_listened_to: "Optional[tuple[str, str]]" = None  # the pipe, and the file of the recording
+
+
 def begin(pipe: str, settings: "dict[str, str]") -> None:
-    """Starts a recording, unless whoever asked for it has gone."""
+    """Starts a recording, unless whoever asked for it has gone; and has it ended when they have."""
 
     def start() -> None:
+        global _listened_to
         from plimsoll import _recording
 
-        _recording.start(_recording.Options().with_texts(settings))
+        listener = os.open(pipe, os.O_NONBLOCK | os.O_NOFOLLOW | os.O_WRONLY)
+        try:
+            recording = _recording.start(_recording.Options().with_texts(settings))
+        except BaseException:
+            os.close(listener)
+            raise
+        _listened_to = pipe, settings["path"]
+        recording.watch_listener(listener)
 
     _answer(pipe, start, _BEGUN)
+
+
+def end_unheard() -> None:
+    """Ends that recording, if it goes on: whoever asked for it was killed. Called by src/python/session_binding.cc."""
+    if _listened_to is None:
+        return
+    from plimsoll import _recording
+
+    pipe, path = _listened_to
+    if _recording.is_into(path):
+        _recording.stop()
+    try:
+        os.unlink(pipe)  # or is it gone already? Then they wait for a script to be run, which is to stay
+        os.unlink(os.path.join(os.path.dirname(pipe), _SCRIPT))
+        os.rmdir(os.path.dirname(pipe))
+    except OSError:
+        pass
 
 
 def end(pipe: str, path: str) -> None:
@@ -103,7 +132,7 @@ class _Gone(Exception):
 
 
 class _Interrupted(Exception):
-    """Ctrl-C, or a polite kill."""
+    """Ctrl-C, or a polite kill; or the command that has started us is no more."""
 
 
 class _Target:
@@ -119,11 +148,12 @@ class _Target:
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         self._directory = tempfile.mkdtemp(prefix="plimsoll-")
         self.pipe = os.path.join(self._directory, "answers")
-        self._script = os.path.join(self._directory, "script.py")
+        self._script = os.path.join(self._directory, _SCRIPT)
         os.mkfifo(self.pipe, 0o600)
         self._answers = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
         self._said = b""
         self._is_left = False
+        self._parent = os.getppid()
 
     def hand_over(self) -> None:
         """The target's user must be able to read the script and to answer, nobody else; and must not put anything else
@@ -146,8 +176,12 @@ class _Target:
         self.leave()
 
     def leave(self) -> None:
-        """The script is to be run when it comes to it."""
+        """The script is to be run when it comes to it; whoever finds no pipe leaves that there."""
         self._is_left = True
+        try:
+            os.unlink(self.pipe)
+        except FileNotFoundError:  # it has come to it
+            pass
 
     def close(self) -> None:
         """Leaves no file behind, but for those of a script that is still to be run."""
@@ -229,6 +263,9 @@ class _Target:
         if select.select([self._process], [], [], 0)[0]:
             raise _Gone
         if signal.sigtimedwait(self._signals, seconds) is not None:
+            raise _Interrupted
+        if os.getppid() != self._parent:  # said once, like a signal
+            self._parent = os.getppid()
             raise _Interrupted
 
 

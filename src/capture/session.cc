@@ -202,6 +202,12 @@ void Session::add_marker(MarkerEvent marker) {
   markers_.push_back(std::move(marker));
 }
 
+void Session::watch_listener(UniqueFd pipe, bool (*tell)()) {
+  const std::lock_guard guard(mutex_);
+  listener_ = std::move(pipe);
+  tell_unheard_ = tell;
+}
+
 void Session::prepare_exec() {
   flush_as(SampleSink::Ending::kExec);
   sampler_->silence_caller();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/sample_ring.h"
+#include "base/unique_fd.h"
 #include "capture/allocation_recorder.h"
 #include "capture/code_registry.h"
 #include "capture/cpu_sampler.h"
@@ -111,6 +112,9 @@ class Session {
   [[nodiscard]] SessionStats stats() const;
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
+  // Whoever had the recording begun reads from that pipe. When nobody does any more, the drain thread calls `tell`, and
+  // again some time later if that says that it has told nobody.
+  void watch_listener(UniqueFd pipe, bool (*tell)());
   // CPU engine: set_rate, threads.
   CpuSampler& sampler() { return *sampler_; }
   CodeRegistry& registry() { return registry_; }
@@ -155,6 +159,7 @@ class Session {
   // Learns what was loaded or unloaded. While that takes long, records are held.
   void look_at_modules(std::int64_t now_ns);
   void look_for_threads(std::int64_t now_ns);
+  void look_for_listener();
   void count_allocations(std::int64_t now_ns);
   // The rate is such that recording costs what it may, and at most what was asked.
   void begin_budget();
@@ -226,6 +231,8 @@ class Session {
   std::uint64_t looks_requested_ = 0;  // at modules
   std::uint64_t looks_done_ = 0;
   std::vector<MarkerEvent> markers_;
+  UniqueFd listener_;
+  bool (*tell_unheard_)() = nullptr;
   std::string error_;
   std::atomic<bool> has_failed_{false}, is_out_of_memory_{false};
   std::atomic<std::int32_t> drain_tid_{0};

@@ -1,4 +1,6 @@
 // capture/session_drain.cc: what the drain thread of a session does: records out of the ring, to the sink.
+#include <poll.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -252,6 +254,7 @@ void Session::housekeeping(std::int64_t now_ns) {
     sampler_->poll();
     const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
     next_poll_ns_ = now_ns + std::max(kPollInterval, threads * kPollPerThread);
+    look_for_listener();
     keep_to_budget();
   }
   look_for_threads(now_ns);
@@ -274,6 +277,13 @@ void Session::look_for_threads(std::int64_t now_ns) {
   sampler_->look_for_threads();
   const auto threads = static_cast<std::int64_t>(sampler_->thread_count());
   next_thread_look_ns_ = now_ns + std::max(kThreadLookInterval, threads * kThreadLookPerThread);
+}
+
+void Session::look_for_listener() {
+  const std::lock_guard guard(mutex_);
+  pollfd listener{.fd = listener_.get(), .events = 0, .revents = 0};  // is told of errors in any case
+  if (!listener_.is_open() || ::poll(&listener, 1, 0) <= 0) return;
+  if (tell_unheard_()) listener_.reset();
 }
 
 void Session::count_allocations(std::int64_t now_ns) {

@@ -80,6 +80,18 @@ std::string rate_text(double rate_hz) {
   return text;
 }
 
+// Of a recording that was begun for another process, which is no more: Python code is to end it, in the main thread.
+int end_unheard(void*) {
+  try {
+    nb::module_::import_("plimsoll._inside").attr("end_unheard")();
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("plimsoll._inside.end_unheard");
+  }
+  return 0;
+}
+// May be called by threads that Python does not know. False if too much is to be done there already.
+bool have_it_ended() { return Py_AddPendingCall(&end_unheard, nullptr) == 0; }
+
 enum class Perf : std::uint8_t { kNo, kYes };
 // What starting would wait for otherwise. What is returned is to be kept until the first thread has its perf event.
 UniqueFd made_ready(Perf perf) {
@@ -259,6 +271,8 @@ void bind_session(nb::module_& module) {
              const nb::gil_scoped_release release;
              session.flush();
            })
+      .def("watch_listener",
+           [](Recording& self, int pipe) { self.session().watch_listener(UniqueFd(pipe), &have_it_ended); })
       .def("name_thread", [](Recording& self, int tid, const std::string& name, unsigned long ident) {
         self.session().sampler().name_thread(Tid{tid}, name);
         self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 from typing import Iterator
 
 import pytest
@@ -101,6 +102,30 @@ def test_a_process_that_ends_has_a_whole_profile(target: Target, tmp_path: pathl
     target.end()
     profile = recording.wait(harness.DEADLINE)
     assert profile.complete and near(profile.memory("live").of("late").own, 2000 * bytearray(5_000).__sizeof__())
+
+
+@can_run_code
+@pytest.mark.parametrize("killed", ["the command", "what it has started"])
+def test_a_recording_ends_if_the_profiler_is_killed(target: Target, tmp_path: pathlib.Path, killed: str) -> None:
+    # GIVEN a process whose allocations are recorded
+    path = tmp_path / "a.plim"
+    attaching = subprocess.Popen([harness.binary(), "attach", str(target.process.pid), "--alloc", "-o", path],
+                                 stderr=subprocess.PIPE, text=True)
+    assert attaching.stderr is not None and "from inside" in attaching.stderr.readline()
+    child = int(pathlib.Path(f"/proc/{attaching.pid}/task/{attaching.pid}/children").read_text())
+    pipe = next(os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")
+                if os.readlink(f"/proc/{child}/fd/{fd}").endswith("/answers"))
+    # WHEN the profiler is killed, or what works for it
+    os.kill(attaching.pid if killed == "the command" else child, signal.SIGKILL)
+    attaching.communicate(timeout=harness.DEADLINE)
+    # THEN the recording ends (which it did with the process only), and is whole; no file of it is left
+    end = time.monotonic() + harness.DEADLINE
+    while not plimsoll.Profile.open(path).complete or os.path.exists(os.path.dirname(pipe)):
+        assert time.monotonic() < end, "it goes on"
+        time.sleep(0.01)
+    # and the process can be recorded again
+    assert plimsoll.attach(target.process.pid, alloc_bytes=4096, duration=0.05).wait().complete
+    target.end()
 
 
 @can_run_code

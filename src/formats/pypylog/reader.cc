@@ -125,10 +125,10 @@ class OpenSections {
   std::vector<Edge> open_;
 };
 
-// Ticks in a nanosecond, by how long the JIT was busy in both; none if the log does not tell, or it was too short.
-std::optional<double> rate_by_jit(const Log& log) {
+// Ticks in a nanosecond, by how long the JIT was busy in both; 0 if the log does not tell, or it was too short.
+double rate_by_jit(const Log& log) {
   constexpr double kEnoughUs = 1000;  // to be right to a few hundredths
-  if (log.jit_us < kEnoughUs) return std::nullopt;
+  if (log.jit_us < kEnoughUs) return 0;
   double ticks = 0;
   std::optional<std::int64_t> start;
   for (const Edge& edge : log.edges) {
@@ -137,7 +137,7 @@ std::optional<double> rate_by_jit(const Log& log) {
     start = edge.is_start ? std::optional(edge.ticks) : std::nullopt;
   }
   const double rate = ticks / (log.jit_us * 1000);
-  return is_rate(rate) ? std::optional(rate) : std::nullopt;
+  return is_rate(rate) ? rate : 0;
 }
 
 }  // namespace
@@ -178,11 +178,11 @@ Result<profile::Profile> read(std::string_view bytes) {
   if (log.edges.empty()) return Error{ErrorKind::kBadInput, "a log of PyPy's without sections"};
   ForeignProfile out("pypylog");
   const bool is_known = log.clock.is_known();
-  const std::optional<double> rate = rate_by_jit(log);
+  const double rate = rate_by_jit(log);
   const auto time_of = [&](const Edge& edge) {
     const std::int64_t first = log.edges.front().ticks;
     if (is_known) return log.clock.time_ns(edge.ticks) - log.clock.time_ns(first);
-    return rate ? nanoseconds_of(static_cast<double>(edge.ticks - first) / *rate, 1) : edge.ticks - first;
+    return rate > 0 ? nanoseconds_of(static_cast<double>(edge.ticks - first) / rate, 1) : edge.ticks - first;
   };
   Spans spans;
   std::int64_t last_ns = 0;
@@ -195,7 +195,7 @@ Result<profile::Profile> read(std::string_view bytes) {
   if (is_known) out.profile.start_realtime_ns = log.clock.time_ns(log.edges.front().ticks);
   out.profile.complete = bytes.ends_with('\n');  // a killed program leaves a part of a line
   out.profile.set_meta("mode", "wall");
-  out.profile.set_meta("weights", is_known ? kMeasuredTicks : rate ? kEstimatedTicks : kAssumedTicks);
+  out.profile.set_meta("weights", is_known ? kMeasuredTicks : rate > 0 ? kEstimatedTicks : kAssumedTicks);
   return out.take();
 }
 
