@@ -68,17 +68,21 @@ class Convert final : public Command {
     if (!input.ok()) return input.error();
     if (const std::string_view why = formats::nothing_to_write(writer.value(), input.value().profile); !why.empty()) {
       console.notice(fmt::format("{} {}; nothing was written{}", input_.path(), why,
-                                 writer.value().has_time ? "" : ". Record them with plimsoll run --alloc"));
+                                 writer.value().has_time || input.value().profile.has_allocations()
+                                     ? ""
+                                     : ". Record them with plimsoll run --alloc"));
       return kNoSamples;
     }
     // Few formats can say so, and nobody reads it there.
     if (const profile::Profile& profile = input.value().profile; !profile.complete)
       console.notice(fmt::format("{} ends early: {}", input_.path(), early_end(profile)));
-    const bool is_without_time = input.value().profile.samples.size() == 0;
     change_stacks(input.value().profile, console);
     const Selection selection = select(input.value().profile, conditions());
-    if (selection.shown_samples == 0 && !is_without_time) {
-      console.notice(nothing_to_show(input.value().profile, selection, input_.path()));
+    // What of it the format can hold: there may be time with a tag, and no allocations, and the other way round.
+    if (!formats::nothing_to_write(writer.value(), input.value().profile).empty()) {
+      const bool is_of_time = writer.value().has_time && selection.session_samples > 0;
+      console.notice(is_of_time ? nothing_to_show(input.value().profile, selection, input_.path())
+                                : no_allocation_left(input.value().profile, selection.conditions, input_.path()));
       return kNoSamples;
     }
     const Result<std::string> bytes = formats::write_as(writer.value(), input.value().profile, output_);

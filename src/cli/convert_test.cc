@@ -101,6 +101,35 @@ TEST(Convert, AProfileOfAllocationsAloneIsWrittenWhereTheyHaveAPlace) {
   EXPECT_EQ(convert("pprof-heap"), kFine) << console.err;
 }
 
+TEST(Convert, AsksOfATagWhatTheFormatHolds) {
+  // GIVEN a sample of time without tags, and an allocation with one
+  FakeConsole console;
+  console.files["app.plim"] = [] {
+    profile::Profile profile = profile::testing::draw_profile("main 1");
+    profile.allocation_distance = 100;
+    profile::AllocationRow row;
+    row.thread = ThreadId{0};
+    row.stack = StackId{0};
+    row.size = row.chance_bytes = 1000;
+    row.tags = profile.tag_sets.intern({{profile.strings.intern("job"), profile.strings.intern("index")}});
+    profile.allocations = {row};
+    return profile;
+  };
+  const auto convert = [&](const std::string& format, const std::string& tag) {
+    console.out.clear();
+    return testing::run_words(make_convert(), {"convert", "app.plim", "-f", format, "--tag", tag, "-o", "-"}, console);
+  };
+  // WHEN either part is written THEN it is where it has something, and where it has not, nothing is
+  for (const char* format : {"pprof-heap", "firefox", "flamegraph"})
+    EXPECT_EQ(convert(format, "job"), kFine) << format << console.err;
+  EXPECT_EQ(convert("collapsed", "job"), kNoSamples);
+  EXPECT_EQ(convert("collapsed", "job="), kFine) << console.err;
+  console.err.clear();
+  EXPECT_EQ(convert("pprof-heap", "job="), kNoSamples);
+  EXPECT_EQ(console.out, "");
+  EXPECT_EQ(console.err, "no allocation of app.plim is left to show\n");
+}
+
 TEST(Convert, NeedsAFormatForStandardOutput) {
   FakeConsole console = console_with_profile();
   EXPECT_EQ(testing::run_words(make_convert(), {"convert", "app.plim", "-o", "-"}, console), kUsage);

@@ -130,8 +130,8 @@ Result<Writer> find_writer(std::string_view name, std::string_view path, std::st
 }
 
 std::string_view nothing_to_write(const Writer& writer, const profile::Profile& profile) {
-  if (!writer.has_time && !profile.has_allocations()) return "holds no allocations";
-  if (profile.samples.size() > 0 || (writer.has_allocations && profile.has_allocations())) return "";
+  if (!writer.has_time && profile.allocations.empty()) return "holds no allocations";
+  if (profile.samples.size() > 0 || (writer.has_allocations && !profile.allocations.empty())) return "";
   return "holds no samples";
 }
 

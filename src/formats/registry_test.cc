@@ -73,7 +73,11 @@ TEST(Registry, KnowsWhatAFormatHasNothingOf) {
   EXPECT_EQ(nothing_to_write(heap, profile), "holds no allocations");
   profile.samples.clear();
   EXPECT_EQ(nothing_to_write(pprof, profile), "holds no samples");
+  // (A recording of allocations in which there were none.)
   profile.allocation_distance = 1;
+  EXPECT_EQ(nothing_to_write(firefox, profile), "holds no samples");
+  EXPECT_EQ(nothing_to_write(heap, profile), "holds no allocations");
+  profile.allocations.emplace_back();
   EXPECT_EQ(nothing_to_write(pprof, profile), "holds no samples");
   EXPECT_EQ(nothing_to_write(firefox, profile), "");
   EXPECT_EQ(nothing_to_write(heap, profile), "");

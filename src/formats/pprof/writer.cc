@@ -10,6 +10,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <protozero/pbf_builder.hpp>
 #include <tuple>
 
@@ -37,24 +38,25 @@ struct StackTotal {
   std::int64_t time_ns = 0;
 };
 
-// Blocks of one type that one thread allocated on one stack, from one allocator.
+// Blocks of one type that one thread allocated on one stack, from one allocator, under the same tags.
 struct HeapTotal {
   ThreadId thread;
   StackId stack;
   StringId type;
   std::uint8_t domain = 0;
+  TagSetId tags;
   profile::MemoryEstimate allocated;
   profile::MemoryEstimate in_use;
 };
 
 std::vector<HeapTotal> aggregate_heap(const profile::Profile& profile) {
   std::vector<HeapTotal> totals;
-  boost::unordered_flat_map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> index;
+  boost::unordered_flat_map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::size_t> index;
   for (const profile::AllocationRow& row : profile.allocations) {
     const std::uint64_t key = std::uint64_t{row.thread.index()} << 32U | row.stack.index();
     const auto [position, inserted] =
-        index.try_emplace({key, std::uint64_t{row.type.index()} << 8U | row.domain}, totals.size());
-    if (inserted) totals.push_back({row.thread, row.stack, row.type, row.domain, {}, {}});
+        index.try_emplace({key, std::uint64_t{row.type.index()} << 8U | row.domain, row.tags.index()}, totals.size());
+    if (inserted) totals.push_back({row.thread, row.stack, row.type, row.domain, row.tags, {}, {}});
     HeapTotal& total = totals[position->second];
     total.allocated.add(row, profile.allocation_distance);
     if (row.freed_ns == profile::AllocationRow::kAlive) total.in_use.add(row, profile.allocation_distance);
@@ -251,6 +253,7 @@ class FileWriter {
       write_labels(sample, profile_.threads[total.thread.index()]);
       write_label(sample, "allocator", profile::domain_name(total.domain));
       if (!total.type.is_none()) write_label(sample, "type", profile_.strings[total.type]);
+      if (!total.tags.is_none()) write_tags(sample, profile_.tag_sets[total.tags], {"allocator", "type"});
     }
   }
   void write_samples() {
@@ -266,7 +269,7 @@ class FileWriter {
       sample.add_packed_int64(SampleField::kValue, values.begin(), end);
       write_labels(sample, profile_.threads[total.thread.index()]);
       if (has_waits_) write_label(sample, "activity", plimsoll::text(total.activity));
-      if (!total.tags.is_none()) write_tags(sample, profile_.tag_sets[total.tags]);
+      if (!total.tags.is_none()) write_tags(sample, profile_.tag_sets[total.tags], {"activity"});
     }
   }
   void write_label(pbf_builder<SampleField>& sample, std::string_view key, std::string_view value) {
@@ -280,11 +283,14 @@ class FileWriter {
     write_label(sample, "pid", std::to_string(profile_.processes[thread.process.index()].pid));
   }
 
-  void write_tags(pbf_builder<SampleField>& sample, const profile::TagSet& tags) {
+  // `labels`: what such samples have beside the labels of all.
+  void write_tags(pbf_builder<SampleField>& sample, const profile::TagSet& tags,
+                  std::initializer_list<std::string_view> labels) {
     for (const profile::Tag& tag : tags) {
       const std::string_view name = profile_.strings[tag.name];
-      constexpr std::array<std::string_view, 4> kOurs = {"thread_name", "thread_id", "pid", "activity"};
-      const bool is_ours = std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
+      constexpr std::array<std::string_view, 3> kOfAll = {"thread_name", "thread_id", "pid"};
+      const bool is_ours = std::find(kOfAll.begin(), kOfAll.end(), name) != kOfAll.end() ||
+                           std::find(labels.begin(), labels.end(), name) != labels.end();
       write_label(sample, (is_ours ? "tag_" : "") + std::string(name), profile_.strings[tag.value]);
     }
   }

@@ -254,6 +254,28 @@ TEST(PprofHeap, HasWhatWasAllocatedAndWhatIsInUse) {
   EXPECT_NE(file.samples[0].find("type=bytearray"), std::string::npos) << file.samples[0];
 }
 
+TEST(PprofHeap, TellsBlocksApartByTags) {
+  // GIVEN blocks of one stack, each allocated under another value of a tag that is called as a label of ours is
+  profile::Profile profile = draw_profile("main  1");
+  profile.allocation_distance = 100;
+  for (const char* value : {"index", "query"}) {
+    profile::AllocationRow row;
+    row.number = profile.allocations.size();
+    row.thread = ThreadId{0};
+    row.stack = profile.samples.stack[0];
+    row.size = row.chance_bytes = 10'000;
+    row.tags = profile.tag_sets.intern({{profile.strings.intern("type"), profile.strings.intern(value)}});
+    profile.allocations.push_back(row);
+  }
+  // WHEN they are written THEN each has a sample of its own, with the tag as a label
+  Decoded file;
+  file.decode(testing::gunzip(write_heap(profile)));
+  ASSERT_EQ(file.samples.size(), 2U);
+  EXPECT_NE(file.samples[0].find("1 10000 1 10000"), std::string::npos) << file.samples[0];
+  EXPECT_NE(file.samples[0].find(" tag_type=index"), std::string::npos) << file.samples[0];
+  EXPECT_NE(file.samples[1].find(" tag_type=query"), std::string::npos) << file.samples[1];
+}
+
 TEST(PprofHeap, DoesNotAddUpTheRoundingOfItsRows) {
   // GIVEN a hundred stacks, of which a sample each stands for 1.58 blocks
   profile::Profile profile = draw_profile("main  1");
