@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/utf8.h"
 #include "cpython/layout.h"
 #include "cpython/line_table.h"
 #include "memory/reader.h"
@@ -31,14 +32,8 @@ inline constexpr std::uint64_t kLongestText = 1U << 16U;
 inline constexpr std::uint64_t kLongestName = 1U << 30U;
 inline constexpr std::uint64_t kLongestLineTable = 1U << 24U;
 
-// Bytes that one code point takes in UTF-8.
-inline constexpr std::size_t kMostUtf8 = 4;
-// UTF-8 of one code point; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD. How many bytes that is.
-// Async-signal-safe.
-std::size_t put_utf8(std::span<char, kMostUtf8> out, std::uint32_t code_point) noexcept;
-void append_utf8(std::string& out, std::uint32_t code_point);
-// Likewise, but a lone surrogate has the three bytes that its number would have, so that no two texts look the same:
-// text_literal (cpython/literals.h) knows them.
+// As append_utf8(), but a lone surrogate has the three bytes that its number would have, so that no two texts look the
+// same: text_literal (cpython/literals.h) knows them.
 void append_with_surrogates(std::string& out, std::uint32_t code_point);
 
 // Where a str object keeps its characters.

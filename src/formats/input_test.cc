@@ -74,6 +74,11 @@ TEST(Input, ThatIsKnownAndCannotBeReadSaysWhatToDo) {
   };
   EXPECT_NE(reason(std::string("memray\0\x0b", 8)).find("memray table"), std::string::npos);
   EXPECT_NE(reason("\x89PHEAP\r\n").find("plimsoll heap show"), std::string::npos);
+  EXPECT_NE(reason("{\xa9\x03\xfa\x0c/tmp/app.py").find("python -m pstats FILE"), std::string::npos);
+  EXPECT_NE(reason("\xfb)\x03\xda\x01~").find("python -m pstats FILE"), std::string::npos);
+  EXPECT_NE(reason("\n<!DOCTYPE html>").find("a page"), std::string::npos);
+  EXPECT_NE(reason(R"({"type":"meta","v":0,"run_id":"5f","sample_interval_usec":1000,"mode":"wall"})").find("--binary"),
+            std::string::npos);
   EXPECT_NE(reason("PERFILE2").find("perf script -i FILE"), std::string::npos);
   EXPECT_NE(reason(std::string(64, '\0') + "\x28\xB5\x2F\xFD").find("never finished"), std::string::npos);
 }

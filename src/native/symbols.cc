@@ -4,14 +4,16 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "native/elf_source.h"
+#include "native/rust_name.h"
 
 namespace plimsoll::native {
 // Fills a SymbolTable.
@@ -148,9 +150,10 @@ double most_doublings(std::string_view name) {
 }  // namespace
 
 std::string demangled(std::string_view name) {
-  // The version of a symbol, or the clone that a compiler made of it, is not part of what is mangled.
+  if (std::optional<std::string> rust = rust_name(name)) return std::move(*rust);
   if (!name.starts_with("_Z")) return std::string(name);
   int status = 0;
+  // The version of a symbol, or the clone that a compiler made of it, is not part of what is mangled.
   const std::string whole(name.substr(0, name.find('.')));
   // A few hundred bytes can say gigabytes. Of the names of real libraries one in a thousand is beyond this.
   constexpr double kMostDoublings = 24;
@@ -158,13 +161,7 @@ std::string demangled(std::string_view name) {
   const std::unique_ptr<char, void (*)(void*)> text(::abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &status),
                                                     &std::free);
   if (text == nullptr || status != 0) return std::string(name);
-  std::string result = text.get();
-  // Rust's older names look like those of C++, and end with a number of their own: "::h0123456789abcdef".
-  constexpr std::size_t kHash = 19;
-  if (result.size() > kHash && result.compare(result.size() - kHash, 3, "::h") == 0 &&
-      std::all_of(result.end() - 16, result.end(), [](unsigned char digit) { return std::isxdigit(digit) != 0; }))
-    result.resize(result.size() - kHash);
-  return result;
+  return text.get();
 }
 
 }  // namespace plimsoll::native

@@ -339,7 +339,7 @@ std::string text_of(PyObject* text, Py_ssize_t most) {
   const Py_ssize_t length = std::min<Py_ssize_t>(PyUnicode_GET_LENGTH(text), most);
   // As nearly all names are, of which a snapshot of a small heap mostly consists.
   if (PyUnicode_IS_ASCII(text)) return {static_cast<const char*>(data), static_cast<std::size_t>(length)};
-  for (Py_ssize_t i = 0; i < length; ++i) cpython::append_utf8(out, PyUnicode_READ(kind, data, i));
+  for (Py_ssize_t i = 0; i < length; ++i) append_utf8(out, PyUnicode_READ(kind, data, i));
   return out;
 }
 
