@@ -117,7 +117,7 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
                              : fmt::format("CPU time ({} % of the program's)", format_percent(facts.covered_percent));
   console.notice(fmt::format("{} of {} of {} in {}, {}, by {}", plural(profile.samples.size(), "sample"),
                              format_time(facts.sampled_cpu_ns), of, format_time(profile.end_ns),
-                             plural(profile.threads.size(), "thread"), profile.meta_value("engine")));
+                             count_of_threads(profile), profile.meta_value("engine")));
   if (const std::string_view most = profile.meta_value("most_ticks_hz"); !most.empty())
     console.notice(fmt::format("ticks take so long on this machine that {} a second were made at most, not {}", most,
                                profile.meta_value("rate_hz")));

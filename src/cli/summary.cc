@@ -142,6 +142,12 @@ std::string python_of(const profile::Profile& profile) {
   return bare_number ? "Python " + value : value;
 }
 
+std::string count_of_threads(const profile::Profile& profile) {
+  const std::vector<profile::Thread>& threads = profile.threads;
+  const bool is_all_in_one = threads.size() == 1 && threads[0].os_tid == 0 && threads[0].name == profile::kAllThreads;
+  return is_all_in_one ? "threads not told apart" : plural(threads.size(), "thread");
+}
+
 std::string in_words(const profile::Drop& drop) {
   const std::string time = drop.cpu_ns > 0 ? fmt::format(", {} of CPU time", format_time(drop.cpu_ns)) : "";
   return fmt::format("{} ({}){}", samples_in_words(drop.count), printable(drop.reason), time);

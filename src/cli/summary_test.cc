@@ -36,6 +36,16 @@ TEST(Heading, TellsWhatTheNumbersAre) {
             "\n");
 }
 
+TEST(Heading, CountsThreadsOnlyIfTheyAreToldApart) {
+  profile::Profile profile = sample();
+  EXPECT_EQ(count_of_threads(profile), "2 threads");
+  // GIVEN a recording of PyPy, which gives samples of all threads one id
+  profile.threads.resize(1);
+  profile.threads[0].os_tid = 0;
+  profile.threads[0].name = "all threads";
+  EXPECT_EQ(count_of_threads(profile), "threads not told apart");
+}
+
 TEST(AskedHz, IsRoundedAsPeopleReadIt) {
   profile::Profile profile = sample();
   const std::pair<const char*, const char*> texts[] = {{"1000", "1000"},     {"1010.1010101", "1010.1"},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -15,6 +16,9 @@ struct Process {
   std::int64_t parent_pid = 0;
   std::string name;  // the command line, shortened for display by whoever shows it
 };
+
+// The name of a thread that stands for all of them, in a recording that does not tell them apart. Its id is 0.
+inline constexpr std::string_view kAllThreads = "all threads";
 
 // A profiled thread. Times are monotonic nanoseconds since the start of the profile (Profile::start_monotonic_ns).
 struct Thread {

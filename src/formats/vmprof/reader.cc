@@ -187,7 +187,7 @@ class Reader {
       thread.os_tid = id;
       thread.is_main = profile_.threads.empty();
       // PyPy gives the samples of all threads the id 0, and version 0 has none.
-      if (id == 0) thread.name = "all threads";
+      if (id == 0) thread.name = profile::kAllThreads;
       profile_.threads.push_back(thread);
     }
     return position->second;
