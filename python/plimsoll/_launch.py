@@ -42,7 +42,7 @@ def begin() -> None:
     if not follow:
         _forget_settings(settings)
     elif settings.pop("is_child", ""):
-        path, base_path = _session_facts.path_with_pid(path), path
+        path, base_path = _session_facts.path_of_child(path), path
     else:
         os.environ[VARIABLE] += "is_child=1\n"
     settings.pop("pythonpath", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 
 def in_utf8(text: str) -> str:
@@ -49,3 +50,25 @@ def path_with_pid(path: str, pid: str = "") -> str:
     pid = pid or str(os.getpid())
     stem, dot, extension = path.rpartition(".")
     return f"{stem}.{pid}.{extension}" if dot and "/" not in extension else f"{path}.{pid}"
+
+
+def path_of_child(base_path: str) -> str:
+    """``app.123.plim``, and of what process 123 becomes by exec after that ``app.123-2.plim``: both are kept."""
+    path, count = path_with_pid(base_path), 1
+    while _is_of_this_process(path) or _is_of_this_process(path + ".vmprof"):  # what PyPy's will be made of
+        count += 1
+        path = path_with_pid(base_path, f"{os.getpid()}-{count}")
+    return path
+
+
+def _is_of_this_process(path: str) -> bool:
+    """Whether a file with our number in its name was written since we began, and so by us: exec changes neither. An
+    older one is of an earlier process of that number."""
+    clock_step_s = 0.1  # of the kernel's clocks for files and for processes, and more
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            start_ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")
+        return os.stat(path).st_mtime > time.time() - age_s - clock_step_s
+    except OSError:
+        return False

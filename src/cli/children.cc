@@ -26,14 +26,21 @@ std::int64_t number(std::string_view digits) {
   return error == std::errc{} && end == digits.data() + digits.size() ? value : 0;
 }
 
+// A process's number, 123, also of 123-2: of what it became by exec. 0 where there is something else.
+std::int64_t pid_in_part(std::string_view part) {
+  const std::size_t dash = part.find('-');
+  if (dash != std::string_view::npos && number(part.substr(dash + 1)) == 0) return 0;
+  return number(part.substr(0, dash));
+}
+
 }  // namespace
 
 std::int64_t pid_of_child(const std::string& child) {
   const std::filesystem::path name = std::filesystem::path(child).filename();
   const std::string inner = name.stem().extension().string();  // ".123" of app.123.plim
   const std::string last = name.extension().string();          // likewise of a name without another extension
-  const std::int64_t pid = inner.empty() ? 0 : number(std::string_view(inner).substr(1));
-  return pid != 0 || last.empty() ? pid : number(std::string_view(last).substr(1));
+  const std::int64_t pid = inner.empty() ? 0 : pid_in_part(std::string_view(inner).substr(1));
+  return pid != 0 || last.empty() ? pid : pid_in_part(std::string_view(last).substr(1));
 }
 
 std::vector<std::string> profiles_of_children(const std::string& plim, std::string_view ending) {
@@ -48,7 +55,7 @@ std::vector<std::string> profiles_of_children(const std::string& plim, std::stri
     for (std::size_t i = 0; i < found.gl_pathc; ++i) {
       const std::string_view file(found.gl_pathv[i]);
       const std::string_view child = file.substr(0, file.size() - ending.size());
-      if (number(child.substr(before.size(), child.size() - before.size() - after.size())) != 0)
+      if (pid_in_part(child.substr(before.size(), child.size() - before.size() - after.size())) != 0)
         found_paths.emplace_back(child);
     }
   ::globfree(&found);

@@ -8,7 +8,7 @@
 
 namespace plimsoll::cli {
 
-// Of app.plim: app.123.plim and the like, of which there is a file with that ending behind the name.
+// Of app.plim: app.123.plim, app.123-2.plim and the like, of which there is a file with that ending behind the name.
 std::vector<std::string> profiles_of_children(const std::string& plim, std::string_view ending = {});
 // The process that such a name tells: 123; 0 of another name.
 std::int64_t pid_of_child(const std::string& child);

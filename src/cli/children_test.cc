@@ -45,11 +45,13 @@ class Children : public ::testing::Test {
 };
 
 TEST_F(Children, AreThoseWithAProcessNumberInTheirNames) {
-  for (const char* name : {"app.plim", "app.12.plim", "app.7.plim", "app.7.plim.old", "app.x.plim",
-                           "app.2026-backup.plim", "app.12.7x.plim", "other.12.plim"})
+  for (const char* name :
+       {"app.plim", "app.12.plim", "app.7.plim", "app.7.plim.old", "app.x.plim", "app.2026-backup.plim",
+        "app.2026-11-29.plim", "app.12.7x.plim", "other.12.plim", "app.12-2.plim"})
     add(name, "main 1");
   EXPECT_EQ(profiles_of_children(directory_ + "/app.plim"),
-            (std::vector<std::string>{directory_ + "/app.12.plim", directory_ + "/app.7.plim"}));
+            (std::vector<std::string>{directory_ + "/app.12-2.plim", directory_ + "/app.12.plim",
+                                      directory_ + "/app.7.plim"}));
   EXPECT_EQ(profiles_of_children(directory_ + "/app.plim", ".old"),
             std::vector<std::string>{directory_ + "/app.7.plim"});
 }
@@ -75,6 +77,7 @@ TEST_F(Children, AreOfTheProcessThatTheirNamesTell) {
       << console_.err;
   EXPECT_EQ(pid_of_child("/srv/app.v2/app.12.plim"), 12);
   EXPECT_EQ(pid_of_child("/srv/app.12"), 12);
+  EXPECT_EQ(pid_of_child("/srv/app.12-2.plim"), 12) << "what it became by exec";
 }
 
 TEST_F(Children, OfAnEarlierRecordingOfThatNameAreLeftOut) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "cli/children.h"
 #include "cli/output_path.h"
@@ -145,14 +146,16 @@ void report_recording(const std::string& plim, const std::string& shown_as, Chil
 void report_children(const std::string& plim, std::int64_t start_realtime_ns, Console& console) {
   const std::vector<std::string> children = profiles_of_children_since(plim, start_realtime_ns);
   if (children.empty()) return;
+  std::set<std::int64_t> processes;  // one has several where it has called exec
+  for (const std::string& child : children) processes.insert(pid_of_child(child));
   constexpr std::size_t kNamed = 4;
   std::string names;
   for (std::size_t i = 0; i < std::min(children.size(), kNamed); ++i) names += " " + children[i];
   if (children.size() > kNamed) names += " ...";
   console.notice(fmt::format("{} of {} own:{}",
-                             children.size() == 1 ? "1 child process has a profile"
-                                                  : fmt::format("{} child processes have profiles", children.size()),
-                             children.size() == 1 ? "its" : "their", names));
+                             processes.size() == 1 ? "1 child process has a profile"
+                                                   : fmt::format("{} child processes have profiles", processes.size()),
+                             processes.size() == 1 ? "its" : "their", names));
   console.notice(fmt::format("all in one: plimsoll show {} --children", shell_word(plim)));
 }
 

@@ -118,6 +118,35 @@ os.execvpe("true", ["true"], {**os.environ, "PATH": "/nowhere:/no/such:" + os.en
     assert any("what the program became by exec" in line for line in recorded.finished.notices)
 
 
+def test_all_that_a_child_becomes_by_exec_is_kept(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a child that becomes another program three times, and an older file with its number in the name
+    script = program(BURN + f"""
+import pathlib
+def work(n): burn(0.1)
+def went(n): os.execv(sys.executable, [sys.executable, __file__, str(n)])
+if len(sys.argv) < 2:
+    child = os.fork()
+    if child == 0:
+        old = pathlib.Path({str(tmp_path)!r}, f"recorded.{{os.getpid()}}-2.plim")
+        old.write_text("of an earlier process")
+        os.utime(old, (1e9, 1e9))
+        went(1)
+    os.waitpid(child, 0)
+else:
+    work(int(sys.argv[1]))
+    if int(sys.argv[1]) < 3: went(int(sys.argv[1]) + 1)
+""")
+    # WHEN it is recorded
+    recorded = harness.record(tmp_path, script, options=["--children"])
+    # THEN each of them has its file, and together they have the work of all
+    assert any("1 child process has a profile of its own" in line for line in recorded.finished.notices)
+    words = ["show", tmp_path / "recorded.plim", "flat", "--children", "--json"]
+    shown = harness.plimsoll_command(*words).expect(0)
+    total = {row["function"]: row["total_ns"] / 1e9 for row in json.loads(shown.out)["flat"]}
+    assert total["work"] == pytest.approx(0.3, rel=0.1)
+    assert "left out" not in shown.err
+
+
 def test_other_threads_go_on_while_a_fork_is_prepared(tmp_path: pathlib.Path, program: Write) -> None:
     # GIVEN a program whose own hook, after ours, lets another thread run before the fork
     script = program(f"""
