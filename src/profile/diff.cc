@@ -102,21 +102,41 @@ enum class Side : std::uint8_t { kBefore, kAfter };
 void put(TimeChange& change, Side side, std::int64_t ns) {
   (side == Side::kBefore ? change.before_ns : change.after_ns) += ns;
 }
-// Variances are collected in error_ns, as squares of its unit, until judge() takes the root. They are told in units of
-// their own, so that many can be added up.
-void put_variance(TimeChange& change, std::int64_t variance, double unit) {
-  change.error_ns += static_cast<double>(variance) * unit;
+// What judge() needs of it beside the times: variances are collected in error_ns, as squares of its unit, until it
+// takes the root, and variances of blocks in step_ns. They are told in units of their own, so that many can be added
+// up.
+using Moment = double TimeChange::*;
+void put_moment(TimeChange& change, Moment moment, std::int64_t value, double unit) {
+  change.*moment += static_cast<double>(value) * unit;
 }
 constexpr double kSquareMicrosecond = 1e6;
+
+// The chance of a change of so many steps or more, up or down, if it is of so many steps up or down on average: the
+// saddle point of the difference of two Poisson numbers. For many steps it is that of a normal distribution.
+double chance_of_steps(double steps, double average) {
+  if (steps <= 0) return 1;
+  const double tilt = std::asinh(steps / average);
+  const double root = std::hypot(steps, average);
+  const double exponent = steps * tilt - (root - average);
+  return 2 * std::exp(-exponent) / (-std::expm1(-tilt) * std::sqrt(2 * M_PI * root));
+}
+
+double chance_of(const TimeChange& change) {
+  const double by = std::abs(static_cast<double>(change.change_ns()));
+  if (change.step_ns <= 0) return std::erfc(by / change.error_ns / std::sqrt(2.0));
+  const double average = change.error_ns / change.step_ns * (change.error_ns / change.step_ns);
+  // No change is less likely by chance than a single step. (Of a step that one side has missed, only the other tells.)
+  return std::min(chance_of_steps(by / change.step_ns, average), 2 * average);
+}
 
 bool is_beyond_chance(const TimeChange& change, std::size_t rows) {
   constexpr double kFalseAlarms = 0.01;
   // What has no error was counted.
   if (change.error_ns <= 0) return change.before_ns != change.after_ns;
-  const double z = std::abs(static_cast<double>(change.change_ns())) / change.error_ns;
-  return std::erfc(z / std::sqrt(2.0)) * static_cast<double>(std::max<std::size_t>(rows, 1)) < kFalseAlarms;
+  return chance_of(change) * static_cast<double>(std::max<std::size_t>(rows, 1)) < kFalseAlarms;
 }
 void judge(TimeChange& change, std::size_t rows) {
+  if (change.error_ns > 0) change.step_ns /= change.error_ns;
   change.error_ns = std::sqrt(change.error_ns);
   change.is_beyond_chance = is_beyond_chance(change, rows);
 }
@@ -139,11 +159,11 @@ class RowMerger {
       put(changed.total, side, row.total_ns);
     }
   }
-  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names, double unit) {
+  void add_moments(const Profile& profile, const std::vector<std::uint32_t>& names, Moment moment, double unit) {
     for (const FlatRow& row : rows_(profile)) {
       ChangedRow& changed = row_for(profile, names, row);
-      put_variance(changed.self, row.self_ns, unit);
-      put_variance(changed.total, row.total_ns, unit);
+      put_moment(changed.self, moment, row.self_ns, unit);
+      put_moment(changed.total, moment, row.total_ns, unit);
     }
   }
   std::vector<ChangedRow> take() {
@@ -190,10 +210,10 @@ class TreeMerger {
       put(node.self, side, from.self_ns);
     });
   }
-  void add_variances(const Profile& profile, const std::vector<std::uint32_t>& names, double unit) {
+  void add_moments(const Profile& profile, const std::vector<std::uint32_t>& names, Moment moment, double unit) {
     add(profile, names, [&](ChangedNode& node, const TreeNode& from) {
-      put_variance(node.total, from.total_ns, unit);
-      put_variance(node.self, from.self_ns, unit);
+      put_moment(node.total, moment, from.total_ns, unit);
+      put_moment(node.self, moment, from.self_ns, unit);
     });
   }
   std::vector<ChangedNode> take() {
@@ -246,19 +266,22 @@ class Comparer {
         by_line_(same.all, &lines, true),
         trees_(same.all) {}
 
-  // First with weights, then with variances in the place of them.
+  // First with weights, then with variances (and those of blocks) in the place of them.
   void add_weights(const Profile& profile, Side side) {
     put(result_.total, side, profile.sampled_ns());
     if (parts_.functions) functions_.add_times(profile, names_of(side), side);
     if (parts_.lines) by_line_.add_times(profile, names_of(side), side);
     if (parts_.tree) trees_.add_times(profile, names_of(side), side);
   }
-  void add_variances(const Profile& profile, Side side, double unit) {
-    if (parts_.functions) functions_.add_variances(profile, names_of(side), unit);
-    if (parts_.lines) by_line_.add_variances(profile, names_of(side), unit);
-    if (parts_.tree) trees_.add_variances(profile, names_of(side), unit);
+  void add_moments(const Profile& profile, Side side, Moment moment, double unit) {
+    if (parts_.functions) functions_.add_moments(profile, names_of(side), moment, unit);
+    if (parts_.lines) by_line_.add_moments(profile, names_of(side), moment, unit);
+    if (parts_.tree) trees_.add_moments(profile, names_of(side), moment, unit);
   }
   void add_variance_of_total(double variance) { result_.total.error_ns += variance; }
+  void add_moment_of_total(const Profile& profile, Moment moment, double unit) {
+    put_moment(result_.total, moment, profile.sampled_ns(), unit);
+  }
   void set_period(Side side, const SamplingPeriod& period) {
     (side == Side::kBefore ? result_.before_period : result_.after_period) = period;
   }
@@ -297,7 +320,7 @@ Comparison compare(Profile before, Profile after, Extent extent, ComparedParts p
     weights_to_variances(profile, period);
     if (!is_total_measured)
       comparer.add_variance_of_total(static_cast<double>(profile.sampled_ns()) * kSquareMicrosecond);
-    comparer.add_variances(profile, side, kSquareMicrosecond);
+    comparer.add_moments(profile, side, &TimeChange::error_ns, kSquareMicrosecond);
   }
   return comparer.take();
 }
@@ -310,9 +333,11 @@ Comparison compare_memory(Profile before, Profile after, const MemoryQuestion& q
     put_memory_in_place_of_samples(profile, question, MemoryWeight::kBytes);
     comparer.add_weights(profile, side);
     put_memory_in_place_of_samples(profile, question, MemoryWeight::kVariance);
-    const double unit = unit_of_variances(profile);
-    comparer.add_variance_of_total(static_cast<double>(profile.sampled_ns()) * unit);
-    comparer.add_variances(profile, side, unit);
+    comparer.add_moments(profile, side, &TimeChange::error_ns, unit_of_variances(profile));
+    comparer.add_moment_of_total(profile, &TimeChange::error_ns, unit_of_variances(profile));
+    put_memory_in_place_of_samples(profile, question, MemoryWeight::kVarianceOfBlocks);
+    comparer.add_moments(profile, side, &TimeChange::step_ns, unit_of_variances_of_blocks(profile));
+    comparer.add_moment_of_total(profile, &TimeChange::step_ns, unit_of_variances_of_blocks(profile));
   }
   return comparer.take();
 }

@@ -24,6 +24,7 @@ struct TimeChange {
   std::int64_t before_ns = 0;
   std::int64_t after_ns = 0;
   double error_ns = 0;  // standard error of the difference
+  double step_ns = 0;   // of sampled memory, by how much a block changes it that is met or missed; 0: by little
   bool is_beyond_chance = false;
 
   [[nodiscard]] std::int64_t change_ns() const { return after_ns - before_ns; }
@@ -76,6 +77,7 @@ Comparison compare(Profile before, Profile after, Extent extent = Extent::kSelec
 
 // The same of a view of their allocations: wherever a time is told, it is bytes. Of samples the error is that of the
 // estimates; what was counted, or is so large that it was sure to be a sample, has none, and any change of it counts.
+// Where few large blocks make up a sum, chance changes it by whole blocks, and what it may do is that of their number.
 // (A sampled peak is the highest of many estimates: how much too high it is for that is not in the error.)
 Comparison compare_memory(Profile before, Profile after, const MemoryQuestion& question, ComparedParts parts = {});
 

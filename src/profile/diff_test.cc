@@ -87,6 +87,20 @@ TEST(Diff, OfMemoryKnowsWhatIsAnEstimate) {
                   .self.is_beyond_chance);
 }
 
+TEST(Diff, OfMemoryABlockThatWasPassedOverIsNoChange) {
+  // GIVEN a block of 5 MB of a program that allocates such a block in each run, and one run in which it is no sample:
+  // as with sample points every 1.5 MB happens in one run of 28, and with points every 400 kB in one of 270,000
+  const auto is_gone = [](std::uint64_t distance) {
+    Profile without = with_memory(40, distance);
+    without.allocations.erase(without.allocations.begin());
+    return row_of(compare_memory(with_memory(40, distance), std::move(without), MemoryView::kLive), "load")
+        .self.is_beyond_chance;
+  };
+  // THEN only the latter is more than chance may do, in a report of four rows
+  EXPECT_FALSE(is_gone(1'500'000));
+  EXPECT_TRUE(is_gone(400'000));
+}
+
 TEST(Diff, OfExactMemoryNothingIsChance) {
   const Comparison all = compare_memory(with_memory(400, 0), with_memory(401, 0), MemoryView::kLive);
   EXPECT_EQ(row_of(all, "keep").self.change_ns(), 1);

@@ -313,6 +313,10 @@ double unit_of_variances(const Profile& profile) {
   return distance * distance / kVarianceUnits;
 }
 
+double unit_of_variances_of_blocks(const Profile& profile) {
+  return unit_of_variances(profile) * static_cast<double>(profile.allocation_distance);
+}
+
 double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks) {
   if (bytes <= 0) return 0;
   MemoryEstimate sum;
@@ -332,7 +336,9 @@ void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& ques
     MemoryEstimate estimate;
     estimate.add(row, profile.allocation_distance);
     const double variance = estimate.variance > 0 ? estimate.variance / distance / distance * kVarianceUnits : 0;
-    const double value = weight == MemoryWeight::kBytes ? estimate.bytes : variance;
+    double value = estimate.bytes;
+    if (weight == MemoryWeight::kVariance) value = variance;
+    if (weight == MemoryWeight::kVarianceOfBlocks) value = variance > 0 ? variance * estimate.bytes / distance : 0;
     samples.push_back(row.time_ns, row.thread, row.stack, std::llround(value), Activity::kRunning, row.tags);
   }
   profile.samples = std::move(samples);

@@ -159,14 +159,17 @@ std::vector<MemoryMoment> memory_over_time(const Profile& profile, std::size_t m
 // Bytes alive at such moments, by the function (FunctionId) that allocated them.
 std::vector<std::vector<double>> alive_over_time(const Profile& profile, std::size_t moments);
 
-// What a sample stands for, in the place of nanoseconds: bytes, or how sure they are (see margin_of).
-enum class MemoryWeight : std::uint8_t { kBytes, kVariance };
+// What a sample stands for, in the place of nanoseconds: bytes, or how sure they are (see margin_of), or their variance
+// times the bytes: of sums of these the quotient is how much one block makes, and so by which steps chance changes
+// them.
+enum class MemoryWeight : std::uint8_t { kBytes, kVariance, kVarianceOfBlocks };
 
 // Puts the allocations of a view in the place of the samples, so that what works on samples (trees, formats) works on
 // them.
 void put_memory_in_place_of_samples(Profile& profile, const MemoryQuestion& question, MemoryWeight weight);
-// What kVariance counts in: square bytes.
+// What kVariance counts in: square bytes; and kVarianceOfBlocks: their third power.
 double unit_of_variances(const Profile& profile);
+double unit_of_variances_of_blocks(const Profile& profile);
 // Half the width of the interval of a sum of such samples, in parts of the sum, from its bytes and its kVariance, and
 // MemoryEstimate::looks.
 double margin_of(const Profile& profile, std::int64_t bytes, std::int64_t variance, std::uint64_t looks);
