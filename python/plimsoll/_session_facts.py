@@ -66,9 +66,10 @@ def _is_of_this_process(path: str) -> bool:
     older one is of an earlier process of that number."""
     clock_step_s = 0.1  # of the kernel's clocks for files and for processes, and more
     try:
+        written_s = os.stat(path).st_mtime  # there is mostly none, and nothing more to ask
         with open("/proc/self/stat", "rb") as file:
             start_ticks = int(file.read().rpartition(b")")[2].split()[19])
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")
-        return os.stat(path).st_mtime > time.time() - age_s - clock_step_s
+        return written_s > time.time() - age_s - clock_step_s
     except OSError:
         return False

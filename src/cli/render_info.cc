@@ -109,7 +109,7 @@ class InfoRenderer {
 
   void add_events() {
     add("processes", format_count(profile_.processes.size()));
-    add("threads", format_count(profile_.threads.size()));
+    add("threads", are_threads_told_apart(profile_) ? format_count(profile_.threads.size()) : "not told apart");
     for (const CounterSum& counter : facts_.counters) {
       const bool of_one = profile_.processes.size() > 1 && !counter.process.is_none();
       const std::string pid = of_one ? fmt::format(" (pid {})", profile_.processes[counter.process.index()].pid) : "";

@@ -41,6 +41,16 @@ TEST(RenderInfo, TellsOfAllocations) {
   EXPECT_NE(told().find("\nallocations     6 blocks, 3.00 kB sampled, one for every 512 kB\n"), std::string::npos);
 }
 
+TEST(RenderInfo, CountsThreadsOnlyIfTheyAreToldApart) {
+  // GIVEN a recording of PyPy, which gives samples of all threads one id
+  profile::Profile profile = sample();
+  profile.threads.resize(1);
+  profile.threads[0].os_tid = 0;
+  profile.threads[0].name = profile::kAllThreads;
+  const std::string told = render_info(profile, session_facts(profile, 1234), "app.plim", Page{});
+  EXPECT_NE(told.find("\nthreads         not told apart\n"), std::string::npos) << told;
+}
+
 TEST(RenderInfo, TellsEveryFactInALine) {
   const profile::Profile profile = sample();
   EXPECT_EQ("\n" + render_info(profile, session_facts(profile, 1234), "app.plim", Page{}), R"(

@@ -142,10 +142,13 @@ std::string python_of(const profile::Profile& profile) {
   return bare_number ? "Python " + value : value;
 }
 
-std::string count_of_threads(const profile::Profile& profile) {
+bool are_threads_told_apart(const profile::Profile& profile) {
   const std::vector<profile::Thread>& threads = profile.threads;
-  const bool is_all_in_one = threads.size() == 1 && threads[0].os_tid == 0 && threads[0].name == profile::kAllThreads;
-  return is_all_in_one ? "threads not told apart" : plural(threads.size(), "thread");
+  return threads.size() != 1 || threads[0].os_tid != 0 || threads[0].name != profile::kAllThreads;
+}
+
+std::string count_of_threads(const profile::Profile& profile) {
+  return are_threads_told_apart(profile) ? plural(profile.threads.size(), "thread") : "threads not told apart";
 }
 
 std::string in_words(const profile::Drop& drop) {

@@ -37,7 +37,9 @@ double delivered_hz(std::uint64_t samples, std::int64_t cpu_ns);
 std::string python_of(const profile::Profile& profile);
 // The rate that was asked for, in Hz, as people read it: "1010.1" of a period of 0.99 ms. Empty if that is not known.
 std::string asked_hz(const profile::Profile& profile);
-// "3 threads"; PyPy does not tell them apart.
+// PyPy does not tell them apart.
+bool are_threads_told_apart(const profile::Profile& profile);
+// "3 threads", as far as they are told apart.
 std::string count_of_threads(const profile::Profile& profile);
 // One drop: "12 samples (ring full), 12 ms of CPU time".
 std::string in_words(const profile::Drop& drop);

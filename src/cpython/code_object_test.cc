@@ -173,19 +173,5 @@ const auto name_of = [](const ::testing::TestParamInfo<Layout>& tested) { return
 INSTANTIATE_TEST_SUITE_P(Python, CodeObjectOf, ::testing::ValuesIn(testing::all_layouts()), name_of);
 INSTANTIATE_TEST_SUITE_P(Python, WholeCodeObjectOf, ::testing::ValuesIn(testing::all_layouts()), name_of);
 
-TEST(AppendUtf8, UsesTheFewestBytes) {
-  const auto utf8 = [](std::uint32_t code_point) {
-    std::string out;
-    append_utf8(out, code_point);
-    return out.size();
-  };
-  EXPECT_EQ(utf8(0x7f), 1U);
-  EXPECT_EQ(utf8(0x80), 2U);
-  EXPECT_EQ(utf8(0x7ff), 2U);
-  EXPECT_EQ(utf8(0x800), 3U);
-  EXPECT_EQ(utf8(0xffff), 3U);
-  EXPECT_EQ(utf8(0x10000), 4U);
-}
-
 }  // namespace
 }  // namespace plimsoll::cpython

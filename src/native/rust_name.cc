@@ -1,8 +1,10 @@
 #include "native/rust_name.h"
 
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 
 #include "base/hexadecimal.h"
@@ -11,8 +13,6 @@
 
 namespace plimsoll::native {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // What stands between two $; empty if it is nothing known.
 std::string unescaped(std::string_view escape) {
@@ -53,10 +53,11 @@ void append_part(std::string& out, std::string_view part) {
 std::optional<std::string> legacy_name(std::string_view parts) {
   std::string name;
   std::string_view last;
-  while (!parts.empty() && is_digit(parts[0])) {
+  while (!parts.starts_with('E')) {
     std::size_t size = 0;
-    for (; !parts.empty() && is_digit(parts[0]) && size < kMostRustName; parts.remove_prefix(1))
-      size = size * 10 + static_cast<std::size_t>(parts[0] - '0');
+    const auto [end, error] = std::from_chars(parts.data(), parts.data() + parts.size(), size);
+    if (error != std::errc{}) return std::nullopt;
+    parts.remove_prefix(static_cast<std::size_t>(end - parts.data()));
     if (size == 0 || size > parts.size()) return std::nullopt;
     if (!last.empty()) {
       if (!name.empty()) name += "::";

@@ -3,9 +3,11 @@
 #include <cstdint>
 
 #include "native/rust_name.h"
+#include "native/rust_v0_name.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto name = plimsoll::native::rust_name({reinterpret_cast<const char*>(data), size});
-  if (name && (name->empty() || name->size() > 4096)) __builtin_trap();
+  using namespace plimsoll::native;
+  const auto name = rust_name({reinterpret_cast<const char*>(data), size});
+  if (name && (name->empty() || name->size() > kMostRustName)) __builtin_trap();
   return 0;
 }

@@ -278,10 +278,7 @@ class Comparer {
     if (parts_.lines) by_line_.add_moments(profile, names_of(side), moment, unit);
     if (parts_.tree) trees_.add_moments(profile, names_of(side), moment, unit);
   }
-  void add_variance_of_total(double variance) { result_.total.error_ns += variance; }
-  void add_moment_of_total(const Profile& profile, Moment moment, double unit) {
-    put_moment(result_.total, moment, profile.sampled_ns(), unit);
-  }
+  void add_moment_of_total(Moment moment, double value) { result_.total.*moment += value; }
   void set_period(Side side, const SamplingPeriod& period) {
     (side == Side::kBefore ? result_.before_period : result_.after_period) = period;
   }
@@ -316,10 +313,10 @@ Comparison compare(Profile before, Profile after, Extent extent, ComparedParts p
     const SamplingPeriod period = period_of(profile);
     comparer.set_period(side, period);
     comparer.add_weights(profile, side);
-    if (is_total_measured) comparer.add_variance_of_total(variance_of_measured(profile, period) * kSquareMicrosecond);
+    const double measured = is_total_measured ? variance_of_measured(profile, period) : 0;
     weights_to_variances(profile, period);
-    if (!is_total_measured)
-      comparer.add_variance_of_total(static_cast<double>(profile.sampled_ns()) * kSquareMicrosecond);
+    const double variance = is_total_measured ? measured : static_cast<double>(profile.sampled_ns());
+    comparer.add_moment_of_total(&TimeChange::error_ns, variance * kSquareMicrosecond);
     comparer.add_moments(profile, side, &TimeChange::error_ns, kSquareMicrosecond);
   }
   return comparer.take();
@@ -332,12 +329,13 @@ Comparison compare_memory(Profile before, Profile after, const MemoryQuestion& q
     Profile& profile = side == Side::kBefore ? before : after;
     put_memory_in_place_of_samples(profile, question, MemoryWeight::kBytes);
     comparer.add_weights(profile, side);
-    put_memory_in_place_of_samples(profile, question, MemoryWeight::kVariance);
-    comparer.add_moments(profile, side, &TimeChange::error_ns, unit_of_variances(profile));
-    comparer.add_moment_of_total(profile, &TimeChange::error_ns, unit_of_variances(profile));
-    put_memory_in_place_of_samples(profile, question, MemoryWeight::kVarianceOfBlocks);
-    comparer.add_moments(profile, side, &TimeChange::step_ns, unit_of_variances_of_blocks(profile));
-    comparer.add_moment_of_total(profile, &TimeChange::step_ns, unit_of_variances_of_blocks(profile));
+    const auto add = [&](MemoryWeight weight, Moment moment, double unit) {
+      put_memory_in_place_of_samples(profile, question, weight);
+      comparer.add_moments(profile, side, moment, unit);
+      comparer.add_moment_of_total(moment, static_cast<double>(profile.sampled_ns()) * unit);
+    };
+    add(MemoryWeight::kVariance, &TimeChange::error_ns, unit_of_variances(profile));
+    add(MemoryWeight::kVarianceOfBlocks, &TimeChange::step_ns, unit_of_variances_of_blocks(profile));
   }
   return comparer.take();
 }
