@@ -223,6 +223,7 @@ def _stop_at_exit() -> None:
 def _install_hooks(now: _Active) -> None:
     _wrap_thread_starts(now)
     _wrap_signals(now)
+    _wrap_forks(now)
     if now.recording.has_reader:
         _wrap_fault_handlers(now)
     _mark_collections(now)
@@ -273,6 +274,17 @@ def _wrap_thread_starts(now: _Active) -> None:
     for module, name in ((_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
                          (threading, "_start_new_thread"), (threading, "_start_joinable_thread")):
         _wrap(now, module, name, _core.ThreadStarter)
+
+
+def _wrap_forks(now: _Active) -> None:
+    """From 3.12 on Python warns a program with several threads when it forks: those of the recording do not count."""
+    import posix
+
+    if sys.version_info < (3, 12):
+        return
+    for module in (os, posix):
+        for name in ("fork", "forkpty"):
+            _wrap(now, module, name, _core.ForkCaller)
 
 
 def _wrap_exec() -> None:

@@ -100,6 +100,11 @@ void CpuSampler::start(std::array<Tid, 2> except) {
   find_new_threads(Head::kMeasured);
 }
 
+void CpuSampler::except(std::array<Tid, 2> threads) {
+  const std::lock_guard guard(mutex_);
+  except_ = threads;
+}
+
 void CpuSampler::stop() {
   const std::lock_guard guard(mutex_);
   if (!is_running_) return;

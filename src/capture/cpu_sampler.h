@@ -98,6 +98,8 @@ class CpuSampler {
 
   // Samples all threads of the process but those in `except`, from now on.
   void start(std::array<Tid, 2> except);
+  // Those are others now.
+  void except(std::array<Tid, 2> threads);
   // Ends all ticks and waits until no handler is running. The ring may still hold samples.
   void stop();
   // The child of a fork has none of our ticks, and its copies of the descriptors are closed: no syscalls on timers.

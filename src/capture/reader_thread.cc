@@ -43,27 +43,43 @@ Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, c
   std::unique_ptr<ReaderThread> reader(new ReaderThread(sampler));
   if (duties.waits) reader->waits_.emplace(interpreter, sampler, ring, seen, max_depth);
   if (duties.running) reader->running_.emplace(interpreter, sampler, ring, seen, max_depth);
-  const int failed = os::start_own_thread(
-      reader->thread_, "plimsoll-reader",
-      [](void* self) -> void* {
-        static_cast<ReaderThread*>(self)->run();
-        return nullptr;
-      },
-      reader.get());
-  if (failed != 0) return system_error("cannot start the thread that looks at the others", failed);
-  reader->is_started_ = true;
-  reader->tid_.wait(0);
+  PLIMSOLL_TRY(reader->start_thread());
   return reader;
 }
 
-void ReaderThread::stop() {
+Status ReaderThread::start_thread() {
+  const auto body = [](void* self) -> void* {
+    static_cast<ReaderThread*>(self)->run();
+    return nullptr;
+  };
+  tid_.store(0);
+  const int failed = os::start_own_thread(thread_, "plimsoll-reader", body, this);
+  if (failed != 0) return system_error("cannot start the thread that looks at the others", failed);
+  has_thread_ = true;
+  tid_.wait(0);
+  return Ok{};
+}
+void ReaderThread::end_thread(Asked asked) {
   {
     const std::lock_guard guard(mutex_);
-    if (!is_started_ || stop_requested_) return;
-    stop_requested_ = true;
+    asked_ = asked;
   }
   wake_.notify_all();
-  ::pthread_join(thread_, nullptr);
+  if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
+}
+
+void ReaderThread::stop() {
+  if (asked_ == Asked::kStop) return;
+  const bool has_rested = !has_thread_;
+  end_thread(Asked::kStop);
+  if (has_rested && waits_) waits_->finish();
+}
+
+void ReaderThread::rest() { end_thread(Asked::kRest); }
+
+Status ReaderThread::wake() {
+  asked_ = Asked::kLook;
+  return start_thread();
 }
 
 void ReaderThread::abandon() {
@@ -78,20 +94,24 @@ void ReaderThread::run() {
   std::int64_t due_ns = monotonic_ns();
   int empty_looks = 0;
   std::unique_lock lock(mutex_);
-  while (!stop_requested_) {
+  while (asked_ == Asked::kLook) {
     lock.unlock();
     const std::int64_t began_ns = monotonic_ns();
     empty_looks = look_at_all() ? 0 : std::min(empty_looks + 1, kEmptyLooks);
-    cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+    cpu_ns_.store(past_cpu_ns_ + thread_cpu_ns(), std::memory_order_relaxed);
     const std::int64_t ended_ns = monotonic_ns();
     due_ns = next_look(sampler_.rate_hz() / (empty_looks < kEmptyLooks ? 1 : kIdle), due_ns, began_ns, ended_ns);
     lock.lock();
     due_ns = wait_until(due_ns, lock);
   }
+  const bool is_over = asked_ == Asked::kStop;
   lock.unlock();
-  look_at_all();
-  if (waits_) waits_->finish();
-  cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+  if (is_over) {
+    look_at_all();
+    if (waits_) waits_->finish();
+  }
+  past_cpu_ns_ += thread_cpu_ns();
+  cpu_ns_.store(past_cpu_ns_, std::memory_order_relaxed);
 }
 
 void ReaderThread::go_on() {
@@ -103,8 +123,9 @@ void ReaderThread::go_on() {
 }
 
 std::int64_t ReaderThread::wait_until(std::int64_t due_ns, std::unique_lock<std::mutex>& lock) {
-  for (std::int64_t now_ns = monotonic_ns(); !stop_requested_ && now_ns < due_ns; now_ns = monotonic_ns()) {
-    wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns), [this] { return stop_requested_ || has_resumed_; });
+  for (std::int64_t now_ns = monotonic_ns(); asked_ == Asked::kLook && now_ns < due_ns; now_ns = monotonic_ns()) {
+    wake_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns),
+                   [this] { return asked_ != Asked::kLook || has_resumed_; });
     // At any moment of a period, as if there had been no pause.
     if (std::exchange(has_resumed_, false))
       due_ns = std::min(due_ns, monotonic_ns() + within(period_of(sampler_.rate_hz())));

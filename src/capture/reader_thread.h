@@ -33,6 +33,9 @@ class ReaderThread {
 
   // Ends the thread, after a last look. The sampler must still know its threads. Idempotent.
   void stop();
+  // The thread ends, but the reader does not: until wake() nobody looks. Both by one thread.
+  void rest();
+  Status wake();
   // By whoever pauses or resumes the sampler, before and after: what threads wait in is told to that moment, and counts
   // again from that moment on. The reader's own look may be eight periods away.
   void look_at_waits();
@@ -50,6 +53,10 @@ class ReaderThread {
 
  private:
   explicit ReaderThread(CpuSampler& sampler);
+  Status start_thread();
+  // Of the thread: to end for now, or with all that it knows.
+  enum class Asked : std::uint8_t { kLook, kRest, kStop };
+  void end_thread(Asked asked);
   void run();
   // False if the next look has time: nothing waits, and nothing that a reader can sample runs.
   bool look_at_all();
@@ -71,11 +78,12 @@ class ReaderThread {
   std::atomic<std::int32_t> tid_{0};
   std::atomic<std::int64_t> cpu_ns_{0};
   std::mutex look_mutex_;  // guards waits_ and running_; held while looking
-  std::mutex mutex_;       // guards stop_requested_ and has_resumed_
+  std::mutex mutex_;       // guards what follows
   std::condition_variable wake_;
-  bool stop_requested_ = false;
+  Asked asked_ = Asked::kLook;
   bool has_resumed_ = false;  // since it was asked last
-  bool is_started_ = false;
+  bool has_thread_ = false;
+  std::int64_t past_cpu_ns_ = 0;  // of threads that have ended
   pthread_t thread_{};
 };
 

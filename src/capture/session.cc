@@ -10,6 +10,7 @@
 #include "capture/loop_calls.h"
 #include "capture/native_sample.h"
 #include "memory/local.h"
+#include "os/os.h"
 #include "os/own_thread.h"
 #include "os/termination.h"
 
@@ -62,28 +63,36 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
   const Status written = session->sink_->flush(session->totals(session->start_ns_), SampleSink::Ending::kOpen);
   if (!written.ok()) return written.error();
 
-  const auto drain = [](void* self) -> void* {
-    static_cast<Session*>(self)->run();
-    return nullptr;
-  };
-  const int failed = os::start_own_thread(session->drain_thread_, "plimsoll", drain, session.get());
-  if (failed != 0) return system_error("cannot start the drain thread", failed);
-  session->drain_tid_.wait(0);
-  std::array<Tid, 2> ours{Tid{session->drain_tid_.load()}};
+  PLIMSOLL_TRY(session->start_drain());
   const ReaderDuties duties{.waits = settings.tick.mode == Mode::kWall, .running = settings.tick.by_reader};
   if (duties.waits || duties.running) {
     Result<std::unique_ptr<ReaderThread>> reader = ReaderThread::start(
         duties, interpreter, *session->sampler_, session->ring_, session->registry_.seen(), settings.tick.max_depth);
     if (!reader.ok()) return reader.error();
-    ours[1] = reader.value()->tid();
     const std::lock_guard working(session->gate_.work);  // the drain thread asks for its CPU time
     session->reader_ = reader.take();
   }
   if (session->tags_ != nullptr) session->tags_->begin_recording();
   if (settings.watch_deaths != nullptr) settings.watch_deaths(&session->registry_);
-  session->sampler_->start(ours);
+  session->sampler_->start(session->own_threads());
   os::watch_termination(session->gate_.bell);
   return session;
+}
+
+Status Session::start_drain() {
+  const auto drain = [](void* self) -> void* {
+    static_cast<Session*>(self)->run();
+    return nullptr;
+  };
+  drain_tid_.store(0);
+  const int failed = os::start_own_thread(drain_thread_, "plimsoll", drain, this);
+  if (failed != 0) return system_error("cannot start the drain thread", failed);
+  drain_tid_.wait(0);
+  return Ok{};
+}
+
+std::array<Tid, 2> Session::own_threads() const {
+  return {Tid{drain_tid_.load()}, reader_ != nullptr ? reader_->tid() : Tid{}};
 }
 
 Status Session::check_native() {
@@ -128,7 +137,7 @@ void Session::keep_to_budget() {
   if (!budget_) return;
   const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_ - sampler_->paused_cpu_ns();
   const std::int64_t reader_ns = reader_ != nullptr ? reader_->cpu_ns() : 0;
-  const OverheadBudget::Costs costs{cpu_ns, sampler_->handler_ns() + reader_ns, thread_cpu_ns()};
+  const OverheadBudget::Costs costs{cpu_ns, sampler_->handler_ns() + reader_ns, drain_cpu_ns()};
   if (sampler_->is_paused()) return budget_->leave_out(costs);
   if (cpu_ns - budget_cpu_ns_ < kLeast) return;
   budget_cpu_ns_ = cpu_ns;
@@ -215,7 +224,7 @@ void Session::prepare_exec() {
 
 void Session::flush_as(SampleSink::Ending ending) {
   std::unique_lock lock(mutex_);
-  if (stop_requested_ || is_complete_.load()) return;
+  if (stop_requested_ || rests_ || is_complete_.load()) return;
   requested_ending_ = std::max(requested_ending_, ending);  // an exec's is not undone by who merely wants to read
   const std::uint64_t wanted = ++flushes_requested_;
   gate_.bell.ring();
@@ -225,7 +234,7 @@ void Session::flush_as(SampleSink::Ending ending) {
 void Session::learn_modules(std::uint64_t loads) {
   if (modules_ == nullptr || exact_ == nullptr) return;
   std::unique_lock lock(mutex_);
-  if (stop_requested_ || is_complete_.load() || std::exchange(loads_, loads) == loads) return;
+  if (stop_requested_ || rests_ || is_complete_.load() || std::exchange(loads_, loads) == loads) return;
   const std::uint64_t wanted = ++looks_requested_;
   gate_.bell.ring();
   gate_.done.wait_for(lock, std::chrono::seconds(2), [&] { return looks_done_ >= wanted || stop_requested_; });
@@ -246,13 +255,16 @@ void Session::resume() {
 
 SessionStats Session::stop() {
   const SignalsBlocked blocked = os::termination_blocked();  // the drain thread answers no more
+  if (holder_ == os::current_tid()) release_after_fork();
+  bool has_drain = true;
   {
     const std::lock_guard guard(mutex_);
     if (stop_requested_ || drain_thread_ == pthread_t{}) return stats_locked();
     stop_requested_ = true;
+    has_drain = !rests_;
   }
   gate_.bell.ring();
-  ::pthread_join(drain_thread_, nullptr);
+  if (has_drain) ::pthread_join(drain_thread_, nullptr);
   {
     const std::lock_guard working(gate_.work);  // whoever caught up may still look at what it found
     complete();
@@ -273,11 +285,48 @@ void Session::hold_for_fork() {
   // let go. The child never takes it.
   gate_.keep_out();
   hold_reader();
+  holder_ = os::current_tid();
 }
 
 void Session::release_after_fork() {
+  if (holder_.exchange({}) == Tid{}) return;
   release_reader();
   gate_.let_in();
+}
+
+bool Session::rest_if_alone() {
+  const std::size_t with_caller = reader_ != nullptr ? 3 : 2;
+  if (os::count_threads() != with_caller) return false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (stop_requested_ || rests_) return false;
+    rests_ = true;
+  }
+  gate_.bell.ring();
+  ::pthread_join(drain_thread_, nullptr);
+  if (reader_ != nullptr) reader_->rest();
+  return true;
+}
+
+void Session::wake() {
+  // Neither looks at any thread before it is known which are ours.
+  const std::lock_guard working(gate_.work);
+  {
+    const std::lock_guard guard(mutex_);
+    if (stop_requested_) return;
+    rests_ = false;
+  }
+  Status woken = start_drain();
+  if (!woken.ok()) {
+    const std::lock_guard guard(mutex_);
+    rests_ = true;
+  } else if (reader_ != nullptr) {
+    woken = reader_->wake();
+  }
+  sampler_->except(own_threads());
+  if (woken.ok()) return;
+  fail(woken.error());
+  complete();
 }
 
 SessionStats Session::stats() const {

@@ -81,9 +81,16 @@ class Session {
   // be used or destroyed afterwards: parts of it belong to a thread that does not exist here.
   void abandon();
   // Around fork, in the parent: while held, no thread of ours is at work, or inside the sink. The program's threads may
-  // run meanwhile, and call everything but stop(). Not with the GIL: whoever has the reader held may be waiting for it.
+  // run meanwhile, and call everything; not held any more is what the caller itself stops, as what a fork calls may.
+  // Not with the GIL: whoever has the reader held may be waiting for it.
   void hold_for_fork();
   void release_after_fork();
+  // For a fork of a program that has no thread but the caller: if that is so, ends the threads of ours, for Python
+  // warns of those that it finds then, which may be an error. What is recorded meanwhile waits in the ring. Not with
+  // the GIL. False if there is nothing to wake.
+  bool rest_if_alone();
+  // By the same thread, in the parent: they are there again. (If the system gives none, the recording ends.)
+  void wake();
 
   // Sampling pauses until it is resumed as often.
   void pause();
@@ -132,6 +139,8 @@ class Session {
   Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
           std::unique_ptr<SampleSink> sink);
 
+  // Returns when the drain thread has begun.
+  Status start_drain();
   // Learns what is loaded, before the first tick.
   Status begin_native(const Interpreter& interpreter, TickSettings& tick);
   void flush_as(SampleSink::Ending ending);
@@ -184,6 +193,9 @@ class Session {
     }
   }
   [[nodiscard]] SessionStats stats_locked() const;
+  [[nodiscard]] std::array<Tid, 2> own_threads() const;
+  // CPU time of the drain thread, which calls this, and of those that were it before.
+  [[nodiscard]] std::int64_t drain_cpu_ns() const { return past_drain_cpu_ns_ + thread_cpu_ns(); }
 
   const SessionSettings settings_;
   SampleRing ring_;
@@ -212,6 +224,7 @@ class Session {
   // When the cost of recording was looked at last: what it was then, and the program's CPU time.
   std::optional<OverheadBudget> budget_;
   std::int64_t budget_cpu_ns_ = 0;  // when it was last looked at
+  std::int64_t past_drain_cpu_ns_ = 0;
 
   std::atomic<std::uint64_t> samples_{0};
   std::atomic<std::int64_t> sampled_cpu_ns_{0};
@@ -222,8 +235,10 @@ class Session {
   std::atomic<std::int64_t> end_ns_{0};
 
   DrainGate gate_;
-  mutable std::mutex mutex_;  // guards the members below
+  std::atomic<Tid> holder_{};  // for a fork
+  mutable std::mutex mutex_;   // guards the members below
   bool stop_requested_ = false;
+  bool rests_ = false;  // there is no drain thread, until wake()
   std::uint64_t flushes_requested_ = 0;
   SampleSink::Ending requested_ending_ = SampleSink::Ending::kOpen;
   std::uint64_t flushes_done_ = 0;

@@ -48,7 +48,7 @@ void Session::run() {
   drain_tid_.notify_all();
   std::int64_t interval = kShortestDrainInterval;
   std::unique_lock lock(mutex_);
-  while (!stop_requested_) {
+  while (!stop_requested_ && !rests_) {
     interval = next_drain_interval(interval);
     const std::uint64_t flushes = flushes_requested_;
     const std::uint64_t looks = looks_requested_;
@@ -64,7 +64,7 @@ void Session::run() {
       // (What is alive is told of exact recordings at their end only.)
       if (is_ending && exact_ == nullptr) ending = SampleSink::Ending::kComplete;
       if (flush_now || is_ending) attempt([&] { flush_sink(monotonic_ns(), ending); });
-      profiler_cpu_ns_.store(thread_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
+      profiler_cpu_ns_.store(drain_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
     }
     if (is_ending) os::end_now();
     lock.lock();
@@ -72,12 +72,13 @@ void Session::run() {
     looks_done_ = looks;
     gate_.done.notify_all();
     const bool is_crowded = ring_.backlog() > ring_.capacity() / 4;
-    if (is_crowded || stop_requested_) continue;
+    if (is_crowded || stop_requested_ || rests_) continue;
     lock.unlock();
     gate_.bell.wait_for(interval);
     lock.lock();
   }
   gate_.done.notify_all();  // whoever waits does so in vain
+  past_drain_cpu_ns_ = drain_cpu_ns();
 }
 
 std::int64_t Session::next_drain_interval(std::int64_t last) const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "capture/sampler_testing.h"
+#include "os/os.h"
 
 namespace plimsoll::capture {
 namespace {
@@ -65,6 +66,84 @@ TEST(Session, AForkMayMeetTheEndOfARecording) {
     }
     session->stop();
   }
+}
+
+// ThreadSanitizer has a thread of its own, so that no test is alone.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kIsAlone = false;
+#else
+constexpr bool kIsAlone = true;
+#endif
+
+TEST(Session, HasNoThreadWhileAProgramWithoutOthersForks) {
+  if (!kIsAlone) GTEST_SKIP() << "the sanitizer has a thread";
+  for (const Mode mode : {Mode::kCpu, Mode::kWall}) {
+    // GIVEN a recording, with a thread that reads or without one
+    SessionSettings settings;
+    settings.tick.mode = mode;
+    Observer observer;
+    const std::unique_ptr<Session> session = start(settings, observer);
+    const std::size_t threads = os::count_threads();
+    // WHEN it rests
+    ASSERT_TRUE(session->rest_if_alone());
+    // THEN the caller is the only thread, and waits for nobody
+    EXPECT_EQ(os::count_threads(), 1U);
+    EXPECT_FALSE(session->rest_if_alone());
+    session->flush();
+    const std::size_t flushes = observer.flushes.size();
+    // AND when it is awake again, all goes on, and no thread of its own is sampled
+    session->wake();
+    EXPECT_EQ(os::count_threads(), threads);
+    session->flush();
+    EXPECT_EQ(observer.flushes.size(), flushes + 1);
+    session->sampler().look_for_threads();
+    EXPECT_EQ(session->sampler().thread_count(), 1U);
+    session->stop();
+    EXPECT_TRUE(observer.has_ended.load());
+  }
+}
+
+TEST(Session, KeepsItsThreadsWhileAProgramForksThatHasOthers) {
+  // GIVEN a program with two threads
+  Observer observer;
+  const std::unique_ptr<Session> session = start({}, observer);
+  std::atomic<bool> is_over{false};
+  std::thread other([&] { is_over.wait(false); });
+  // WHEN one of them is about to fork THEN the recording does not rest
+  const std::size_t threads = os::count_threads();
+  EXPECT_FALSE(session->rest_if_alone());
+  EXPECT_EQ(os::count_threads(), threads);
+  is_over.store(true);
+  is_over.notify_all();
+  other.join();
+}
+
+TEST(Session, IsCompleteWhenWhoeverHoldsItForAForkStopsIt) {
+  // GIVEN a recording that is held for a fork
+  SessionSettings settings;
+  settings.tick.mode = Mode::kWall;
+  Observer observer;
+  const std::unique_ptr<Session> session = start(settings, observer);
+  session->hold_for_fork();
+  // WHEN another hook of the fork stops it THEN it is complete, and nothing is left to release
+  session->stop();
+  EXPECT_TRUE(observer.has_ended.load());
+  session->release_after_fork();
+}
+
+TEST(Session, IsCompleteWhenItIsStoppedWhileItRests) {
+  if (!kIsAlone) GTEST_SKIP() << "the sanitizer has a thread";
+  // GIVEN a recording that rests
+  SessionSettings settings;
+  settings.tick.mode = Mode::kWall;
+  Observer observer;
+  const std::unique_ptr<Session> session = start(settings, observer);
+  ASSERT_TRUE(session->rest_if_alone());
+  // WHEN a hook of the program's stops it THEN it is complete, and does not wake
+  session->stop();
+  EXPECT_TRUE(observer.has_ended.load());
+  session->wake();
+  EXPECT_EQ(os::count_threads(), 1U);
 }
 
 TEST(Session, DeathsOfCodeAreWatchedWhenTheFirstTickComes) {

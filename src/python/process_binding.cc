@@ -132,6 +132,38 @@ nb::tuple fork_hooks(nb::object lock, nb::object leave_parents) {
   return nb::tuple(functions);
 }
 
+// For os.fork and os.forkpty: Python counts the threads that a process has then, and from 3.15 on its warning of more
+// than one may be an error. So those of the recording are none of them.
+class ForkCaller : public Standin {
+  class Rest {
+   public:
+    explicit Rest(std::shared_ptr<capture::Session> session) : session_(std::move(session)) {
+      if (session_ == nullptr) return;
+      const nb::gil_scoped_release release;
+      must_wake_ = session_->rest_if_alone();
+    }
+    Rest(const Rest&) = delete;
+    Rest& operator=(const Rest&) = delete;
+    ~Rest() {
+      if (!must_wake_ || process_ != ::getpid()) return;
+      const nb::gil_scoped_release release;
+      session_->wake();
+    }
+
+   private:
+    const std::shared_ptr<capture::Session> session_;
+    const pid_t process_ = ::getpid();
+    bool must_wake_ = false;
+  };
+
+ public:
+  using Standin::Standin;
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
+    const Rest rest(current_recording());
+    return call_original(args, kwargs);
+  }
+};
+
 // For os.execv and os.execve: what is recorded so far is written before the process becomes another program, nobody
 // begins a recording meanwhile, and no tick is on its way, nor waits for a thread to let it in: the next program would
 // meet it, and end.
@@ -186,6 +218,7 @@ void bind_processes(nb::module_& module) {
       "fork_hooks", &fork_hooks, nb::arg("lock"), nb::arg("leave_parents"),
       "What os.fork is to call before, in the parent and in the child: no signal handler of the program's runs in "
       "these.");
+  bind_standin<ForkCaller>(module, "ForkCaller", "Forks while no thread of the recording is there.");
   bind_standin<ExecCaller, nb::object>(module, "ExecCaller",
                                        "Becomes another program when what is recorded is written.");
   bind_standin<ExitCaller, nb::object>(module, "ExitCaller", "Ends the process when what is recorded is written.");
