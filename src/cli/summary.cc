@@ -153,7 +153,11 @@ std::string count_of_threads(const profile::Profile& profile) {
 
 std::string in_words(const profile::Drop& drop) {
   const std::string time = drop.cpu_ns > 0 ? fmt::format(", {} of CPU time", format_time(drop.cpu_ns)) : "";
-  return fmt::format("{} ({}){}", samples_in_words(drop.count), printable(drop.reason), time);
+  // (Stacks that lack frames are those of samples, or of allocations.)
+  const std::string what = is_lost(drop)
+                               ? samples_in_words(drop.count)
+                               : fmt::format("{} stack{}", format_count(drop.count), drop.count == 1 ? "" : "s");
+  return fmt::format("{} ({}){}", what, printable(drop.reason), time);
 }
 
 bool is_lost(const profile::Drop& drop) { return !drop.reason.starts_with("native frames missing"); }

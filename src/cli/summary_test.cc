@@ -100,15 +100,17 @@ TEST(Caveats, AreNoneForAPerfectProfile) {
 }
 
 TEST(Caveats, NameLossesGapsAndAnEarlyEnd) {
-  // GIVEN a profile that lost samples, misses CPU time and was cut
+  // GIVEN a profile that lost samples, has one without all its frames, misses CPU time and was cut
   profile::Profile profile = sample();
   profile.drops.push_back({"ring full", 12, 12'000'000});
   profile.drops.push_back({"torn", 0, 0});
+  profile.drops.push_back({"native frames missing: no unwind rule", 1, 0});
   profile.process_cpu_ns = 2'000'000'000;
   profile.complete = false;
   // WHEN it is shown, THEN each has its line
   EXPECT_EQ(caveats(profile, select(profile, {}), Page{}),
             "lost: 12 samples (ring full), 12.0 ms of CPU time\n"
+            "not whole: 1 stack (native frames missing: no unwind rule)\n"
             "not covered by samples: 1.00 s of the 2.00 s of CPU time that the process used (50.0 %)\n"
             "incomplete: the program was killed or is still running; this is what was recorded by then\n");
 }
