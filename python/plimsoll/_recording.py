@@ -194,6 +194,7 @@ def stop() -> dict[str, Any]:
         now, _active = _active, None
         try:
             _name_threads(now.recording)
+            _session_facts.tell_sources(now.recording)
             _take_out(now.undo)
         finally:
             now.recording.stop()

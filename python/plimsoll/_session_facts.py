@@ -6,6 +6,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False  # typing's own would have to import typing
+if TYPE_CHECKING:
+    from plimsoll import _core
+
 
 def in_utf8(text: str) -> str:
     """A text whose lone surrogates, which stand for bytes that are no UTF-8, are replaced: profiles are UTF-8."""
@@ -43,6 +47,19 @@ def process_name() -> str:
     except OSError:
         words = [sys.executable or "python"]
     return in_utf8(" ".join(word if word and not set(word) & set(" \t\n'\"") else repr(word) for word in words))
+
+
+def tell_sources(recording: _core.Recording) -> None:
+    """What functions are of that no file has: cells of a notebook, doctests, code that attrs writes. Python keeps such
+    texts for tracebacks, without a time of change, as no file has changed. Those of several things called the same, as
+    ``<string>``, are nobody's."""
+    kept = getattr(sys.modules.get("linecache"), "cache", {})
+    for name, entry in list(kept.items()):
+        has_no_file = type(entry) is tuple and len(entry) == 4 and entry[1] is None
+        if not has_no_file or type(name) is not str or name in ("<string>", "<stdin>"):
+            continue
+        if type(entry[2]) is list and all(type(line) is str for line in entry[2]):
+            recording.add_source(in_utf8(name), in_utf8("".join(entry[2])))
 
 
 def path_with_pid(path: str, pid: str = "") -> str:

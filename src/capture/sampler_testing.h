@@ -23,10 +23,14 @@ namespace plimsoll::capture::testing {
 inline constexpr std::int64_t kMillisecond = 1'000'000;
 
 #ifdef __SANITIZE_THREAD__
+// It has a thread of its own, and a thread that is made has begun when whoever makes it goes on.
+inline constexpr bool kHasThreadSanitizer = true;
 // ThreadSanitizer runs handlers later, where they cannot hurt it, but that of SIGTRAP at once: in the middle of what it
 // does itself, which then waits for a lock of its own, or tells of races that are none. Where the program has that
 // signal ticks do not come as traps.
 inline const bool kTrapsAreTaken = ::signal(SIGTRAP, SIG_IGN) != SIG_ERR;
+#else
+inline constexpr bool kHasThreadSanitizer = false;
 #endif
 
 // Uses CPU time of the calling thread, in user and in kernel mode. Not bounded by the time that passes.

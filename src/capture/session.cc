@@ -211,6 +211,11 @@ void Session::add_marker(MarkerEvent marker) {
   markers_.push_back(std::move(marker));
 }
 
+void Session::add_source(SourceText source) {
+  const std::lock_guard guard(mutex_);
+  if (!is_complete_.load()) sources_.push_back(std::move(source));
+}
+
 void Session::watch_listener(UniqueFd pipe, bool (*tell)()) {
   const std::lock_guard guard(mutex_);
   listener_ = std::move(pipe);

@@ -119,6 +119,7 @@ class Session {
   [[nodiscard]] SessionStats stats() const;
   // May be called from any thread; written with the next drain.
   void add_marker(MarkerEvent marker);
+  void add_source(SourceText source);  // likewise
   // Whoever had the recording begun reads from that pipe. When nobody does any more, the drain thread calls `tell`, and
   // again some time later if that says that it has told nobody.
   void watch_listener(UniqueFd pipe, bool (*tell)());
@@ -246,6 +247,7 @@ class Session {
   std::uint64_t looks_requested_ = 0;  // at modules
   std::uint64_t looks_done_ = 0;
   std::vector<MarkerEvent> markers_;
+  std::vector<SourceText> sources_;
   UniqueFd listener_;
   bool (*tell_unheard_)() = nullptr;
   std::string error_;

@@ -113,11 +113,14 @@ void Session::drain_once() {
   look_at_modules(now);
   take_held();
   std::vector<MarkerEvent> markers;
+  std::vector<SourceText> sources;
   {
     const std::lock_guard guard(mutex_);
     markers.swap(markers_);
+    sources.swap(sources_);
   }
   for (const MarkerEvent& marker : markers) sink_->marker(marker);
+  for (const SourceText& source : sources) sink_->source(source);
   housekeeping(now);
 }
 

@@ -68,15 +68,8 @@ TEST(Session, AForkMayMeetTheEndOfARecording) {
   }
 }
 
-// ThreadSanitizer has a thread of its own, so that no test is alone.
-#ifdef __SANITIZE_THREAD__
-constexpr bool kIsAlone = false;
-#else
-constexpr bool kIsAlone = true;
-#endif
-
 TEST(Session, HasNoThreadWhileAProgramWithoutOthersForks) {
-  if (!kIsAlone) GTEST_SKIP() << "the sanitizer has a thread";
+  if (testing::kHasThreadSanitizer) GTEST_SKIP() << "the sanitizer has a thread";
   for (const Mode mode : {Mode::kCpu, Mode::kWall}) {
     // GIVEN a recording, with a thread that reads or without one
     SessionSettings settings;
@@ -132,7 +125,7 @@ TEST(Session, IsCompleteWhenWhoeverHoldsItForAForkStopsIt) {
 }
 
 TEST(Session, IsCompleteWhenItIsStoppedWhileItRests) {
-  if (!kIsAlone) GTEST_SKIP() << "the sanitizer has a thread";
+  if (testing::kHasThreadSanitizer) GTEST_SKIP() << "the sanitizer has a thread";
   // GIVEN a recording that rests
   SessionSettings settings;
   settings.tick.mode = Mode::kWall;

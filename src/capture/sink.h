@@ -24,6 +24,11 @@ struct MarkerEvent {
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
+// What is called `file` in code objects.
+struct SourceText {
+  std::string file, text;
+};
+
 // A look at the lock of the main interpreter.
 struct GilLook {
   std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
@@ -76,6 +81,8 @@ class SampleSink {
   virtual void allocation_type(std::uint32_t /*slot*/, std::string_view /*type*/) {}
   virtual void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) = 0;
   virtual void marker(const MarkerEvent& marker) = 0;
+  // The text of a file that is not on disk, as Python keeps those of a notebook's cells.
+  virtual void source(const SourceText&) {}
   // Of sessions that were asked to look at it.
   virtual void gil(const GilLook&) {}
 

@@ -22,6 +22,8 @@ std::string current_directory() {
   return ::getcwd(path, sizeof path) != nullptr ? std::string(path) + "/" : std::string{};
 }
 
+std::size_t hash_of(std::string_view file) { return std::hash<std::string_view>{}(file); }
+
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::create(RecorderSettings settings) {
@@ -195,10 +197,15 @@ void Recorder::marker(const capture::MarkerEvent& marker) {
                                     marker.fields});
 }
 
+void Recorder::source(const capture::SourceText& source) {
+  if (known_sources_.contains(hash_of(source.file)) && source.text.size() <= kLargestSource)
+    add_source(source.file, source.text);
+}
+
 void Recorder::want_source(std::string_view file) {
   const bool is_made_up = file.empty() || file.front() == '<';
-  if (settings_.sources == RecorderSettings::Sources::kOmit || is_made_up) return;
-  if (!known_sources_.insert(std::hash<std::string_view>{}(file)).second) return;
+  if (settings_.sources == RecorderSettings::Sources::kOmit) return;
+  if (!known_sources_.insert(hash_of(file)).second || is_made_up) return;
   wanted_sources_.emplace_back(file);
   if (settings_.files) settings_.files->look_again();  // who has named it; at the next flush it may have ended
 }
@@ -215,12 +222,16 @@ void Recorder::read_wanted_sources(Ending ending) {
   if (settings_.files && !wanted_sources_.empty()) settings_.files->look_again();
   for (; !wanted_sources_.empty() && source_bytes_ < most; wanted_sources_.pop_front()) {
     const std::string& name = wanted_sources_.front();
-    std::string text = read_source(name);
-    if (text.empty() || source_bytes_ + text.size() > kAllSources) continue;
-    source_bytes_ += text.size();
-    profile_.sources.push_back(Source{name, std::move(text)});
+    add_source(name, read_source(name));
   }
   has_left_sources_ = !wanted_sources_.empty();
+}
+
+void Recorder::add_source(const std::string& file, std::string text) {
+  if (text.empty() || source_bytes_ + text.size() > kAllSources) return;
+  if (!read_sources_.insert(hash_of(file)).second) return;
+  source_bytes_ += text.size();
+  profile_.sources.push_back(Source{file, std::move(text)});
 }
 
 std::size_t Recorder::table_memory() const {

@@ -64,6 +64,7 @@ class Recorder final : public capture::SampleSink {
   void allocation_type(std::uint32_t slot, std::string_view type) override;
   void counter(const char* name, const char* unit, std::int64_t time_ns, std::int64_t value) override;
   void marker(const capture::MarkerEvent& marker) override;
+  void source(const capture::SourceText& source) override;
   [[nodiscard]] bool wants_flush() const override;
   [[nodiscard]] std::uint32_t code_epoch() const override { return code_epoch_; }
   Status flush(const Totals& totals, Ending ending) override;
@@ -74,6 +75,7 @@ class Recorder final : public capture::SampleSink {
   Recorder(RecorderSettings settings, PlimFile file);
   TagSetId tag_set_of(const capture::Sample& sample);
   void want_source(std::string_view file);
+  void add_source(const std::string& file, std::string text);
   [[nodiscard]] std::string read_source(const std::string& name) const;  // "" if there is none
   // As many as an open recording writes at once, or all.
   void read_wanted_sources(Ending ending);
@@ -119,9 +121,10 @@ class Recorder final : public capture::SampleSink {
   }
   GrowingArray<KnownStack> exact_stacks_;  // by ExactStack::number; those of zeros are not known
   std::uint32_t code_epoch_ = 1;
-  boost::unordered_flat_set<std::size_t> known_sources_;  // hashes of file names: a collision loses a source's text
-  std::deque<std::string> wanted_sources_;                // names of those that are still to be written
-  bool has_left_sources_ = false;                         // by the last flush
+  // Hashes of the names of files that functions are of, and of those whose text there is: a collision loses one.
+  boost::unordered_flat_set<std::size_t> known_sources_, read_sources_;
+  std::deque<std::string> wanted_sources_;  // names of those that are still to be written
+  bool has_left_sources_ = false;           // by the last flush
   std::size_t source_bytes_ = 0;
 };
 

@@ -171,6 +171,24 @@ TEST_F(ManySources, AreAllWrittenAtTheEnd) {
   EXPECT_FALSE(recorder_->wants_flush());
 }
 
+TEST_F(ManySources, ThatAreNotOnDiskMayBeTold) {
+  // GIVEN a function of a notebook's cell
+  cpython::CodeInfo code;
+  code.name = "cell";
+  code.file = "<ipython-input-1>";
+  recorder_->code(capture::CodeId{100}, code);
+  flush();
+  // WHEN the texts of that one, of one that no function is of and of one that is on disk are told
+  for (const std::string& file : {code.file, std::string("<ipython-input-2>"), directory_ + "/function0.py"})
+    recorder_->source({file, "told"});
+  // THEN the first is in the file, the second is not, and what is on disk is as it is there
+  std::map<std::string, std::string> sources;
+  for (const Source& source : read().sources) EXPECT_TRUE(sources.emplace(source.file, source.text).second);
+  EXPECT_EQ(sources.size(), static_cast<std::size_t>(kFiles) + 1);
+  EXPECT_EQ(sources[code.file], "told");
+  EXPECT_EQ(sources[directory_ + "/function0.py"].front(), 'a');
+}
+
 // Stacks of an exact recording.
 class ExactStacks : public ManyThreads {
  protected:

@@ -273,9 +273,13 @@ void bind_session(nb::module_& module) {
            })
       .def("watch_listener",
            [](Recording& self, int pipe) { self.session().watch_listener(UniqueFd(pipe), &have_it_ended); })
-      .def("name_thread", [](Recording& self, int tid, const std::string& name, unsigned long ident) {
-        self.session().sampler().name_thread(Tid{tid}, name);
-        self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));
+      .def("name_thread",
+           [](Recording& self, int tid, const std::string& name, unsigned long ident) {
+             self.session().sampler().name_thread(Tid{tid}, name);
+             self.session().sampler().set_thread_state(Tid{tid}, thread_state_of(ident));
+           })
+      .def("add_source", [](Recording& self, std::string file, std::string text) {
+        self.session().add_source({std::move(file), std::move(text)});
       });
   module.def("grow_descriptor_table", &os::grow_descriptor_table, nb::call_guard<nb::gil_scoped_release>());
   module.def("open_idle_counter", [] { return os::open_idle_counter().release(); });

@@ -110,6 +110,27 @@ def test_sources_are_in_the_profile(recorded: harness.Recorded) -> None:
     assert recorded.profile.sources[str(LINES)] == LINES.read_text()
 
 
+def test_code_that_no_file_has_is_shown_with_the_text_that_python_keeps(tmp_path: pathlib.Path,
+                                                                        program: Callable[..., pathlib.Path]) -> None:
+    # GIVEN code as notebooks, doctest and attrs make it, with its text where tracebacks look for it
+    recorded = harness.record(tmp_path, program(harness.BURN + """
+import linecache
+text = "def cell():\\n    burn(0.2)  # of the cell\\n"
+for name in ["<ipython-input-1-abc>", "/tmp/ipykernel_1/2.py", "<string>"]:
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    exec(compile(text, name, "exec"))
+    cell()
+linecache.cache["never run"] = len(text), None, text.splitlines(True), "never run"
+linecache.cache["odd"] = lambda: text,
+"""))
+    # THEN the profile has the text of what ran; but for a name that many things have
+    text = "def cell():\n    burn(0.2)  # of the cell\n"
+    told = {name for name, source in recorded.profile.sources.items() if source == text}
+    assert told == {"<ipython-input-1-abc>", "/tmp/ipykernel_1/2.py"}
+    shown = harness.plimsoll_command("show", tmp_path / "recorded.plim", "lines", "--file", "ipython-input").expect().out
+    assert "burn(0.2)  # of the cell" in shown
+
+
 def test_frames_that_the_interpreter_hides_are_hidden(tmp_path: pathlib.Path, program: Callable[..., pathlib.Path]) -> None:
     # GIVEN a class that is called so often that CPython specializes the call, with a frame of its own (3.12+)
     script = program("""
