@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from plimsoll._core import ProfileError as ProfileError, UnsupportedError as UnsupportedError
     from plimsoll.profiles import Profile as Profile, Samples as Samples
     from plimsoll.rows import Function as Function
-    from plimsoll.views import Flat as Flat, Lines as Lines, Tree as Tree
+    from plimsoll.views import Callers as Callers, Flat as Flat, Lines as Lines, Tree as Tree
     from plimsoll.tags import tag as tag
     from plimsoll.profiler import (Profiler as Profiler, Statistics as Statistics, is_active as is_active,
                                    pause as pause, profile as profile, resume as resume, set_rate as set_rate,
                                    start as start, stats as stats, stop as stop)
 
 __all__ = [
-    "Attachment", "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples", "Statistics", "Tree",
-    "UnsupportedError", "attach", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats", "stop",
-    "tag",
+    "Attachment", "Callers", "Flat", "Function", "Lines", "Profile", "ProfileError", "Profiler", "Samples",
+    "Statistics", "Tree", "UnsupportedError", "attach", "is_active", "pause", "profile", "resume", "set_rate",
+    "start", "stats", "stop", "tag",
 ]
 
 # Names are imported at first use, so that `import plimsoll` costs a program next to nothing.
 _HOMES = {
     **dict.fromkeys(("ProfileError", "UnsupportedError"), "plimsoll._core"),
     **dict.fromkeys(("Profile", "Samples"), "plimsoll.profiles"),
-    **dict.fromkeys(("Flat", "Lines", "Tree"), "plimsoll.views"),
+    **dict.fromkeys(("Callers", "Flat", "Lines", "Tree"), "plimsoll.views"),
     "Function": "plimsoll.rows",
     **dict.fromkeys(("Profiler", "Statistics", "is_active", "pause", "profile", "resume", "set_rate", "start", "stats",
                      "stop"), "plimsoll.profiler"),

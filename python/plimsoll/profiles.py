@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from plimsoll.memory import Allocation, Memory, Moment
     from plimsoll.rows import (Counter as Counter, Drop as Drop, FlatRow as FlatRow, Frame as Frame,
                                Function as Function, Marker as Marker, Thread as Thread)
-    from plimsoll.views import FlameGraph as FlameGraph, Flat as Flat, Lines as Lines, Node as Node, Tree as Tree
+    from plimsoll.views import (Callers as Callers, FlameGraph as FlameGraph, Flat as Flat, Lines as Lines,
+                                Node as Node, Tree as Tree)
 
     PathLike = Union[str, "os.PathLike[str]"]
 
@@ -30,7 +31,7 @@ def __getattr__(name: str) -> Any:
     if name in ("Counter", "Drop", "FlatRow", "Frame", "Function", "Marker", "Thread"):
         from plimsoll import rows
         return getattr(rows, name)
-    if name in ("FlameGraph", "Flat", "Lines", "Node", "Tree"):
+    if name in ("Callers", "FlameGraph", "Flat", "Lines", "Node", "Tree"):
         from plimsoll import views
         return getattr(views, name)
     raise AttributeError(f"module 'plimsoll.profiles' has no attribute {name!r}")
@@ -222,6 +223,14 @@ class Profile:
         from plimsoll.views import Tree
 
         return Tree(self._data.tree(by_line=by_line), self.functions)
+
+    def callers(self, function: str = "", *, by_line: bool = False) -> Callers:
+        """Who calls what takes time: a tree with the functions in which samples end below its root, and below each
+        those that have called it. With ``function``, a part of a name in any case, it begins at the innermost function
+        of that name on each stack, and has the time of all that this has called."""
+        from plimsoll.views import Callers
+
+        return Callers(self._data.turned_round(function).tree(by_line=by_line), self.functions)
 
     def memory(self, view: str = "live", *, start: float = 0.0, end: float = float("inf"),
                within: float = 0.001) -> Memory:

@@ -121,6 +121,7 @@ class Tree:
     deep at most."""
 
     _DEEPEST = 100  # of what is printed: each call is moved in by two, so that the text grows with the square of it
+    _HAS_SELF = True
 
     def __init__(self, nodes: "list[tuple[Any, ...]]", functions: "list[Function]") -> None:
         self._nodes = nodes
@@ -136,7 +137,8 @@ class Tree:
 
     def __str__(self) -> str:
         everything = self.root.total_time
-        shown = [f"{'total %':>7}  {'total s':>9}  {'self s':>9}  function"]
+        of_self = f"  {'self s':>9}" if self._HAS_SELF else ""
+        shown = [f"{'total %':>7}  {'total s':>9}{of_self}  function"]
         deeper = 0
         for depth, node in self._visible():
             if depth > self._DEEPEST:
@@ -144,8 +146,8 @@ class Tree:
                 continue
             share = 100 * node.total_time / everything if everything else 0.0
             place = f":{node.line}" if node.line else ""
-            shown.append(f"{share:7.1f}  {node.total_time:9.4f}  {node.self_time:9.4f}  {'  ' * (depth - 1)}"
-                         f"{node.function}{place}")
+            of_self = f"  {node.self_time:9.4f}" if self._HAS_SELF else ""
+            shown.append(f"{share:7.1f}  {node.total_time:9.4f}{of_self}  {'  ' * (depth - 1)}{node.function}{place}")
         if deeper > 0:
             shown.append(f"... and {deeper:,} more that are deeper than {self._DEEPEST} calls: walk() has them")
         return "\n".join(shown)
@@ -154,6 +156,14 @@ class Tree:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html_of(str(self))}</pre>"
+
+
+class Callers(Tree):
+    """A tree the other way round: the children of a node are those who have called it, and its time is that for which
+    they have. What a node has of its own is of stacks that begin there. Printing shows eight calls."""
+
+    _DEEPEST = 8
+    _HAS_SELF = False
 
 
 class FlameGraph:

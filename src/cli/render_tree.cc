@@ -64,7 +64,10 @@ Cell name_cell(const profile::Profile& profile, const TreeRow& row, FunctionId f
   Cell cell = {{std::move(branch), Style::kDim}};
   switch (row.kind) {
     case RowKind::kHidden:
-      cell.push_back({fmt::format("{} callees under {:g} % each", row.count, options.min_percent), Style::kDim});
+      cell.push_back(
+          {fmt::format("{} {} under {:g} % each", row.count,
+                       options.direction == Direction::kToCallers ? "callers" : "callees", options.min_percent),
+           Style::kDim});
       break;
     case RowKind::kFolded: cell.push_back({fmt::format("{} frames of {}", row.count, row.library), Style::kDim}); break;
     case RowKind::kCall: {
@@ -98,7 +101,8 @@ std::string render_tree(const profile::Profile& profile, const profile::Tree& tr
   const bool has_margins = !options.margins.empty();
   std::vector<Column> columns{{"total %", Fit::kRight}, {fmt::format("total {}", scale.unit()), Fit::kRight}};
   if (has_margins) columns.push_back({"± %", Fit::kRight});
-  columns.push_back({fmt::format("self {}", scale.unit()), Fit::kRight});
+  const bool has_self = options.direction == Direction::kToCallees;
+  if (has_self) columns.push_back({fmt::format("self {}", scale.unit()), Fit::kRight});
   columns.push_back({"function", Fit::kCutRight});
   columns.push_back({"where", Fit::kCutLeft});
   Table table(std::move(columns));
@@ -114,7 +118,7 @@ std::string render_tree(const profile::Profile& profile, const profile::Tree& tr
     std::vector<Cell> cells{{{format_percent(percent), is_repeated ? Style::kDim : heat(percent)}},
                             {{total, is_repeated ? Style::kDim : Style::kPlain}}};
     if (has_margins) cells.push_back({{format_percent(100 * options.margins[row.node]), Style::kDim}});
-    cells.push_back({{scale.format(row.self_ns), heat(percent_of(row.self_ns, all_ns))}});
+    if (has_self) cells.push_back({{scale.format(row.self_ns), heat(percent_of(row.self_ns, all_ns))}});
     cells.push_back(name_cell(profile, row, node.function, branches(row, indent, page), options));
     cells.push_back({{has_place ? place_of(profile, node.function, node.line, page.directory).text : "", Style::kDim}});
     table.add_row(std::move(cells));

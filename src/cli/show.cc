@@ -34,7 +34,7 @@ struct ShowArguments {
   // Signed, because CLI11 takes "-1" for a large unsigned number.
   std::optional<std::int64_t> depth, limit, context;
   bool as_json = false, by_line = false, no_fold = false, as_flat = false, no_native = false, all_native = false,
-       by_type = false;
+       by_type = false, callers = false;
 };
 
 // What they mean. Limits stay optional: text has defaults for what fits a screen, JSON is complete unless told
@@ -82,6 +82,7 @@ Status check_options(const ShowArguments& arguments) {
                             {{"--activity", !arguments.activities.empty()},
                              {"--depth", arguments.depth.has_value()},
                              {"--lines", arguments.by_line},
+                             {"--callers", arguments.callers},
                              {"--no-fold", arguments.no_fold},
                              {"--min-percent", arguments.min_percent.has_value()},
                              {"--sort", !arguments.sort.empty()},
@@ -127,6 +128,9 @@ Result<ShowRequest> request_of(const ShowArguments& arguments) {
   PLIMSOLL_TRY(check_least("--limit", arguments.limit, 0));
   PLIMSOLL_TRY(check_least("--context", arguments.context, 0));
   PLIMSOLL_TRY(check_options(arguments));
+  // Text has of each function that takes time those who have called it, and not how the program came there.
+  constexpr std::int64_t kCallers = 8;
+  if (arguments.callers && !arguments.depth && !arguments.as_json) request.arguments.depth = kCallers;
   return request;
 }
 
@@ -135,7 +139,15 @@ TreeOptions tree_options(const ShowArguments& arguments, double default_percent)
   options.min_percent = arguments.min_percent.value_or(default_percent);
   options.depth = given_or(arguments.depth, options.depth);
   options.folding = arguments.no_fold ? Folding::kOff : Folding::kOn;
+  if (arguments.callers) options.direction = Direction::kToCallers;
   return options;
+}
+
+// One call more than is shown, so that it is told what is left out.
+void turn_round(profile::Profile& profile, const ShowArguments& arguments) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  const std::size_t depth = given_or(arguments.depth, kAll);
+  profile::turn_round(profile, arguments.function, depth == kAll ? kAll : depth + 1);
 }
 
 profile::Tree tree_of(const profile::Profile& profile, const ShowArguments& arguments) {
@@ -220,7 +232,8 @@ std::string as_text(const profile::Profile& profile, const Selection& selection,
   return heading(profile, selection, page) + view_as_text(profile, request, page) + (notes.empty() ? "" : "\n" + notes);
 }
 
-MemoryOptions memory_options(const ShowArguments& arguments, const ShowRequest& request) {
+MemoryOptions memory_options(const ShowRequest& request) {
+  const ShowArguments& arguments = request.arguments;
   MemoryOptions options;
   options.question = memory_view_named(arguments.view).value_or(profile::MemoryView::kLive);
   if (options.question.view == profile::MemoryView::kLeaks) {
@@ -245,6 +258,8 @@ class Show final : public Command {
     return "  plimsoll show app.plim                             the call tree, callers above callees\n"
            "  plimsoll show app.plim flat --sort total           functions, with what they call\n"
            "  plimsoll show app.plim lines --file model.py       annotated source\n"
+           "  plimsoll show app.plim --callers                   what takes time, and who has called it\n"
+           "  plimsoll show app.plim --callers --function dumps  who has called dumps\n"
            "  plimsoll show app.plim threads                     who was busy when\n"
            "  plimsoll show app.plim --children                  with those of run --children beside it\n"
            "  plimsoll show app.plim tags                        what the program's own tags took (plimsoll.tag)\n"
@@ -295,6 +310,8 @@ class Show final : public Command {
     app.add_option("--min-percent", to.min_percent, "Trees, lines, flat: leave out what is below (default 1; flat 0)")
         ->type_name("P");
     app.add_option("--depth", to.depth, "Trees: at most N calls deep")->type_name("N");
+    app.add_flag("--callers", to.callers,
+                 "Trees: from where time is spent, or from --function, to those who have called that");
     app.add_flag("--lines", to.by_line, "Trees: tell the lines of a function apart");
     app.add_flag("--no-fold", to.no_fold, "Trees: a line for every frame of recursion, libraries and imports");
     app.add_option("--sort", to.sort, "flat: by self (default) or total time")->type_name("self|total");
@@ -326,6 +343,7 @@ class Show final : public Command {
     PLIMSOLL_TRY(fold(profile, console));
     if (is_of_memory(arguments_.view)) return show_memory(profile, request.value(), console);
     const Selection selection = select(profile, request.value().conditions);
+    if (arguments_.callers) turn_round(profile, request.value().arguments);
     if (selection.shown_samples == 0) {
       console.notice(nothing_to_show(profile, selection, arguments_.input.path()));
       return kNoSamples;
@@ -353,7 +371,7 @@ class Show final : public Command {
 
   Result<int> show_memory(profile::Profile& profile, const ShowRequest& request, Console& console) const {
     if (!profile.has_allocations()) return usage(no_allocations(profile, arguments_.input.path()));
-    MemoryOptions options = memory_options(arguments_, request);
+    MemoryOptions options = memory_options(request);
     const bool is_timeline = arguments_.view == "memory";
     profile::Filter conditions = request.conditions;
     if (is_timeline && arguments_.limit == 0) return usage("memory: --limit is the number of moments, at least 1");
@@ -364,6 +382,7 @@ class Show final : public Command {
     }
     options.is_of_part = !is_everything(conditions);
     select(profile, conditions);
+    if (arguments_.callers) turn_round(profile, request.arguments);
     PLIMSOLL_TRY(profile::check_question(profile, options.question));
     if (request.at_ns.value_or(0) > profile.end_ns)
       console.notice(fmt::format("--at {} is after the end of {}, at {}: this is how it was then", arguments_.at,

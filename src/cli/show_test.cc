@@ -81,6 +81,41 @@ TEST(Show, FiltersByThreadFunctionFileAndTime) {
                        "shown: 10.0 ms (10.0 %), 1 sample: from 1.00 s to 1.80 s"));
 }
 
+TEST(Show, LeadsFromWhatTakesTimeToItsCallers) {
+  // GIVEN a function that two others call, one of them at the end of many calls
+  FakeConsole console = console_with_profile();
+  console.files["app.plim"] = [] {
+    return profile::testing::draw_profile(R"(
+      main;c1;c2;c3;c4;c5;c6;c7;c8;load;parse;scan  60
+      main;parse                                    30
+      main;idle                                     10)");
+  };
+  const auto show_app = shows_app(console);
+  // WHEN callers are asked for THEN each function that takes time stands above them, and what they have of their own is
+  // not told
+  const std::string text = show_app({"--callers"});
+  EXPECT_TRUE(contains(text, "total %  total ms  function")) << text;
+  EXPECT_TRUE(contains(text, "60.0     60.00  scan\n   60.0     60.00  ↳ parse\n   60.0     60.00  ↳ load\n"));
+  EXPECT_TRUE(contains(text, "30.0     30.00  parse\n   30.0     30.00  ↳ main\n")) << text;
+  EXPECT_TRUE(contains(text, "deeper than 8 calls (--depth)")) << text;
+  EXPECT_FALSE(contains(text, "c2")) << text;
+  // AND of one function all of its time, whatever it has called
+  const std::string of_parse = show_app({"--callers", "--function", "parse", "--depth", "2"});
+  EXPECT_TRUE(contains(of_parse, "100.0    90.000  parse\n   66.7    60.000  ├─ load\n   33.3    30.000  └─ main\n"))
+      << of_parse;
+  // AND for programs all of it
+  EXPECT_TRUE(contains(show_app({"--callers", "--json"}), R"("function":"c1")"));
+  // AND what belongs to the import system has its name
+  console.files["app.plim"] = [] {
+    return profile::testing::draw_profile(
+        "main;_find_and_load(<frozen importlib._bootstrap>:0);get_code(<frozen importlib._bootstrap_external>:0)  1");
+  };
+  const std::string of_imports = show_app({"--callers"});
+  EXPECT_TRUE(contains(of_imports, " get_code ")) << of_imports;
+  // AND not where there is no tree
+  EXPECT_EQ(show({"app.plim", "flat", "--callers"}).code, kUsage);
+}
+
 TEST(Show, ShowsOnlyTheFileAskedForInLines) {
   EXPECT_FALSE(contains(show({"app.plim", "lines", "--file", "work.py"}).out, "app.py"));
 }

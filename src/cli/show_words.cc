@@ -43,6 +43,7 @@ std::vector<OptionViews> views_of_options() {
       {"--activity", of_time},
       {"--depth", {"tree"}, shapely},
       {"--lines", {"tree"}, shapely},
+      {"--callers", {"tree"}, shapely},
       {"--no-fold", {"tree"}, shapely},
       {"--min-percent", {"tree", "flat", "lines"}, shapely},
       {"--sort", {"flat"}},

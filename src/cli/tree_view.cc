@@ -140,7 +140,9 @@ class TreeViewMaker {
   // Lets the row stand for the whole run of frames that begins with its node, if there is one worth it.
   Run fold(const Due& due, TreeRow& row) const {
     const std::string& library = library_at(due.node);
-    if (is_machinery(library)) {
+    // (Whose callers are asked for has its name, whatever it is.)
+    const bool is_subject = options_.direction == Direction::kToCallers && due.joint == Joint::kRoot;
+    if (is_machinery(library) && !is_subject) {
       const Run run = fold_while(due, row, kShortestMachinery, [&](const Run& at) {
         return library_at(at.last) == library && is_light(nodes_[at.last].self_ns);
       });

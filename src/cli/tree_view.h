@@ -31,11 +31,16 @@ namespace plimsoll::cli {
 // Whether runs of library frames, import machinery and recursion become one line.
 enum class Folding { kOn, kOff };
 
+// Whether children are callees, or, of stacks that were turned round, callers: what their trees have of their own is
+// then where stacks begin, and nobody's question.
+enum class Direction { kToCallees, kToCallers };
+
 // Which nodes get a line.
 struct TreeOptions {
   double min_percent = 1;                                       // of the total, below which a node has no line
   std::size_t depth = std::numeric_limits<std::size_t>::max();  // of calls
   Folding folding = Folding::kOn;
+  Direction direction = Direction::kToCallees;
   Quantity quantity = Quantity::kTime;
   std::vector<double> margins;  // by node: how far the total may be off, in parts of it; empty = it is exact
 };

@@ -1,6 +1,10 @@
 #include "profile/tree.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "profile/filter.h"
+#include "profile/replace_stacks.h"
 
 namespace plimsoll::profile {
 namespace {
@@ -47,9 +51,18 @@ Tree tree(const Profile& profile, Granularity granularity, const StackWeights& w
   result.nodes.emplace_back();
   ChildIndex index(result);
 
-  // A parent's id is smaller than its children's, so one pass in id order gives every stack its node.
+  // A parent's id is smaller than its children's: one pass finds those that something is on, and one in the order of
+  // ids gives these their nodes. (Others are left from before a selection, or before stacks were replaced.)
+  std::vector<bool> is_used(profile.stacks.size());
+  for (std::size_t i = is_used.size(); i-- > 0;) {
+    if (i < weights.by_stack.size())
+      is_used[i] = is_used[i] || weights.by_stack[i].count != 0 || weights.by_stack[i].weight != 0;
+    const StackId parent = profile.stacks.rows()[i].parent;
+    if (is_used[i] && !parent.is_none()) is_used[parent.index()] = true;
+  }
   std::vector<std::size_t> node_of_stack(profile.stacks.size());
   for (std::size_t i = 0; i < profile.stacks.size(); ++i) {
+    if (!is_used[i]) continue;
     const StackNode& stack = profile.stacks.rows()[i];
     const Frame& frame = profile.frames[stack.frame];
     const std::size_t parent = stack.parent.is_none() ? 0 : node_of_stack[stack.parent.index()];
@@ -78,6 +91,32 @@ Tree tree(const Profile& profile, Granularity granularity, const StackWeights& w
     std::stable_sort(node.children.begin(), node.children.end(),
                      [&](std::size_t a, std::size_t b) { return result.nodes[a].total_ns > result.nodes[b].total_ns; });
   return result;
+}
+
+void turn_round(Profile& profile, std::string_view function, std::size_t most_frames) {
+  std::vector<bool> is_asked_for;
+  is_asked_for.reserve(profile.functions.size());
+  for (const Function& each : profile.functions.rows())
+    is_asked_for.push_back(contains(profile.strings[each.name], function));
+  const auto turned = [&](StackId stack) {
+    const auto node_of = [&](StackId id) { return profile.stacks[id]; };  // a copy, since interning may move the table
+    while (!stack.is_none() && !is_asked_for[profile.frames[node_of(stack).frame].function.index()])
+      stack = node_of(stack).parent;
+    StackId result;
+    for (std::size_t i = 0; i < most_frames && !stack.is_none(); ++i) {
+      const StackNode node = node_of(stack);
+      result = profile.stacks.intern(StackNode{result, node.frame});
+      stack = node.parent;
+    }
+    return result;
+  };
+  // Only of stacks that samples have, of which there are fewer than of parts of stacks.
+  std::vector<std::optional<StackId>> known(profile.stacks.size());
+  put_stacks(profile, [&](StackId stack) {
+    std::optional<StackId>& other = known[stack.index()];
+    if (!other) other = turned(stack);
+    return *other;
+  });
 }
 
 }  // namespace plimsoll::profile

@@ -1,7 +1,10 @@
-// profile/tree.h: the call tree of a profile, callers above callees, weighted by CPU time.
+// profile/tree.h: the call tree of a profile, callers above callees, or the other way round, weighted by CPU time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string_view>
 #include <vector>
 
 #include "profile/profile.h"
@@ -37,5 +40,13 @@ Tree tree(const Profile& profile, Granularity granularity);
 
 // Likewise of any weights.
 Tree tree(const Profile& profile, Granularity granularity, const StackWeights& weights);
+
+// Turns the stacks of samples and allocations round: the innermost frame becomes the outermost. With `function`, a part
+// of a name in any case, each begins at its innermost frame of such a function, whatever that has called; one without
+// it becomes empty. `most_frames` are kept of each.
+//
+// In a tree of the result a function stands above its callers, with the time for which they have called it.
+void turn_round(Profile& profile, std::string_view function = {},
+                std::size_t most_frames = std::numeric_limits<std::size_t>::max());
 
 }  // namespace plimsoll::profile

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "profile/filter.h"
 #include "profile/testing.h"
 
 namespace plimsoll::profile {
@@ -132,6 +133,53 @@ TEST(Tree, TellsFunctionsOfOneNameApartByFile) {
   run 2/2 1/1
   run 1/1 1/1
 )");
+}
+
+TEST(Tree, HasNothingOfWhatWasLeftOut) {
+  // GIVEN a profile of which a part is selected
+  Profile profile = draw_profile("main;parse;scan  3\nmain;idle  1");
+  filter(profile, Filter{.function = "parse"});
+  // WHEN it is aggregated THEN the tree has no node of the rest
+  EXPECT_EQ(tree(profile, Granularity::kFunction).nodes.size(), 1U + 3U);
+}
+
+// The stacks of a drawn profile, one a line, turned round.
+template <typename... Options>
+std::vector<std::string> turned(std::string_view drawing, Options... options) {
+  Profile profile = testing::draw_profile(drawing);
+  turn_round(profile, options...);
+  return testing::stacks_of(profile);
+}
+
+constexpr std::string_view kDrawing =
+    "main;load;Parse;scan  1\n"
+    "main;load;Parse;Parse;scan  1\n"
+    "main;scan  1\n"
+    "-  1";
+
+TEST(Callers, StandBelowWhatTheyHaveCalled) {
+  EXPECT_EQ(turned(kDrawing),
+            (std::vector<std::string>{"scan;Parse;load;main", "scan;Parse;Parse;load;main", "scan;main", ""}));
+}
+
+TEST(Callers, OfAFunctionLeadToItsInnermostCall) {
+  EXPECT_EQ(turned(kDrawing, "parse"), (std::vector<std::string>{"Parse;load;main", "Parse;Parse;load;main", "", ""}));
+}
+
+TEST(Callers, MayBeSoMany) {
+  EXPECT_EQ(turned(kDrawing, "", 2U), (std::vector<std::string>{"scan;Parse", "scan;Parse", "scan;main", ""}));
+}
+
+TEST(Callers, OfAllocationsAreTheSame) {
+  // GIVEN an allocation on a stack, and one without
+  Profile profile = testing::draw_profile("main;work  1");
+  profile.allocations.push_back({});
+  profile.allocations.push_back({});
+  profile.allocations[0].stack = profile.samples.stack[0];
+  // WHEN stacks are turned round THEN so are theirs
+  turn_round(profile);
+  EXPECT_EQ(profile.allocations[0].stack, profile.samples.stack[0]);
+  EXPECT_TRUE(profile.allocations[1].stack.is_none());
 }
 
 }  // namespace

@@ -178,6 +178,22 @@ formats::Writer writer_for(const std::string& format, const FilePath& path) {
   return value_or_raise(formats::find_writer(format, path.bytes, "format="));
 }
 
+std::shared_ptr<Profile> what_meets(const Profile& self, std::string thread, std::string function, std::string file,
+                                    const std::vector<std::string>& activities, const std::vector<std::string>& tags,
+                                    std::int64_t from_ns, std::int64_t to_ns) {
+  profile::Filter conditions{std::move(thread), std::move(function), std::move(file), activities_named(activities)};
+  for (const std::string& tag : tags) conditions.tags.push_back(profile::TagCondition::parse(tag));
+  conditions.from_ns = from_ns;
+  conditions.to_ns = to_ns;
+  return filtered(self, conditions);
+}
+
+std::shared_ptr<Profile> turned_round(const Profile& self, const std::string& function) {
+  std::shared_ptr<Profile> copy = filtered(self, profile::Filter{.function = function});
+  profile::turn_round(*copy, function);
+  return copy;
+}
+
 std::string nothing_to_write(const Profile& profile, const std::string& format, const FilePath& path) {
   return std::string(formats::nothing_to_write(writer_for(format, path), profile));
 }
@@ -255,25 +271,14 @@ void bind_profile(nb::module_& module) {
       .def("tree", &tree_nodes, nb::arg("by_line"))
       .def("flat", [](const Profile& self) { return flat_rows(profile::flat(self)); })
       .def("lines", [](const Profile& self) { return flat_rows(profile::lines(self)); })
-      .def(
-          "filter",
-          [](const Profile& self, std::string thread, std::string function, std::string file,
-             const std::vector<std::string>& activities, const std::vector<std::string>& tags, std::int64_t from_ns,
-             std::int64_t to_ns) {
-            profile::Filter conditions{std::move(thread), std::move(function), std::move(file),
-                                       activities_named(activities)};
-            for (const std::string& tag : tags) conditions.tags.push_back(profile::TagCondition::parse(tag));
-            conditions.from_ns = from_ns;
-            conditions.to_ns = to_ns;
-            return filtered(self, conditions);
-          },
-          nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"), nb::arg("activities"),
-          nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
+      .def("filter", &what_meets, nb::kw_only(), nb::arg("thread"), nb::arg("function"), nb::arg("file"),
+           nb::arg("activities"), nb::arg("tags"), nb::arg("from_ns"), nb::arg("to_ns"))
       .def("in_spans", &in_spans)
       .def("joined", &joined)
       .def("with_tasks", &with_changed_stacks<profile::put_tasks_on_stacks>)
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
+      .def("turned_round", &turned_round, nb::arg("function"))
       .def("encoded", &file_bytes)
       .def("save", [](const Profile& self, const FilePath& path) { check(profile::write_plim_file(self, path.bytes)); })
       .def("nothing_to_write", &nothing_to_write, nb::arg("format"), nb::arg("path"))

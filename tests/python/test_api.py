@@ -458,6 +458,24 @@ def test_a_deep_tree_is_shown_to_a_depth(tmp_path: pathlib.Path) -> None:
     assert shown[100].endswith(" f99") and "2,900 more" in shown[-1]
 
 
+def test_callers_of_a_function_stand_below_it(tmp_path: pathlib.Path) -> None:
+    # GIVEN a function that two others call, and that calls itself and another one
+    (tmp_path / "callers.collapsed").write_text("main;load;parse;parse;scan 3\nmain;parse 2\nmain 1\n")
+    profile = plimsoll.Profile.open(tmp_path / "callers.collapsed")
+
+    def paths(tree: plimsoll.Callers) -> "list[tuple[int, str]]":
+        return [(depth, node.function.name) for depth, node in tree.root.walk() if node.function is not None]
+
+    # WHEN its callers are asked for THEN it has all of its time, and each caller that for which it has called it
+    of_parse = profile.callers("PARSE")
+    assert paths(of_parse) == [(1, "parse"), (2, "parse"), (3, "load"), (4, "main"), (2, "main")]
+    assert [child.samples for child in of_parse.root.children] == [5]
+    assert "self" not in str(of_parse) and str(of_parse).splitlines()[1].endswith(" parse")
+    # AND without a name every function that takes time is asked for
+    assert {child.function.name for child in profile.callers().root.children if child.function} == {
+        "scan", "parse", "main"}
+
+
 def test_a_tree_without_samples_has_no_rows(profile: plimsoll.Profile) -> None:
     assert len(str(profile.filter(function="no such function").tree()).splitlines()) == 1
 
