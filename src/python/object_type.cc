@@ -51,6 +51,14 @@ std::size_t bytes_before(unsigned long flags) {
   return managed + ((flags & Py_TPFLAGS_HAVE_GC) != 0 ? kCollectorBytes : 0);
 }
 
+// Whether a block begins as those do whose objects have managed fields in front: with a pointer to weak references or
+// attributes, or none. A dict's table may look like such an object otherwise, as what is hashed first in it stands
+// where the type would: the table of a class's subclasses has their addresses there. But it begins with a count.
+bool begins_with_managed_fields(std::uint64_t block) {
+  std::uint64_t first = 0;
+  return memory::LocalReader{}.load(Address{block}, first) && (first == 0 || is_aligned(first));
+}
+
 // Bytes that an object of this type has at least, without what lies before it.
 std::size_t least_bytes(const PyTypeObject* type) {
   // That of a str is one whose characters lie elsewhere, which hardly any is.
@@ -101,6 +109,7 @@ Address type_of_object_in(const void* block, std::size_t size, ObjectState state
     if (address == 0 || !has_plausible_count(start + before, state)) continue;
     const PyTypeObject* type = checked_type(address);
     if (type == nullptr || bytes_before(type->tp_flags) != before) continue;
+    if (before > kCollectorBytes && !begins_with_managed_fields(start)) continue;
     const bool fits =
         type->tp_basicsize >= static_cast<Py_ssize_t>(sizeof(PyObject)) && before + least_bytes(type) <= size;
     // An object of variable length may be shorter than its type's basic size says (int, for one).
