@@ -40,8 +40,14 @@ bool has_plausible_count(std::uint64_t at, ObjectState state) {
     const bool is_alive = low == kImmortalCount || low != 0 || others >= kSharedCountUnit;
     return is_alive == (state == ObjectState::kAlive);
   }
-  constexpr std::uint32_t kMostReferences = 0xe0000000;  // immortal ones included
-  return state == ObjectState::kDying ? low == 0 : low > 0 && low <= kMostReferences;
+  if (state == ObjectState::kDying) return low == 0;
+  // Immortal objects are below that from 3.14 on. Those of 3.12 and 3.13, in 3.12 all interned strings, have the most
+  // that there is, and nothing above it.
+  constexpr std::uint32_t kMostReferences = 0xe0000000, kImmortalBefore = 0xffffffff;
+  std::uint32_t high = 0;
+  return (low > 0 && low <= kMostReferences) ||
+         (low == kImmortalBefore &&
+          memory::LocalReader{}.load(Address{at + kReferenceCountOffset + sizeof low}, high) && high == 0);
 }
 
 // Bytes before an object of this type.

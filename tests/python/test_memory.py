@@ -107,6 +107,24 @@ by_address = [{id(derived): derived for derived in children} for _, children in 
     assert not {name for name in types if "Derived" in name or "Base" in name}
 
 
+@pytest.mark.parametrize("kind", ["64", "exact"])
+def test_interned_strings_have_a_type(tmp_path: pathlib.Path, program: Write, kind: str) -> None:
+    # GIVEN strings that are interned, which makes them immortal in 3.12
+    path = program("""
+import sys
+def name(number): return "a_name_of_a_thing_%d" % number
+def intern(count): return [sys.intern(name(number)) for number in range(count)]
+names = intern(3000)
+""")
+    # WHEN it is recorded
+    profile = harness.record(tmp_path, path, options=[f"--alloc={kind}"]).profile
+    # THEN it is known what they are
+    names = [row for row in profile.allocations if row.freed_ns is None and
+             profile.frames_of(row.stack)[-1].function.name == "name"]
+    assert sum(row.blocks for row in names if row.type == "str") == pytest.approx(3000, rel=0.2)
+    assert sum(row.blocks for row in names if row.type != "str") < 100
+
+
 @pytest.mark.parametrize("kind", ["1K", "exact", "events"])
 def test_classes_of_one_name_are_apart(tmp_path: pathlib.Path, program: Write, kind: str) -> None:
     # GIVEN classes of one name in two modules, and one in a function, whose module has a name that is very long
