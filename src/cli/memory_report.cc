@@ -94,14 +94,22 @@ bool is_of_a_time(const MemoryQuestion& question) {
 }
 
 // Of what times a view really is, where these are known roughly.
-std::string times_of_sums(const Profile& profile, const MemoryQuestion& question) {
-  if (!profile::is_in_sums(profile) || !is_of_a_time(question)) return {};
-  const auto time_text = [&](std::int64_t ns) { return format_time(profile::sums_taken_ns(profile, ns)); };
-  const std::string to = time_text(question.at_ns);
-  const std::string times = question.view == MemoryView::kLeaks && question.from_ns > 0
-                                ? fmt::format("from {} to {}", time_text(question.from_ns - 1), to)
-                                : "of " + to;
-  return fmt::format("{}, when sums were taken; --alloc=events knows times to a millisecond\n", times);
+std::string times_of_sums(const Profile& profile, const MemoryOptions& options) {
+  const MemoryQuestion& question = options.question;
+  if (!profile::is_in_sums(profile) || (!is_of_a_time(question) && !options.sums_of)) return {};
+  const auto from_to = [](std::int64_t from_ns, std::int64_t to_ns) {
+    return fmt::format("from {} to {}", format_time(from_ns), format_time(to_ns));
+  };
+  const auto taken_ns = [&](std::int64_t ns) { return profile::sums_taken_ns(profile, ns); };
+  std::string times;
+  if (options.sums_of) times = "allocated " + from_to(options.sums_of->from_ns, options.sums_of->to_ns);
+  if (is_of_a_time(question)) {
+    if (!times.empty()) times += ", and ";
+    const bool has_begin = question.view == MemoryView::kLeaks && question.from_ns > 0;
+    times += has_begin ? from_to(taken_ns(question.from_ns - 1), taken_ns(question.at_ns))
+                       : "of " + format_time(taken_ns(question.at_ns));
+  }
+  return times + ", when sums were taken; --alloc=events knows times to a millisecond\n";
 }
 
 std::string heading(const Profile& profile, const MemoryOptions& options, const MemoryReport& report,
@@ -118,7 +126,7 @@ std::string heading(const Profile& profile, const MemoryOptions& options, const 
   else
     out += fmt::format("95 % sure: {}; {}, one in {} on average\n", interval_text(report.all),
                        plural(report.all.samples, "sample"), distance);
-  out += times_of_sums(profile, question);
+  out += times_of_sums(profile, options);
   if (report.all.looks > 1)
     out += fmt::format("the highest of {} estimates, and so rather too high\n", format_count(report.all.looks));
   if (const std::int64_t bytes = counted_bytes(profile, options); question.view == MemoryView::kAllocated && bytes > 0)
@@ -402,6 +410,10 @@ std::string memory_json(const Profile& profile, const MemoryOptions& options) {
   json.member("at_ns", report.at_ns);
   if (profile::is_in_sums(profile) && is_of_a_time(options.question))
     json.member("sums_taken_ns", profile::sums_taken_ns(profile, options.question.at_ns));
+  if (options.sums_of) {
+    json.member("sums_from_ns", options.sums_of->from_ns);
+    json.member("sums_to_ns", options.sums_of->to_ns);
+  }
   json.member("confidence", profile.is_exact ? "exact" : "95 %");
   json.member("lost", static_cast<std::int64_t>(profile::lost_allocations(profile)));
   json.key("complete");

@@ -28,6 +28,8 @@ struct MemoryOptions {
   profile::Granularity granularity = profile::Granularity::kFunction;
   std::size_t limit = 30;   // rows of kFlat and kTypes; 0 = all
   bool is_of_part = false;  // of the recording's allocations only some are left
+  // Of sums, where those of a stretch of time are left: when the sums were taken that are told of its ends.
+  std::optional<profile::MemoryWindow> sums_of;
 };
 
 // May replace the profile's samples. With a heading that says what the numbers are, and how sure.

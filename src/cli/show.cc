@@ -250,6 +250,16 @@ MemoryOptions memory_options(const ShowRequest& request) {
   return options;
 }
 
+// Where times are those at which sums were taken: what is told of a stretch was allocated between two of them. It must
+// be asked before all else is left out.
+std::optional<profile::MemoryWindow> sums_of(const profile::Profile& profile, const profile::Filter& conditions) {
+  const profile::Filter whole;
+  const bool is_stretch = conditions.from_ns != whole.from_ns || conditions.to_ns != whole.to_ns;
+  if (!is_stretch || !profile::is_in_sums(profile)) return std::nullopt;
+  const auto taken_before_ns = [&](std::int64_t ns) { return ns <= 0 ? 0 : profile::sums_taken_ns(profile, ns - 1); };
+  return profile::MemoryWindow{taken_before_ns(conditions.from_ns), taken_before_ns(conditions.to_ns)};
+}
+
 class Show final : public Command {
  public:
   [[nodiscard]] std::string_view name() const override { return "show"; }
@@ -381,6 +391,7 @@ class Show final : public Command {
       conditions.to_ns = profile::Filter{}.to_ns;
     }
     options.is_of_part = !is_everything(conditions);
+    if (!is_timeline) options.sums_of = sums_of(profile, conditions);
     select(profile, conditions);
     if (arguments_.callers) turn_round(profile, request.arguments);
     PLIMSOLL_TRY(profile::check_question(profile, options.question));

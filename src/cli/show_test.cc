@@ -416,11 +416,20 @@ TEST(Show, SaysWhenSumsWereTakenThatAViewIsOf) {
       << console.out;
   EXPECT_TRUE(contains(show_view({"live", "--at", "400ns", "--json"}), R"("sums_taken_ns":100)")) << console.out;
   EXPECT_TRUE(contains(show_view({"memory"}), "at which sums were taken")) << console.out;
+  EXPECT_TRUE(contains(show_view({"alloc", "--from", "50ns", "--to", "300ns"}),
+                       "\nallocated from 0 s to 100 ns, when sums were taken; --alloc=events"))
+      << console.out;
+  EXPECT_TRUE(contains(show_view({"live", "--to", "600ns", "--at", "550ns"}),
+                       "\nallocated from 0 s to 500 ns, and of 500 ns, when sums were taken"))
+      << console.out;
+  EXPECT_TRUE(contains(show_view({"alloc", "--from", "50ns", "--json"}), R"("sums_from_ns":0,"sums_to_ns":500)"))
+      << console.out;
   // AND those of the end, and of recordings that know it better, do not
   EXPECT_FALSE(contains(show_view({"live"}), "sums")) << console.out;
   EXPECT_FALSE(contains(show_view({"alloc"}), "sums")) << console.out;
   has_events = true;
   EXPECT_FALSE(contains(show_view({"live", "--at", "400ns"}), "sums")) << console.out;
+  EXPECT_FALSE(contains(show_view({"alloc", "--from", "50ns"}), "sums")) << console.out;
   EXPECT_FALSE(contains(show_view({"memory"}), "sums")) << console.out;
 }
 
