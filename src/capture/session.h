@@ -175,6 +175,8 @@ class Session {
   void begin_budget();
   void keep_to_budget();
   void flush_sink(std::int64_t now_ns, SampleSink::Ending ending);
+  // With what is counted up to now: for somebody who asks, or because the program ends, or becomes another.
+  void flush_all(SampleSink::Ending ending);
   void tell_of_totals();
   // Ends sampling and finishes the file, once. With gate_.work held, by the drain thread, or in stop() when that has
   // ended.

@@ -63,7 +63,7 @@ void Session::run() {
       if (has_failed_.load(std::memory_order_relaxed)) complete();
       // (What is alive is told of exact recordings at their end only.)
       if (is_ending && exact_ == nullptr) ending = SampleSink::Ending::kComplete;
-      if (flush_now || is_ending) attempt([&] { flush_sink(monotonic_ns(), ending); });
+      if (flush_now || is_ending) attempt([&] { flush_all(ending); });
       profiler_cpu_ns_.store(drain_cpu_ns() + (reader_ != nullptr ? reader_->cpu_ns() : 0), std::memory_order_relaxed);
     }
     if (is_ending) os::end_now();
@@ -288,6 +288,12 @@ void Session::look_for_listener() {
   pollfd listener{.fd = listener_.get(), .events = 0, .revents = 0};  // is told of errors in any case
   if (!listener_.is_open() || ::poll(&listener, 1, 0) <= 0) return;
   if (tell_unheard_()) listener_.reset();
+}
+
+void Session::flush_all(SampleSink::Ending ending) {
+  const std::int64_t now_ns = monotonic_ns();
+  count_allocations(now_ns);  // as there may be no time after this to do it in
+  flush_sink(now_ns, ending);
 }
 
 void Session::count_allocations(std::int64_t now_ns) {

@@ -38,14 +38,24 @@ std::string interval_text(const MemoryEstimate& estimate) {
   return fmt::format("{} to {}", bytes_text(interval.low), bytes_text(interval.high));
 }
 
-// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown, as that of a part. Of small blocks
-// with what their sizes are rounded up by, as lists of blocks are counted, and not each allocation.
+// All bytes that Python's allocators gave out, counted, not estimated; 0 if unknown, as that of a part, or of a process
+// that was killed at once. Of small blocks with what their sizes are rounded up by, as lists of blocks are counted, and
+// not each allocation.
 std::int64_t counted_bytes(const Profile& profile, const MemoryOptions& options) {
   if (options.is_of_part) return 0;
   std::int64_t sum = 0;  // of all processes
-  for (const profile::Counter& counter : profile.counters)
-    if (counter.name == "allocated" && !counter.value.empty()) sum += counter.value.back();
-  return sum;
+  std::vector<bool> is_counted(profile.processes.size());
+  for (const profile::Counter& counter : profile.counters) {
+    if (counter.name != "allocated" || counter.value.empty()) continue;
+    sum += counter.value.back();
+    if (!counter.process.is_none()) is_counted[counter.process.index()] = true;
+  }
+  const bool is_whole =
+      std::all_of(profile.allocations.begin(), profile.allocations.end(), [&](const profile::AllocationRow& row) {
+        const ProcessId process = row.thread.is_none() ? ProcessId{} : profile.threads[row.thread.index()].process;
+        return process.is_none() || is_counted[process.index()];
+      });
+  return is_whole ? sum : 0;
 }
 
 bool is_at_end(const MemoryQuestion& question) { return question.at_ns == MemoryQuestion::kEnd; }

@@ -382,6 +382,26 @@ TEST(Show, SaysHowManyBlocksWereFreedWithinATime) {
   EXPECT_TRUE(contains(console.out, R"({"is_freed":false,"is_moved":true,"all":{"bytes":2000000)")) << console.out;
 }
 
+TEST(Show, TellsWhatWasCountedIfItWasInAllProcesses) {
+  // GIVEN two processes that allocated, in one of which that was counted
+  FakeConsole console;
+  std::size_t processes = 1;
+  console.files["app.plim"] = [&] {
+    profile::Profile profile = profile_with_blocks();
+    profile::testing::draw_sample(profile, "child@7 | run 1 @50");
+    profile.allocations[1].thread = ThreadId{1};
+    for (std::size_t i = 0; i < processes; ++i)
+      profile.counters.push_back({ProcessId{i}, "allocated", "bytes", {100}, {3'000'000}});
+    return profile;
+  };
+  const auto show_view = shows_app(console);
+  // WHEN all that was allocated is shown THEN it is not told, as if it were all
+  EXPECT_FALSE(contains(show_view({"alloc"}), "counted:")) << console.out;
+  // AND where it was in both, it is
+  processes = 2;
+  EXPECT_TRUE(contains(show_view({"alloc"}), "counted: 6.00 MB")) << console.out;
+}
+
 TEST(Show, SaysWhoseEndIsMeantOfSeveralProcesses) {
   // GIVEN a profile of two processes WHEN it is shown THEN it says that what is alive was so at the end of its process
   FakeConsole console;

@@ -331,6 +331,24 @@ def test_what_nobody_could_give_is_not_counted(tmp_path: pathlib.Path) -> None:
     del kept
 
 
+@pytest.mark.skipif(harness.FREE_THREADED, reason="blocks of the mean distance or more are samples there, one by one")
+@pytest.mark.parametrize("end", ["exec", "SIGTERM"])
+def test_what_is_allocated_is_counted_to_the_end_of_the_program(tmp_path: pathlib.Path, program: Write, end: str) -> None:
+    # GIVEN a program that becomes another one, or is told to end, when it has allocated much
+    path = program("""
+import os, signal, sys
+kept = [bytes(1000) for _ in range(20_000)]
+if sys.argv[1] == "exec": os.execv(sys.executable, [sys.executable, "-c", ""])
+os.kill(os.getpid(), signal.SIGTERM)
+""")
+    # WHEN it is recorded
+    ends = {"exec": 0, "SIGTERM": -15}
+    harness.record(tmp_path, path, end, options=["--alloc=16K", "--children"], code=ends[end])
+    # THEN all of that is counted (but for the last 64 KiB)
+    shown = harness.plimsoll_command("show", tmp_path / "recorded.plim", "alloc", "--json").expect(0).out
+    assert 20_000 * 1000 < json.loads(shown)["counted_bytes"]
+
+
 def test_a_program_may_have_little_address_space(tmp_path: pathlib.Path, program: Write) -> None:
     path = program("x = [bytes(100) for _ in range(100_000)]; print(len(x))")
     words = ["sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", harness.binary(), "run", "--python", sys.executable,
