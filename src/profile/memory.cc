@@ -9,6 +9,7 @@
 
 #include "base/poisson.h"
 #include "capture/raw_allocation.h"
+#include "profile/peak_accounts.h"
 #include "profile/process_ends.h"
 #include "profile/stack_totals.h"
 
@@ -243,13 +244,47 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
 
 }  // namespace
 
+namespace {
+
+// What was alive at the peak of an exact recording, by type as far as that is known. Its rows are sums of stacks, and
+// types were read at the end: so of what was there before the peak, and was never freed.
+AllocationTable peak_with_types(const Profile& profile) {
+  AllocationTable rows = profile.peak_allocations;
+  boost::unordered_flat_map<BlockSource, std::size_t, boost::hash<BlockSource>> row_of;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    row_of.try_emplace(BlockSource{rows[i].thread, rows[i].stack, rows[i].domain}, i);
+  for (const AllocationRow& living : profile.allocations) {
+    const bool is_told = living.freed_ns == AllocationRow::kAlive && !living.type.is_none();
+    if (!is_told || living.time_ns > profile.peak_ns.value_or(0)) continue;
+    const auto found = row_of.find(BlockSource{living.thread, living.stack, living.domain});
+    if (found == row_of.end()) continue;
+    AllocationRow& rest = rows[found->second];
+    // (Times of events are rounded down. What came right after the peak may look as if it had been there.)
+    const bool is_all = living.blocks >= rest.blocks || living.size >= rest.size;
+    AllocationRow typed = is_all ? rest : living;
+    typed.type = living.type;
+    rest.blocks -= typed.blocks;
+    rest.size -= typed.size;
+    if (typed.blocks > 0) rows.push_back(typed);
+  }
+  std::erase_if(rows, [](const AllocationRow& row) { return row.blocks == 0 && row.size == 0; });
+  return rows;
+}
+
+}  // namespace
+
 std::vector<TypeRow> memory_by_type(const Profile& profile, const MemoryQuestion& question) {
   const Peak peak = peak_asked_for(profile, question);
+  const bool is_exact_peak = profile.is_exact && question.view == MemoryView::kPeak;
+  const AllocationTable at_peak = is_exact_peak ? peak_with_types(profile) : AllocationTable{};
+  std::vector<const AllocationRow*> chosen;
+  for (const AllocationRow& row : at_peak) chosen.push_back(&row);
+  if (!is_exact_peak) chosen = allocations_of(profile, question, peak);
   const MemoryEstimate nothing = nothing_of(profile, peak);
   std::vector<TypeRow> rows;
   std::vector<ByFunction> functions;
   boost::unordered_flat_map<std::uint64_t, std::size_t> row_of;
-  for (const AllocationRow* at : allocations_of(profile, question, peak)) {
+  for (const AllocationRow* at : chosen) {
     const AllocationRow& row = *at;
     const bool is_object = row.domain == 0;
     const std::uint64_t key = std::uint64_t{row.type.is_none() ? 0U : row.type.index() + 1U} << 8U | row.domain;

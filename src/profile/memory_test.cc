@@ -415,6 +415,37 @@ TEST(Memory, TypesAreTellingWhoMakesThem) {
   EXPECT_TRUE(rows[2].is_object);
 }
 
+TEST(Memory, TypesAtAnExactPeakAreOfWhatLivesOn) {
+  // GIVEN an exact recording, at whose peak of 300 a stack had 5 blocks; of these 2 live on, and their type is known;
+  // so it is of one that came later, and of one of another stack; a third stack has nothing that lives on
+  Profile profile = with_blocks({{"main;make", 200, 100}, {"main;make", 100, 400}, {"main;other", 70, 200}});
+  profile.allocation_distance = 0;
+  profile.is_exact = true;
+  profile.allocations[0].blocks = 2;
+  for (AllocationRow& row : profile.allocations) row.type = profile.strings.intern("app.Session");
+  const auto put = [&](const char* stack, std::uint64_t blocks, std::uint64_t size) {
+    AllocationRow row;
+    row.thread = ThreadId{0};
+    row.stack = draw_stack(profile, stack);
+    row.blocks = blocks;
+    row.size = size;
+    profile.peak_allocations.push_back(row);
+  };
+  put("main;make", 5, 500);
+  put("main;other", 1, 70);
+  put("main;third", 1, 30);
+  set_peak(profile, Peak{300});
+  // WHEN what was alive at the peak is told by types THEN that is known of what lives on, and the sum is as ever
+  const std::vector<TypeRow> rows = memory_by_type(profile, MemoryView::kPeak);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[0].type.is_none());
+  EXPECT_EQ(rows[0].all.bytes, 300 + 30);
+  EXPECT_EQ(rows[0].all.blocks, 3 + 1);
+  EXPECT_EQ(profile.strings[rows[1].type], "app.Session");
+  EXPECT_EQ(rows[1].all.bytes, 200 + 70);
+  EXPECT_EQ(rows[1].all.blocks, 2 + 1);
+}
+
 TEST(Memory, OverTimeEachMomentHasWhatIsAliveThen) {
   // GIVEN a recording of 100 ns, memory that comes and goes, and the size of the process
   Profile profile = with_blocks({{"main;a", 10'000, 10, 60}, {"main;b", 30'000, 40, 70}, {"main;c", 15'000, 80}});

@@ -119,6 +119,28 @@ def test_what_lives_is_known_by_its_type(recorded: Recorded) -> None:
     del kept
 
 
+def test_types_at_the_peak_are_of_what_lives_on(recorded: Recorded, how: str) -> None:
+    # GIVEN objects that live on, a peak, and others that come later
+    class Late:
+        pass
+
+    def work() -> object:
+        kept = [Plain() for _ in range(1000)]
+        bytes(10_000_000)
+        return kept, [Late() for _ in range(1000)]
+
+    profile, kept = recorded(work)
+    # WHEN what was alive at the peak is told by types THEN none is lost, or of what was not there
+    peak = profile.memory("peak")
+    assert sum(row.all.bytes for row in peak.types) == peak.all.bytes
+    types = {row.name.rpartition(".")[2]: row.all.blocks for row in peak.types if row.is_object}
+    assert "Late" not in types
+    # AND they are known (with sums, where one was taken before the peak)
+    if how == "events":
+        assert types["Plain"] == 1000
+    del kept
+
+
 def test_all_views_are_sums_of_the_same_blocks(recorded: Recorded) -> None:
     def work() -> "list[bytes]":
         keep(500, 2000)
