@@ -242,10 +242,6 @@ double bytes_of(const Profile& profile, const AllocationRow& row) {
   return static_cast<double>(row.size) * weight_of(row, profile.allocation_distance);
 }
 
-}  // namespace
-
-namespace {
-
 // What was alive at the peak of an exact recording, by type as far as that is known. Its rows are sums of stacks, and
 // types were read at the end: so of what was there before the peak, and was never freed.
 AllocationTable peak_with_types(const Profile& profile) {
