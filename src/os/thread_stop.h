@@ -64,6 +64,7 @@ class ThreadStopper {
   // How long the last one that was let go has been held: from when it was asked to stop to when it could go on. An
   // upper bound: on a machine that is busy it may have waited for a CPU in that time, and so may we.
   [[nodiscard]] std::int64_t held_ns() const { return held_ns_; }
+  [[nodiscard]] std::int64_t asked_ns() const { return asked_ns_; }
   [[nodiscard]] std::int64_t longest_held_ns() const { return longest_held_ns_; }
   // Of all so far, within a tenth; 0 if there was none.
   [[nodiscard]] std::int64_t median_held_ns() const;

@@ -169,11 +169,12 @@ void ThreadStopper::hide_interruption(const Target& target) {
 void ThreadStopper::let_go() {
   if (!stopped_) return;
   hide_interruption(*stopped_);
+  // Before it goes on, as it may take our CPU then.
+  note_held();
   const bool goes_on = trace(PTRACE_DETACH, stopped_->tid, static_cast<std::uint64_t>(signal_)) == 0;
   if (!goes_on) (void)look_at(stopped_->tid);  // it has been killed
   stopped_.reset();
   allow_pauses();
-  note_held();
 }
 
 void ThreadStopper::note_held() {

@@ -67,6 +67,7 @@ class NativeReader {
   [[nodiscard]] const native::Modules& modules() const { return modules_; }
   // How long the thread of the last read_stopped was held; see os::ThreadStopper.
   [[nodiscard]] std::int64_t held_ns() const { return stopper_.held_ns(); }
+  [[nodiscard]] std::int64_t asked_ns() const { return stopper_.asked_ns(); }
 
  private:
   void copy_stack(const native::Registers& registers, native::Known known);

@@ -163,6 +163,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   const std::int64_t used_ns = (standing ? standing->schedule : schedule).cpu_ns - before.cpu_ns;
   // (Where we have its CPU, it stands in the queue for our sake.)
   const bool is_beside = standing || (place && place->cpu == os::current_cpu());
+  std::int64_t looked_ns = thread.info.end_ns;
   bool has_run = is_beside ? ran_until_now(thread, used_ns) : used_ns > 0 && computes_on(thread, used_ns);
   for (int tried = 0; tried < kTries && look.outcome == Outcome::kMoved; ++tried) {
     StackReader::let_pass(look.snapshot);
@@ -173,7 +174,7 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
     if (look.outcome == Outcome::kRefused || look.outcome == Outcome::kLate) return false;
     if (look.outcome == Outcome::kEnded) return true;
     look.snapshot.is_proven = look.snapshot.is_proven && was_its_own(thread);
-    thread.held_ns += stopping_->held_ns();
+    note_held(thread, std::exchange(looked_ns, monotonic_ns()), look.schedule);
     // It has come to no CPU since before it was stopped: it was there already, and not in a queue.
     has_run = has_run || look.schedule.turns == schedule.turns;
     // What it does to be stopped is no work of its own.
@@ -191,6 +192,13 @@ bool Sampler::stop_running(Thread& thread, const os::Schedule& before, const os:
   else
     found_queued(thread, look.snapshot, has_native());
   return true;
+}
+
+void Sampler::note_held(Thread& thread, std::int64_t looked_ns, const os::Schedule& at_stop) const {
+  // Until it stood still it ran, or had to wait for a CPU to stop on, and the kernel tells of that.
+  const std::int64_t told_ns = (at_stop.cpu_ns - thread.looked.cpu_ns) + (at_stop.ready_ns - thread.looked.ready_ns);
+  const std::int64_t passed_ns = stopping_->asked_ns() + stopping_->held_ns() - looked_ns;
+  thread.held_ns += std::clamp<std::int64_t>(passed_ns - told_ns, 0, stopping_->held_ns());
 }
 
 void Sampler::found_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,

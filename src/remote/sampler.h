@@ -182,6 +182,8 @@ class Sampler {
   // Likewise, by stopping it. False if it may not be stopped.
   bool stop_running(Thread& thread, const os::Schedule& before, const os::Schedule& schedule,
                     const std::optional<os::Place>& place);
+  // A thread whose clocks were as known at `looked_ns` has been stopped, when they were as `at_stop` says, and let go.
+  void note_held(Thread& thread, std::int64_t looked_ns, const os::Schedule& at_stop) const;
   // Whether a thread that seems to run does, or did until a moment ago: one that stands in the queue looks the same.
   bool has_run(Thread& thread, const os::Schedule& looked, const os::Schedule& schedule,
                const std::optional<Standing>& standing);

@@ -228,6 +228,51 @@ def test_threads_can_be_stopped_for_their_python_frames_alone(tmp_path: pathlib.
     assert "threads were stopped for" in finished.err
 
 
+CROWDED = """
+import os, sys, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+for _ in range(2):  # processes that want the same CPU, until this one ends
+    if os.fork() == 0:
+        parent = os.getppid()
+        while os.getppid() == parent: pass
+        os._exit(0)
+lives = {}
+def compute():
+    begin = time.monotonic_ns()
+    while time.monotonic_ns() < begin + 1_500_000_000: pass
+    lives[threading.get_native_id()] = time.monotonic_ns() - begin
+""" + ON_COMMAND + """
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(*[f"{tid}={life}" for tid, life in lives.items()], flush=True)
+"""
+
+
+def test_threads_that_queue_for_a_cpu_to_stop_on_lose_no_time(tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN threads that compute in turn, and must wait for their CPU, which others want, too
+    with running(program(CROWDED)) as process:
+        process.line()
+        # WHEN all their time is recorded with stops
+        recorder = harness.Running([harness.binary(), "attach", str(process.process.pid), "--stop", "--mode", "wall",
+                                    "-o", tmp_path / "crowded.plim"])
+        with recorder:
+            assert recorder.process.stderr is not None
+            recorder.process.stderr.readline()
+            process.say("go")
+            lives = {int(tid): int(life) for tid, life in (word.split("=") for word in process.line().split())}
+            recorder.finish().expect(0)
+    # THEN each has the time that it has lived, but for what it stood still for us, which the queue is no part of
+    profile = plimsoll.Profile.open(tmp_path / "crowded.plim")
+    told = dict.fromkeys(lives, 0)
+    for thread, weight_ns in zip(profile.samples.thread, profile.samples.weight_ns):
+        if profile.threads[thread].os_tid in told:
+            told[profile.threads[thread].os_tid] += weight_ns
+    assert len(lives) == 3
+    for tid, life_ns in lives.items():
+        assert 0.93 * life_ns <= told[tid] <= 1.05 * life_ns
+
+
 def trace(pid: int) -> bool:
     """Becomes the tracer of a process, as a debugger does; False if that is not allowed."""
     seize = 0x4206
