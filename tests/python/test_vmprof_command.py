@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import signal
 from typing import Callable
@@ -61,6 +62,21 @@ def test_without_a_file_the_functions_are_shown(tmp_path: pathlib.Path, program:
     done = command(program(PROGRAM), cwd=tmp_path).expect(7)
     assert "total %" in done.out and "work" in done.out and done.err == ""
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+@pytest.mark.parametrize("period, is_said", [("0.000001", True), ("0.00001", False)])
+def test_a_period_that_is_too_short_is_said(period: str, is_said: bool, tmp_path: pathlib.Path, program: Write) -> None:
+    # GIVEN a program that knows how much CPU time it has used
+    path = program("import time\nwhile time.process_time() < 0.2: pass\n")
+    # WHEN it is recorded as often as can be, or oftener
+    done = command("-p", period, "-n", "-o", tmp_path / "app.prof", path).expect(0)
+    # THEN it is recorded as often as can be, and that is said where it is not what was asked for
+    said = "plimsoll: a period of 0.000001 s is too short: it is 0.000010 s\n"
+    assert done.err == (said if is_said else "")
+    # AND the periods of the file are so long
+    shown = json.loads(harness.plimsoll_command("show", tmp_path / "app.prof", "--json").expect().out)
+    samples, sampled_ns = shown["session"]["samples"], shown["session"]["sampled_ns"]
+    assert sampled_ns == 10_000 * samples and 0.1e9 < sampled_ns < 0.3e9
 
 
 def test_a_program_that_is_killed_is_told_by_the_exit_code(tmp_path: pathlib.Path, program: Write) -> None:

@@ -108,6 +108,8 @@ def _run(options: argparse.Namespace, plim: str) -> int:
     words += ["--native"] if _wants_native(options) else []
     words += ["--jitlog"] if options.jitlog else []
     words += ["-m"] if options.module else []
+    if 1 / options.period > _MOST_HZ:
+        print(f"plimsoll: a period of {options.period:.6f} s is too short: it is {1 / _MOST_HZ:.6f} s", file=sys.stderr)
     program = subprocess.Popen([*words, options.program, *options.args])
 
     def pass_on(number: int, _: object) -> None:
