@@ -38,15 +38,51 @@ std::string frame_text(const profile::Profile& profile, const profile::Frame& fr
   return element(text);
 }
 
+// Frames as they are written: those that differ only in what the format has no place for (columns, addresses) are one.
+class Frames {
+ public:
+  explicit Frames(const profile::Profile& profile) {
+    boost::unordered_flat_map<std::string, FrameId> known;
+    for (const profile::Frame& frame : profile.frames.rows()) {
+      const auto [found, is_new] = known.try_emplace(frame_text(profile, frame), FrameId{texts_.size()});
+      if (is_new) texts_.push_back(found->first);
+      same_.push_back(found->second);
+    }
+  }
+  [[nodiscard]] FrameId operator[](FrameId frame) const { return same_[frame.index()]; }
+  [[nodiscard]] const std::string& text(FrameId written) const { return texts_[written.index()]; }
+
+ private:
+  std::vector<FrameId> same_;
+  std::vector<std::string> texts_;
+};
+
+// Stacks of such frames, each once.
+class Stacks {
+ public:
+  Stacks(const profile::StackTable& stacks, const Frames& frames) {
+    same_.reserve(stacks.size());
+    for (const profile::StackNode& node : stacks.rows())
+      same_.push_back(written_.intern({(*this)[node.parent], frames[node.frame]}));
+  }
+  [[nodiscard]] StackId operator[](StackId stack) const { return stack.is_none() ? stack : same_[stack.index()]; }
+  [[nodiscard]] std::vector<FrameId> frames_of(StackId written) const { return profile::frames_of(written_, written); }
+
+ private:
+  profile::StackTable written_;
+  std::vector<StackId> same_;
+};
+
 // The lines grouped by thread, within a thread in order of first appearance.
-std::vector<Line> aggregate(const profile::Profile& profile) {
+std::vector<Line> aggregate(const profile::Profile& profile, const Stacks& stacks) {
   std::vector<Line> lines;
   boost::unordered_flat_map<std::uint64_t, std::size_t> index;
   const profile::SampleTable& samples = profile.samples;
   for (std::size_t row = 0; row < samples.size(); ++row) {
-    const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | samples.stack[row].index();
+    const StackId stack = stacks[samples.stack[row]];
+    const std::uint64_t key = std::uint64_t{samples.thread[row].index()} << 32U | stack.index();
     const auto [position, inserted] = index.try_emplace(key, lines.size());
-    if (inserted) lines.push_back({samples.thread[row], samples.stack[row], 0});
+    if (inserted) lines.push_back({samples.thread[row], stack, 0});
     lines[position->second].cpu_ns += samples.weight_ns[row];
   }
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.thread < b.thread; });
@@ -89,11 +125,9 @@ class Microseconds {
 }  // namespace
 
 std::string write(const profile::Profile& profile) {
-  std::vector<std::string> frame_texts;
-  frame_texts.reserve(profile.frames.size());
-  for (const profile::Frame& frame : profile.frames.rows()) frame_texts.push_back(frame_text(profile, frame));
-
-  const std::vector<Line> lines = aggregate(profile);
+  const Frames frames(profile);
+  const Stacks stacks(profile.stacks, frames);
+  const std::vector<Line> lines = aggregate(profile, stacks);
   const std::vector<std::string> prefix = prefixes(profile, lines);
   Microseconds weights;
   std::string out;
@@ -102,8 +136,7 @@ std::string write(const profile::Profile& profile) {
     if (weight <= 0) continue;
     out += prefix[line.thread.index()];
     if (line.stack.is_none()) out.append(kNoStack).push_back(';');
-    for (const FrameId frame : profile::frames_of(profile.stacks, line.stack))
-      out.append(frame_texts[frame.index()]).push_back(';');
+    for (const FrameId frame : stacks.frames_of(line.stack)) out.append(frames.text(frame)).push_back(';');
     out.back() = ' ';
     out.append(std::to_string(weight)).push_back('\n');
   }

@@ -34,6 +34,18 @@ TEST(Collapsed, CarriesRoundingErrorsSoThatTheSumIsExact) {
   EXPECT_EQ(sum, 1400);
 }
 
+TEST(Collapsed, IsOneLineForStacksThatDifferInWhatItHasNoPlaceFor) {
+  // GIVEN calls from two places of a line, and one from another line
+  profile::Profile profile = draw_profile("main(app.py:1);work 1\n main(app.py:1);work 2\n main(app.py:2);work 4");
+  profile::Frame there = profile.frames[profile.stacks[profile.stacks[profile.samples.stack[1]].parent].frame];
+  there.column = 7;
+  const StackId caller = profile.stacks.intern({StackId{}, profile.frames.intern(there)});
+  const FrameId work = profile.stacks[profile.samples.stack[1]].frame;
+  profile.samples.stack[1] = profile.stacks.intern({caller, work});
+  // WHEN they are written THEN those that read the same are one line
+  EXPECT_EQ(write(profile), "main (app.py:1);work 3000\nmain (app.py:2);work 4000\n");
+}
+
 TEST(Collapsed, LeavesOutStacksWithoutWeight) {
   // GIVEN a sample that stands for no time WHEN it is written THEN it has no line
   EXPECT_EQ(write(draw_profile("idle  0\n busy  1")), "busy 1000\n");
