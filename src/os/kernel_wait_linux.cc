@@ -134,14 +134,30 @@ KernelWait::Kind kind_of(const SystemCall& call) {
   }
 }
 
+// Of restart_syscall, which has the arguments of the call that it goes on with: futex, poll, nanosleep or its like.
+KernelWait::Kind kind_of_rest(const SystemCall& call, std::string_view function) {
+  using Kind = KernelWait::Kind;
+  const auto is_in = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
+  if (is_in("futex")) return Kind::kFutex;
+  if (is_in("nanosleep")) return Kind::kSleep;
+  if (is_in("poll")) return call.arguments[1] == 0 ? Kind::kSleep : Kind::kIo;
+  return Kind::kOther;
+}
+
 }  // namespace
 
-KernelWait parse_wait(std::string_view line) {
+bool goes_on_waiting(std::string_view line) {
+  long number = -1;
+  return std::from_chars(line.data(), line.data() + line.size(), number).ec == std::errc{} &&
+         number == SYS_restart_syscall;
+}
+
+KernelWait parse_wait(std::string_view line, std::string_view function) {
   if (line.empty()) return {};
   if (line.starts_with("running")) return {KernelWait::Kind::kRunnable, {}};
   const std::optional<SystemCall> call = parse_system_call(line);
   if (!call) return {};
-  const KernelWait::Kind kind = kind_of(*call);
+  const KernelWait::Kind kind = call->number == SYS_restart_syscall ? kind_of_rest(*call, function) : kind_of(*call);
   return {kind, kind == KernelWait::Kind::kFutex ? Address{call->arguments[0]} : Address{}, Address{call->instruction},
           Address{call->stack_pointer}, is_resumable(*call)};
 }

@@ -75,8 +75,12 @@ struct KernelWait {
   bool is_resumable = false;
 };
 
-// From the line of /proc/PID/task/TID/syscall; kUnknown if it is damaged. Pure.
-KernelWait parse_wait(std::string_view line);
+// From the line of /proc/PID/task/TID/syscall; kUnknown if it is damaged. Pure. `function`: of a call that goes on, the
+// kernel's in which it waits (/proc/PID/task/TID/wchan), as the line does not say which call that is.
+KernelWait parse_wait(std::string_view line, std::string_view function = {});
+// Whether a thread goes on with a wait for a limited time that a stop, or the freezing of its container or the machine,
+// has broken off. Pure.
+bool goes_on_waiting(std::string_view line);
 
 // What the scheduler has counted of a thread, as far as it has come: the time of a thread that runs now is added on
 // the next tick of the scheduler, or when it leaves its CPU.

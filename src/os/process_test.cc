@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +17,13 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "os/os.h"
+#include "os/proc_files_linux.h"
 
 namespace plimsoll::os {
 namespace {
@@ -127,6 +132,45 @@ TEST(KernelWait, TellsWhereAThreadIs) {
   EXPECT_EQ(stopped.stack_pointer, Address{0x7ffd00000ff8});
   EXPECT_EQ(stopped.instruction, Address{0x7f3100001234});
   EXPECT_FALSE(stopped.is_resumable);
+}
+
+TEST(KernelWait, TellsWhatAThreadGoesOnWaitingFor) {
+  using Kind = KernelWait::Kind;
+  // GIVEN calls that the kernel goes on with, and in which of its functions
+  const auto kind_in = [](std::string_view function, std::string_view second = "0x1") {
+    return parse_wait("219 0x1000 " + std::string(second) + " 0x0 0x7ffe 0x0 0x0 0x7ffd 0x7f31", function).kind;
+  };
+  EXPECT_EQ(kind_in("futex_do_wait"), Kind::kFutex);
+  EXPECT_EQ(kind_in("hrtimer_nanosleep"), Kind::kSleep);
+  EXPECT_EQ(kind_in("poll_schedule_timeout.constprop.0"), Kind::kIo);
+  EXPECT_EQ(kind_in("poll_schedule_timeout.constprop.0", "0x0"), Kind::kSleep);
+  EXPECT_EQ(kind_in("0"), Kind::kOther);  // a kernel that does not say so
+  EXPECT_EQ(parse_wait("219 0x1000 0x80 0x0 0x7ffe 0x0 0x0 0x7ffd 0x7f31", "futex_wait_queue").futex, Address{0x1000});
+}
+
+TEST(KernelWait, IsTheSameAfterTheProcessWasStoppedAndGoesOn) {
+  // GIVEN a process that waits for input, for a limited time
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pollfd never{-1, POLLIN, 0};
+    ::poll(&never, 1, 600'000);
+    ::_exit(0);
+  }
+  const auto line = [&] { return read_small_file("/proc/" + std::to_string(child) + "/syscall"); };
+  const auto starts = [](const std::string& text, long number) {
+    return text.starts_with(std::to_string(number) + " ");
+  };
+  while (!starts(line(), SYS_poll) && !starts(line(), SYS_ppoll)) ::sched_yield();
+  // WHEN it is stopped, and goes on
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  ::kill(child, SIGCONT);
+  while (!goes_on_waiting(line())) ::sched_yield();
+  const KernelWait wait = ThreadProbe(Tid{child}, ThreadProbe::Keep::kClosed, child).wait();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  // THEN it waits for the same
+  EXPECT_EQ(wait.kind, KernelWait::Kind::kIo);
 }
 
 TEST(KernelWait, IsResumableOnlyIfTheThreadWouldNotNotice) {

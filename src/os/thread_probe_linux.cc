@@ -39,8 +39,9 @@ ThreadProbe::ThreadProbe(Tid tid, Keep keep, std::int32_t process) : tid_(tid), 
 }
 
 KernelWait ThreadProbe::wait() const {
-  char buffer[256];
-  return parse_wait(read(syscall_, "syscall", buffer));
+  char buffer[256], function[128];
+  const std::string_view call = read(syscall_, "syscall", buffer);
+  return parse_wait(call, goes_on_waiting(call) ? read({}, "wchan", function) : std::string_view{});
 }
 
 std::int64_t ThreadProbe::ready_ns() const {
