@@ -212,10 +212,15 @@ class Sampler {
   // The stack of the last look.
   void fill(Pending& stack, const cpython::Snapshot& snapshot, bool is_wanted, bool has_native);
   void put(const Thread& thread, const Pending& stack, Activity activity, std::int64_t weight_ns);
+  // Of a wait that goes on.
   void put_same(Thread& thread, capture::RawSample::Stack stack);
+  // On the stack of the thread's last wait.
+  void put_same(const Thread& thread, capture::RawSample::Stack stack, Activity activity, std::int64_t weight_ns);
   // How long a wait may go on without being told of.
   [[nodiscard]] std::int64_t tell_after_ns() const;
   void end_thread(Thread& thread);
+  // What a thread that ends has stood in the queue and was not told of. `has_last`: what it ran last is known.
+  void put_open_ready(Thread& thread, bool has_last);
   // What a thread has used that no stack can be given.
   void drop_unpaid(std::int64_t cpu_ns);
   // What a thread that is gone has used since it was seen last, as far as can be told.

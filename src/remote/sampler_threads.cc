@@ -187,8 +187,7 @@ void Sampler::end_thread(Thread& thread) {
   const bool has_last = !thread.pending.empty() && thread.pending[0].time_ns >= forgotten_before_ns_;
   if (owes && thread.pending_count == 0 && has_last) thread.pending_count = 1;
   if (owes) pay(thread, last);
-  if (settings_.mode == capture::Mode::kWall && thread.open_ready_ns > 0 && has_last)
-    put(thread, thread.pending[0], Activity::kReady, std::exchange(thread.open_ready_ns, 0));
+  if (settings_.mode == capture::Mode::kWall) put_open_ready(thread, has_last);
   for (std::size_t i = 0; i < thread.pending_count; ++i) drop(capture::DropReason::kThreadEnded);
   thread.pending_count = 0;
   if (owes && settings_.mode != capture::Mode::kGil) drop_unpaid(last.cpu_ns - thread.paid->cpu_ns);
@@ -199,6 +198,14 @@ void Sampler::end_thread(Thread& thread) {
   // The next one may be in its place since then.
   newest_ = Address{};
   listed_ns_ = std::min(listed_ns_, seen_ns);
+}
+
+void Sampler::put_open_ready(Thread& thread, bool has_last) {
+  const std::int64_t ready_ns = std::exchange(thread.open_ready_ns, 0);
+  if (ready_ns <= 0) return;
+  if (has_last) return put(thread, thread.pending[0], Activity::kReady, ready_ns);
+  // It was met in waits only: it stood in the queue when what it waited for had come.
+  put_same(thread, capture::RawSample::Stack::kSame, Activity::kReady, ready_ns);
 }
 
 void Sampler::drop_unpaid(std::int64_t cpu_ns) {

@@ -129,11 +129,15 @@ std::int64_t Sampler::tell_after_ns() const {
 
 void Sampler::put_same(Thread& thread, RawSample::Stack stack) {
   if (thread.open_ns <= 0 && stack == RawSample::Stack::kSame) return;
+  put_same(thread, stack, thread.activity, std::exchange(thread.open_ns, 0));
+}
+
+void Sampler::put_same(const Thread& thread, RawSample::Stack stack, Activity activity, std::int64_t weight_ns) {
   RawSample raw;
   raw.time_ns = monotonic_ns();
-  raw.weight_ns = std::exchange(thread.open_ns, 0);
+  raw.weight_ns = weight_ns;
   raw.thread = thread.info.serial;
-  raw.activity = thread.activity;
+  raw.activity = activity;
   raw.stack = stack;
   if (!resolver_.resolve(raw, {})) drop(DropReason::kUnknownCode);
 }

@@ -197,3 +197,65 @@ def test_what_a_process_names_as_its_source_is_read_only_if_it_may_read_it(tmp_p
     assert {row.function.file for row in profile.flat()} >= {str(secret), str(public)}
     assert profile.sources == {str(public): "root's\n"}
     assert "work" in shown.out
+
+
+QUEUES = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def ready_ns():
+    with open(f"/proc/self/task/{os.getpid()}/schedstat") as file:
+        return int(file.read().split()[1])
+print("ready", flush=True)
+sys.stdin.readline()
+before = ready_ns()
+parent = os.getpid()
+others = []
+for _ in range(2):
+    others.append(os.fork())
+    if others[-1] == 0:
+        while os.getppid() == parent: pass
+        os._exit(0)
+while ready_ns() < before + 300_000_000: sum(range(10_000))
+for other in others:
+    os.kill(other, 9)
+    os.waitpid(other, 0)
+print(ready_ns() - before, flush=True)
+sys.stdin.readline()
+"""
+
+
+def await_sleeps(pid: int, times: int) -> None:
+    """Until a process has gone to sleep so often."""
+    def slept() -> int:
+        tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+        return sum(int((task / "status").read_text().rpartition("\nvoluntary_ctxt_switches:\t")[2].split()[0])
+                   for task in tasks)
+
+    begin = slept()
+    while slept() < begin + times:
+        pass
+
+
+def test_a_thread_that_is_met_in_waits_only_has_its_time_in_the_queue(tmp_path: pathlib.Path) -> None:
+    # GIVEN a process that waits, and is recorded
+    path = tmp_path / "queues.plim"
+    with harness.Running([sys.executable, "-c", QUEUES]) as running:
+        running.line()
+        with harness.Running([harness.binary(), "attach", str(running.process.pid), "--mode", "wall", "-r", "200",
+                              "-o", path]) as attached:
+            assert attached.process.stderr is not None
+            attached.process.stderr.readline()
+            await_sleeps(attached.process.pid, 10)
+            # WHEN nobody looks while it computes, for which it must wait for a CPU again and again
+            os.kill(attached.process.pid, signal.SIGSTOP)
+            attached.await_stop()
+            running.say("go")
+            ready_ns = int(running.line())
+            running.await_sleep()
+            os.kill(attached.process.pid, signal.SIGCONT)
+            await_sleeps(attached.process.pid, 10)
+            os.kill(attached.process.pid, signal.SIGINT)
+            attached.finish().expect(FINE)
+    # THEN that it stood in the queue is told all the same
+    told_ns = sum(stack.weight_ns for stack in harness.stacks(plimsoll.Profile.open(path)) if stack.activity == "ready")
+    assert 0.9 * ready_ns <= told_ns <= 1.5 * ready_ns
