@@ -194,8 +194,8 @@ def stop() -> dict[str, Any]:
         now, _active = _active, None
         try:
             _name_threads(now.recording)
-            _session_facts.tell_sources(now.recording)
             _take_out(now.undo)
+            _session_facts.tell_sources(now.recording)
         finally:
             now.recording.stop()
         return now.recording.stats()

@@ -53,8 +53,8 @@ def tell_sources(recording: _core.Recording) -> None:
     """What functions are of that no file has: cells of a notebook, doctests, code that attrs writes. Python keeps such
     texts for tracebacks, without a time of change, as no file has changed. Those of several things called the same, as
     ``<string>``, are nobody's."""
-    kept = getattr(sys.modules.get("linecache"), "cache", {})
-    for name, entry in list(kept.items()):
+    kept = getattr(sys.modules.get("linecache"), "cache", None)
+    for name, entry in list(kept.items()) if type(kept) is dict else ():
         has_no_file = type(entry) is tuple and len(entry) == 4 and entry[1] is None
         if not has_no_file or type(name) is not str or name in ("<string>", "<stdin>"):
             continue

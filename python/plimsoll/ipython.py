@@ -100,7 +100,7 @@ def record(shell: Any, line: str, cell: Optional[str] = None) -> "Union[Profile,
     output = os.path.expanduser(options.output) if options.output is not None else None  # no shell has done it
     with plimsoll.Profiler(output, rate_hz=options.rate, mode=options.mode) as profiler:
         exec(code, shell.user_ns)
-    found = profiler.profile
+    found = profiler.profile.begun_at(code.co_filename)  # how IPython came there is nobody's question
     return found.flamegraph() if options.flame and len(found.samples) > 0 else found
 
 

@@ -79,6 +79,8 @@ class Moment:
     #: Who allocated most of what is alive, and how much.
     mostly: Optional[Function]
     mostly_bytes: float
+    #: What of ``alive`` is not of Python's allocators.
+    alive_native: Estimate
 
 
 class Memory:
@@ -127,5 +129,6 @@ def function_of(functions: "list[Function]", number: Optional[int]) -> Optional[
 
 
 def moment(functions: "list[Function]", row: Any) -> Moment:
-    time_ns, rss, alive, allocated, mostly, mostly_bytes = row
-    return Moment(time_ns, rss, Estimate(*alive), Estimate(*allocated), function_of(functions, mostly), mostly_bytes)
+    time_ns, rss, alive, allocated, mostly, mostly_bytes, alive_native = row
+    return Moment(time_ns, rss, Estimate(*alive), Estimate(*allocated), function_of(functions, mostly), mostly_bytes,
+                  Estimate(*alive_native))

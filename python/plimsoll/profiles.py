@@ -316,6 +316,11 @@ class Profile:
         """A copy of Python functions only: the time of native ones is that of the functions that called them."""
         return Profile(self._data.without_native(), self._path)
 
+    def begun_at(self, file: str) -> "Profile":
+        """A copy in which stacks begin at their outermost frame of this file, as :attr:`Function.file` has it: what has
+        called that is left out. Stacks without one stay as they are."""
+        return Profile(self._data.begun_at(file), self._path)
+
     def with_folded_native(self) -> "Profile":
         """A copy with one native frame for each time that a library was entered, as ``plimsoll show`` has them; how
         Python itself works is left out. The recording must have been made with ``native=True``."""

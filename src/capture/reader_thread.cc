@@ -59,6 +59,7 @@ Status ReaderThread::start_thread() {
   tid_.wait(0);
   return Ok{};
 }
+
 void ReaderThread::end_thread(Asked asked) {
   {
     const std::lock_guard guard(mutex_);

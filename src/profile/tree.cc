@@ -119,4 +119,18 @@ void turn_round(Profile& profile, std::string_view function, std::size_t most_fr
   });
 }
 
+void begin_at_file(Profile& profile, std::string_view file) {
+  std::vector<bool> is_of_file(profile.stacks.size());  // any frame of it, from the outermost on
+  std::vector<StackId> begun(profile.stacks.size());
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    const StackNode node = profile.stacks[StackId{i}];  // a copy, since interning may move the table
+    const Function& function = profile.functions[profile.frames[node.frame].function];
+    const bool has_caller = !node.parent.is_none();
+    is_of_file[i] = (has_caller && is_of_file[node.parent.index()]) || profile.strings[function.file] == file;
+    if (is_of_file[i])
+      begun[i] = profile.stacks.intern(StackNode{has_caller ? begun[node.parent.index()] : StackId{}, node.frame});
+  }
+  put_stacks(profile, [&](StackId stack) { return is_of_file[stack.index()] ? begun[stack.index()] : stack; });
+}
+
 }  // namespace plimsoll::profile

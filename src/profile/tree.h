@@ -49,4 +49,7 @@ Tree tree(const Profile& profile, Granularity granularity, const StackWeights& w
 void turn_round(Profile& profile, std::string_view function = {},
                 std::size_t most_frames = std::numeric_limits<std::size_t>::max());
 
+// Leaves out of stacks what has called their outermost frame of this file; those without one stay as they are.
+void begin_at_file(Profile& profile, std::string_view file);
+
 }  // namespace plimsoll::profile

@@ -182,5 +182,20 @@ TEST(Callers, OfAllocationsAreTheSame) {
   EXPECT_TRUE(profile.allocations[1].stack.is_none());
 }
 
+TEST(BeginAtFile, LeavesOutWhatHasCalledIt) {
+  // GIVEN stacks with a file twice, once, and not at all
+  Profile profile = draw_profile(R"(
+    shell(shell.py:1);<module>(cell:1);run(lib.py:1);key(cell:2)  1
+    shell(shell.py:1);<module>(cell:1)                            1
+    worker(lib.py:5)                                              1
+    shell(shell.py:1)                                             1
+    -                                                             1
+  )");
+  // WHEN they begin there THEN its callers are gone, and others are as they were
+  begin_at_file(profile, "cell");
+  EXPECT_EQ(testing::stacks_of(profile),
+            (std::vector<std::string>{"<module>;run;key", "<module>", "worker", "shell", ""}));
+}
+
 }  // namespace
 }  // namespace plimsoll::profile

@@ -85,7 +85,7 @@ nb::list memory_over_time(const Profile& profile, std::size_t moments) {
   nb::list rows;
   for (const profile::MemoryMoment& row : found)
     rows.append(nb::make_tuple(row.at_ns, row.rss_bytes, estimate(row.alive), estimate(row.allocated),
-                               function_or_none(row.mostly), row.mostly_bytes));
+                               function_or_none(row.mostly), row.mostly_bytes, estimate(row.alive_native)));
   return rows;
 }
 

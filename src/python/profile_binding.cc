@@ -194,6 +194,12 @@ std::shared_ptr<Profile> turned_round(const Profile& self, const std::string& fu
   return copy;
 }
 
+std::shared_ptr<Profile> begun_at(const Profile& self, const std::string& file) {
+  std::shared_ptr<Profile> copy = filtered(self, {});
+  profile::begin_at_file(*copy, file);
+  return copy;
+}
+
 std::string nothing_to_write(const Profile& profile, const std::string& format, const FilePath& path) {
   return std::string(formats::nothing_to_write(writer_for(format, path), profile));
 }
@@ -279,6 +285,7 @@ void bind_profile(nb::module_& module) {
       .def("without_native", &with_changed_stacks<profile::leave_out_native>)
       .def("with_folded_native", &with_changed_stacks<profile::fold_native>)
       .def("turned_round", &turned_round, nb::arg("function"))
+      .def("begun_at", &begun_at, nb::arg("file"))
       .def("encoded", &file_bytes)
       .def("save", [](const Profile& self, const FilePath& path) { check(profile::write_plim_file(self, path.bytes)); })
       .def("nothing_to_write", &nothing_to_write, nb::arg("format"), nb::arg("path"))

@@ -195,6 +195,9 @@ def test_a_cell_is_recorded(tmp_path: pathlib.Path, capsys: "pytest.CaptureFixtu
     assert shell.user_ns["total"] > 0
     assert profile.sampled_cpu == pytest.approx(0.2, rel=0.2)
     assert "&lt;module&gt;" in profile._repr_html_()
+    # AND begins with the cell, and not with how the shell came to run it
+    first = profile.tree().root.children[0]
+    assert first.function.file == "<plimsoll>" and first.total_time > 0.9 * profile.sampled_cpu
     # AND so is a statement, with options, and quotes of its own
     out = tmp_path / "with space.plim"
     kept = magic(f"-r 200 -m cpu -o '{out}' exec('x = \"-o\"')")

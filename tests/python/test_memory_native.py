@@ -81,6 +81,11 @@ def test_exact_books_are_exact(tmp_path: pathlib.Path, library: pathlib.Path) ->
     for function, truth in recorded.truth.items():
         whole, alive = sums[function]
         assert (whole, alive) == (truth["allocated"], truth["live"]), function
+    # AND at the end that is what is alive beside Python's
+    last = recorded.profile.memory_over_time(1)[-1]
+    assert 0 < last.alive_native.bytes < last.alive.bytes
+    assert last.alive_native.bytes == pytest.approx(
+        sum(alive for _, alive in by_function(recorded.profile, ("malloc", "mmap")).values()))
 
 
 def test_blocks_are_counted_once(tmp_path: pathlib.Path, program: Write) -> None:
