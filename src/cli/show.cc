@@ -319,7 +319,7 @@ class Show final : public Command {
     app.add_option("--to", to.to, "Only samples before TIME")->type_name("TIME");
     app.add_option("--min-percent", to.min_percent, "Trees, lines, flat: leave out what is below (default 1; flat 0)")
         ->type_name("P");
-    app.add_option("--depth", to.depth, "Trees: at most N calls deep")->type_name("N");
+    app.add_option("--depth", to.depth, "Trees: at most N calls deep (--callers: 8)")->type_name("N");
     app.add_flag("--callers", to.callers,
                  "Trees: from where time is spent, or from --function, to those who have called that");
     app.add_flag("--lines", to.by_line, "Trees: tell the lines of a function apart");
