@@ -48,12 +48,8 @@ Result<std::unique_ptr<ReaderThread>> ReaderThread::start(ReaderDuties duties, c
 }
 
 Status ReaderThread::start_thread() {
-  const auto body = [](void* self) -> void* {
-    static_cast<ReaderThread*>(self)->run();
-    return nullptr;
-  };
   tid_.store(0);
-  const int failed = os::start_own_thread(thread_, "plimsoll-reader", body, this);
+  const int failed = os::start_own_thread<&ReaderThread::run>(thread_, "plimsoll-reader", this);
   if (failed != 0) return system_error("cannot start the thread that looks at the others", failed);
   has_thread_ = true;
   tid_.wait(0);
@@ -88,7 +84,6 @@ void ReaderThread::abandon() {
 }
 
 void ReaderThread::run() {
-  os::become_own_thread();
   os::wake_on_time();
   tid_.store(static_cast<std::int32_t>(os::current_tid()));
   tid_.notify_all();

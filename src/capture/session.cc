@@ -80,12 +80,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionSettings& settings,
 }
 
 Status Session::start_drain() {
-  const auto drain = [](void* self) -> void* {
-    static_cast<Session*>(self)->run();
-    return nullptr;
-  };
   drain_tid_.store(0);
-  const int failed = os::start_own_thread(drain_thread_, "plimsoll", drain, this);
+  const int failed = os::start_own_thread<&Session::run>(drain_thread_, "plimsoll", this);
   if (failed != 0) return system_error("cannot start the drain thread", failed);
   drain_tid_.wait(0);
   return Ok{};

@@ -9,7 +9,6 @@
 #include "capture/native_sample.h"
 #include "capture/session.h"
 #include "memory/local.h"
-#include "os/own_thread.h"
 #include "os/termination.h"
 
 namespace plimsoll::capture {
@@ -43,7 +42,6 @@ bool has_copy(std::span<const std::byte> record) {
 }  // namespace
 
 void Session::run() {
-  os::become_own_thread();
   drain_tid_.store(static_cast<std::int32_t>(os::current_tid()));
   drain_tid_.notify_all();
   std::int64_t interval = kShortestDrainInterval;

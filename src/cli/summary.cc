@@ -27,10 +27,6 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-std::string samples_in_words(std::uint64_t count) {
-  return fmt::format("{} sample{}", format_count(count), count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::string asked_hz(const profile::Profile& profile) {
@@ -64,7 +60,7 @@ std::string session_line(const profile::Profile& profile, const Selection& selec
                                       : name_of_time(profile) + format_time(selection.session_cpu_ns);
   std::string rest;
   for (const std::string& fact :
-       {samples_in_words(selection.session_samples), rates(profile, selection), python_of(profile),
+       {plural(selection.session_samples, "sample"), rates(profile, selection), python_of(profile),
         profile.end_ns > 0 ? format_time(profile.end_ns) + " elapsed" : ""}) {
     const std::string more = " · " + fact;
     if (!fact.empty() && display_width(total + rest + more) <= page.width) rest += more;
@@ -154,9 +150,7 @@ std::string count_of_threads(const profile::Profile& profile) {
 std::string in_words(const profile::Drop& drop) {
   const std::string time = drop.cpu_ns > 0 ? fmt::format(", {} of CPU time", format_time(drop.cpu_ns)) : "";
   // (Stacks that lack frames are those of samples, or of allocations.)
-  const std::string what = is_lost(drop)
-                               ? samples_in_words(drop.count)
-                               : fmt::format("{} stack{}", format_count(drop.count), drop.count == 1 ? "" : "s");
+  const std::string what = plural(drop.count, is_lost(drop) ? "sample" : "stack");
   return fmt::format("{} ({}){}", what, printable(drop.reason), time);
 }
 
@@ -169,7 +163,7 @@ std::string heading(const profile::Profile& profile, const Selection& selection,
   if (!is_everything(selection.conditions)) {
     const std::string line = fmt::format("shown: {} ({} %), {}: {}", format_time(selection.shown_ns),
                                          format_percent(percent_of(selection.shown_ns, selection.session_ns)),
-                                         samples_in_words(selection.shown_samples), in_words(selection.conditions));
+                                         plural(selection.shown_samples, "sample"), in_words(selection.conditions));
     out += page.paint(Style::kStrong, cut_right(line, page.width)) + "\n";
   }
   return out + "\n";

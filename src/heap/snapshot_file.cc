@@ -35,14 +35,9 @@ std::string frame_of(const ColumnPiece& piece, FrameCompressor& compressor) noex
 }  // namespace
 
 void SnapshotFile::write_beside() {
-  const auto body = [](void* self) -> void* {
-    os::become_own_thread();
-    static_cast<SnapshotFile*>(self)->run();
-    return nullptr;
-  };
   spare_.reserve(kMostTasks);  // so that the thread need not make room
   helpers_.reserve(kMostHelpers);
-  has_thread_ = os::start_own_thread(thread_, "plimsoll-heap", body, this) == 0;
+  has_thread_ = os::start_own_thread<&SnapshotFile::run>(thread_, "plimsoll-heap", this) == 0;
 }
 
 void SnapshotFile::take(std::size_t column, ColumnPiece& piece) {

@@ -31,6 +31,17 @@ inline int start_own_thread(pthread_t& thread, const char* name, void* (*body)(v
 // For the beginning of such a thread: what it allocates is not the program's.
 inline void become_own_thread() { is_inside = true; }
 
+// A thread of ours that runs a member function of an object, which outlives it.
+template <auto kRun, typename T>
+int start_own_thread(pthread_t& thread, const char* name, T* self) {
+  const auto body = [](void* kept) -> void* {
+    become_own_thread();
+    (static_cast<T*>(kept)->*kRun)();
+    return nullptr;
+  };
+  return start_own_thread(thread, name, body, self);
+}
+
 // Such a thread that does one thing.
 class OwnThread {
  public:
