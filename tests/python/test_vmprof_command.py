@@ -66,8 +66,8 @@ def test_without_a_file_the_functions_are_shown(tmp_path: pathlib.Path, program:
 
 @pytest.mark.parametrize("period, is_said", [("0.000001", True), ("0.00001", False)])
 def test_a_period_that_is_too_short_is_said(period: str, is_said: bool, tmp_path: pathlib.Path, program: Write) -> None:
-    # GIVEN a program that knows how much CPU time it has used
-    path = program("import time\nwhile time.process_time() < 0.2: pass\n")
+    # GIVEN a program that knows how much CPU time its one thread has used: the process has that of the recorder too
+    path = program("import time\nwhile time.thread_time() < 0.2: pass\n")
     # WHEN it is recorded as often as can be, or oftener
     done = command("-p", period, "-n", "-o", tmp_path / "app.prof", path).expect(0)
     # THEN it is recorded as often as can be, and that is said where it is not what was asked for
@@ -76,7 +76,7 @@ def test_a_period_that_is_too_short_is_said(period: str, is_said: bool, tmp_path
     # AND the periods of the file are so long
     shown = json.loads(harness.plimsoll_command("show", tmp_path / "app.prof", "--json").expect().out)
     samples, sampled_ns = shown["session"]["samples"], shown["session"]["sampled_ns"]
-    assert sampled_ns == 10_000 * samples and 0.1e9 < sampled_ns < 0.3e9
+    assert sampled_ns == 10_000 * samples and 0.15e9 < sampled_ns < 0.25e9
 
 
 def test_a_program_that_is_killed_is_told_by_the_exit_code(tmp_path: pathlib.Path, program: Write) -> None:
