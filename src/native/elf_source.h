@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,20 @@ class ElfSource {
                          header.e_shentsize == sizeof(Elf64_Shdr);
     if (!is_ours) return {};
     return rows<Elf64_Shdr>(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
+  }
+  // The names of `sections`, each at its sh_name; none if there are none.
+  [[nodiscard]] std::vector<char> names_of(const std::vector<Elf64_Shdr>& sections) const {
+    Elf64_Ehdr header{};
+    if (!read(0, &header, sizeof header) || header.e_shstrndx >= sections.size()) return {};
+    return rows<char>(sections[header.e_shstrndx].sh_offset, sections[header.e_shstrndx].sh_size);
+  }
+  // The header of the first section of a name, if there is one.
+  [[nodiscard]] std::optional<Elf64_Shdr> section(std::string_view name) const {
+    const std::vector<Elf64_Shdr> all = sections();
+    const std::vector<char> names = names_of(all);
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Elf64_Shdr& each) { return text_at(names, each.sh_name) == name; });
+    return found != all.end() ? std::optional(*found) : std::nullopt;
   }
   // The text at an offset of a table of them; empty if there is none.
   static std::string_view text_at(const std::vector<char>& texts, std::uint32_t offset) {

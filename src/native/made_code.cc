@@ -73,11 +73,7 @@ void read_names(const ElfSource& source, const std::vector<Elf64_Shdr>& sections
 std::optional<MadeObject> read_made_object(std::string_view image) {
   const ElfSource source(image);
   const std::vector<Elf64_Shdr> sections = source.sections();
-  Elf64_Ehdr header{};
-  if (sections.empty() || !source.read(0, &header, sizeof header) || header.e_shstrndx >= sections.size())
-    return std::nullopt;
-  const Elf64_Shdr& texts = sections[header.e_shstrndx];
-  const std::vector<char> names = source.rows<char>(texts.sh_offset, texts.sh_size);
+  const std::vector<char> names = source.names_of(sections);
   MadeObject object;
   for (const Elf64_Shdr& section : sections) {
     if (is_code(section)) object.code.emplace_back(section.sh_addr, section.sh_addr + section.sh_size);

@@ -5,18 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 
 #include "base/clock.h"
 #include "memory/local.h"
+#include "native/loaded_file.h"
 
 namespace plimsoll::native {
 namespace {
 
-constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
-constexpr std::size_t kMostHeaders = 128;
 constexpr std::int64_t kRestless = 500'000'000;       // after something was loaded
 constexpr std::int64_t kBetweenMisses = 100'000'000;  // between looks at the mappings because of unknown code
 constexpr std::int64_t kBetweenLooks = 50'000'000;    // at another process's mappings
@@ -24,102 +22,6 @@ constexpr std::int64_t kBetweenLooks = 50'000'000;    // at another process's ma
 constexpr std::int64_t kLeastShare = 50;
 constexpr std::int64_t kMostSaved = 500'000'000;
 constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 20U;
-
-// The program headers of the ELF file whose first byte is in memory at `start`.
-bool read_headers(const ProcessMemory& memory, std::uint64_t start, std::vector<Elf64_Phdr>& headers) {
-  Elf64_Ehdr file{};
-  if (!memory.read(Address{start}, &file, sizeof file)) return false;
-  const bool is_ours = std::equal(file.e_ident, file.e_ident + SELFMAG, ELFMAG) &&
-                       file.e_ident[EI_CLASS] == ELFCLASS64 && file.e_phentsize == sizeof(Elf64_Phdr);
-  if (!is_ours || file.e_phnum == 0 || file.e_phnum > kMostHeaders) return false;
-  headers.resize(file.e_phnum);
-  return memory.read(Address{start + file.e_phoff}, headers.data(), headers.size() * sizeof(Elf64_Phdr));
-}
-
-const Elf64_Phdr* header_of(const std::vector<Elf64_Phdr>& headers, std::uint32_t type) {
-  const auto found =
-      std::find_if(headers.begin(), headers.end(), [&](const Elf64_Phdr& each) { return each.p_type == type; });
-  return found != headers.end() ? &*found : nullptr;
-}
-
-// The address of .eh_frame, as .eh_frame_hdr at `header` says it: four bytes of which the second tells how the address
-// behind them is written. None if it is not written as all linkers do, relative to itself in 32 bits.
-std::optional<std::uint64_t> section_address(const ProcessMemory& memory, std::uint64_t header) {
-  constexpr std::uint32_t kVersion = 1;
-  constexpr std::uint32_t kRelative = 0x1b;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
-  std::uint32_t kinds = 0;
-  std::uint32_t distance = 0;
-  if (!memory.load(Address{header}, kinds) || !memory.load(Address{header + 4}, distance)) return std::nullopt;
-  if ((kinds & 0xffU) != kVersion || ((kinds >> 8U) & 0xffU) != kRelative) return std::nullopt;
-  return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
-}
-
-// How far a file is from where it was linked to be, of which the first part is at `start`.
-std::uint64_t slide_of(std::uint64_t start, const Elf64_Phdr& first) {
-  return start - (first.p_vaddr - first.p_offset);
-}
-
-// The build-id among a file's notes, which are in memory from `at` to `end`.
-std::optional<ModuleMark> build_id_in(const ProcessMemory& memory, std::uint64_t at, std::uint64_t end) {
-  constexpr int kMostNotes = 16;
-  constexpr std::uint64_t kLargestId = 64;
-  const auto aligned = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
-  Elf64_Nhdr note{};
-  for (int seen = 0; seen < kMostNotes && at < end && memory.read(Address{at}, &note, sizeof note); ++seen) {
-    at += sizeof note + aligned(note.n_namesz);
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz > 0 && note.n_descsz <= kLargestId)
-      return ModuleMark{at, note.n_descsz, 0};
-    at += aligned(note.n_descsz);
-  }
-  return std::nullopt;
-}
-
-constexpr std::size_t kLargestMark = 1024;
-
-// Where a file's mark is.
-ModuleMark place_of_mark(const Module& module, const std::vector<Elf64_Phdr>& headers, const ProcessMemory& memory) {
-  for (const Elf64_Phdr& header : headers) {
-    const std::uint64_t start = module.slide + header.p_vaddr;
-    if (header.p_type != PT_NOTE) continue;
-    if (const auto id = build_id_in(memory, start, start + header.p_filesz)) return *id;
-  }
-  return {module.first.start, kLargestMark, 0};
-}
-
-// A hash of the bytes that are in memory where a mark is; 0 if they cannot be read.
-std::size_t hash_at(const ModuleMark& mark, const ProcessMemory& memory) {
-  std::array<char, kLargestMark> bytes;
-  if (!memory.read(Address{mark.start}, bytes.data(), mark.size)) return 0;
-  return std::hash<std::string_view>{}({bytes.data(), mark.size});
-}
-
-// Whether another file is where a module was. (What cannot be read any more is about to go, which mappings tell.)
-bool is_replaced(const Module& module, const ProcessMemory& memory) {
-  const std::size_t hash = hash_at(module.mark, memory);
-  return hash != 0 && hash != module.mark.hash;
-}
-
-void compile(Module& module, RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
-  std::vector<Elf64_Phdr> headers;
-  module.is_elf = read_headers(memory, module.first.start, headers);
-  if (const Elf64_Phdr* first = header_of(headers, PT_LOAD)) module.slide = slide_of(module.first.start, *first);
-  module.mark = place_of_mark(module, headers, memory);
-  module.mark.hash = hash_at(module.mark, memory);
-  if (!module.is_elf) return;
-  const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME);
-  if (index == nullptr || header_of(headers, PT_LOAD) == nullptr) return;
-  const std::optional<std::uint64_t> section = section_address(memory, module.slide + index->p_vaddr);
-  if (!section) return;
-  for (const Elf64_Phdr& header : headers) {
-    const std::uint64_t start = module.slide + header.p_vaddr;
-    if (header.p_type != PT_LOAD || *section < start || *section - start >= header.p_filesz) continue;
-    const std::uint64_t size = std::min(header.p_filesz - (*section - start), kLargestSection);
-    std::vector<std::byte> bytes(size);
-    if (!memory.read(Address{*section}, bytes.data(), bytes.size())) return;
-    module.table = compile_eh_frame({bytes, *section, module.first.start, module.end}, pool, meanwhile);
-    return;
-  }
-}
 
 // The dynamic linker's list of what is loaded, as one number.
 std::uint64_t hash_of_linked() {
@@ -146,16 +48,16 @@ bool is_same(const os::Mapping& a, const os::Mapping& b) {
 }
 
 std::shared_ptr<const Module> module_at(const os::Mapping& first, std::uint64_t end,
-                                        const std::vector<CodeRange>& known, RulePool& pool,
-                                        const ProcessMemory& memory, const Meanwhile& meanwhile) {
+                                        const std::vector<CodeRange>& known, RulePool& pool, const LoadedFiles& files,
+                                        const Meanwhile& meanwhile) {
   for (const CodeRange& range : known)
     if (range.module != nullptr && range.module->end == end && is_same(range.module->first, first) &&
-        !is_replaced(*range.module, memory))
+        !is_replaced(*range.module, files.memory))
       return range.module;
   auto module = std::make_shared<Module>();
   module->first = first;
   module->end = end;
-  compile(*module, pool, memory, meanwhile);
+  compile(*module, pool, files, meanwhile);
   return module;
 }
 
@@ -230,13 +132,13 @@ bool has_code_of_no_file(const std::vector<CodeRange>& ranges) {
 }  // namespace
 
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool, const ProcessMemory& memory, const Meanwhile& meanwhile) {
+                                   RulePool& pool, const LoadedFiles& files, const Meanwhile& meanwhile) {
   std::vector<CodeRange> ranges;
   for (std::size_t i = 0; i < mappings.size();) {
     // A file's mappings follow each other, from its first bytes on; what has no file may lie between them.
     std::size_t next = i + 1;
     std::size_t last = i;
-    FileMappings loaded(mappings[i], memory);
+    FileMappings loaded(mappings[i], files.memory);
     for (; next < mappings.size() && is_of_file(mappings[i]); ++next) {
       const bool is_more = loaded.take(mappings[next]);
       if (is_more) last = next;
@@ -248,7 +150,7 @@ std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, con
       const os::Mapping& mapping = mappings[at];
       if (!mapping.is_executable) continue;
       if (is_of_file(mappings[i]) && mappings[i].file_offset == 0 && module == nullptr)
-        module = module_at(mappings[i], mappings[last].end, known, pool, memory, meanwhile);
+        module = module_at(mappings[i], mappings[last].end, known, pool, files, meanwhile);
       ranges.push_back({mapping.start, mapping.end, is_of_file(mapping) ? module : nullptr});
     }
     i = next;
@@ -299,8 +201,9 @@ Status Modules::refresh(std::int64_t now_ns, const Meanwhile& meanwhile) {
 
 std::vector<CodeRange> Modules::ranges_of(const std::vector<os::Mapping>& mappings, const Meanwhile& meanwhile) {
   const std::vector<CodeRange> none;
+  const LoadedFiles files{memory_, [this](const os::Mapping& first) { return open_file(first); }};
   std::vector<CodeRange> ranges =
-      code_ranges(mappings, newest_ != nullptr ? newest_->ranges() : none, pool_, memory_, meanwhile);
+      code_ranges(mappings, newest_ != nullptr ? newest_->ranges() : none, pool_, files, meanwhile);
   // Another process may be looked at once only.
   if (!memory_.is_own() && has_code_of_no_file(ranges)) {
     find_descriptors(ranges);
@@ -310,9 +213,11 @@ std::vector<CodeRange> Modules::ranges_of(const std::vector<os::Mapping>& mappin
 }
 
 void Modules::find_descriptors(const std::vector<CodeRange>& ranges) {
-  made_.find_descriptors(ranges, [this](const Module& module) {
-    return open_ ? open_(module.first) : os::open_mapped_file(memory_.pid(), module.first);
-  });
+  made_.find_descriptors(ranges, [this](const Module& module) { return open_file(module.first); });
+}
+
+UniqueFd Modules::open_file(const os::Mapping& first) const {
+  return open_ ? open_(first) : os::open_mapped_file(memory_.pid(), first);
 }
 
 bool Modules::has_made(std::int64_t now_ns) {
@@ -351,8 +256,7 @@ std::optional<std::uint64_t> Modules::end_of_mapping(Address address) const {
 }
 
 SymbolTable Modules::symbols_of(const Module& module) const {
-  if (module.first.inode != 0 && open_) return SymbolTable::of_file(open_(module.first).get());
-  if (module.first.inode != 0) return SymbolTable::of_file(os::open_mapped_file(memory_.pid(), module.first).get());
+  if (module.first.inode != 0) return SymbolTable::of_file(open_file(module.first).get());
   std::string image(std::min(module.end - module.first.start, kLargestImage), '\0');
   if (!memory_.read(Address{module.first.start}, image.data(), image.size())) return {};
   return SymbolTable::of_image(image);

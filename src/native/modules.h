@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "native/eh_frame.h"
+#include "native/loaded_file.h"
 #include "native/made_code.h"
 #include "native/module_map.h"
 #include "native/process_memory.h"
@@ -28,7 +29,6 @@ class Modules {
   Modules() = default;  // of this process
   explicit Modules(os::Pid other) : memory_(other) {}
   // Of a process that has ended: what was loaded, and how a file is opened.
-  using OpenFile = std::function<UniqueFd(const os::Mapping&)>;
   Modules(const memory::Image& image, std::vector<os::Mapping> mappings, OpenFile open)
       : memory_(image), mappings_(std::move(mappings)), open_(std::move(open)) {}
   Modules(const Modules&) = delete;
@@ -99,6 +99,7 @@ class Modules {
   // What there is of code, but for what was made.
   std::vector<CodeRange> ranges_of(const std::vector<os::Mapping>& mappings, const Meanwhile& meanwhile = nullptr);
   void find_descriptors(const std::vector<CodeRange>& ranges);
+  [[nodiscard]] UniqueFd open_file(const os::Mapping& first) const;
   bool has_made(std::int64_t now_ns);
   void publish(std::vector<CodeRange> ranges, std::int64_t now_ns);
 
@@ -122,7 +123,6 @@ class Modules {
 // The ranges of executable memory among `mappings`, with compiled tables. Those of `known` that are still there are
 // kept. A file may be unloaded meanwhile.
 std::vector<CodeRange> code_ranges(const std::vector<os::Mapping>& mappings, const std::vector<CodeRange>& known,
-                                   RulePool& pool, const ProcessMemory& memory = {},
-                                   const Meanwhile& meanwhile = nullptr);
+                                   RulePool& pool, const LoadedFiles& files, const Meanwhile& meanwhile = nullptr);
 
 }  // namespace plimsoll::native

@@ -47,7 +47,8 @@ void unwind_own_stack(benchmark::State& state) {
   const Result<std::vector<os::Mapping>> mappings = os::mappings_of(os::Pid{::getpid()});
   if (!mappings.ok() || !memory::FaultGuard::ensure_installed().ok()) return state.SkipWithError("no mappings");
   RulePool pool;
-  const std::vector<CodeRange> ranges = code_ranges(mappings.value(), {}, pool);
+  const ProcessMemory memory;
+  const std::vector<CodeRange> ranges = code_ranges(mappings.value(), {}, pool, {memory, {}});
   std::array<NativeFrame, 512> frames;
   std::uint32_t count = 0;
   double least = 1;

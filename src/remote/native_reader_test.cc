@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "capture/native_resolver.h"
@@ -138,6 +139,20 @@ TEST_F(NativeReaderTest, FindsThoseOfAThreadThatWaitsWithoutStoppingIt) {
   // THEN its frames are there, and it has not come to a CPU for it
   EXPECT_TRUE(looker.first(2).starts_with("epoll_wait around_wait() ")) << looker.first(2);
   EXPECT_EQ(looker.probe().schedule(), before);
+}
+
+TEST_F(NativeReaderTest, FindsThoseOfAStaticProgram) {
+  // GIVEN a program without shared libraries, and without an index of its unwind table
+  const Child child(+[] { ::execl(PLIMSOLL_STATIC_PROGRAM, "static", nullptr); });
+  const std::filesystem::path file = "/proc/" + std::to_string(child.pid()) + "/exe";
+  while (std::filesystem::read_symlink(file) != PLIMSOLL_STATIC_PROGRAM) ::sched_yield();
+  Looker looker(child);
+  while (looker.probe().wait().kind != os::KernelWait::Kind::kIo) ::sched_yield();
+  // WHEN it is looked at
+  ASSERT_EQ(looker.look_at_wait(), NativeReader::Outcome::kRead);
+  // THEN its frames are there, up to where it began
+  EXPECT_TRUE(looker.first(4).starts_with("epoll_wait static_wait(int) around_static_wait(int) main "));
+  EXPECT_TRUE(looker.first(8).ends_with("_start complete")) << looker.first(8);
 }
 
 TEST_F(NativeReaderTest, CopiesNoMoreOfAStackThanItWasToldTo) {
