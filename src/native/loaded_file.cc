@@ -14,14 +14,14 @@ constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
 constexpr std::size_t kMostHeaders = 128;
 
 // The address of .eh_frame, as .eh_frame_hdr at `header` says it: four bytes of which the second tells how the address
-// behind them is written. None if it is not written as all linkers do, relative to itself in 32 bits.
-std::optional<std::uint64_t> indexed_section(const ProcessMemory& memory, std::uint64_t header) {
+// behind them is written. 0 if it is not written as all linkers do, relative to itself in 32 bits.
+std::uint64_t indexed_section(const ProcessMemory& memory, std::uint64_t header) {
   constexpr std::uint32_t kVersion = 1;
   constexpr std::uint32_t kRelative = 0x1b;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
   std::uint32_t kinds = 0;
   std::uint32_t distance = 0;
-  if (!memory.load(Address{header}, kinds) || !memory.load(Address{header + 4}, distance)) return std::nullopt;
-  if ((kinds & 0xffU) != kVersion || ((kinds >> 8U) & 0xffU) != kRelative) return std::nullopt;
+  if (!memory.load(Address{header}, kinds) || !memory.load(Address{header + 4}, distance)) return 0;
+  if ((kinds & 0xffU) != kVersion || ((kinds >> 8U) & 0xffU) != kRelative) return 0;
   return header + 4 + static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(distance)});
 }
 
@@ -59,16 +59,16 @@ std::size_t hash_at(const ModuleMark& mark, const ProcessMemory& memory) {
   return std::hash<std::string_view>{}({bytes.data(), mark.size});
 }
 
-// Where .eh_frame is in memory. An index of it tells, for which the linker made a header; static executables have none
-// (they register the section themselves), but a table of sections, which is in the file only.
-std::optional<std::uint64_t> find_section(const Module& module, const std::vector<Elf64_Phdr>& headers,
-                                          const LoadedFiles& files) {
+// Where .eh_frame is in memory; 0 if that is not known. An index of it tells, for which the linker made a header;
+// static executables have none (they register the section themselves), but a table of sections, which is in the file
+// only.
+std::uint64_t find_section(const Module& module, const std::vector<Elf64_Phdr>& headers, const LoadedFiles& files) {
   if (const Elf64_Phdr* index = header_of(headers, PT_GNU_EH_FRAME))
     return indexed_section(files.memory, module.slide + index->p_vaddr);
-  if (module.first.inode == 0) return std::nullopt;
+  if (module.first.inode == 0) return 0;
   const UniqueFd file = files.open(module.first);
   const std::optional<Elf64_Shdr> section = ElfSource(file.get()).section(".eh_frame");
-  return section && section->sh_addr != 0 ? std::optional(module.slide + section->sh_addr) : std::nullopt;
+  return section && section->sh_addr != 0 ? module.slide + section->sh_addr : 0;
 }
 
 }  // namespace
@@ -106,15 +106,15 @@ void compile(Module& module, RulePool& pool, const LoadedFiles& files, const Mea
   module.mark = place_of_mark(module, headers, memory);
   module.mark.hash = hash_at(module.mark, memory);
   if (!module.is_elf || header_of(headers, PT_LOAD) == nullptr) return;
-  const std::optional<std::uint64_t> section = find_section(module, headers, files);
-  if (!section) return;
+  const std::uint64_t section = find_section(module, headers, files);
+  if (section == 0) return;
   for (const Elf64_Phdr& header : headers) {
     const std::uint64_t start = module.slide + header.p_vaddr;
-    if (header.p_type != PT_LOAD || *section < start || *section - start >= header.p_filesz) continue;
-    const std::uint64_t size = std::min(header.p_filesz - (*section - start), kLargestSection);
+    if (header.p_type != PT_LOAD || section < start || section - start >= header.p_filesz) continue;
+    const std::uint64_t size = std::min(header.p_filesz - (section - start), kLargestSection);
     std::vector<std::byte> bytes(size);
-    if (!memory.read(Address{*section}, bytes.data(), bytes.size())) return;
-    module.table = compile_eh_frame({bytes, *section, module.first.start, module.end}, pool, meanwhile);
+    if (!memory.read(Address{section}, bytes.data(), bytes.size())) return;
+    module.table = compile_eh_frame({bytes, section, module.first.start, module.end}, pool, meanwhile);
     return;
   }
 }

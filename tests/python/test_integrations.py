@@ -29,8 +29,8 @@ def test_two(): busy(0.05); assert False
 """
 
 
-def run_pytest(directory: pathlib.Path, *options: str) -> harness.Finished:
-    (directory / "test_it.py").write_text(TESTS)
+def run_pytest(directory: pathlib.Path, *options: str, tests: str = TESTS) -> harness.Finished:
+    (directory / "test_it.py").write_text(tests)
     # The plugin may be there by its entry point already: installed packages have one, a source directory has not.
     loaded = harness.python("-c", "from importlib import metadata as m; import sys; e = m.entry_points(); "
                                   "e = e.select(group='pytest11') if hasattr(e, 'select') else e.get('pytest11', ()); "
@@ -130,8 +130,9 @@ def test_the_profiles_of_workers_are_told_of(tmp_path: pathlib.Path) -> None:
             self.__dict__.update(more)
 
         def getoption(self, name: str) -> Any:
-            return {"--plimsoll-per": "session", "--plimsoll-dir": str(tmp_path), "--plimsoll-mode": "cpu",
-                    "--plimsoll-rate": 100.0}[name]
+            return {"--plimsoll": True, "--plimsoll-per": "session", "--plimsoll-dir": str(tmp_path),
+                    "--plimsoll-mode": "cpu", "--plimsoll-rate": 100.0, "--plimsoll-alloc": None,
+                    "--plimsoll-limits": False}[name]
 
     class Node:
         workeroutput: "dict[str, Any]" = {}
