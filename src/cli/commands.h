@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_jitlog();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_selftest();
+std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_show();
 std::unique_ptr<Command> make_top();
 std::unique_ptr<Command> make_upload();

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   commands.push_back(make_info());
   commands.push_back(make_convert());
   commands.push_back(make_firefox());
+  commands.push_back(make_serve());
   commands.push_back(make_upload());
   commands.push_back(make_heap());
   commands.push_back(make_jitlog());

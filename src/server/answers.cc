@@ -18,18 +18,6 @@ namespace json = boost::json;
 using formats::array_member;
 using formats::text_member;
 
-Response make_response(const Request& request, http::status status, std::string_view type, std::string body) {
-  Response response(status, request.version());
-  response.keep_alive(request.keep_alive());
-  response.set(http::field::cache_control, "no-store");
-  if (!type.empty()) response.set(http::field::content_type, type);
-  response.body() = std::move(body);
-  response.prepare_payload();
-  // The length stays that of the answer to GET. A body here would pass for the beginning of the next answer.
-  if (request.method() == http::verb::head) response.body().clear();
-  return response;
-}
-
 json::object failure(std::string_view why) { return {{"error", why}}; }
 
 json::object source_of(const json::value& asked, const Exhibit& exhibit) {
@@ -80,6 +68,8 @@ json::object answer_question(std::string_view path, const std::string& body, con
   return failure("there is no machine code in this profile");
 }
 
+}  // namespace
+
 Response answer_below_secret(const Request& request, std::string_view path, const Exhibit& exhibit) {
   const http::verb method = request.method();
   const bool is_profile = path == "/profile.json";
@@ -113,8 +103,6 @@ bool is_secret(std::string_view guess, std::string_view secret) {
     different |= static_cast<unsigned>(static_cast<unsigned char>(guess[i]) ^ static_cast<unsigned char>(secret[i]));
   return different == 0;
 }
-
-}  // namespace
 
 Response answer(const Request& request, const Exhibit& exhibit) {
   const std::string_view target(request.target().data(), request.target().size());

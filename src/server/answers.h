@@ -5,20 +5,16 @@
 // here by another name than the loopback's (DNS rebinding).
 #pragma once
 
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "profile/profile.h"
+#include "server/http_server.h"
 #include "server/jit_code.h"
 
 namespace plimsoll::server {
-
-using Request = boost::beast::http::request<boost::beast::http::string_body>;
-using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
 // What a server has to show, and how it is reached.
 struct Exhibit {
@@ -40,5 +36,11 @@ struct Exhibit {
 //   GET  /TICKET                   a redirection (302) to the page
 // and 404 to everything else. Errors of the APIs are {"error": text} with status 200, as the page expects.
 Response answer(const Request& request, const Exhibit& exhibit);
+
+// The same of what stands in `path` behind the secret, which the request has known. Any page may read the answer.
+Response answer_below_secret(const Request& request, std::string_view path, const Exhibit& exhibit);
+
+// Whether they are the same, without a difference in time that would tell how much of a guess was right.
+bool is_secret(std::string_view guess, std::string_view secret);
 
 }  // namespace plimsoll::server

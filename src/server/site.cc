@@ -1,0 +1,237 @@
+#include "server/site.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/file_bytes.h"
+#include "base/unkept_file.h"
+#include "formats/flamegraph/writer.h"
+#include "formats/input.h"
+#include "formats/json_values.h"
+#include "formats/registry.h"
+#include "server/list_page.h"
+#include "server/url.h"
+
+namespace plimsoll::server {
+namespace {
+
+namespace http = boost::beast::http;
+namespace json = boost::json;
+
+constexpr std::size_t kLongestArgv = 4096;
+
+template <typename Body>
+std::string_view field_of(const http::request<Body>& request, http::field name) {
+  const auto value = request[name];
+  return {value.data(), value.size()};
+}
+
+template <typename Body>
+Response not_found(const http::request<Body>& request) {
+  return make_response(request, http::status::not_found, "text/plain", "not found\n");
+}
+
+template <typename Body>
+Response json_response(const http::request<Body>& request, http::status status, const json::value& value) {
+  return make_response(request, status, "application/json", json::serialize(value));
+}
+
+// The address has the secret in it: no other site is told of it.
+Response page(const Request& request, std::string text) {
+  Response response = make_response(request, http::status::ok, "text/html; charset=utf-8", std::move(text));
+  response.set("Referrer-Policy", "no-referrer");
+  return response;
+}
+
+Response failure(const Request& request, const Error& error) {
+  return make_response(request, http::status::unprocessable_entity, "text/plain; charset=utf-8", error.message + "\n");
+}
+
+// The path that is asked for, without a query.
+template <typename Body>
+std::string_view path_of(const http::request<Body>& request) {
+  const std::string_view target(request.target().data(), request.target().size());
+  return target.substr(0, target.find('?'));
+}
+
+// Whether a request came by a name of ours.
+template <typename Body>
+bool knows_us(const http::request<Body>& request, const SiteSettings& settings) {
+  const auto& ours = settings.authorities;
+  return ours.empty() || std::find(ours.begin(), ours.end(), field_of(request, http::field::host)) != ours.end();
+}
+
+// What stands behind the secret, if a request has it and came by a name of ours.
+template <typename Body>
+std::optional<std::string_view> path_below(const http::request<Body>& request, const SiteSettings& settings) {
+  const std::string_view path = path_of(request);
+  const std::string_view guess = path.substr(0, std::min(path.size(), settings.secret.size() + 1));
+  if (!knows_us(request, settings) || !is_secret(guess, "/" + settings.secret)) return std::nullopt;
+  return path.substr(guess.size());
+}
+
+// What follows `prefix`; none if it does not stand there.
+std::optional<std::string_view> after(std::string_view path, std::string_view prefix) {
+  return path.starts_with(prefix) ? std::optional(path.substr(prefix.size())) : std::nullopt;
+}
+
+Response to_list(const Request& request, const std::string& secret) {
+  Response response = make_response(request, http::status::found, "text/plain", "");
+  response.set(http::field::location, "/" + secret + "/");
+  return response;
+}
+
+std::string_view without_slash(std::string_view path) {
+  return path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+}
+
+std::string jitlog_of(profile::Profile& profile) {
+  profile::Attachment* log = profile.attachment("jitlog");
+  return log != nullptr ? std::move(log->bytes) : std::string{};
+}
+
+}  // namespace
+
+std::optional<Response> Site::take_ticket(const Request& request) {
+  const bool is_it = !settings_.ticket.empty() && is_secret(path_of(request), "/" + settings_.ticket);
+  if (!is_it || !knows_us(request, settings_)) return std::nullopt;
+  settings_.ticket.clear();
+  return to_list(request, settings_.secret);
+}
+
+Response Site::answer(const Request& request) {
+  if (std::optional<Response> response = take_ticket(request)) return std::move(*response);
+  const std::optional<std::string_view> path = path_below(request, settings_);
+  if (!path) return not_found(request);
+  if (const auto rest = after(*path, "/firefox/")) return answer_firefox(request, *rest);
+  switch (request.method()) {
+    case http::verb::get:
+    case http::verb::head: return answer_get(request, *path);
+    case http::verb::post: return answer_post(request, *path);
+    default: return make_response(request, http::status::method_not_allowed, "text/plain", "not here\n");
+  }
+}
+
+Response Site::answer_get(const Request& request, std::string_view path) {
+  if (path.empty()) return to_list(request, settings_.secret);  // of which the links are relative
+  if (path == "/") return page(request, list_page(store_.list()));
+  for (const auto& [prefix, show_it] :
+       {std::pair(std::string_view("/graph/"), &Site::graph), std::pair(std::string_view("/file/"), &Site::file),
+        std::pair(std::string_view("/open/"), &Site::to_viewer)})
+    if (const auto encoded = after(path, prefix))
+      if (const std::optional<std::string> name = percent_decoded(*encoded)) return (this->*show_it)(request, *name);
+  return not_found(request);
+}
+
+Response Site::graph(const Request& request, std::string_view name) const {
+  const std::optional<std::string> path = store_.path_of(name);
+  if (!path) return not_found(request);
+  const Result<profile::Profile> profile = formats::read_profile_file(*path);
+  if (!profile.ok()) return failure(request, profile.error());
+  return page(request, formats::flamegraph::write(profile.value()));
+}
+
+Response Site::file(const Request& request, std::string_view name) const {
+  const std::optional<std::string> path = store_.path_of(name);
+  if (!path) return not_found(request);
+  const Result<FileBytes> bytes = FileBytes::read(*path);
+  if (!bytes.ok()) return failure(request, bytes.error());
+  Response response =
+      make_response(request, http::status::ok, "application/octet-stream", std::string(bytes.value().view()));
+  response.set(http::field::content_disposition, "attachment; filename*=UTF-8''" + percent_encoded(name));
+  return response;
+}
+
+Response Site::to_viewer(const Request& request, std::string_view name) const {
+  if (!store_.path_of(name)) return not_found(request);
+  const std::string address = "http://" + std::string(field_of(request, http::field::host)) + "/" + settings_.secret +
+                              "/firefox/" + percent_encoded(name);
+  Response response = make_response(request, http::status::found, "text/plain", "");
+  response.set(http::field::location, settings_.viewer + "/from-url/" + percent_encoded(address + "/profile.json") +
+                                          "/?symbolServer=" + percent_encoded(address));
+  response.set("Referrer-Policy", "no-referrer");
+  return response;
+}
+
+Response Site::answer_firefox(const Request& request, std::string_view rest) {
+  const std::size_t slash = rest.find('/');
+  const std::optional<std::string> name = percent_decoded(rest.substr(0, slash));
+  if (!name || slash == std::string_view::npos || !store_.path_of(*name)) return not_found(request);
+  const Status shown = request.method() == http::verb::options ? Status(Ok{}) : show(*name);
+  Response response =
+      shown.ok() ? answer_below_secret(request, rest.substr(slash), shown_) : failure(request, shown.error());
+  response.set(http::field::access_control_allow_origin, "*");
+  return response;
+}
+
+Status Site::show(std::string_view name) {
+  const std::vector<StoredProfile> all = store_.list();
+  const auto now = std::find_if(all.begin(), all.end(), [&](const StoredProfile& each) { return each.name == name; });
+  if (now != all.end() && shown_name_ == name && shown_modified_ns_ == now->modified_ns) return Ok{};
+  const std::optional<std::string> path = store_.path_of(name);
+  if (!path) return Error{ErrorKind::kBadInput, "it is not there any more"};
+  Result<profile::Profile> read = formats::read_profile_file(*path);
+  if (!read.ok()) return read.error();
+  profile::Profile profile = read.take();
+  const Result<formats::Writer> writer = formats::find_writer("firefox", "");
+  if (!writer.ok()) return writer.error();
+  Result<std::string> bytes = formats::write_as(writer.value(), profile, "profile.json.gz");
+  if (!bytes.ok()) return bytes.error();
+  std::string jitlog = jitlog_of(profile);
+  shown_ = {bytes.take(), std::move(profile.sources), settings_.secret, settings_.authorities,
+            jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
+  shown_name_ = name;
+  shown_modified_ns_ = now != all.end() ? now->modified_ns : 0;
+  return Ok{};
+}
+
+Response Site::answer_post(const Request& request, std::string_view path) {
+  const std::string_view plain = without_slash(path);
+  if (plain == "/api/runtime/new") {
+    const Result<json::value> asked = formats::parse_json(request.body(), {});
+    if (!asked.ok()) return json_response(request, http::status::bad_request, json::array{asked.error().message});
+    const std::string_view argv = formats::text_member(&asked.value(), "argv");
+    const Result<std::string> entry = store_.begin(argv.substr(0, kLongestArgv));
+    if (!entry.ok())
+      return json_response(request, http::status::service_unavailable, json::array{entry.error().message});
+    return json_response(request, http::status::ok, {{"status", "ok"}, {"runtime_id", entry.value()}});
+  }
+  const auto rest = after(plain, "/api/runtime/");
+  if (!rest || !rest->ends_with("/freeze")) return not_found(request);
+  store_.freeze(rest->substr(0, rest->find('/')));
+  return json_response(request, http::status::ok, {{"status", "ok"}});
+}
+
+std::unique_ptr<Upload> Site::begin_upload(const RequestHead& head) {
+  const std::optional<std::string_view> path = path_below(head, settings_);
+  const auto rest = path ? after(without_slash(*path), "/api/runtime/upload/") : std::nullopt;
+  if (head.method() != http::verb::post || !rest || !rest->ends_with("/add")) return nullptr;
+  const std::size_t slash = rest->find('/');
+  const std::string_view kind = rest->substr(0, slash);
+  if (slash + 4 > rest->size() || (kind != "cpu" && kind != "jit")) return nullptr;
+  Target target{std::string(rest->substr(slash + 1, rest->size() - slash - 5)),
+                kind == "cpu" ? ProfileStore::Kind::kProfile : ProfileStore::Kind::kJitlog};
+  if (!store_.is_open(target.entry)) return nullptr;
+  Result<Arriving> room = store_.receive();
+  if (!room.ok())
+    return std::make_unique<Upload>(Upload{{}, [why = room.error().message](const RequestHead& asked) {
+                                             return json_response(asked, http::status::insufficient_storage,
+                                                                  json::array{why});
+                                           }});
+  auto part = std::make_shared<UnkeptFile>(room.value().path);
+  const std::string where = room.value().path;
+  return std::make_unique<Upload>(
+      Upload{std::move(room.value().file), [this, target = std::move(target), part, where](const RequestHead& asked) {
+               const Status kept = store_.keep(target.entry, target.kind, where);
+               if (!kept.ok())
+                 return json_response(asked, http::status::bad_request, json::array{kept.error().message});
+               part->keep();
+               json::object said{{"status", "ok"}};
+               if (target.kind == ProfileStore::Kind::kJitlog) said["jid"] = target.entry;
+               return json_response(asked, http::status::ok, said);
+             }});
+}
+
+}  // namespace plimsoll::server

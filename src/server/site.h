@@ -1,0 +1,73 @@
+// server/site.h: a store of profiles, for browsers and for clients of vmprof's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/answers.h"
+#include "server/http_server.h"
+#include "server/profile_store.h"
+
+namespace plimsoll::server {
+
+// Who may see it, and what else shows profiles.
+struct SiteSettings {
+  std::string secret;                    // the first element of all paths
+  std::vector<std::string> authorities;  // what the header Host may be; empty: anything
+  std::string viewer;                    // "https://profiler.firefox.com"
+  // A path of one element that leads to the list, once, for the command line of a browser, which all users of the
+  // machine can read; empty if there is none.
+  std::string ticket{};
+};
+
+// The answers:
+//   GET  /TICKET                  once, a redirection (302) to
+//   GET  /SECRET/                 a page that lists the profiles
+//   GET  /SECRET/graph/NAME       one of them as a page with a flame graph
+//   GET  /SECRET/file/NAME        its file
+//   GET  /SECRET/open/NAME        a redirection (302) to the Firefox Profiler's page, which asks for
+//        /SECRET/firefox/NAME/... what answers.h has
+// and for vmprof's clients, of which a profile and a jitlog go into files:
+//   POST /SECRET/api/runtime/new                  {"argv", "VM"} -> {"status", "runtime_id"}
+//   POST /SECRET/api/runtime/upload/cpu/ID/add    a profile of any format; 400 if it is none
+//   POST /SECRET/api/runtime/upload/jit/ID/add    a jitlog
+//   POST /SECRET/api/runtime/ID/freeze/           nothing more comes
+// and 404 to everything else. What a client says is in JSON, as vmprof's server says it.
+class Site : public Answerer {
+ public:
+  Site(ProfileStore& store, SiteSettings settings) : store_(store), settings_(std::move(settings)) {}
+
+  Response answer(const Request& request) override;
+  std::unique_ptr<Upload> begin_upload(const RequestHead& head) override;
+
+ private:
+  // What an upload is of.
+  struct Target {
+    std::string entry;
+    ProfileStore::Kind kind;
+  };
+
+  // To the list, for who has the ticket; it is gone then.
+  std::optional<Response> take_ticket(const Request& request);
+  Response answer_get(const Request& request, std::string_view path);
+  Response answer_post(const Request& request, std::string_view path);
+  Response answer_firefox(const Request& request, std::string_view rest);
+  [[nodiscard]] Response file(const Request& request, std::string_view name) const;
+  [[nodiscard]] Response graph(const Request& request, std::string_view name) const;
+  [[nodiscard]] Response to_viewer(const Request& request, std::string_view name) const;
+  // Makes shown_ that of a profile; why not, if it cannot be.
+  Status show(std::string_view name);
+
+  ProfileStore& store_;
+  SiteSettings settings_;
+  // The one that the Firefox Profiler's page asks for piece by piece, its name, and when its file was changed.
+  Exhibit shown_;
+  std::string shown_name_;
+  std::int64_t shown_modified_ns_ = 0;
+};
+
+}  // namespace plimsoll::server
