@@ -79,6 +79,7 @@ Layout layout_3_11() {
   layout.tstate.native_thread_id = 160;
   layout.runtime = {.interpreters = 40, .next_interpreter = 0, .threads = 16};
   layout.tstate.root_entry = 336;
+  layout.tstate.chunk = 296;
   layout.gil.in_runtime = 360;
   layout.cframe = {.current_frame = 8, .previous = 16};
   layout.frame = {.executable = 32,

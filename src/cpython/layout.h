@@ -73,7 +73,7 @@ struct Layout {
     std::uint32_t current_frame;          // frame, cframe or current_frame, by FrameStyle
     std::uint32_t thread_id;              // pthread_self() of its thread
     std::uint32_t root_entry = kNoField;  // root_cframe, the _PyCFrame around all others; kCFrame only
-    std::uint32_t chunk = kNoField;       // datastack_chunk, where its newest frames are; with frame.return_offset
+    std::uint32_t chunk = kNoField;  // datastack_chunk, where its newest frames are, datastack_top behind it; kCFrame
     std::uint32_t previous = 0, next = 8, interpreter = 16;  // its place in the interpreter's list of thread states
     std::uint32_t context = kNoField;                        // the contextvars.Context that the thread is in, or null
     std::uint32_t native_thread_id = kNoField;               // the kernel's id of its thread, 8 bytes; 3.11+

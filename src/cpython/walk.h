@@ -362,14 +362,35 @@ Walk walk_to_end(const M& memory, const Layout& layout, Address code_type, Addre
 // What is known of a new frame's caller.
 enum class Caller : std::uint8_t { kIsIt, kMayBeAnother, kIsAnother };
 
+// Where the first frame of a thread is in its first chunk: behind its head, and a word that keeps it from being given
+// back.
+inline constexpr std::uint64_t kFirstFrame = 32;
+
 // Whether the first frame that a thread can have is at `frame`.
 template <memory::Reader M>
 bool is_lowest(const M& memory, const Layout& layout, Address tstate, Address frame) {
-  constexpr std::uint64_t kFirst = 32;  // behind a chunk's head and a word that keeps it from being given back
   Address chunk{};
   Address below{};
   return memory::load_address(memory, offset_by(tstate, layout.tstate.chunk), chunk) &&
-         frame == offset_by(chunk, kFirst) && memory::load_address(memory, chunk, below) && is_null(below);
+         frame == offset_by(chunk, kFirstFrame) && memory::load_address(memory, chunk, below) && is_null(below);
+}
+
+// Whether an entry has no frame because there is none: a greenlet makes one of its own around what it runs, which may
+// be a function in C. An entry of Python's that is not filled in yet may look the same, but its frame has room in a
+// chunk.
+template <memory::Reader M>
+bool has_no_frames(const M& memory, const Layout& layout, Address tstate, Address root, const Entry& entry) {
+  if (!is_null(entry.frame) || entry.outer != root || layout.tstate.chunk == kNoField) return false;
+  Address around{};
+  Address chunk{};
+  Address below{};
+  Address top{};
+  if (!memory::load_address(memory, offset_by(root, layout.cframe.current_frame), around) || !is_null(around) ||
+      !memory::load_address(memory, offset_by(tstate, layout.tstate.chunk), chunk))
+    return false;
+  return is_null(chunk) || (memory::load_address(memory, chunk, below) && is_null(below) &&
+                            memory::load_address(memory, offset_by(tstate, layout.tstate.chunk + 8), top) &&
+                            top == offset_by(chunk, kFirstFrame));
 }
 
 // Whether the frame `callee`, which has run no instruction yet, was called by its `previous`. GCC has CPython 3.12 make
@@ -399,7 +420,7 @@ Caller calls_it(const M& memory, const Layout& layout, Address tstate, Address c
 // with frames that have ended. It is believed only if it was made where it says it was; else the frame that C code was
 // called from is the innermost one, if it proves to be one. So it is if a frame that has not begun may have been
 // entered elsewhere (see calls_it). And the outermost frame must be one that a thread's stack can end at: what ends
-// elsewhere is cut (kUnlinked).
+// elsewhere is cut (kUnlinked). A greenlet that runs C code has no frames (see has_no_frames).
 template <memory::Reader M, typename Entries = NoEntries>
 Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Address tstate, std::span<PyFrame> out,
                  [[maybe_unused]] Entries entries = {}) {
@@ -422,6 +443,7 @@ Walk walk_thread(const M& memory, const Layout& layout, Address code_type, Addre
       walk.stop = WalkStop::kUnlinked;
       return walk;
     }
+    if (tried == 0 && internal::has_no_frames(memory, layout, tstate, root, found)) return Walk{};
     if (found.is_sound) {
       if constexpr (Entries::kAreMarked) entries.entry = entry;
       walk = internal::walk_to_end(memory, layout, code_type, found.frame, out, entries);

@@ -363,6 +363,28 @@ TEST_P(WalkOfEntries, AnEntryWithNothingAroundItIsNoEmptyStack) {
   EXPECT_EQ(walk_in(python.cframe(Address{0x1}, root_)).walk.stop, WalkStop::kEntering);
 }
 
+TEST_P(WalkOfEntries, AGreenletThatRunsCCodeHasNoFrames) {
+  // GIVEN a greenlet's own entry around C code: no frame, as none has been made in it yet
+  const Address entry = python.cframe(Address{}, root_);
+  const Address at_chunk = offset_by(tstate_, python.layout.tstate.chunk);
+  const auto walk_with_chunk = [&](Address chunk, Address top) {
+    python.memory.put(at_chunk, chunk);
+    python.memory.put(offset_by(at_chunk, 8), top);
+    return walk_in(entry).walk;
+  };
+  EXPECT_EQ(walk_with_chunk(Address{}, Address{}).stop, WalkStop::kComplete);
+  EXPECT_EQ(walk_with_chunk(Address{}, Address{}).count, 0U);
+  // WHEN functions of Python have been called and are through THEN likewise
+  constexpr std::uint64_t kFirst = 32;
+  const Address chunk = python.allocate();
+  python.memory.put(chunk, Address{});
+  EXPECT_EQ(walk_with_chunk(chunk, offset_by(chunk, kFirst)).stop, WalkStop::kComplete);
+  // WHEN there is a frame that is about to be entered THEN that cannot be told yet
+  EXPECT_EQ(walk_with_chunk(chunk, offset_by(chunk, kFirst + 80)).stop, WalkStop::kEntering);
+  python.memory.put(chunk, python.allocate());
+  EXPECT_EQ(walk_with_chunk(chunk, offset_by(chunk, kFirst)).stop, WalkStop::kEntering);
+}
+
 TEST_P(WalkOfEntries, FramesThatHaveBeenOverwrittenAreLeftOut) {
   // GIVEN an entry that is left over from an earlier call by the same frame, and whose inner frames are gone
   const Address gone = python.frame("gone", 2, entered("key", 6, work_));

@@ -202,3 +202,27 @@ kept = spawn(1000)
     sampled, exact = (harness.record(tmp_path, path, options=[option]).profile.memory("live").all
                       for option in ("--alloc=256", "--alloc=exact"))
     assert sampled.bytes == pytest.approx(exact.bytes, rel=0.1)
+
+
+@has_greenlet
+@pytest.mark.parametrize("options", [[], ["--mode", "wall"], ["--native"]], ids=["cpu", "wall", "native"])
+def test_time_of_c_code_that_a_greenlet_begins_with_is_not_left_out(tmp_path: pathlib.Path,
+                                                                    options: "list[str]") -> None:
+    # GIVEN greenlets that run C code with no frame of Python around it, before and after a function of Python
+    path = tmp_path / "compress.py"
+    path.write_text("""
+import greenlet, itertools, time, zlib
+data = bytes(range(256)) * 400
+def nothing(_):
+    return None
+until = time.process_time() + 0.3
+while time.process_time() < until:
+    calls = [map(zlib.compress, [data] * 4), map(nothing, "x"), map(zlib.compress, [data] * 4)]
+    greenlet.greenlet(list).switch(itertools.chain(*calls))
+""")
+    # WHEN they are recorded
+    profile = harness.record(tmp_path, path, options=options).profile
+    # THEN nothing is lost, and their time is that of C code
+    assert harness.drops(profile) == {}
+    bare = profile.filter(function="[no Python frame]" if "--native" not in options else "deflate")
+    assert bare.sampled_cpu >= 0.7 * profile.sampled_cpu
