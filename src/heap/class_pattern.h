@@ -11,7 +11,11 @@ namespace plimsoll::heap {
 // Whether a name is what a pattern of the shell's says: "app.*".
 bool matches_pattern(const std::string& name, const std::string& pattern);
 
-// Which class is derived from which, as far as the snapshot knows: by what each class holds as its __mro__.
+// By type of the snapshot: the names of its bases, by what the class holds as its __mro__; of a view as its first
+// snapshot had them, as a class in a view holds what its attributes are by the same edges.
+std::vector<std::vector<std::string>> base_names(const Snapshot& snapshot);
+
+// Which class is derived from which, as far as the snapshot knows.
 class ClassTree {
  public:
   explicit ClassTree(const Snapshot& snapshot);

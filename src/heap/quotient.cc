@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "heap/class_pattern.h"
+
 namespace plimsoll::heap {
 namespace {
 
@@ -27,6 +29,7 @@ class Quotient {
     for (Buffer& buffer : out_.buffers) buffer.owner = place_[buffer.owner];
     out_.lost_edges = from_.lost_edges;
     out_.complete = from_.complete;
+    out_.bases = base_names(from_);
     out_.types = from_.types;
     for (Type& type : out_.types)
       if (type.object != kNoNode) type.object = place_[type.object];

@@ -97,6 +97,7 @@ struct Snapshot {
 
   // In views: addresses of objects that are folded, and the nodes that stand for them; sorted.
   std::vector<std::pair<std::uint64_t, Node>> folded;
+  std::vector<std::vector<std::string>> bases;  // likewise, by type: names of base classes; see class_pattern.h
 
   std::size_t object_count = 0;
   std::uint64_t lost_edges = 0;  // that led to what was not recorded

@@ -176,7 +176,7 @@ TEST(HeapViews, StackEachOnTheOneBefore) {
 TEST(HeapViews, SubclassesAreMeantToo) {
   const Seen seen(R"(
     base: type 100  "app.Base
-    derived: type 100  "app.Derived +mro
+    derived: type 100  "app.Derived __mro__=mro
     first: app.Base 48
     mro: tuple 64  derived base
     one: app.Derived 48  data=d1
@@ -185,6 +185,36 @@ TEST(HeapViews, SubclassesAreMeantToo) {
   )",
                   view_of({"app.Base: data"}));
   EXPECT_EQ(seen.size("one"), 58U);
+}
+
+TEST(HeapViews, AClassIsNotDerivedFromThoseThatItsAttributesHold) {
+  // GIVEN a class with another one in a tuple that is an attribute, and in parts holds that by itself; both of a module
+  const char* const text = R"(
+    app: module 48  "app
+    base: type 100  "app.Base
+    derived: type 100  "app.Derived __mro__=mro
+    other: type 100  "app.Other __dict__=ns
+    ns: dict 64  key>kinds
+    key: str 50
+    kinds: tuple 48  base derived
+    mro: tuple 64  derived base
+    one: app.Derived 48  data=d1
+    two: app.Other 48  data=d2
+    first: app.Base 48  data=d3
+    d1: list 10
+    d2: list 20
+    d3: list 30
+    modules: [modules] 0  app base derived other one two first
+  )";
+  // WHEN a rule is for that other one, in parts, and where its module has taken all of its classes
+  for (const View& view : {view_of({"app.Base: data"}), view_of({"module", "app.Base: data"}),
+                           view_of({"app.Nothing: x", "module", "app.Base: data"})}) {
+    const Seen seen(text, view);
+    // THEN it holds for the class that is derived from it, and not for the one that refers to it
+    EXPECT_EQ(seen.size("one"), 58U);
+    EXPECT_EQ(seen.size("first"), 78U);
+    EXPECT_EQ(seen.size("two"), 48U);
+  }
 }
 
 TEST(HeapViews, WordsThatAreNoViewAreToldSo) {
