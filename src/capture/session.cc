@@ -147,6 +147,7 @@ void Session::complete() {
   if (is_complete_.exchange(true)) return;
   if (reader_ != nullptr) reader_->stop();
   sampler_->stop();
+  end_pause();
   allocations_->close();
   const std::int64_t end_cpu_ns = process_cpu_ns();
   // No handler runs any more: what is in the ring now is all there will be, but for frees that had no room there.
@@ -196,9 +197,32 @@ void Session::fail(const Error& error) {
 }
 
 SampleSink::Totals Session::totals(std::int64_t now_ns) const {
-  const std::int64_t cpu_ns =
-      process_cpu_ns() - start_cpu_ns_ - profiler_cpu_ns_.load(std::memory_order_relaxed) - sampler_->paused_cpu_ns();
+  // What our threads used in pauses is in the time of these.
+  const std::int64_t own_ns = profiler_cpu_ns_.load(std::memory_order_relaxed);
+  const std::int64_t since_ns = pause_began_own_ns_.load(std::memory_order_relaxed);
+  const std::int64_t in_pauses_ns =
+      own_in_pauses_ns_.load(std::memory_order_relaxed) + (since_ns != kNotPaused ? own_ns - since_ns : 0);
+  const std::int64_t cpu_ns = process_cpu_ns() - start_cpu_ns_ - (own_ns - in_pauses_ns) - sampler_->paused_cpu_ns();
   return {now_ns, cpu_ns, sampler_->drops()};
+}
+
+std::int64_t Session::read_own_cpu_ns() {
+  const bool has_drain = !rests_ && !stop_requested_;
+  const std::int64_t own_ns = past_drain_cpu_ns_ + (has_drain ? os::thread_cpu_ns(Tid{drain_tid_.load()}) : 0) +
+                              (reader_ != nullptr ? reader_->cpu_ns() : 0);
+  profiler_cpu_ns_.store(own_ns, std::memory_order_relaxed);
+  return own_ns;
+}
+
+void Session::begin_pause() {
+  const std::lock_guard guard(mutex_);
+  if (pause_began_own_ns_.load() == kNotPaused) pause_began_own_ns_.store(read_own_cpu_ns());
+}
+
+void Session::end_pause() {
+  const std::lock_guard guard(mutex_);
+  const std::int64_t since_ns = pause_began_own_ns_.exchange(kNotPaused);
+  if (since_ns != kNotPaused) own_in_pauses_ns_ += read_own_cpu_ns() - since_ns;
 }
 
 void Session::add_marker(MarkerEvent marker) {
@@ -244,11 +268,13 @@ void Session::learn_modules(std::uint64_t loads) {
 void Session::pause() {
   if (reader_ != nullptr) reader_->look_at_waits();
   sampler_->pause();
+  begin_pause();
   if (reader_ != nullptr) reader_->look_at_waits();
 }
 
 void Session::resume() {
   sampler_->resume();
+  if (!sampler_->is_paused()) end_pause();
   if (reader_ == nullptr) return;
   reader_->look_at_waits();
   reader_->go_on();

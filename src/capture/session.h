@@ -199,6 +199,11 @@ class Session {
   [[nodiscard]] std::array<Tid, 2> own_threads() const;
   // CPU time of the drain thread, which calls this, and of those that were it before.
   [[nodiscard]] std::int64_t drain_cpu_ns() const { return past_drain_cpu_ns_ + thread_cpu_ns(); }
+  // CPU time of the profiler's own threads, asked by any thread. With mutex_.
+  std::int64_t read_own_cpu_ns();
+  // Between these, what our threads use is in the time of a pause.
+  void begin_pause();
+  void end_pause();
 
   const SessionSettings settings_;
   SampleRing ring_;
@@ -233,6 +238,9 @@ class Session {
   std::atomic<std::int64_t> sampled_cpu_ns_{0};
   std::atomic<std::int64_t> waited_ns_{0};
   std::atomic<std::int64_t> profiler_cpu_ns_{0};
+  static constexpr std::int64_t kNotPaused = -1;
+  std::atomic<std::int64_t> pause_began_own_ns_{kNotPaused};  // profiler_cpu_ns_ then
+  std::atomic<std::int64_t> own_in_pauses_ns_{0};             // of it, what is of pauses that are over
   std::atomic<bool> is_complete_{false};
   std::atomic<std::int64_t> final_process_cpu_ns_{-1};
   std::atomic<std::int64_t> end_ns_{0};

@@ -166,5 +166,32 @@ TEST(Session, KeepsNothingOfDeathsOfCodeOnceItHasEndedByItself) {
   EXPECT_EQ(session->registry().find(function.address(), of_old)->info->name, "new");
 }
 
+TEST(Session, WhatItsThreadsUseInAPauseIsNotTakenOffTheProgramsTime) {
+  // GIVEN a recording whose own thread has much to do while it is paused
+  static std::atomic<bool> is_costly{false};
+  static std::atomic<int> costs{0};
+  SessionSettings settings;
+  settings.before_drain = [] {
+    if (!is_costly.load()) return;
+    testing::burn(20 * kMillisecond);
+    ++costs;
+    costs.notify_all();
+  };
+  Observer observer;
+  const std::unique_ptr<Session> session = start(settings, observer);
+  const std::int64_t began_ns = thread_cpu_ns();
+  testing::burn(20 * kMillisecond);
+  const std::int64_t outside_ns = thread_cpu_ns() - began_ns;
+  session->pause();
+  is_costly.store(true);
+  for (int seen = costs.load(); seen < 5; seen = costs.load()) costs.wait(seen);
+  is_costly.store(false);
+  // WHEN it is asked for the program's time THEN that is what passed outside of the pause: within, and behind it
+  EXPECT_GE(session->stats().process_cpu_ns, outside_ns);
+  session->resume();
+  EXPECT_GE(session->stats().process_cpu_ns, outside_ns);
+  EXPECT_GE(session->stop().process_cpu_ns, outside_ns);
+}
+
 }  // namespace
 }  // namespace plimsoll::capture
