@@ -165,8 +165,10 @@ void CpuSampler::resume() {
     const std::int64_t phase = next_phase();
     const std::int64_t cpu_ns = os::thread_cpu_ns(slot.tid);
     slot.grid_cpu_ns = cpu_ns - (period - phase);
-    const std::int64_t settled = std::max(slot.missed_ns, -period / 2);
-    carried_ns_ += std::exchange(slot.missed_ns, 0) - settled;
+    // What was too much for a first sample to be less by is owed by those after the next pauses.
+    const std::int64_t owed = std::exchange(slot.missed_ns, 0) + std::min<std::int64_t>(carried_ns_, 0);
+    const std::int64_t settled = std::max(owed, -period / 2);
+    carried_ns_ = std::max<std::int64_t>(carried_ns_, 0) + owed - settled;
     slot.accounted_cpu_ns.store(slot.grid_cpu_ns - settled, std::memory_order_relaxed);
     slot.is_credited = slot.is_restless;
     slot.resting.store(false, std::memory_order_relaxed);

@@ -171,6 +171,29 @@ TEST_P(CpuSamplerControl, TimeInAPauseIsNeitherSampledNorDropped) {
   EXPECT_GE(sampling->paused_cpu_ns(), inside);
 }
 
+TEST_P(CpuSamplerControl, ManyPausesAddNoTime) {
+  // GIVEN a thread that is recorded for three periods at a time
+  constexpr int kPauses = 400;
+  Sampling sampling(at(1000));
+  sampling->start({os::current_tid()});
+  sampling->pause();
+  std::int64_t outside = 0;
+  run_registered(sampling, "worker", [&] {
+    for (int i = 0; i < kPauses; ++i) {
+      const std::int64_t at_start = thread_cpu_ns();
+      sampling->resume();
+      burn(3 * sampling.period_ns());
+      sampling->pause();
+      outside += thread_cpu_ns() - at_start;
+      (void)sampling.samples();  // (the ring is small)
+    }
+  });
+  sampling->stop();
+  // THEN what is told too much before one pause is taken off behind another
+  constexpr std::int64_t kFewPeriods = 7;
+  EXPECT_LE(sampling.sampled_cpu_ns() + sampling.dropped_cpu_ns(), outside + kFewPeriods * sampling.period_ns());
+}
+
 TEST_P(CpuSamplerControl, AResumeWithoutAPauseIsIgnored) {
   Sampling sampling(at(1000));
   sampling->start({os::current_tid()});
