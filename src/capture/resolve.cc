@@ -19,7 +19,7 @@ void Resolver::announce(CodeId id, const cpython::CodeInfo& info) {
 void Resolver::clear_frames() {
   frames_.clear();
   codes_.clear();
-  is_all_known_ = true;
+  known_since_ns_ = kAlways;
 }
 
 bool Resolver::add_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
@@ -30,7 +30,7 @@ bool Resolver::add_frames(const RawSample& raw, std::span<const cpython::PyFrame
 
 bool Resolver::resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes) {
   clear_frames();
-  return add_frames(raw, frames, codes) && is_all_known_;
+  return add_frames(raw, frames, codes);
 }
 
 bool Resolver::add_task(const RawSample& raw, Address code, std::string_view name, Codes codes) {
@@ -58,7 +58,7 @@ bool Resolver::add_frame(const RawSample& raw, const cpython::PyFrame& frame, Co
   const CodeRegistry::Entry* entry = describe(frame, raw.time_ns, found);
   if (entry == nullptr) return false;
   if (found.code.is_none()) return true;
-  if (trust_ == Trust::kKnown && entry->known_since_ns >= raw.time_ns) is_all_known_ = false;
+  if (trust_ == Trust::kKnown) known_since_ns_ = std::max(known_since_ns_, entry->known_since_ns);
   frames_.push_back(found);
   if (codes == Codes::kKeep) codes_.push_back(entry->info);
   return true;
@@ -97,15 +97,19 @@ bool Resolver::resolve_both(const RawSample& raw, const NativeStack& native, std
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
       if (frame->position != cpython::kEntryMark && !add_frame(raw, *frame, codes)) return false;
   }
-  return is_all_known_;
+  return true;
 }
 
-void Resolver::pass_on(const RawSample& raw) {
+bool Resolver::pass_on(const RawSample& raw) {
   const std::shared_ptr<const Tags> tags = tags_of_sample(raw);
   const Sample sample = sample_of(raw, tags.get());
-  sink_.sample(sample);
+  const bool is_known = known_since_ns_ < raw.time_ns;
+  if (is_known) sink_.sample(sample);
+  // (What follows of a wait may be known, if it itself is not.)
   if (raw.activity != Activity::kRunning)
-    waits_[raw.thread.index()] = Wait{frames_, codes_, raw.tags, tags, sample.is_truncated, sample.has_python};
+    waits_[raw.thread.index()] =
+        Wait{frames_, codes_, raw.tags, tags, sample.is_truncated, sample.has_python, known_since_ns_};
+  return is_known;
 }
 
 bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
@@ -113,8 +117,7 @@ bool Resolver::resolve_native(const RawSample& raw, const NativeStack& native, s
   const bool is_wait = raw.activity != Activity::kRunning;
   if (is_wait) waits_.erase(raw.thread.index());
   if (!resolve_both(raw, native, frames, awaiting, is_wait ? Codes::kKeep : Codes::kForget, is_matched)) return false;
-  pass_on(raw);
-  return true;
+  return pass_on(raw);
 }
 
 bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> frames) {
@@ -122,13 +125,12 @@ bool Resolver::resolve(const RawSample& raw, std::span<const cpython::PyFrame> f
   const bool is_wait = raw.activity != Activity::kRunning;
   if (is_wait) waits_.erase(raw.thread.index());  // of a stack that is not believed nothing may follow, either
   if (!resolve_frames(raw, frames, is_wait ? Codes::kKeep : Codes::kForget)) return false;
-  pass_on(raw);
-  return true;
+  return pass_on(raw);
 }
 
 bool Resolver::resolve_allocation(const RawSample& raw, const RawAllocation& block,
                                   std::span<const cpython::PyFrame> frames, LivingStacks& living) {
-  if (!resolve_frames(raw, frames, Codes::kKeep)) return false;
+  if (!resolve_frames(raw, frames, Codes::kKeep) || known_since_ns_ >= raw.time_ns) return false;
   pass_on(raw, block, living);
   return true;
 }
@@ -138,6 +140,7 @@ bool Resolver::resolve_native_allocation(const RawSample& raw, const RawAllocati
                                          std::span<const cpython::PyFrame> awaiting, LivingStacks& living,
                                          bool& is_matched) {
   if (!resolve_both(raw, native, frames, awaiting, Codes::kKeep, is_matched)) return false;
+  if (known_since_ns_ >= raw.time_ns) return false;
   pass_on(raw, block, living);
   return true;
 }
@@ -162,7 +165,8 @@ bool Resolver::resolve_same(const RawSample& raw) {
   const auto found = waits_.find(raw.thread.index());
   if (found == waits_.end()) return raw.weight_ns == 0;
   const Wait& wait = found->second;
-  if (raw.weight_ns > 0) {
+  const bool is_known = wait.known_since_ns < raw.time_ns;
+  if (raw.weight_ns > 0 && is_known) {
     for (std::size_t i = 0; i < wait.frames.size(); ++i)
       if (wait.codes[i] != nullptr)
         announce(wait.frames[i].code, *wait.codes[i]);
@@ -175,8 +179,9 @@ bool Resolver::resolve_same(const RawSample& raw) {
     sample.tag_number = wait.tag_number;
     sink_.sample(sample);
   }
+  const bool is_told = is_known || raw.weight_ns == 0;
   if (raw.stack == RawSample::Stack::kSameLast) waits_.erase(found);
-  return true;
+  return is_told;
 }
 
 std::shared_ptr<const Tags> Resolver::tags_of_sample(const RawSample& raw) const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -72,6 +74,8 @@ class Resolver {
   void forget_deaths_before(std::int64_t time_ns);
 
  private:
+  static constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
+
   // The stack that a thread waited on last, for samples that say "the same". It holds on to what is known of its code
   // objects, as they may be gone before the wait has been told to its end.
   struct Wait {
@@ -81,6 +85,7 @@ class Resolver {
     std::shared_ptr<const Tags> tags;
     bool is_truncated = false;
     bool has_python = true;
+    std::int64_t known_since_ns = kAlways;
   };
 
   // What the sink was told of.
@@ -92,7 +97,7 @@ class Resolver {
 
   // Whether codes_ is filled, too.
   enum class Codes : std::uint8_t { kKeep, kForget };
-  // Fills frames_. False if a code object is not known well enough.
+  // Fills frames_. False if a code object cannot be read.
   bool resolve_frames(const RawSample& raw, std::span<const cpython::PyFrame> frames, Codes codes);
   void clear_frames();
   // Adds frames, marks of tasks among them, to frames_; false likewise.
@@ -107,8 +112,8 @@ class Resolver {
   // Fills frames_ with both kinds, or with Python's alone if they do not match; false likewise.
   bool resolve_both(const RawSample& raw, const NativeStack& native, std::span<const cpython::PyFrame> frames,
                     std::span<const cpython::PyFrame> awaiting, Codes codes, bool& is_matched);
-  // Passes a Sample with the frames in frames_ on; of a wait, it is kept.
-  void pass_on(const RawSample& raw);
+  // Passes a Sample with the frames in frames_ on, if they were known before it; of a wait, they are kept.
+  bool pass_on(const RawSample& raw);
   void pass_on(const RawSample& raw, const RawAllocation& block, LivingStacks& living);
   bool resolve_same(const RawSample& raw);
   // Whether the sink has not heard of it in this epoch; from now on it has.
@@ -130,7 +135,7 @@ class Resolver {
   std::vector<SampleFrame> frames_;                              // likewise
   std::vector<std::shared_ptr<const cpython::CodeInfo>> codes_;  // likewise, of a wait
   boost::unordered_flat_map<std::uint32_t, Wait> waits_;         // by ThreadSerial
-  bool is_all_known_ = true;                                     // of the sample at hand
+  std::int64_t known_since_ns_ = kAlways;                        // of the sample at hand: all of its code, in safe mode
   IdTable<CodeId, KnownCode> known_;
 };
 

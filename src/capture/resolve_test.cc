@@ -271,6 +271,31 @@ TEST_F(SafeMode, ASampleTakenBeforeTheFirstSightIsNotBelievedAfterIt) {
   EXPECT_FALSE(resolver.resolve(early, frames));
 }
 
+TEST_F(SafeMode, AWaitIsBelievedFromWhenItsCodeIsKnown) {
+  Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
+  const cpython::PyFrame frames[] = {frame(work, 0)};
+  const auto wait = [&](RawSample::Stack stack, std::int64_t weight_ns, std::span<const cpython::PyFrame> on) {
+    RawSample raw = raw_sample({on.begin(), on.end()});
+    raw.activity = Activity::kSleep;
+    raw.weight_ns = weight_ns;
+    raw.stack = stack;
+    return raw;
+  };
+  // GIVEN a wait on code at first sight, and one more sample of it from before that
+  const RawSample first = wait(RawSample::Stack::kHere, 5, frames);
+  const RawSample early = wait(RawSample::Stack::kSame, 6, {});
+  EXPECT_FALSE(resolver.resolve(first, frames));
+  EXPECT_FALSE(resolver.resolve(early, {}));
+  // WHEN it goes on THEN it is believed: its code was known before
+  EXPECT_TRUE(resolver.resolve(wait(RawSample::Stack::kSame, 7, {}), {}));
+  EXPECT_EQ(sink.log, (Log{"code 0 work", "sample sleep 7 work:20"}));
+  // AND of a stack that cannot be read nothing follows
+  registry.on_destroy(work.address());
+  work.vanish();
+  EXPECT_FALSE(resolver.resolve(wait(RawSample::Stack::kHere, 8, frames), frames));
+  EXPECT_FALSE(resolver.resolve(wait(RawSample::Stack::kSame, 9, {}), {}));
+}
+
 TEST_F(SafeMode, WhatIsReadOnlyWhenItDiesWasNeverKnown) {
   Resolver resolver(testing::fake_layout(), registry, sink, Trust::kKnown);
   const std::vector<cpython::PyFrame> frames{frame(work, 0)};
