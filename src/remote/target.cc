@@ -91,6 +91,12 @@ Error no_python(os::Pid pid, const std::string& program, const os::Mapping* unop
                    ": put sudo before the command, or start the process anew"};
 }
 
+// Why memory that a process had a moment ago cannot be read.
+Error gone_meanwhile(os::Pid pid) {
+  if (!os::is_alive(pid)) return has_ended(pid);
+  return Error{ErrorKind::kBadInput, name_of(pid) + " has become another program while it was looked at"};
+}
+
 Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vector<os::Mapping>& mappings,
                            const os::Mapping& image) {
   Target target;
@@ -105,15 +111,14 @@ Result<Target> open_target(os::Pid pid, const FoundPython& found, const std::vec
   errno = 0;
   if (!memory.load(target.runtime, probe)) {
     if (errno == EPERM) return refusal(pid);
-    if (!os::is_alive(pid)) return has_ended(pid);
-    return Error{ErrorKind::kBadInput, name_of(pid) + " has become another program while it was looked at"};
+    return gone_meanwhile(pid);
   }
   const cpython::Version version = version_of(memory, found, [&] { return variables_of(mappings, image); });
   if (version.major == 3 && version.minor < 9)
     return Error{ErrorKind::kUnsupported,
                  name_of(pid) + " runs a Python before 3.9: Plimsoll knows CPython 3.9 to 3.15"};
   Result<cpython::Layout> layout = cpython::find_layout(memory, version, target.runtime);
-  if (!layout.ok()) return layout.error();
+  if (!layout.ok()) return memory.load(target.runtime, probe) ? layout.error() : gone_meanwhile(pid);
   target.layout = layout.take();
   return target;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/file_text.h"
 #include "base/new_file.h"
@@ -35,11 +36,12 @@ bool is_name_of_profile(std::string_view name) {
          });
 }
 
-// None if it is no regular file.
-std::optional<struct stat> facts_of(const std::string& path) {
+// None if it is no regular file, or not called as a profile is.
+std::optional<StoredProfile> profile_at(const std::string& directory, std::string name) {
   struct stat facts {};
-  if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-  return facts;
+  if (!is_name_of_profile(name) || ::lstat((directory + "/" + name).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
+    return std::nullopt;
+  return StoredProfile{std::move(name), facts.st_size, facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec};
 }
 
 // Without what a command line begins with that is not the program: the interpreter, its options, and a profiler.
@@ -81,13 +83,9 @@ std::string with_dashes(std::string_view hex) {
 std::vector<StoredProfile> ProfileStore::list() const {
   std::vector<StoredProfile> found;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (!is_name_of_profile(name)) continue;
-    if (const auto facts = facts_of(at->path().string()))
-      found.push_back(
-          {std::move(name), facts->st_size, facts->st_mtim.tv_sec * 1'000'000'000 + facts->st_mtim.tv_nsec});
-  }
+  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error))
+    if (std::optional<StoredProfile> profile = profile_at(directory_, at->path().filename().string()))
+      found.push_back(std::move(*profile));
   std::sort(found.begin(), found.end(), [](const StoredProfile& a, const StoredProfile& b) {
     return a.modified_ns != b.modified_ns ? a.modified_ns > b.modified_ns : a.name < b.name;
   });
@@ -95,20 +93,23 @@ std::vector<StoredProfile> ProfileStore::list() const {
   return found;
 }
 
-std::optional<std::string> ProfileStore::path_of(std::string_view name) const {
-  if (!is_name_of_profile(name)) return std::nullopt;
-  std::string path = directory_ + "/" + std::string(name);
-  return facts_of(path) ? std::optional(std::move(path)) : std::nullopt;
+std::optional<StoredProfile> ProfileStore::find(std::string_view name) const {
+  return profile_at(directory_, std::string(name));
 }
 
 Result<std::string> ProfileStore::begin(std::string_view argv) {
   constexpr std::size_t kBytes = 16;
-  if (open_.size() >= kMostOpen) return Error{ErrorKind::kUsage, "too many entries were begun and not ended"};
   const Result<std::string> random = os::random_hex(kBytes);
   if (!random.ok()) return random.error();
-  std::string entry = with_dashes(random.value());
-  open_.emplace(entry, program_name(argv) + "-" + entry);
-  return entry;
+  if (open_.size() == kMostOpen) open_.pop_front();
+  std::string number = with_dashes(random.value());
+  open_.push_back({number, program_name(argv) + "-" + number});
+  return number;
+}
+
+const ProfileStore::Entry* ProfileStore::entry_of(std::string_view number) const {
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const Entry& each) { return each.number == number; });
+  return found != open_.end() ? &*found : nullptr;
 }
 
 Result<Arriving> ProfileStore::receive() const {
@@ -121,20 +122,20 @@ Result<Arriving> ProfileStore::receive() const {
 }
 
 Status ProfileStore::keep(std::string_view entry, Kind kind, const std::string& path) {
-  const auto found = open_.find(entry);
-  if (found == open_.end()) return Error{ErrorKind::kUsage, "there is no such entry"};
+  const Entry* const found = entry_of(entry);
+  if (found == nullptr) return Error{ErrorKind::kUsage, "there is no such entry"};
   if (kind == Kind::kProfile) {
     const Result<profile::Profile> profile = formats::read_profile_file(path);
     if (!profile.ok()) return Error{ErrorKind::kBadInput, "what was sent is no profile"};
   }
-  const std::string name = directory_ + "/" + found->second + (kind == Kind::kProfile ? ".prof" : ".prof.jit");
+  const std::string name = directory_ + "/" + found->name + (kind == Kind::kProfile ? ".prof" : ".prof.jit");
   if (::rename(path.c_str(), name.c_str()) != 0)
     return Error{ErrorKind::kSystem, std::string("it cannot be kept: ") + std::strerror(errno), errno};
   return Ok{};
 }
 
 void ProfileStore::freeze(std::string_view entry) {
-  if (const auto found = open_.find(entry); found != open_.end()) open_.erase(found);
+  std::erase_if(open_, [&](const Entry& each) { return each.number == entry; });
 }
 
 Result<std::string> ProfileStore::secret() const {

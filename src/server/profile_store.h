@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +18,8 @@ struct StoredProfile {
   std::string name;  // in the directory
   std::int64_t bytes = 0;
   std::int64_t modified_ns = 0;  // CLOCK_REALTIME
+
+  friend bool operator==(const StoredProfile&, const StoredProfile&) = default;
 };
 
 // What a client sends, until it is whole.
@@ -38,13 +40,14 @@ class ProfileStore {
   // The latest first; at most kMostListed.
   static constexpr std::size_t kMostListed = 1000;
   [[nodiscard]] std::vector<StoredProfile> list() const;
-  // Where the profile of a name is; none if there is none.
-  [[nodiscard]] std::optional<std::string> path_of(std::string_view name) const;
+  // The profile of a name; none if there is none.
+  [[nodiscard]] std::optional<StoredProfile> find(std::string_view name) const;
+  [[nodiscard]] std::string path_of(const StoredProfile& profile) const { return directory_ + "/" + profile.name; }
 
-  // A new entry, for a program of this command line, and its number. Errors: kSystem without randomness, kUsage if too
-  // many are open.
+  // A new entry, for a program of this command line, and its number. Of too many that were begun and never ended the
+  // oldest ends. Error kSystem without randomness.
   Result<std::string> begin(std::string_view argv);
-  [[nodiscard]] bool is_open(std::string_view entry) const { return open_.find(entry) != open_.end(); }
+  [[nodiscard]] bool is_open(std::string_view entry) const { return entry_of(entry) != nullptr; }
   // Room for what an open entry is sent. Errors as of begin_new_file.
   [[nodiscard]] Result<Arriving> receive() const;
   // Gives it its name. Errors: kBadInput if it should be a profile, and is none; kSystem.
@@ -57,8 +60,16 @@ class ProfileStore {
   [[nodiscard]] Result<std::string> secret() const;
 
  private:
+  // What is sent by one client.
+  struct Entry {
+    std::string number;
+    std::string name;  // of its files, without their endings
+  };
+
+  [[nodiscard]] const Entry* entry_of(std::string_view number) const;
+
   std::string directory_;
-  std::map<std::string, std::string, std::less<>> open_;  // entries, and what their files are called, without ending
+  std::deque<Entry> open_;  // the oldest first
 };
 
 }  // namespace plimsoll::server

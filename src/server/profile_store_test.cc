@@ -34,11 +34,11 @@ TEST_F(ProfileStoreTest, HasTheProfilesOfItsDirectoryAndNothingElse) {
   ASSERT_EQ(::mkdir(path("directory.plim").c_str(), 0700), 0);
   // WHEN it is listed, or asked for by name, THEN only that is there
   EXPECT_EQ(names(), std::vector<std::string>{"app.plim"});
-  EXPECT_TRUE(store().path_of("app.plim"));
+  EXPECT_TRUE(store().find("app.plim"));
   for (const char* name : {"notes.txt", ".hidden.plim", ".plim", "link.prof", "directory.plim", "", "..", "none.plim",
                            "../app.plim", "directory.plim/../app.plim"})
-    EXPECT_FALSE(store().path_of(name)) << name;
-  EXPECT_FALSE(store().path_of(std::string_view("app.plim\0.plim", 14)));
+    EXPECT_FALSE(store().find(name)) << name;
+  EXPECT_FALSE(store().find(std::string_view("app.plim\0.plim", 14)));
 }
 
 TEST_F(ProfileStoreTest, ListsTheLatestFirst) {

@@ -42,6 +42,7 @@ Response json_response(const http::request<Body>& request, http::status status, 
 Response page(const Request& request, std::string text) {
   Response response = make_response(request, http::status::ok, "text/html; charset=utf-8", std::move(text));
   response.set("Referrer-Policy", "no-referrer");
+  response.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'");
   return response;
 }
 
@@ -87,6 +88,22 @@ std::string_view without_slash(std::string_view path) {
   return path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
 }
 
+// What an upload is of.
+struct Target {
+  std::string entry;
+  ProfileStore::Kind kind;
+};
+
+// "/api/runtime/upload/cpu/ENTRY/add"; none if it is something else.
+std::optional<Target> target_of(std::string_view path) {
+  constexpr std::string_view kEnd = "/add";
+  for (const auto& [before, kind] : {std::pair("/api/runtime/upload/cpu/", ProfileStore::Kind::kProfile),
+                                     std::pair("/api/runtime/upload/jit/", ProfileStore::Kind::kJitlog)})
+    if (const auto rest = after(path, before); rest && rest->ends_with(kEnd))
+      return Target{std::string(rest->substr(0, rest->size() - kEnd.size())), kind};
+  return std::nullopt;
+}
+
 std::string jitlog_of(profile::Profile& profile) {
   profile::Attachment* log = profile.attachment("jitlog");
   return log != nullptr ? std::move(log->bytes) : std::string{};
@@ -126,17 +143,17 @@ Response Site::answer_get(const Request& request, std::string_view path) {
 }
 
 Response Site::graph(const Request& request, std::string_view name) const {
-  const std::optional<std::string> path = store_.path_of(name);
-  if (!path) return not_found(request);
-  const Result<profile::Profile> profile = formats::read_profile_file(*path);
+  const std::optional<StoredProfile> stored = store_.find(name);
+  if (!stored) return not_found(request);
+  const Result<profile::Profile> profile = formats::read_profile_file(store_.path_of(*stored));
   if (!profile.ok()) return failure(request, profile.error());
   return page(request, formats::flamegraph::write(profile.value()));
 }
 
 Response Site::file(const Request& request, std::string_view name) const {
-  const std::optional<std::string> path = store_.path_of(name);
-  if (!path) return not_found(request);
-  const Result<FileBytes> bytes = FileBytes::read(*path);
+  const std::optional<StoredProfile> stored = store_.find(name);
+  if (!stored) return not_found(request);
+  const Result<FileBytes> bytes = FileBytes::read(store_.path_of(*stored));
   if (!bytes.ok()) return failure(request, bytes.error());
   Response response =
       make_response(request, http::status::ok, "application/octet-stream", std::string(bytes.value().view()));
@@ -145,7 +162,7 @@ Response Site::file(const Request& request, std::string_view name) const {
 }
 
 Response Site::to_viewer(const Request& request, std::string_view name) const {
-  if (!store_.path_of(name)) return not_found(request);
+  if (!store_.find(name)) return not_found(request);
   const std::string address = "http://" + std::string(field_of(request, http::field::host)) + "/" + settings_.secret +
                               "/firefox/" + percent_encoded(name);
   Response response = make_response(request, http::status::found, "text/plain", "");
@@ -158,21 +175,18 @@ Response Site::to_viewer(const Request& request, std::string_view name) const {
 Response Site::answer_firefox(const Request& request, std::string_view rest) {
   const std::size_t slash = rest.find('/');
   const std::optional<std::string> name = percent_decoded(rest.substr(0, slash));
-  if (!name || slash == std::string_view::npos || !store_.path_of(*name)) return not_found(request);
-  const Status shown = request.method() == http::verb::options ? Status(Ok{}) : show(*name);
+  const std::optional<StoredProfile> stored = name ? store_.find(*name) : std::nullopt;
+  if (!stored || slash == std::string_view::npos) return not_found(request);
+  const Status shown = request.method() == http::verb::options ? Status(Ok{}) : show(*stored);
   Response response =
       shown.ok() ? answer_below_secret(request, rest.substr(slash), shown_) : failure(request, shown.error());
   response.set(http::field::access_control_allow_origin, "*");
   return response;
 }
 
-Status Site::show(std::string_view name) {
-  const std::vector<StoredProfile> all = store_.list();
-  const auto now = std::find_if(all.begin(), all.end(), [&](const StoredProfile& each) { return each.name == name; });
-  if (now != all.end() && shown_name_ == name && shown_modified_ns_ == now->modified_ns) return Ok{};
-  const std::optional<std::string> path = store_.path_of(name);
-  if (!path) return Error{ErrorKind::kBadInput, "it is not there any more"};
-  Result<profile::Profile> read = formats::read_profile_file(*path);
+Status Site::show(const StoredProfile& stored) {
+  if (stored == shown_file_) return Ok{};
+  Result<profile::Profile> read = formats::read_profile_file(store_.path_of(stored));
   if (!read.ok()) return read.error();
   profile::Profile profile = read.take();
   const Result<formats::Writer> writer = formats::find_writer("firefox", "");
@@ -182,8 +196,7 @@ Status Site::show(std::string_view name) {
   std::string jitlog = jitlog_of(profile);
   shown_ = {bytes.take(), std::move(profile.sources), settings_.secret, settings_.authorities,
             jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
-  shown_name_ = name;
-  shown_modified_ns_ = now != all.end() ? now->modified_ns : 0;
+  shown_file_ = stored;
   return Ok{};
 }
 
@@ -206,32 +219,27 @@ Response Site::answer_post(const Request& request, std::string_view path) {
 
 std::unique_ptr<Upload> Site::begin_upload(const RequestHead& head) {
   const std::optional<std::string_view> path = path_below(head, settings_);
-  const auto rest = path ? after(without_slash(*path), "/api/runtime/upload/") : std::nullopt;
-  if (head.method() != http::verb::post || !rest || !rest->ends_with("/add")) return nullptr;
-  const std::size_t slash = rest->find('/');
-  const std::string_view kind = rest->substr(0, slash);
-  if (slash + 4 > rest->size() || (kind != "cpu" && kind != "jit")) return nullptr;
-  Target target{std::string(rest->substr(slash + 1, rest->size() - slash - 5)),
-                kind == "cpu" ? ProfileStore::Kind::kProfile : ProfileStore::Kind::kJitlog};
-  if (!store_.is_open(target.entry)) return nullptr;
+  const std::optional<Target> target = path ? target_of(without_slash(*path)) : std::nullopt;
+  if (head.method() != http::verb::post || !target || !store_.is_open(target->entry)) return nullptr;
   Result<Arriving> room = store_.receive();
-  if (!room.ok())
-    return std::make_unique<Upload>(Upload{{}, [why = room.error().message](const RequestHead& asked) {
+  if (!room.ok()) {
+    const std::string why = room.error().message;
+    return std::make_unique<Upload>(Upload{{}, [why](const RequestHead& asked) {
                                              return json_response(asked, http::status::insufficient_storage,
                                                                   json::array{why});
                                            }});
-  auto part = std::make_shared<UnkeptFile>(room.value().path);
-  const std::string where = room.value().path;
-  return std::make_unique<Upload>(
-      Upload{std::move(room.value().file), [this, target = std::move(target), part, where](const RequestHead& asked) {
-               const Status kept = store_.keep(target.entry, target.kind, where);
-               if (!kept.ok())
-                 return json_response(asked, http::status::bad_request, json::array{kept.error().message});
-               part->keep();
-               json::object said{{"status", "ok"}};
-               if (target.kind == ProfileStore::Kind::kJitlog) said["jid"] = target.entry;
-               return json_response(asked, http::status::ok, said);
-             }});
+  }
+  auto [file, where] = room.take();
+  auto part = std::make_shared<UnkeptFile>(where);
+  const auto keep = [this, target = *target, part, where = where](const RequestHead& asked) {
+    const Status kept = store_.keep(target.entry, target.kind, where);
+    if (!kept.ok()) return json_response(asked, http::status::bad_request, json::array{kept.error().message});
+    part->keep();
+    json::object said{{"status", "ok"}};
+    if (target.kind == ProfileStore::Kind::kJitlog) said["jid"] = target.entry;
+    return json_response(asked, http::status::ok, said);
+  };
+  return std::make_unique<Upload>(Upload{std::move(file), keep});
 }
 
 }  // namespace plimsoll::server

@@ -45,12 +45,6 @@ class Site : public Answerer {
   std::unique_ptr<Upload> begin_upload(const RequestHead& head) override;
 
  private:
-  // What an upload is of.
-  struct Target {
-    std::string entry;
-    ProfileStore::Kind kind;
-  };
-
   // To the list, for who has the ticket; it is gone then.
   std::optional<Response> take_ticket(const Request& request);
   Response answer_get(const Request& request, std::string_view path);
@@ -60,14 +54,13 @@ class Site : public Answerer {
   [[nodiscard]] Response graph(const Request& request, std::string_view name) const;
   [[nodiscard]] Response to_viewer(const Request& request, std::string_view name) const;
   // Makes shown_ that of a profile; why not, if it cannot be.
-  Status show(std::string_view name);
+  Status show(const StoredProfile& profile);
 
   ProfileStore& store_;
   SiteSettings settings_;
-  // The one that the Firefox Profiler's page asks for piece by piece, its name, and when its file was changed.
+  // The one that the Firefox Profiler's page asks for piece by piece, and of which file that was made.
   Exhibit shown_;
-  std::string shown_name_;
-  std::int64_t shown_modified_ns_ = 0;
+  StoredProfile shown_file_;
 };
 
 }  // namespace plimsoll::server
