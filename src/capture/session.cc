@@ -1,6 +1,7 @@
 #include "capture/session.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,17 @@
 #include "os/termination.h"
 
 namespace plimsoll::capture {
+namespace {
+
+// A thread that was joined is one of the process's for some microseconds more, until the kernel has put it away: so
+// long whoever counts them, as Python does, would find it.
+void await_being_alone() {
+  constexpr std::int64_t kPatience = 100'000'000;
+  const std::int64_t end_ns = monotonic_ns() + kPatience;
+  while (os::count_threads() > 1 && monotonic_ns() < end_ns) ::sched_yield();
+}
+
+}  // namespace
 
 Session::Session(const SessionSettings& settings, const Interpreter& interpreter, SampleRing ring,
                  std::unique_ptr<SampleSink> sink)
@@ -332,6 +344,7 @@ bool Session::rest_if_alone() {
   gate_.bell.ring();
   ::pthread_join(drain_thread_, nullptr);
   if (reader_ != nullptr) reader_->rest();
+  await_being_alone();
   return true;
 }
 

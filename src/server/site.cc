@@ -12,6 +12,7 @@
 #include "formats/json_values.h"
 #include "formats/registry.h"
 #include "server/list_page.h"
+#include "server/profile_server.h"
 #include "server/url.h"
 
 namespace plimsoll::server {
@@ -21,6 +22,7 @@ namespace http = boost::beast::http;
 namespace json = boost::json;
 
 constexpr std::size_t kLongestArgv = 4096;
+constexpr std::int64_t kLargestSent = std::int64_t{256} << 20U;  // it is in memory meanwhile
 
 template <typename Body>
 std::string_view field_of(const http::request<Body>& request, http::field name) {
@@ -153,6 +155,8 @@ Response Site::graph(const Request& request, std::string_view name) const {
 Response Site::file(const Request& request, std::string_view name) const {
   const std::optional<StoredProfile> stored = store_.find(name);
   if (!stored) return not_found(request);
+  if (stored->bytes > kLargestSent)
+    return failure(request, {ErrorKind::kBadInput, stored->name + " is too large to be sent: copy it by other means"});
   const Result<FileBytes> bytes = FileBytes::read(store_.path_of(*stored));
   if (!bytes.ok()) return failure(request, bytes.error());
   Response response =
@@ -166,8 +170,7 @@ Response Site::to_viewer(const Request& request, std::string_view name) const {
   const std::string address = "http://" + std::string(field_of(request, http::field::host)) + "/" + settings_.secret +
                               "/firefox/" + percent_encoded(name);
   Response response = make_response(request, http::status::found, "text/plain", "");
-  response.set(http::field::location, settings_.viewer + "/from-url/" + percent_encoded(address + "/profile.json") +
-                                          "/?symbolServer=" + percent_encoded(address));
+  response.set(http::field::location, viewer_address(settings_.viewer, address));
   response.set("Referrer-Policy", "no-referrer");
   return response;
 }
