@@ -6,26 +6,12 @@
 #include <utility>
 
 #include "cli/browser.h"
-#include "formats/registry.h"
 #include "server/profile_server.h"
 
 namespace plimsoll::cli {
-namespace {
-
-std::string take_jitlog(profile::Profile& profile) {
-  profile::Attachment* log = profile.attachment("jitlog");
-  return log != nullptr ? std::move(log->bytes) : std::string{};
-}
-
-}  // namespace
 
 Status show_in_firefox(profile::Profile profile, std::string_view name, const FirefoxPage& page, Console& console) {
-  const Result<formats::Writer> writer = formats::find_writer("firefox", "");
-  if (!writer.ok()) return writer.error();
-  Result<std::string> bytes = formats::write_as(writer.value(), profile, "profile.json.gz");
-  if (!bytes.ok()) return bytes.error();
-  auto server =
-      server::ProfileServer::listen(bytes.take(), std::move(profile.sources), take_jitlog(profile), page.port);
+  auto server = server::ProfileServer::listen(std::move(profile), page.port);
   if (!server.ok()) return server.error();
   const std::string address = server::viewer_address(page.viewer, server.value().address());
   PLIMSOLL_TRY(console.print(address + "\n"));

@@ -59,11 +59,11 @@ class Serve final : public Command {
     const std::string address = origin + secret.value() + "/";
     PLIMSOLL_TRY(console.print(address + "\n"));
     console.notice(fmt::format("serving the profiles in {}; Ctrl-C ends", directory_));
-    server::SiteSettings settings{secret.value(), server.authorities(), viewer_};
+    server::SiteSettings settings{{secret.value(), server.authorities()}, viewer_};
     if (!has_no_browser_) {
       const Result<std::string> ticket = os::random_hex(server::kSecretBytes);
       if (!ticket.ok()) return ticket.error();
-      settings.ticket = ticket.value();
+      settings.entrance.ticket = ticket.value();
       if (const Status opened = open_in_browser(origin + ticket.value()); !opened.ok())
         console.notice(opened.error().message + "; open the address above by hand");
     }

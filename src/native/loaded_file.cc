@@ -10,7 +10,6 @@
 namespace plimsoll::native {
 namespace {
 
-constexpr std::uint64_t kLargestSection = std::uint64_t{256} << 20U;
 constexpr std::size_t kMostHeaders = 128;
 
 // The address of .eh_frame, as .eh_frame_hdr at `header` says it: four bytes of which the second tells how the address
@@ -111,7 +110,7 @@ void compile(Module& module, RulePool& pool, const LoadedFiles& files, const Mea
   for (const Elf64_Phdr& header : headers) {
     const std::uint64_t start = module.slide + header.p_vaddr;
     if (header.p_type != PT_LOAD || section < start || section - start >= header.p_filesz) continue;
-    const std::uint64_t size = std::min(header.p_filesz - (section - start), kLargestSection);
+    const std::uint64_t size = std::min(header.p_filesz - (section - start), ElfSource::kLargestSection);
     std::vector<std::byte> bytes(size);
     if (!memory.read(Address{section}, bytes.data(), bytes.size())) return;
     module.table = compile_eh_frame({bytes, section, module.first.start, module.end}, pool, meanwhile);

@@ -6,9 +6,12 @@
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/verb.hpp>
 #include <boost/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "base/hexadecimal.h"
 #include "formats/json_values.h"
+#include "formats/registry.h"
 
 namespace plimsoll::server {
 namespace {
@@ -70,6 +73,17 @@ json::object answer_question(std::string_view path, const std::string& body, con
 
 }  // namespace
 
+Result<Exhibit> exhibit_of(profile::Profile profile) {
+  const Result<formats::Writer> writer = formats::find_writer("firefox", "");
+  if (!writer.ok()) return writer.error();
+  Result<std::string> bytes = formats::write_as(writer.value(), profile, "profile.json.gz");
+  if (!bytes.ok()) return bytes.error();
+  Exhibit exhibit{bytes.take(), std::move(profile.sources)};
+  profile::Attachment* const log = profile.attachment("jitlog");
+  if (log != nullptr && !log->bytes.empty()) exhibit.code = JitCode::read(std::move(log->bytes));
+  return exhibit;
+}
+
 Response answer_below_secret(const Request& request, std::string_view path, const Exhibit& exhibit) {
   const http::verb method = request.method();
   const bool is_profile = path == "/profile.json";
@@ -96,29 +110,16 @@ Response answer_below_secret(const Request& request, std::string_view path, cons
   return make_response(request, http::status::method_not_allowed, "text/plain", "not here\n");
 }
 
-// Without a difference in time that would tell how much of a guess was right.
-bool is_secret(std::string_view guess, std::string_view secret) {
-  unsigned different = guess.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(guess.size(), secret.size()); ++i)
-    different |= static_cast<unsigned>(static_cast<unsigned char>(guess[i]) ^ static_cast<unsigned char>(secret[i]));
-  return different == 0;
-}
-
 Response answer(const Request& request, const Exhibit& exhibit) {
-  const std::string_view target(request.target().data(), request.target().size());
-  const std::string_view path = target.substr(0, target.find('?'));
-  const std::string_view guess = path.substr(0, std::min(path.size(), exhibit.secret.size() + 1));
-  const std::string_view host(request[http::field::host].data(), request[http::field::host].size());
-  const auto& ours = exhibit.authorities;
-  const bool is_ours = std::find(ours.begin(), ours.end(), host) != ours.end();
-  if (is_ours && !exhibit.ticket.empty() && is_secret(path, "/" + exhibit.ticket)) {
+  const Entrance& entrance = exhibit.entrance;
+  if (entrance.is_ticket(target_of(request), host_of(request))) {
     Response response = make_response(request, http::status::found, "text/plain", "");
     response.set(http::field::location, exhibit.page);
     return response;
   }
-  if (!is_ours || !is_secret(guess, "/" + exhibit.secret))
-    return make_response(request, http::status::not_found, "text/plain", "not found\n");
-  Response response = answer_below_secret(request, path.substr(guess.size()), exhibit);
+  const std::optional<std::string_view> path = entrance.path_below(target_of(request), host_of(request));
+  if (!path) return make_response(request, http::status::not_found, "text/plain", "not found\n");
+  Response response = answer_below_secret(request, *path, exhibit);
   response.set(http::field::access_control_allow_origin, "*");
   return response;
 }

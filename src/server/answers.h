@@ -1,8 +1,6 @@
 // server/answers.h: what the Firefox Profiler's page asks of a profile's server, and the answers. Pure functions.
 //
-// The page is loaded from elsewhere (profiler.firefox.com) and reads the profile across origins, which every page in
-// the browser could try. So nothing is told to who does not know the secret that the paths begin with, nor to who came
-// here by another name than the loopback's (DNS rebinding).
+// The page is loaded from elsewhere (profiler.firefox.com) and reads the profile across origins.
 #pragma once
 
 #include <memory>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "server/entrance.h"
 #include "server/http_server.h"
 #include "server/jit_code.h"
 
@@ -20,12 +19,13 @@ namespace plimsoll::server {
 struct Exhibit {
   std::string profile_gz;                 // a processed profile of the Firefox Profiler's, gzipped
   std::vector<profile::Source> sources;   // texts for its source view
-  std::string secret;                     // the first element of all paths
-  std::vector<std::string> authorities;   // "127.0.0.1:4711": what the header Host may be
   std::shared_ptr<const JitCode> code{};  // for its assembly view; null if there is none
-  std::string ticket{};                   // a path of one element that leads to the page; empty if there is none
-  std::string page{};
+  Entrance entrance{};
+  std::string page{};  // where the entrance's ticket leads
 };
+
+// What there is to show of a profile. Errors as of formats::write_as.
+Result<Exhibit> exhibit_of(profile::Profile profile);
 
 // The answer to one request:
 //   GET  /SECRET/profile.json      the profile
@@ -39,8 +39,5 @@ Response answer(const Request& request, const Exhibit& exhibit);
 
 // The same of what stands in `path` behind the secret, which the request has known. Any page may read the answer.
 Response answer_below_secret(const Request& request, std::string_view path, const Exhibit& exhibit);
-
-// Whether they are the same, without a difference in time that would tell how much of a guess was right.
-bool is_secret(std::string_view guess, std::string_view secret);
 
 }  // namespace plimsoll::server

@@ -13,9 +13,8 @@ namespace http = boost::beast::http;
 Exhibit exhibit() {
   return {"PROFILE",
           {{"/app/main.py", "print('tea')\n"}},
-          "s3cret",
-          {"127.0.0.1:4711"},
-          JitCode::read(jitlog::testing::loop_and_bridge(4, false))};
+          JitCode::read(jitlog::testing::loop_and_bridge(4, false)),
+          {"s3cret", {"127.0.0.1:4711"}}};
 }
 
 Request request(http::verb method, std::string_view target, std::string body = {}) {

@@ -14,7 +14,7 @@ struct ProfileServer::State : Answerer {
   explicit State(HttpServer made) : server(std::move(made)) {}
   Response answer(const Request& request) override {
     Response response = server::answer(request, exhibit);
-    if (response.result() == boost::beast::http::status::found) exhibit.ticket.clear();
+    if (response.result() == boost::beast::http::status::found) exhibit.entrance.ticket.clear();
     return response;
   }
 
@@ -28,15 +28,16 @@ ProfileServer::ProfileServer(ProfileServer&&) noexcept = default;
 ProfileServer& ProfileServer::operator=(ProfileServer&&) noexcept = default;
 ProfileServer::~ProfileServer() = default;
 
-Result<ProfileServer> ProfileServer::listen(std::string profile_gz, std::vector<profile::Source> sources,
-                                            std::string jitlog, std::uint16_t port) {
+Result<ProfileServer> ProfileServer::listen(profile::Profile profile, std::uint16_t port) {
   const Result<std::string> secret = os::random_hex(kSecretBytes);
   if (!secret.ok()) return secret.error();
+  Result<Exhibit> exhibit = exhibit_of(std::move(profile));
+  if (!exhibit.ok()) return exhibit.error();
   Result<HttpServer> listening = HttpServer::listen("127.0.0.1", port);
   if (!listening.ok()) return listening.error();
   auto state = std::make_unique<State>(listening.take());
-  state->exhibit = {std::move(profile_gz), std::move(sources), secret.value(), state->server.authorities(),
-                    jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
+  state->exhibit = exhibit.take();
+  state->exhibit.entrance = {secret.value(), state->server.authorities()};
   state->origin = "http://" + state->server.authority() + "/";
   state->address = state->origin + secret.value();
   return ProfileServer(std::move(state));
@@ -47,7 +48,7 @@ const std::string& ProfileServer::address() const { return state_->address; }
 Result<std::string> ProfileServer::ticket_to(std::string page) {
   const Result<std::string> ticket = os::random_hex(kSecretBytes);
   if (!ticket.ok()) return ticket.error();
-  state_->exhibit.ticket = ticket.value();
+  state_->exhibit.entrance.ticket = ticket.value();
   state_->exhibit.page = std::move(page);
   return state_->origin + ticket.value();
 }

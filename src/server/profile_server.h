@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "profile/profile.h"
@@ -15,11 +14,9 @@ namespace plimsoll::server {
 // and SIGHUP do not end the process, but serve, also if they come before it.
 class ProfileServer {
  public:
-  // Listens on 127.0.0.1:`port`; 0 = a port that is free. `profile_gz` is a processed profile of the Firefox
-  // Profiler's, gzipped; `jitlog` the bytes of a log of PyPy's JIT, or nothing. Errors: kSystem, kPermission (ports
+  // Listens on 127.0.0.1:`port`; 0 = a port that is free. Errors: those of exhibit_of; kSystem, kPermission (ports
   // below 1024), for example because the port is taken.
-  static Result<ProfileServer> listen(std::string profile_gz, std::vector<profile::Source> sources, std::string jitlog,
-                                      std::uint16_t port);
+  static Result<ProfileServer> listen(profile::Profile profile, std::uint16_t port);
 
   ProfileServer(ProfileServer&&) noexcept;
   ProfileServer& operator=(ProfileServer&&) noexcept;

@@ -44,7 +44,7 @@ std::optional<StoredProfile> profile_at(const std::string& directory, std::strin
   return StoredProfile{std::move(name), facts.st_size, facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec};
 }
 
-// Without what a command line begins with that is not the program: the interpreter, its options, and a profiler.
+// Without what a command line begins with that is not the program: the interpreter, and its options.
 std::string_view program_of(std::string_view argv) {
   while (!argv.empty()) {
     const std::string_view word = argv.substr(0, argv.find(' '));

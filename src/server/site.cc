@@ -1,6 +1,5 @@
 #include "server/site.h"
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <optional>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "formats/flamegraph/writer.h"
 #include "formats/input.h"
 #include "formats/json_values.h"
-#include "formats/registry.h"
 #include "server/list_page.h"
 #include "server/profile_server.h"
 #include "server/url.h"
@@ -23,12 +21,6 @@ namespace json = boost::json;
 
 constexpr std::size_t kLongestArgv = 4096;
 constexpr std::int64_t kLargestSent = std::int64_t{256} << 20U;  // it is in memory meanwhile
-
-template <typename Body>
-std::string_view field_of(const http::request<Body>& request, http::field name) {
-  const auto value = request[name];
-  return {value.data(), value.size()};
-}
 
 template <typename Body>
 Response not_found(const http::request<Body>& request) {
@@ -52,29 +44,6 @@ Response failure(const Request& request, const Error& error) {
   return make_response(request, http::status::unprocessable_entity, "text/plain; charset=utf-8", error.message + "\n");
 }
 
-// The path that is asked for, without a query.
-template <typename Body>
-std::string_view path_of(const http::request<Body>& request) {
-  const std::string_view target(request.target().data(), request.target().size());
-  return target.substr(0, target.find('?'));
-}
-
-// Whether a request came by a name of ours.
-template <typename Body>
-bool knows_us(const http::request<Body>& request, const SiteSettings& settings) {
-  const auto& ours = settings.authorities;
-  return ours.empty() || std::find(ours.begin(), ours.end(), field_of(request, http::field::host)) != ours.end();
-}
-
-// What stands behind the secret, if a request has it and came by a name of ours.
-template <typename Body>
-std::optional<std::string_view> path_below(const http::request<Body>& request, const SiteSettings& settings) {
-  const std::string_view path = path_of(request);
-  const std::string_view guess = path.substr(0, std::min(path.size(), settings.secret.size() + 1));
-  if (!knows_us(request, settings) || !is_secret(guess, "/" + settings.secret)) return std::nullopt;
-  return path.substr(guess.size());
-}
-
 // What follows `prefix`; none if it does not stand there.
 std::optional<std::string_view> after(std::string_view path, std::string_view prefix) {
   return path.starts_with(prefix) ? std::optional(path.substr(prefix.size())) : std::nullopt;
@@ -91,38 +60,30 @@ std::string_view without_slash(std::string_view path) {
 }
 
 // What an upload is of.
-struct Target {
+struct Sent {
   std::string entry;
   ProfileStore::Kind kind;
 };
 
 // "/api/runtime/upload/cpu/ENTRY/add"; none if it is something else.
-std::optional<Target> target_of(std::string_view path) {
+std::optional<Sent> sent_to(std::string_view path) {
   constexpr std::string_view kEnd = "/add";
   for (const auto& [before, kind] : {std::pair("/api/runtime/upload/cpu/", ProfileStore::Kind::kProfile),
                                      std::pair("/api/runtime/upload/jit/", ProfileStore::Kind::kJitlog)})
     if (const auto rest = after(path, before); rest && rest->ends_with(kEnd))
-      return Target{std::string(rest->substr(0, rest->size() - kEnd.size())), kind};
+      return Sent{std::string(rest->substr(0, rest->size() - kEnd.size())), kind};
   return std::nullopt;
-}
-
-std::string jitlog_of(profile::Profile& profile) {
-  profile::Attachment* log = profile.attachment("jitlog");
-  return log != nullptr ? std::move(log->bytes) : std::string{};
 }
 
 }  // namespace
 
-std::optional<Response> Site::take_ticket(const Request& request) {
-  const bool is_it = !settings_.ticket.empty() && is_secret(path_of(request), "/" + settings_.ticket);
-  if (!is_it || !knows_us(request, settings_)) return std::nullopt;
-  settings_.ticket.clear();
-  return to_list(request, settings_.secret);
-}
-
 Response Site::answer(const Request& request) {
-  if (std::optional<Response> response = take_ticket(request)) return std::move(*response);
-  const std::optional<std::string_view> path = path_below(request, settings_);
+  Entrance& entrance = settings_.entrance;
+  if (entrance.is_ticket(target_of(request), host_of(request))) {
+    entrance.ticket.clear();
+    return to_list(request, entrance.secret);
+  }
+  const std::optional<std::string_view> path = entrance.path_below(target_of(request), host_of(request));
   if (!path) return not_found(request);
   if (const auto rest = after(*path, "/firefox/")) return answer_firefox(request, *rest);
   switch (request.method()) {
@@ -134,7 +95,7 @@ Response Site::answer(const Request& request) {
 }
 
 Response Site::answer_get(const Request& request, std::string_view path) {
-  if (path.empty()) return to_list(request, settings_.secret);  // of which the links are relative
+  if (path.empty()) return to_list(request, settings_.entrance.secret);  // of which the links are relative
   if (path == "/") return page(request, list_page(store_.list()));
   for (const auto& [prefix, show_it] :
        {std::pair(std::string_view("/graph/"), &Site::graph), std::pair(std::string_view("/file/"), &Site::file),
@@ -167,8 +128,8 @@ Response Site::file(const Request& request, std::string_view name) const {
 
 Response Site::to_viewer(const Request& request, std::string_view name) const {
   if (!store_.find(name)) return not_found(request);
-  const std::string address = "http://" + std::string(field_of(request, http::field::host)) + "/" + settings_.secret +
-                              "/firefox/" + percent_encoded(name);
+  const std::string address =
+      "http://" + std::string(host_of(request)) + "/" + settings_.entrance.secret + "/firefox/" + percent_encoded(name);
   Response response = make_response(request, http::status::found, "text/plain", "");
   response.set(http::field::location, viewer_address(settings_.viewer, address));
   response.set("Referrer-Policy", "no-referrer");
@@ -189,16 +150,11 @@ Response Site::answer_firefox(const Request& request, std::string_view rest) {
 
 Status Site::show(const StoredProfile& stored) {
   if (stored == shown_file_) return Ok{};
-  Result<profile::Profile> read = formats::read_profile_file(store_.path_of(stored));
-  if (!read.ok()) return read.error();
-  profile::Profile profile = read.take();
-  const Result<formats::Writer> writer = formats::find_writer("firefox", "");
-  if (!writer.ok()) return writer.error();
-  Result<std::string> bytes = formats::write_as(writer.value(), profile, "profile.json.gz");
-  if (!bytes.ok()) return bytes.error();
-  std::string jitlog = jitlog_of(profile);
-  shown_ = {bytes.take(), std::move(profile.sources), settings_.secret, settings_.authorities,
-            jitlog.empty() ? nullptr : JitCode::read(std::move(jitlog))};
+  Result<profile::Profile> profile = formats::read_profile_file(store_.path_of(stored));
+  if (!profile.ok()) return profile.error();
+  Result<Exhibit> exhibit = exhibit_of(profile.take());
+  if (!exhibit.ok()) return exhibit.error();
+  shown_ = exhibit.take();
   shown_file_ = stored;
   return Ok{};
 }
@@ -221,9 +177,9 @@ Response Site::answer_post(const Request& request, std::string_view path) {
 }
 
 std::unique_ptr<Upload> Site::begin_upload(const RequestHead& head) {
-  const std::optional<std::string_view> path = path_below(head, settings_);
-  const std::optional<Target> target = path ? target_of(without_slash(*path)) : std::nullopt;
-  if (head.method() != http::verb::post || !target || !store_.is_open(target->entry)) return nullptr;
+  const std::optional<std::string_view> path = settings_.entrance.path_below(target_of(head), host_of(head));
+  const std::optional<Sent> sent = path ? sent_to(without_slash(*path)) : std::nullopt;
+  if (head.method() != http::verb::post || !sent || !store_.is_open(sent->entry)) return nullptr;
   Result<Arriving> room = store_.receive();
   if (!room.ok()) {
     const std::string why = room.error().message;
@@ -234,12 +190,12 @@ std::unique_ptr<Upload> Site::begin_upload(const RequestHead& head) {
   }
   auto [file, where] = room.take();
   auto part = std::make_shared<UnkeptFile>(where);
-  const auto keep = [this, target = *target, part, where = where](const RequestHead& asked) {
-    const Status kept = store_.keep(target.entry, target.kind, where);
+  const auto keep = [this, sent = *sent, part, where = where](const RequestHead& asked) {
+    const Status kept = store_.keep(sent.entry, sent.kind, where);
     if (!kept.ok()) return json_response(asked, http::status::bad_request, json::array{kept.error().message});
     part->keep();
     json::object said{{"status", "ok"}};
-    if (target.kind == ProfileStore::Kind::kJitlog) said["jid"] = target.entry;
+    if (sent.kind == ProfileStore::Kind::kJitlog) said["jid"] = sent.entry;
     return json_response(asked, http::status::ok, said);
   };
   return std::make_unique<Upload>(Upload{std::move(file), keep});

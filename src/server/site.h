@@ -2,13 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "server/answers.h"
+#include "server/entrance.h"
 #include "server/http_server.h"
 #include "server/profile_store.h"
 
@@ -16,12 +15,8 @@ namespace plimsoll::server {
 
 // Who may see it, and what else shows profiles.
 struct SiteSettings {
-  std::string secret;                    // the first element of all paths
-  std::vector<std::string> authorities;  // what the header Host may be; empty: anything
-  std::string viewer;                    // "https://profiler.firefox.com"
-  // A path of one element that leads to the list, once, for the command line of a browser, which all users of the
-  // machine can read; empty if there is none.
-  std::string ticket{};
+  Entrance entrance;
+  std::string viewer;  // "https://profiler.firefox.com"
 };
 
 // The answers:
@@ -45,8 +40,6 @@ class Site : public Answerer {
   std::unique_ptr<Upload> begin_upload(const RequestHead& head) override;
 
  private:
-  // To the list, for who has the ticket; it is gone then.
-  std::optional<Response> take_ticket(const Request& request);
   Response answer_get(const Request& request, std::string_view path);
   Response answer_post(const Request& request, std::string_view path);
   Response answer_firefox(const Request& request, std::string_view rest);

@@ -20,7 +20,7 @@ class SiteTest : public plimsoll::testing::DirectoryTest {
     DirectoryTest::SetUp();
     std::ofstream(path("a b&c.collapsed")) << "main;work<1> 10\n";
     profiles.emplace(path(""));
-    site.emplace(*profiles, SiteSettings{"s3cret", {"127.0.0.1:8000"}, "https://viewer.example", "t1cket"});
+    site.emplace(*profiles, SiteSettings{{"s3cret", {"127.0.0.1:8000"}, "t1cket"}, "https://viewer.example"});
   }
   Response ask(http::verb method, std::string_view target, std::string body = {},
                std::string_view host = "127.0.0.1:8000") {
